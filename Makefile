@@ -1,0 +1,51 @@
+# Every target bootstraps its own environment; `make` alone lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PY := .venv/bin/python
+RUN := .venv/bin/
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  \033[1mmake %-8s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv/.synced: uv.lock pyproject.toml bootstrap.sh
+	@./bootstrap.sh
+
+.PHONY: demo
+demo: .venv/.synced ## Run jobs on the embedded default, kill a worker, watch another finish
+	@$(RUN)penstock demo
+
+.PHONY: up
+up: .venv/.synced ## Start everything on this machine and print its address
+	@$(RUN)penstock up
+
+.PHONY: test
+test: check ## All checks, then all tests on real servers
+	@$(RUN)pytest $(ARGS)
+
+.PHONY: check
+check: .venv/.synced ## Format, lint, types, imports
+	@$(RUN)ruff format --check .
+	@$(RUN)ruff check .
+	@$(RUN)mypy
+	@$(RUN)lint-imports --no-logo
+
+.PHONY: format
+format: .venv/.synced ## Rewrite the code in the house format
+	@$(RUN)ruff format .
+	@$(RUN)ruff check --fix .
+
+N ?= 1000
+.PHONY: chaos
+chaos: .venv/.synced ## Storm N schedules (default 1000) and check the history; SEED=n replays one
+	@$(PY) -m tests.chaos --schedules $(N) $(if $(SEED),--seed $(SEED))
+
+.PHONY: bench
+bench: .venv/.synced ## Measure NAME beside its peers and write bench/ledger/NAME.json
+	@[ -n "$(NAME)" ] || { echo "Say which: make bench NAME=$$(cd bench && ls -d */ | grep -v -e ledger -e __ | tr -d / | paste -sd'|')" >&2; exit 2; }
+	@./bootstrap.sh --group bench
+	@$(PY) -m bench.$(NAME)
+
+.PHONY: clean
+clean: ## Remove the environment and caches (never data)
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,84 @@
+"""Settings: defaults, then a TOML file, then a secrets directory, then `PENSTOCK_*`; the last one wins."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from penstock.kit.errors import InvalidInput
+
+
+def default_home() -> Path:
+    return Path(os.environ.get("PENSTOCK_HOME") or Path.home() / ".penstock")
+
+
+class Settings(BaseSettings):
+    """Every knob there is; `docs/reference/settings.md` is generated from it."""
+
+    model_config = SettingsConfigDict(env_prefix="PENSTOCK_", extra="forbid", frozen=True)
+
+    home: Path = Field(default_factory=default_home, description="Where the embedded mode keeps everything.")
+    database_url: SecretStr | None = Field(None, description="A PostgreSQL 15+ to use instead of the embedded one.")
+    database_pool: Annotated[int, Field(ge=2, le=200)] = Field(12, description="Connections a control plane may open.")
+
+    host: str = Field("127.0.0.1", description="Address the control plane listens on.")
+    port: Annotated[int, Field(ge=0, le=65535)] = Field(8080, description="Port the control plane listens on.")
+    url: str | None = Field(None, description="Where clients and workers find the control plane.")
+
+    service_token: SecretStr | None = Field(None, description="What workers show; unset means no internal API.")
+    operator_token: SecretStr | None = Field(None, description="What operators show; it carries the role ops.")
+
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
+    log_form: Literal["json", "text"] = Field("json", description="JSON for machines, text for people.")
+
+    max_payload_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = Field(
+        1024 * 1024, description="Largest payload, state or result of a job."
+    )
+    bell_debounce_ms: Annotated[int, Field(ge=0, le=1000)] = Field(8, description="How long wake-ups are gathered.")
+    reap_seconds: Annotated[float, Field(gt=0, le=60)] = Field(5.0, description="Pace of the reaper.")
+    retention_days: Annotated[int, Field(ge=1, le=3650)] = Field(90, description="How long ended jobs are kept.")
+
+    worker_queues: str = Field("default,export,stage,match,maintenance", description="Queues a worker serves.")
+    worker_slots: Annotated[int, Field(ge=1, le=1000)] = Field(50, description="Jobs one worker runs at once.")
+    worker_grace_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(
+        20.0, description="How long short work may end after SIGTERM before the rest is handed back."
+    )
+    worker_host: str = Field("127.0.0.1", description="Address of a worker's health and metrics.")
+    worker_port: Annotated[int, Field(ge=0, le=65535)] = Field(
+        9090, description="Port of a worker's health; 0 picks one."
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        toml = TomlConfigSettingsSource(settings_cls, toml_file=_config_file())
+        return init_settings, env_settings, file_secret_settings, toml
+
+
+def _config_file() -> Path:
+    return Path(os.environ.get("PENSTOCK_CONFIG") or default_home() / "penstock.toml")
+
+
+def load(**overrides: Any) -> Settings:
+    """The settings in force; a wrong one is named in a sentence, never in a traceback."""
+    secrets = os.environ.get("PENSTOCK_SECRETS_DIR") or None
+    if (named := os.environ.get("PENSTOCK_CONFIG")) and not Path(named).is_file():
+        raise InvalidInput(f"PENSTOCK_CONFIG names {named}, which is not a file.")
+    try:
+        return Settings(_secrets_dir=secrets, **overrides)
+    except ValidationError as e:
+        first = e.errors(include_url=False, include_input=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise InvalidInput(
+            f"Setting {name}: {first['msg']}.", hint=f"Set PENSTOCK_{name.upper()} or {name} in {_config_file()}."
+        ) from None

@@ -1,0 +1,161 @@
+"""PostgreSQL through asyncpg: a pool, transactions with after-commit callbacks, and one kind of error for "it is away".
+
+`Db.transaction()` gives a `Tx`; stores take an optional one, so that a caller's rows and the kernel's rows commit
+together. What must happen only once the rows are visible (ringing the bell) is left with `tx.after_commit`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+
+from penstock.kit.errors import DatabaseUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from penstock.kit.sqlfile import Statement
+
+_AWAY = (
+    OSError,
+    asyncio.TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+)
+_AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+
+
+class Tx:
+    """One open transaction."""
+
+    def __init__(self, connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record]) -> None:
+        self.connection = connection
+        self._after: list[Callable[[], None]] = []
+
+    def after_commit(self, call: Callable[[], None]) -> None:
+        self._after.append(call)
+
+    async def fetch(self, statement: Statement, **values: Any) -> list[asyncpg.Record]:
+        return await self.connection.fetch(statement.text, *statement.bind(values))
+
+    async def row(self, statement: Statement, **values: Any) -> asyncpg.Record | None:
+        return await self.connection.fetchrow(statement.text, *statement.bind(values))
+
+    async def value(self, statement: Statement, **values: Any) -> Any:
+        return await self.connection.fetchval(statement.text, *statement.bind(values))
+
+    async def changed(self, statement: Statement, **values: Any) -> int:
+        tag = await self.connection.execute(statement.text, *statement.bind(values))
+        return int(tag.rsplit(" ", 1)[-1])
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        async with self.connection.transaction():
+            yield
+
+    def committed(self) -> None:
+        for call in self._after:
+            call()
+
+
+async def _keep(_connection: object) -> None:
+    """Nothing of ours changes a session, so handing a connection back costs no round trip."""
+
+
+class Db:
+    def __init__(
+        self, dsn: str, *, size: int = 10, settings: Mapping[str, str] | None = None, command_timeout: float = 60.0
+    ) -> None:
+        self.dsn = dsn
+        self._size = size
+        self._settings = {"application_name": "penstock", **(settings or {})}
+        self._command_timeout = command_timeout
+        self._pool: asyncpg.Pool[asyncpg.Record] | None = None
+        self._opening = asyncio.Lock()
+
+    async def __aenter__(self) -> Db:
+        await self._open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        try:
+            await asyncio.wait_for(pool.close(), 5)
+        except TimeoutError:
+            pool.terminate()
+
+    async def _open(self) -> asyncpg.Pool[asyncpg.Record]:
+        async with self._opening:
+            if self._pool is None:
+                with away():
+                    self._pool = await asyncpg.create_pool(
+                        self.dsn,
+                        min_size=0,
+                        max_size=self._size,
+                        command_timeout=self._command_timeout,
+                        timeout=10,
+                        server_settings=self._settings,
+                        reset=_keep,
+                    )
+            return self._pool
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[asyncpg.pool.PoolConnectionProxy[asyncpg.Record]]:
+        pool = self._pool or await self._open()
+        with away():
+            async with pool.acquire(timeout=10) as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def transaction(self, joined: Tx | None = None) -> AsyncIterator[Tx]:
+        """A transaction of its own, or the caller's when one is given (then the caller commits)."""
+        if joined is not None:
+            yield joined
+            return
+        async with self.connection() as connection, connection.transaction():
+            tx = Tx(connection)
+            yield tx
+        tx.committed()
+
+    async def fetch(self, statement: Statement, **values: Any) -> list[asyncpg.Record]:
+        async with self.connection() as connection:
+            return await Tx(connection).fetch(statement, **values)
+
+    async def row(self, statement: Statement, **values: Any) -> asyncpg.Record | None:
+        async with self.connection() as connection:
+            return await Tx(connection).row(statement, **values)
+
+    async def value(self, statement: Statement, **values: Any) -> Any:
+        async with self.connection() as connection:
+            return await Tx(connection).value(statement, **values)
+
+    async def changed(self, statement: Statement, **values: Any) -> int:
+        async with self.connection() as connection:
+            return await Tx(connection).changed(statement, **values)
+
+
+class away:  # noqa: N801 - reads as a word at its call sites
+    """Turns every way a connection can be lost into DatabaseUnavailable."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, _AWAY):
+            raise DatabaseUnavailable(
+                "The database cannot be reached.", hint="It is retried; `penstock doctor` says more."
+            ) from error
+        if isinstance(error, _AGAIN):
+            raise DatabaseUnavailable("The database asked for another try.") from error

@@ -1,0 +1,125 @@
+"""One error tree for every process.
+
+PenstockError
+├── InvalidInput           422  VALIDATION_FAILED
+├── PayloadTooLarge        413  PAYLOAD_TOO_LARGE
+├── AuthenticationRequired 401  AUTHENTICATION_REQUIRED
+│   ├── InvalidToken            INVALID_TOKEN
+│   └── InvalidComponent        INVALID_COMPONENT
+├── PermissionDenied       403  PERMISSION_DENIED
+├── NotFound               404  RESOURCE_NOT_FOUND
+├── Conflict               409  CONFLICT
+│   ├── InvalidState            INVALID_STATE
+│   ├── ResourceLocked          RESOURCE_LOCKED
+│   └── StaleAttempt            STALE_ATTEMPT
+├── Unavailable            503  UNAVAILABLE           (retryable)
+│   ├── Draining                DRAINING
+│   └── DatabaseUnavailable     DATABASE_UNAVAILABLE
+└── Internal               500  INTERNAL
+
+An error says what went wrong in a sentence a person can act on; `hint` is the next thing to try and `details`
+the facts a program needs. Edges render it, the client rebuilds it from its code.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class PenstockError(Exception):
+    """Anything that Penstock raises on purpose."""
+
+    code: ClassVar[str] = "INTERNAL"
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str | None = None, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.details = details
+
+
+class InvalidInput(PenstockError):
+    code = "VALIDATION_FAILED"
+    status = 422
+
+
+class PayloadTooLarge(PenstockError):
+    code = "PAYLOAD_TOO_LARGE"
+    status = 413
+
+
+class AuthenticationRequired(PenstockError):
+    code = "AUTHENTICATION_REQUIRED"
+    status = 401
+
+
+class InvalidToken(AuthenticationRequired):
+    code = "INVALID_TOKEN"
+
+
+class InvalidComponent(AuthenticationRequired):
+    code = "INVALID_COMPONENT"
+
+
+class PermissionDenied(PenstockError):
+    code = "PERMISSION_DENIED"
+    status = 403
+
+
+class NotFound(PenstockError):
+    code = "RESOURCE_NOT_FOUND"
+    status = 404
+
+
+class Conflict(PenstockError):
+    code = "CONFLICT"
+    status = 409
+
+
+class InvalidState(Conflict):
+    code = "INVALID_STATE"
+
+
+class ResourceLocked(Conflict):
+    code = "RESOURCE_LOCKED"
+
+
+class StaleAttempt(Conflict):
+    """The fence was rotated: somebody else owns the job, or it is over. Nothing was written."""
+
+    code = "STALE_ATTEMPT"
+
+
+class Unavailable(PenstockError):
+    code = "UNAVAILABLE"
+    status = 503
+    retryable = True
+
+
+class Draining(Unavailable):
+    code = "DRAINING"
+
+
+class DatabaseUnavailable(Unavailable):
+    code = "DATABASE_UNAVAILABLE"
+
+
+class Internal(PenstockError):
+    pass
+
+
+def _tree(root: type[PenstockError]) -> dict[str, type[PenstockError]]:
+    found = {root.code: root}
+    for child in root.__subclasses__():
+        found |= _tree(child)
+    return found
+
+
+def rebuild(
+    code: str, message: str, *, hint: str | None = None, details: dict[str, Any] | None = None
+) -> PenstockError:
+    """The error that crossed the wire as `code`; an unknown code becomes Internal and keeps its message."""
+    kind = _tree(PenstockError).get(code, Internal)
+    return kind(message, hint=hint, **(details or {}))

@@ -1,0 +1,74 @@
+"""structlog set up once per process: JSON for machines, colours for people, secrets for nobody.
+
+One event a state change: `log.info("job_claimed", job_id=…)`. Values under a name that smells of a secret are
+replaced, and so is the password inside any URL, whatever its key.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+import structlog
+
+if TYPE_CHECKING:
+    from structlog.typing import EventDict, FilteringBoundLogger, Processor
+
+_SECRET_KEY = re.compile(
+    r"password|passwd|secret|token|authorization|api_?key|credential|private_?key|cookie|dsn", re.IGNORECASE
+)
+_URL_PASSWORD = re.compile(r"(?P<head>[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s@/]+(?=@)", re.IGNORECASE)
+_BEARER = re.compile(r"(?P<head>\bbearer\s+)[^\s\"']+", re.IGNORECASE)
+_HIDDEN = "[redacted]"
+
+
+def scrub(text: str) -> str:
+    """The text without the passwords and tokens that it carries."""
+    return _BEARER.sub(rf"\g<head>{_HIDDEN}", _URL_PASSWORD.sub(rf"\g<head>{_HIDDEN}", text))
+
+
+def redact(value: Any, key: str = "") -> Any:
+    if key and _SECRET_KEY.search(key):
+        return _HIDDEN
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, dict):
+        return {k: redact(v, str(k)) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [redact(v) for v in value]
+    return value
+
+
+def _redact_event(_logger: object, _method: str, event: EventDict) -> EventDict:
+    return {k: redact(v, k) for k, v in event.items()}
+
+
+def configure(
+    *, level: str = "INFO", form: Literal["json", "text"] = "json", stream: TextIO | None = None, process: str = ""
+) -> None:
+    out = stream or sys.stderr
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    last: list[Processor] = (
+        [structlog.processors.dict_tracebacks, _redact_event, structlog.processors.JSONRenderer(sort_keys=True)]
+        if form == "json"
+        else [_redact_event, structlog.dev.ConsoleRenderer(colors=out.isatty())]
+    )
+    structlog.configure(
+        processors=shared + last,
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(out),
+        cache_logger_on_first_use=True,
+    )
+    if process:
+        structlog.contextvars.bind_contextvars(process=process)
+
+
+def get(name: str) -> FilteringBoundLogger:
+    logger: FilteringBoundLogger = structlog.get_logger(logger=name)
+    return logger

@@ -1,0 +1,1 @@
+"""Where data comes from: one contract, one module a driver, each imported only when it is chosen."""
