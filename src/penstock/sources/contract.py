@@ -3,7 +3,7 @@
 Streaming only: memory is flat in the rows and no value becomes a Python object on the way. Types are exact; an
 all-null column keeps its declared type and a query of zero rows still has a schema. Column order is the query's.
 
-Blocking drivers (ADBC, DuckDB, PyMySQL) and asynchronous ones (Trino) meet in `stream`: an async iterator of record
+Blocking drivers (ADBC, DuckDB, PyMySQL) and asynchronous ones (Trino) meet in `stream`: an async generator of record
 batches. A blocking driver runs its reads in a thread and hands batches over one at a time (back-pressure).
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -116,8 +116,8 @@ class Source(Protocol):
         """Cut a table (`SELECT … FROM one_table`) or query into chunks that see one moment; one chunk is fine."""
         ...
 
-    def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncIterator[pa.RecordBatch]:
-        """Read a chunk. Closing the iterator early (`aclose`) cancels the query at the source.
+    def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:
+        """Read a chunk. Closing the generator early (`aclose`) cancels the query at the source.
 
         `trace` (job and attempt) is shown to the source where it has a place for it.
         """

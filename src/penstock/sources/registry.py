@@ -1,0 +1,55 @@
+"""Which drivers there are. A driver's module is imported only when it is chosen, and has one function:
+
+def connect(config: Mapping[str, object], secrets: Mapping[str, str]) -> Source
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from penstock.kit.errors import InvalidInput
+from penstock.sources.errors import DriverMissing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from penstock.sources.contract import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    module: str
+    extra: str
+
+
+DRIVERS: Mapping[str, Driver] = {
+    "bigquery": Driver(module="penstock.sources.bigquery", extra="bigquery"),
+    "duckdb": Driver(module="penstock.sources.duckdb", extra="duckdb"),
+    "elasticsearch": Driver(module="penstock.sources.elasticsearch", extra="worker"),
+    "files": Driver(module="penstock.sources.files", extra="worker"),
+    "mysql": Driver(module="penstock.sources.mysql", extra="mysql"),
+    "postgres": Driver(module="penstock.sources.postgres", extra="postgres"),
+    "trino": Driver(module="penstock.sources.trino", extra="worker"),
+}
+
+
+def open_source(kind: str, config: Mapping[str, object], secrets: Mapping[str, str]) -> Source:
+    """The source, not yet connected; a wrong configuration is `InvalidInput`, an absent driver `DriverMissing`."""
+    driver = DRIVERS.get(kind)
+    if driver is None:
+        raise InvalidInput(f"There is no source type {kind!r}.", hint=f"Known: {', '.join(DRIVERS)}.")
+    source: Source = _load(kind, driver).connect(config, secrets)
+    return source
+
+
+def _load(kind: str, driver: Driver) -> ModuleType:
+    try:
+        return import_module(driver.module)
+    except ModuleNotFoundError as e:
+        raise DriverMissing(
+            f"The {kind} driver needs {e.name}, which is not installed.",
+            hint=f"pip install 'penstock[{driver.extra}]'",
+        ) from None
