@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 import asyncpg
 import pytest
 
+from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import Cluster, ClusterSettings, locate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+ROOMS_WITH_TABLES = ["penstock.jobs.migrations"]
 _TEMPLATE = "template_penstock"
 _numbers = count(1)
 
@@ -29,6 +31,7 @@ FAST = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "128MB", "m
 
 async def prepare_template(dsn: str) -> None:
     """What every test's database begins with; it must leave no connection open."""
+    await migrate(dsn, find(ROOMS_WITH_TABLES))
 
 
 @pytest.fixture(scope="session")

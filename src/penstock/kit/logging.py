@@ -70,5 +70,5 @@ def configure(
 
 
 def get(name: str) -> FilteringBoundLogger:
-    logger: FilteringBoundLogger = structlog.get_logger(logger=name)
+    logger: FilteringBoundLogger = structlog.get_logger(room=name.removeprefix("penstock."))
     return logger

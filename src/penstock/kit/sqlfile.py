@@ -9,7 +9,7 @@ A file's header comment names its invariant, its index and its locks. Names beco
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
@@ -30,6 +30,10 @@ class Statement:
             unknown = set(values) ^ set(self.parameters)
             raise TypeError(f"{self.name}.sql: parameters that do not fit: {sorted(unknown)}")
         return [values[name] for name in self.parameters]
+
+    def ascending(self) -> Statement:
+        """The same list from its other end."""
+        return replace(self, text=self.text.replace(" DESC", " ASC"))
 
 
 def parse(name: str, source: str) -> Statement:

@@ -37,8 +37,11 @@ class Account:
         """Whether the account can walk to the path, judged by the permissions of the folders above it."""
         return os.geteuid() != 0 or all(self._enters(folder) for folder in path.resolve().parents)
 
-    def _enters(self, folder: Path) -> bool:
-        found = folder.stat()
+    def runs(self, program: Path) -> bool:
+        return self.reaches(program) and (os.geteuid() != 0 or self._enters(program))
+
+    def _enters(self, path: Path) -> bool:
+        found = path.stat()
         if found.st_uid == self.uid:
             return bool(found.st_mode & stat.S_IXUSR)
         return bool(found.st_mode & (stat.S_IXGRP if found.st_gid == self.gid else stat.S_IXOTH))

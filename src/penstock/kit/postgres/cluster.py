@@ -8,55 +8,30 @@ SIGINT. The kernel sends the death signal when the *thread* that started the ser
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
-from enum import Enum
-from signal import SIGINT, SIGKILL, SIGQUIT, Signals
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import quote, urlencode
 
-import asyncpg
 import structlog
 
-from penstock.kit.postgres import failure, holder, places, process
+from penstock.kit.postgres import failure, holder, initdb, places, programs, server
 from penstock.kit.postgres.errors import ClusterHeld, PostgresFailed
-from penstock.kit.postgres.initdb import SUPERUSER, initialise
+from penstock.kit.postgres.settings import SUPERUSER, ClusterSettings, Shutdown
 
 if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import Mapping
     from pathlib import Path
 
+    import asyncpg
     from structlog.typing import FilteringBoundLogger
 
     from penstock.kit.postgres.binaries import Binaries
+    from penstock.kit.postgres.holder import Holder, Lock
+    from penstock.kit.postgres.places import Places
+    from penstock.kit.postgres.server import Server
 
 log: FilteringBoundLogger = structlog.get_logger(name=__name__)
 
-_ALWAYS = {
-    "autovacuum_naptime": "10s",
-    "idle_in_transaction_session_timeout": "60s",
-    "log_timezone": "UTC",
-    "max_wal_size": "2GB",
-    "shared_buffers": "256MB",
-    "timezone": "UTC",
-}
-_PORT = 5432
-_NOT_YET = (OSError, TimeoutError, asyncpg.PostgresConnectionError, asyncpg.CannotConnectNowError)
-
-
-class Shutdown(Enum):
-    FAST = SIGINT
-    IMMEDIATE = SIGQUIT
-    KILL = SIGKILL
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSettings:
-    database: str = "penstock"
-    server: Mapping[str, str] = field(default_factory=dict)
-    shared: Path = places.SHARED
-    start_seconds: float = 300.0
-    stop_seconds: float = 30.0
+_DYING_SECONDS = 10.0
+_ORPHAN_SECONDS = 1.0
 
 
 class Cluster:
@@ -64,11 +39,11 @@ class Cluster:
 
     def __init__(self, data_dir: Path, binaries: Binaries, *, settings: ClusterSettings | None = None) -> None:
         self.settings = settings or ClusterSettings()
-        self._wanted = data_dir
+        self._data_dir = data_dir
         self._binaries = binaries
-        self._places: places.Places | None = None
-        self._lock: holder.Lock | None = None
-        self._server: Process | None = None
+        self._places: Places | None = None
+        self._lock: Lock | None = None
+        self._server: Server | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -78,154 +53,141 @@ class Cluster:
         await self.stop()
 
     @property
-    def places(self) -> places.Places:
+    def places(self) -> Places:
+        """Where everything of this cluster lies, made on first use."""
         if self._places is None:
-            self._places = places.settle(self._wanted, self.settings.shared)
+            self._places = places.settle(self._data_dir, self.settings.shared)
         return self._places
 
     @property
     def pid(self) -> int | None:
-        return self._server.pid if self._server and self._server.returncode is None else None
+        return self._server.pid if self._server and self._server.code is None else None
 
     def dsn(self, database: str | None = None) -> str:
-        where = urlencode({"host": str(self.places.sockets), "port": _PORT, "user": SUPERUSER}, safe="/")
-        return f"postgresql:///{quote(database or self.settings.database)}?{where}"
+        """Over the private socket, for asyncpg and for everything built on libpq."""
+        where = {"host": str(self.places.sockets), "port": self.settings.port, "user": SUPERUSER}
+        return f"postgresql:///{self._named(database)}?{urlencode(where, safe='/')}"
+
+    def tcp_dsn(self, database: str | None = None) -> str:
+        if (tcp := self.settings.tcp) is None:
+            raise PostgresFailed("This server listens on no port.", hint="Give ClusterSettings a Tcp.")
+        return f"postgresql://{SUPERUSER}:{quote(tcp.password, safe='')}@127.0.0.1:{tcp.port}/{self._named(database)}"
 
     async def start(self) -> None:
         self._lock = await self._take_lock()
         try:
-            await self._prepare()
-            await self._run()
+            await self._prepare(self._lock)
+            await self._run(self._lock)
         except BaseException:
             await self.stop(Shutdown.IMMEDIATE)
             raise
 
     async def stop(self, how: Shutdown = Shutdown.FAST) -> None:
-        if self._server is not None:
-            await self._end(self._server, how)
-            self._server = None
+        await self._end(how)
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
     async def restart(self, how: Shutdown = Shutdown.FAST) -> None:
         """Down and up again without letting go of the data; the DSN stays the same."""
-        if self._server is not None:
-            await self._end(self._server, how)
-        await self._run()
+        if self._lock is None:
+            raise PostgresFailed("The server was not started.")
+        await self._end(how)
+        await self._run(self._lock)
 
     async def wait(self) -> int:
         """Until the server ends by itself, which it should not; its exit code."""
         if self._server is None:
             raise PostgresFailed("The server was not started.")
-        return await self._server.wait()
+        return await self._server.exited()
 
-    async def _take_lock(self) -> holder.Lock:
-        """At once, unless the lock's taker is dead: then its server is on its way out and is waited for."""
-        deadline = asyncio.get_running_loop().time() + 10
+    def _named(self, database: str | None) -> str:
+        return quote(database or self.settings.database, safe="")
+
+    async def _take_lock(self) -> Lock:
+        """At once, unless whoever took it is dead: then the server is on its way out and is waited for."""
+        started = _now()
         while (lock := holder.take(self.places)) is None:
-            who = holder.supervisor(self.places)
-            if who or asyncio.get_running_loop().time() > deadline:
-                raise self._held(who or holder.postmaster(self.places))
-            await asyncio.sleep(0.02)
+            if alive := holder.supervisor(self.places):
+                raise self._held(alive)
+            if _now() - started > _DYING_SECONDS:
+                raise self._held(holder.postmaster(self.places) or holder.noted(self.places))
+            await self._outlast_orphans(started)
         return lock
 
-    def _held(self, who: holder.Holder | None) -> ClusterHeld:
+    async def _outlast_orphans(self, started: float) -> None:
+        """A busy backend may not notice for hours that its postmaster is dead; the next start does not wait for it."""
+        if _now() - started > _ORPHAN_SECONDS and holder.postmaster(self.places) is None:
+            holder.end_orphans(self.places)
+        await asyncio.sleep(0.02)
+
+    def _held(self, who: Holder | None) -> ClusterHeld:
         return ClusterHeld(
             f"The PostgreSQL data in {self.places.folder} are held by {who or 'a process that cannot be named'}.",
-            hint=f"Stop it first: kill {who.pid}" if who else "See who has it: fuser -v on its file `lock`.",
+            hint=f"Use that one, or stop it: kill {who.pid}" if who else f"See who: fuser -v {self.places.lock}",
         )
 
-    async def _prepare(self) -> None:
+    async def _prepare(self, lock: Lock) -> None:
         if by_hand := holder.postmaster(self.places):
             raise self._held(by_hand)
-        self._binaries = places.within_reach(self._binaries, self.places.account, self.settings.shared)
-        places.private(self.places.sockets, self.places.account)
+        account, shared = self.places.account, self.settings.shared
+        self._binaries = await asyncio.to_thread(programs.within_reach, self._binaries, account, shared)
+        places.claim(self.places.sockets, account)
         if not self.places.data.exists():
-            await initialise(self.places, self._binaries)
+            await initdb.initialise(self.places, self._binaries, lock, self.settings.template)
+        self._check_version()
 
-    async def _run(self) -> None:
-        deadline = asyncio.get_running_loop().time() + self.settings.start_seconds
-        while (said := await self._attempt(deadline)) is not None:
-            if failure.STILL_IN_USE not in said or asyncio.get_running_loop().time() > deadline:
+    def _check_version(self) -> None:
+        written, version = places.written_by(self.places.folder), self._binaries.version
+        if written != self._binaries.major:
+            raise PostgresFailed(
+                f"The data in {self.places.data} are of PostgreSQL {written}, the programs of {version}.",
+                hint=f"Set PENSTOCK_PG_BIN to the bin folder of a PostgreSQL {written}.",
+            )
+
+    async def _run(self, lock: Lock) -> None:
+        started = _now()
+        while (connection := await self._attempt(lock, started + self.settings.start_seconds)) is None:
+            said = self._server.last_words() if self._server else ""
+            if failure.STILL_IN_USE not in said or _now() - started > _DYING_SECONDS:
                 raise failure.explain(said, self.places.folder)
-            await asyncio.sleep(0.05)
+            await self._outlast_orphans(started)
+        await self._furnish(connection)
         log.info("postgres_started", pid=self.pid, version=self._binaries.version, folder=str(self.places.folder))
 
-    async def _attempt(self, deadline: float) -> str | None:
-        """Bring the server up; what it said if it ended instead."""
+    async def _attempt(self, lock: Lock, deadline: float) -> asyncpg.Connection[asyncpg.Record] | None:
         holder.clear_remains(self.places)
-        with self._open_log() as out:
-            offset = out.tell()
-            self._server = await self._spawn(out)
-        if await self._answers(self._server, deadline):
-            return None
-        return self._read_log(offset)
-
-    def _open_log(self) -> BinaryIO:
-        out = self.places.log.open("ab")
-        self.places.account.own(out.fileno())
-        return out
-
-    def _read_log(self, offset: int) -> str:
-        with self.places.log.open("rb") as written:
-            written.seek(offset)
-            return written.read(1 << 20).decode(errors="replace")
-
-    async def _spawn(self, out: BinaryIO) -> Process:
-        if self._lock is None:
-            raise PostgresFailed("The server was not started.")
-        settings = {
-            **_ALWAYS,
-            **self.settings.server,
-            "listen_addresses": "",
-            "port": str(_PORT),
-            "unix_socket_directories": f'"{self.places.sockets}"',
-            "unix_socket_permissions": "0700",
-        }
         command = [str(self._binaries.postgres), "-D", str(self.places.data)]
-        command += [f"--{name}={value}" for name, value in settings.items()]
-        return await process.spawn(
-            self.places.account,
-            command,
-            cwd=self.places.folder,
-            log=out,
-            keep=self._lock.fd,
-            on_our_death=SIGQUIT,
-        )
+        command += self.settings.options(self.places.sockets)
+        self._server = await server.launch(command, self.places, lock)
+        return await self._server.answer(self.dsn("postgres"), deadline)
 
-    async def _answers(self, server: Process, deadline: float) -> bool:
-        """Ready is when a real connection works; False when the server ended first."""
-        while server.returncode is None:
-            try:
-                connection = await asyncpg.connect(self.dsn("postgres"), timeout=5)
-            except _NOT_YET as e:
-                if asyncio.get_running_loop().time() > deadline:
-                    raise PostgresFailed(f"PostgreSQL did not answer in {self.settings.start_seconds:.0f} s.") from e
-                await asyncio.sleep(0.01)
-            else:
-                await self._ensure_database(connection)
-                return True
-        return False
-
-    async def _ensure_database(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    async def _furnish(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         try:
-            name = self.settings.database
-            if not await connection.fetchval("SELECT true FROM pg_database WHERE datname = $1", name):
-                await connection.execute(f'CREATE DATABASE "{name}"')
+            await _ensure_database(connection, self.settings.database)
+            if self.settings.tcp:
+                await _set_password(connection, self.settings.tcp.password)
         finally:
             await connection.close()
 
-    async def _end(self, server: Process, how: Shutdown) -> None:
-        for signal, patience in ((how.value, self.settings.stop_seconds), (SIGQUIT, 6.0), (SIGKILL, 60.0)):
-            if server.returncode is None:
-                await _signalled(server, signal, patience)
-        log.info("postgres_stopped", pid=server.pid, how=how.name, code=server.returncode)
+    async def _end(self, how: Shutdown) -> None:
+        if (ending := self._server) is None:
+            return
+        await ending.end(how, self.settings.stop_seconds)
+        self._server = None
+        log.info("postgres_stopped", pid=ending.pid, how=how.name, code=ending.code)
 
 
-async def _signalled(server: Process, signal: Signals, patience: float) -> None:
-    try:
-        server.send_signal(signal)
-        await asyncio.wait_for(server.wait(), patience)
-    except (ProcessLookupError, TimeoutError):
-        return
+async def _ensure_database(connection: asyncpg.Connection[asyncpg.Record], name: str) -> None:
+    if not await connection.fetchval("SELECT true FROM pg_database WHERE datname = $1", name):
+        quoted = name.replace('"', '""')
+        await connection.execute(f'CREATE DATABASE "{quoted}"')
+
+
+async def _set_password(connection: asyncpg.Connection[asyncpg.Record], password: str) -> None:
+    literal = await connection.fetchval("SELECT quote_literal($1::text)", password)
+    await connection.execute(f"ALTER ROLE {SUPERUSER} PASSWORD {literal}")
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

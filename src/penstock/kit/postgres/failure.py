@@ -13,16 +13,16 @@ STILL_IN_USE = "pre-existing shared memory block"
 
 _KNOWN = (
     ("No space left on device", "The disk that holds {folder} is full.", "Free some space and start again."),
-    ("could not create any TCP/IP sockets", "The port is in use.", "Choose another port for PostgreSQL, or none."),
+    (
+        "could not create any TCP/IP sockets",
+        "The port that PostgreSQL should listen on is in use.",
+        "Choose another one, or none: Penstock itself uses the socket.",
+    ),
     (
         "could not look up effective user ID",
         "PostgreSQL cannot make its files as a user without an entry in /etc/passwd.",
-        "Give the user an entry, or set PENSTOCK_DATABASE_URL.",
-    ),
-    (
-        "initialized by PostgreSQL version",
-        "The data in {folder} were written by another major version of PostgreSQL.",
-        "Set PENSTOCK_PG_BIN to the bin folder of that version.",
+        "Set PENSTOCK_PG_TEMPLATE to an archive that `python -m penstock.kit.postgres template FILE` wrote elsewhere, "
+        "or PENSTOCK_DATABASE_URL to a server that runs.",
     ),
 )
 
@@ -31,8 +31,8 @@ def explain(said: str, folder: Path) -> PostgresFailed:
     for sign, sentence, hint in _KNOWN:
         if sign in said:
             return PostgresFailed(sentence.format(folder=folder), hint=hint)
-    last = next((line for line in reversed(said.splitlines()) if _speaks(line)), "it said nothing")
-    return PostgresFailed(f"PostgreSQL did not start: {last.strip()}.", hint=f"Its log is {folder / 'postgres.log'}.")
+    last = next((line.strip() for line in reversed(said.splitlines()) if _speaks(line)), "it said nothing.")
+    return PostgresFailed(f"PostgreSQL did not start: {last}", hint=f"Its log is {folder / 'postgres.log'}.")
 
 
 def _speaks(line: str) -> bool:

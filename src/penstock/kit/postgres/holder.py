@@ -55,8 +55,7 @@ def take(places: Places) -> Lock | None:
     try:
         places.account.own(fd)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, json.dumps(asdict(_of(psutil.Process()))).encode(), 0)
+        _note(fd)
     except BlockingIOError:
         os.close(fd)
         return None
@@ -66,13 +65,22 @@ def take(places: Places) -> Lock | None:
     return Lock(fd)
 
 
+def noted(places: Places) -> Holder | None:
+    """Whoever took the lock last, alive or not."""
+    try:
+        return Holder(**json.loads(places.lock.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
 def supervisor(places: Places) -> Holder | None:
     """The living process that took the lock; None when it is gone and only its server may be left."""
+    if (taker := noted(places)) is None:
+        return None
     try:
-        noted = Holder(**json.loads(places.lock.read_text()))
-        process = psutil.Process(noted.pid)
-        return noted if _lives(process) and abs(process.create_time() - noted.since) < 1 else None
-    except (OSError, ValueError, TypeError, psutil.Error):
+        process = psutil.Process(taker.pid)
+        return taker if _lives(process) and abs(process.create_time() - taker.since) < 1 else None
+    except psutil.Error:
         return None
 
 
@@ -101,6 +109,22 @@ def clear_remains(places: Places) -> None:
         pid_file.write_text(f"{_NO_PID}{newline}{rest}")
     else:
         pid_file.unlink()
+
+
+def end_orphans(places: Places) -> None:
+    """Kill what is left of a server whose postmaster is dead; such a backend has nobody to answer to."""
+    for process in psutil.process_iter():
+        try:
+            if process.uids().real == places.account.uid and process.cwd() == str(places.data):
+                process.kill()
+        except psutil.Error:
+            continue
+
+
+def _note(fd: int) -> None:
+    text = json.dumps(asdict(_of(psutil.Process()))).encode()
+    os.pwrite(fd, text, 0)
+    os.ftruncate(fd, len(text))
 
 
 def _pid_file(data: Path) -> Path:

@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import shutil
 from typing import TYPE_CHECKING
 
-from penstock.kit.postgres import failure, process
+from penstock.kit.postgres import failure, process, template
+from penstock.kit.postgres.errors import PostgresFailed
+from penstock.kit.postgres.settings import SUPERUSER
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.kit.postgres.binaries import Binaries
+    from penstock.kit.postgres.holder import Lock
     from penstock.kit.postgres.places import Places
 
-SUPERUSER = "penstock"
-_LOCALES = ("C.UTF-8", "C")
+
+async def initialise(at: Places, binaries: Binaries, lock: Lock, archive: Path | None) -> None:
+    """Only with the lock held: what an earlier, killed start left is swept away."""
+    fresh = at.folder / "data.new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    if archive is None:
+        await create(fresh, at, binaries, lock)
+    else:
+        await asyncio.to_thread(template.unpack, archive, fresh, at.account)
+        await _checked(at, [str(binaries.initdb), f"--pgdata={fresh}", "--sync-only"], lock)
+    fresh.rename(at.data)
+    _sync(at.folder)
 
 
-async def initialise(places: Places, binaries: Binaries) -> None:
-    """Only with the lock held: what an earlier, killed initdb left is swept away."""
-    fresh = places.folder / "data.new"
-    said = ""
-    for locale in _LOCALES:
-        shutil.rmtree(fresh, ignore_errors=True)
-        code, said = await process.run(places.account, _command(binaries, fresh, locale), cwd=places.folder)
-        if code == 0:
-            fresh.rename(places.data)
-            return
-        if "invalid locale name" not in said:
-            break
-    raise failure.explain(said, places.folder)
+async def create(fresh: Path, at: Places, binaries: Binaries, lock: Lock) -> None:
+    """Run initdb; a machine without the first locale gets the plainest one."""
+    try:
+        await _checked(at, _command(binaries, fresh, "C.UTF-8"), lock)
+    except PostgresFailed as e:
+        if "invalid locale name" not in e.message:
+            raise
+        await _checked(at, _command(binaries, fresh, "C"), lock)
+
+
+async def _checked(at: Places, command: list[str], lock: Lock) -> None:
+    code, said = await process.run(at.account, command, cwd=at.folder, keep=lock.fd)
+    if code:
+        raise failure.explain(said, at.folder)
 
 
 def _command(binaries: Binaries, fresh: Path, locale: str) -> list[str]:
@@ -44,3 +60,11 @@ def _command(binaries: Binaries, fresh: Path, locale: str) -> list[str]:
         "--auth-host=scram-sha-256",
         "--no-instructions",
     ]
+
+
+def _sync(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

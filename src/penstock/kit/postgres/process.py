@@ -6,11 +6,11 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from signal import SIGKILL, Signals
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
-    from signal import Signals
 
     from penstock.kit.postgres.account import Account
 
@@ -18,38 +18,37 @@ _LAUNCH = Path(__file__).with_name("launch.py")
 _KEPT = ("PATH", "LD_LIBRARY_PATH")
 
 
-async def run(account: Account, command: list[str], *, cwd: Path) -> tuple[int, str]:
-    """The program's exit code and all that it said."""
-    child = await asyncio.create_subprocess_exec(
-        *_launched(account, command, None),
-        cwd=cwd,
-        env=_environment(),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    said, _ = await child.communicate()
+async def run(account: Account, command: list[str], *, cwd: Path, keep: int) -> tuple[int, str]:
+    """The program's exit code and all that it said; it does not outlive the call, nor us."""
+    child = await spawn(account, command, cwd=cwd, keep=keep, on_our_death=SIGKILL, output=asyncio.subprocess.PIPE)
+    try:
+        said, _ = await child.communicate()
+    except BaseException:
+        os.killpg(child.pid, SIGKILL)
+        await child.wait()
+        raise
     return await child.wait(), said.decode(errors="replace")
 
 
 async def spawn(
-    account: Account, command: list[str], *, cwd: Path, log: BinaryIO, keep: int, on_our_death: Signals | None
+    account: Account, command: list[str], *, cwd: Path, keep: int, on_our_death: Signals, output: IO[bytes] | int
 ) -> Process:
-    """A server that writes to the log and holds on to the descriptor `keep`."""
+    """A child that holds on to the descriptor `keep`, leads its own session, and gets the signal when we die."""
+    who = (account.uid, account.gid, os.getpid(), int(on_our_death))
     return await asyncio.create_subprocess_exec(
-        *_launched(account, command, on_our_death),
+        sys.executable,
+        "-I",
+        "-S",
+        _LAUNCH,
+        *map(str, who),
+        *command,
         cwd=cwd,
         env=_environment(),
         stdin=asyncio.subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
+        stdout=output,
+        stderr=asyncio.subprocess.STDOUT,
         pass_fds=(keep,),
     )
-
-
-def _launched(account: Account, command: list[str], on_our_death: Signals | None) -> list[str]:
-    lead = [sys.executable, "-I", "-S", str(_LAUNCH)]
-    return [*lead, str(account.uid), str(account.gid), str(os.getpid()), str(int(on_our_death or 0)), *command]
 
 
 def _environment() -> dict[str, str]:

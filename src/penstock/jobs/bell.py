@@ -1,0 +1,127 @@
+"""The bell: who waits for work is woken in milliseconds, and nobody pays for it in an enqueuing transaction.
+
+A NOTIFY inside a transaction makes commits queue up behind each other, so a queue that got work is noted after the
+commit and announced by a side connection, at most once per debounce. Each announcement carries the lowest order key
+that became ready, which lets claimers keep their low-water marks. One waiter is woken at a time; one that finds work
+passes the baton on, so a hundred idle workers do not stampede over one job. A lost bell costs a poll, never a job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from penstock.kit import logging
+from penstock.kit.errors import DatabaseUnavailable
+from penstock.kit.sqlfile import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from penstock.kit.db import Db
+
+CHANNEL = "penstock_bell"
+SQL = load("penstock.jobs.sql")
+log = logging.get(__name__)
+
+
+class Bell:
+    def __init__(self, db: Db, *, debounce: float = 0.008) -> None:
+        self._db = db
+        self._debounce = debounce
+        self._pending: dict[str, int] = {}
+        self._ringing = asyncio.Event()
+        self._waiters: OrderedDict[asyncio.Future[None], frozenset[str]] = OrderedDict()
+        self._hearers: list[Callable[[str, int], None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self.listening = asyncio.Event()
+
+    def on_ring(self, hear: Callable[[str, int], None]) -> None:
+        self._hearers.append(hear)
+
+    def start(self) -> None:
+        self._tasks = [asyncio.create_task(self._announce()), asyncio.create_task(self._listen())]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+        for waiter in self._waiters:
+            waiter.cancel()
+
+    def ring(self, queue: str, order_key: int) -> None:
+        """Work became ready; called after its commit."""
+        self._heard(queue, order_key)
+        self._pending[queue] = min(order_key, self._pending.get(queue, order_key))
+        self._ringing.set()
+
+    async def wait(self, queues: Iterable[str], timeout: float) -> None:
+        """Until one of the queues is rung for, or the time is up."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters[waiter] = frozenset(queues)
+        try:
+            await asyncio.wait_for(waiter, timeout)
+        except TimeoutError:
+            return
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                self.pass_on(queues)
+            raise
+        finally:
+            self._waiters.pop(waiter, None)
+
+    def pass_on(self, queues: Iterable[str]) -> None:
+        """Wake the next waiter of any of the queues."""
+        wanted = frozenset(queues)
+        for waiter, theirs in self._waiters.items():
+            if theirs & wanted and not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def _heard(self, queue: str, order_key: int) -> None:
+        for hear in self._hearers:
+            hear(queue, order_key)
+        self.pass_on((queue,))
+
+    async def _announce(self) -> None:
+        while True:
+            await self._ringing.wait()
+            await asyncio.sleep(self._debounce)
+            self._ringing.clear()
+            pending, self._pending = self._pending, {}
+            for queue, order_key in pending.items():
+                try:
+                    await self._db.fetch(SQL.notify, message=f"{order_key}:{queue}")
+                except DatabaseUnavailable:
+                    log.warning("bell_not_rung", queue=queue)
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                async with self._db.connection() as connection:
+                    gone = asyncio.Event()
+                    connection.add_termination_listener(_setter(gone))
+                    await connection.add_listener(CHANNEL, self._on_notify)
+                    self.listening.set()
+                    try:
+                        await gone.wait()
+                    finally:
+                        self.listening.clear()
+                        if not connection.is_closed():
+                            await connection.remove_listener(CHANNEL, self._on_notify)
+            except DatabaseUnavailable:
+                log.warning("bell_deaf", hint="The database is away; claims poll meanwhile.")
+            await asyncio.sleep(0.5)
+
+    def _on_notify(self, _connection: object, _pid: int, _channel: str, message: object) -> None:
+        order_key, _, queue = str(message).partition(":")
+        if order_key.lstrip("-").isdigit():
+            self._heard(queue, int(order_key))
+
+
+def _setter(event: asyncio.Event) -> Callable[[object], None]:
+    return lambda _connection: event.set()

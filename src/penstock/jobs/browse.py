@@ -1,0 +1,111 @@
+"""Looking at jobs, queues and workers. Reads only, over connections whose plans are not pinned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import orjson
+
+from penstock.jobs import rows
+from penstock.jobs.model import JobView, Json, Status
+from penstock.kit.sqlfile import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from penstock.kit.db import Db
+    from penstock.kit.sqlfile import Statement
+
+SQL = load("penstock.jobs.sql")
+BROWSE_SETTINGS = {"plan_cache_mode": "force_custom_plan", "jit": "off", "statement_timeout": "15s"}
+_WORDS = {
+    "queued": (Status.READY, Status.SCHEDULED),
+    "running": (Status.RUNNING,),
+    "parked": (Status.PARKED,),
+    "succeeded": (Status.SUCCEEDED,),
+    "failed": (Status.FAILED,),
+    "cancelled": (Status.CANCELLED,),
+}
+StatusWord = Literal["queued", "running", "parked", "succeeded", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    status: StatusWord | None = None
+    kind: str | None = None
+    queue: str | None = None
+    group_id: int | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueView:
+    queue: str
+    ready: int
+    running: int
+    parked: int
+    scheduled: int
+    oldest_wait: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerView:
+    name: str
+    started_at: datetime
+    seen_at: datetime
+    running: int
+    slots: int
+    queues: Sequence[str]
+    version: str
+    seconds_ago: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    detail: Json
+
+
+class Browser:
+    def __init__(self, db: Db) -> None:
+        self._db = db
+
+    async def jobs(
+        self, wanted: Filter, *, offset: int = 0, limit: int = 50, ascending: bool = False
+    ) -> tuple[list[JobView], int]:
+        """One page, and how many jobs fit the filter in all."""
+        listing, count, values = _statements(wanted, ascending=ascending)
+        async with self._db.transaction() as tx:
+            found = await tx.fetch(listing, **values, offset=offset, limit=limit)
+            total: int = await tx.value(count, **values)
+        return [rows.job_view(r) for r in found], total
+
+    async def queues(self) -> list[QueueView]:
+        return [QueueView(**dict(r)) for r in await self._db.fetch(SQL.queues)]
+
+    async def workers(self, *, seconds: int = 300) -> list[WorkerView]:
+        return [WorkerView(**dict(r)) for r in await self._db.fetch(SQL.workers, seconds=seconds)]
+
+    async def audit(self, subject: str | None = None, *, offset: int = 0, limit: int = 50) -> list[AuditEntry]:
+        found = await self._db.fetch(SQL.audit_list, subject=subject, offset=offset, limit=limit)
+        return [AuditEntry(**(dict(r) | {"detail": orjson.loads(r["detail"])})) for r in found]
+
+
+def _statements(wanted: Filter, *, ascending: bool) -> tuple[Statement, Statement, dict[str, object]]:
+    values: dict[str, object] = {
+        name: getattr(wanted, name) for name in ("kind", "queue", "group_id", "created_after", "created_before")
+    }
+    if wanted.status is None:
+        listing, count = SQL.list_all, SQL.count_all
+    else:
+        statuses = _WORDS[wanted.status]
+        values["statuses"] = list(statuses)
+        over = statuses[0].over
+        listing, count = (SQL.list_ended, SQL.count_ended) if over else (SQL.list_live, SQL.count_live)
+    return listing.ascending() if ascending else listing, count, values

@@ -1,0 +1,209 @@
+"""Exchange: a batch of ends and the next batch of claims, in one statement and so in one commit.
+
+Most of a job engine's cost is commits, and a worker that ends jobs wants the next ones anyway. Three things make the
+claim cheap at any depth: an index that holds ready rows only; a low-water mark per queue, below which this process has
+seen no ready row (it skips what a long transaction keeps from being vacuumed, and a full look once a second makes
+sure that it hides nothing); and promotion of due rows apart from the claim.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from penstock.jobs import rows
+from penstock.jobs.model import Claimed, Ending, Failed, Fence, JobSpec, Outcome, Status, Succeeded, Verdict
+from penstock.kit.sqlfile import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import asyncpg
+
+    from penstock.jobs.bell import Bell
+    from penstock.jobs.gates import Gates
+    from penstock.jobs.metrics import KernelMetrics
+    from penstock.kit.db import Db, Tx
+
+SQL = load("penstock.jobs.sql")
+NO_MARK = -(2**63)
+FULL_LOOK_SECONDS = 1.0
+PROMOTE_SECONDS = 0.25
+PROMOTE_BATCH = 1000
+POLL_SECONDS = 2.0
+
+
+class Exchange:
+    def __init__(
+        self,
+        db: Db,
+        bell: Bell,
+        gates: Gates,
+        metrics: KernelMetrics,
+        *,
+        max_bytes: int,
+        on_stale: Callable[[Fence, str], None],
+    ) -> None:
+        self._db = db
+        self._bell = bell
+        self._gates = gates
+        self._metrics = metrics
+        self._max_bytes = max_bytes
+        self._on_stale = on_stale
+        self._marks: dict[str, int] = {}
+        self._full_look_at: dict[str, float] = {}
+        self._promote_at = 0.0
+        bell.on_ring(self._lower_mark)
+
+    async def run(
+        self, endings: Sequence[Ending], worker: str, queues: Sequence[str], limit: int, wait: float
+    ) -> tuple[list[Verdict], list[Claimed]]:
+        if limit and time.monotonic() >= self._promote_at:
+            await self._promote()
+        one = queues[0] if len(queues) == 1 and limit else None
+        verdicts, claimed = await self._step(endings, worker, one or "", limit if one else 0)
+        if limit and not claimed:
+            claimed = await self._claim_waiting(worker, queues, limit, wait, looked=one is not None)
+        return verdicts, claimed
+
+    async def _claim_waiting(
+        self, worker: str, queues: Sequence[str], limit: int, wait: float, *, looked: bool
+    ) -> list[Claimed]:
+        until = time.monotonic() + wait
+        while True:
+            claimed = [] if looked else await self._claim_over(worker, queues, limit)
+            looked = False
+            if not claimed and await self._promote():
+                claimed = await self._claim_over(worker, queues, limit)
+            if claimed:
+                self._bell.pass_on(queues)
+                return claimed
+            left = until - time.monotonic()
+            if left <= 0:
+                return []
+            await self._bell.wait(queues, await self._nap(left))
+
+    async def _claim_over(self, worker: str, queues: Sequence[str], limit: int) -> list[Claimed]:
+        """Several queues are claimed in the order of their oldest job, one statement each, until the limit is met."""
+        if len(queues) > 1:
+            queues = [r["queue"] for r in await self._db.fetch(SQL.heads, queues=list(queues))]
+        claimed: list[Claimed] = []
+        for queue in queues:
+            if len(claimed) < limit:
+                claimed += (await self._step((), worker, queue, limit - len(claimed)))[1]
+        return claimed
+
+    async def _step(
+        self, endings: Sequence[Ending], worker: str, queue: str, limit: int
+    ) -> tuple[list[Verdict], list[Claimed]]:
+        mark = self._mark(queue)
+        async with self._db.transaction() as tx:
+            retried = await self._retry(tx, endings)
+            terminal = sorted((e for e in endings if e.fence not in retried), key=lambda e: e.fence.job_id)
+            found = await self._statement(tx, terminal, worker, queue, limit, mark)
+            ended = [r for r in found if not r["claimed"]]
+            done = fences_of(ended)
+            spawned = _spawned(terminal, done)
+            if spawned or any(r["group_id"] is not None for r in ended):
+                await self._gates.settle(tx, ended, spawned)
+        claimed = [rows.claimed(r, queue) for r in found if r["claimed"]]
+        self._metrics.claimed(claimed)
+        if claimed:
+            self._marks[queue] = max(r["order_key"] for r in found if r["claimed"])
+        elif limit and mark != NO_MARK:
+            self._marks.pop(queue, None)
+            claimed = (await self._step((), worker, queue, limit))[1]
+        return await self._verdicts(endings, done, retried), claimed
+
+    async def _statement(
+        self, tx: Tx, endings: Sequence[Ending], worker: str, queue: str, limit: int, mark: int
+    ) -> list[asyncpg.Record]:
+        outcomes = [e.outcome for e in endings]
+        return await tx.fetch(
+            SQL.exchange,
+            **columns(e.fence for e in endings),
+            statuses=[Status.SUCCEEDED if isinstance(o, Succeeded) else Status.FAILED for o in outcomes],
+            results=[self._result(o) for o in outcomes],
+            errors=[self._error(o) for o in outcomes],
+            worker=worker,
+            queue=queue,
+            limit=limit,
+            mark=mark,
+        )
+
+    def _result(self, outcome: Outcome) -> str | None:
+        if isinstance(outcome, Failed) or outcome.result is None:
+            return None
+        return rows.dump(outcome.result, "result", self._max_bytes)
+
+    def _error(self, outcome: Outcome) -> str | None:
+        return rows.dump(outcome.error, "error", self._max_bytes) if isinstance(outcome, Failed) else None
+
+    async def _retry(self, tx: Tx, endings: Sequence[Ending]) -> set[Fence]:
+        wanted = {
+            e.fence: e.outcome for e in endings if isinstance(e.outcome, Failed) and e.outcome.retry_in is not None
+        }
+        if not wanted:
+            return set()
+        return fences_of(
+            await tx.fetch(
+                SQL.retry,
+                **columns(wanted),
+                errors=[self._error(failed) for failed in wanted.values()],
+                retry_ins=[failed.retry_in for failed in wanted.values()],
+            )
+        )
+
+    async def _verdicts(self, endings: Sequence[Ending], done: set[Fence], retried: set[Fence]) -> list[Verdict]:
+        """A write that changed nothing is stale only after a look: the reply to our own commit may have been lost."""
+        missing = [e.fence for e in endings if e.fence not in done and e.fence not in retried]
+        repeated: set[Fence] = set()
+        if missing:
+            repeated = fences_of(await self._db.fetch(SQL.repeated, **columns(missing), how="retried"))
+        for fence in missing:
+            if fence not in repeated:
+                self._on_stale(fence, "finish")
+        return [_verdict(e.fence, done, retried, repeated) for e in endings]
+
+    def _mark(self, queue: str) -> int:
+        now = time.monotonic()
+        if now - self._full_look_at.get(queue, 0) > FULL_LOOK_SECONDS:
+            self._full_look_at[queue] = now
+            return NO_MARK
+        return self._marks.get(queue, NO_MARK)
+
+    def _lower_mark(self, queue: str, order_key: int) -> None:
+        if order_key < self._marks.get(queue, NO_MARK):
+            self._marks[queue] = order_key
+
+    async def _promote(self) -> bool:
+        self._promote_at = time.monotonic() + PROMOTE_SECONDS
+        ready = await self._db.fetch(SQL.promote, limit=PROMOTE_BATCH)
+        for row in ready:
+            self._bell.ring(row["queue"], row["order_key"])
+        return bool(ready)
+
+    async def _nap(self, left: float) -> float:
+        due = await self._db.value(SQL.next_due)
+        return max(0.005, min(left, POLL_SECONDS, POLL_SECONDS if due is None else due))
+
+
+def columns(fences: Iterable[Fence]) -> dict[str, list[object]]:
+    listed = list(fences)
+    return {"job_ids": [f.job_id for f in listed], "attempt_ids": [f.attempt_id for f in listed]}
+
+
+def fences_of(found: Iterable[asyncpg.Record]) -> set[Fence]:
+    return {Fence(job_id=r["job_id"], attempt_id=r["attempt_id"]) for r in found}
+
+
+def _spawned(endings: Iterable[Ending], done: set[Fence]) -> list[JobSpec]:
+    return [spec for e in endings if e.fence in done and isinstance(e.outcome, Succeeded) for spec in e.outcome.spawn]
+
+
+def _verdict(fence: Fence, done: set[Fence], retried: set[Fence], repeated: set[Fence]) -> Verdict:
+    if fence in done:
+        return Verdict.DONE
+    if fence in retried:
+        return Verdict.RETRYING
+    return Verdict.REPEATED if fence in repeated else Verdict.STALE

@@ -1,0 +1,140 @@
+"""Gates: what follows when the last job of a group is over, exactly once and in the transaction that ended it.
+
+A gate counts nothing. A finisher deletes its live row, then locks the group's row, then asks in a fresh statement
+whether any live member is left. Finishers of one group queue up at that lock, so the last one sees an empty group and
+fires; a job that ends twice has no second row to delete. Everybody takes live rows first and group rows second, in
+one order, and whoever holds a group's row only ever skips live rows: nobody can deadlock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import asyncpg
+import orjson
+
+from penstock.jobs.model import JobSpec, Json, Status
+from penstock.jobs.rows import spec_from_json
+from penstock.kit import logging
+from penstock.kit.errors import InvalidInput, PenstockError
+from penstock.kit.sqlfile import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from penstock.jobs.intake import Intake
+    from penstock.kit.db import Tx
+
+SQL = load("penstock.jobs.sql")
+log = logging.get(__name__)
+GATE_FAULTS = (PenstockError, asyncpg.PostgresError, KeyError, TypeError, ValueError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fired:
+    """A gate that has just opened."""
+
+    group_id: int
+    name: str
+    succeeded: bool
+    payload: Json
+    error: Json
+
+
+class GateHandler(Protocol):
+    """Runs in the transaction that fires the gate; what it writes commits with the last job's end."""
+
+    async def __call__(self, tx: Tx, fired: Fired) -> None: ...
+
+
+class Gates:
+    def __init__(
+        self, intake: Intake, ring: Callable[[str, int], None], handlers: Mapping[str, GateHandler] | None = None
+    ) -> None:
+        self._intake = intake
+        self._ring = ring
+        self._handlers = dict(handlers or {})
+
+    def handle(self, gate: str, handler: GateHandler) -> None:
+        self._handlers[gate] = handler
+
+    def check(self, gate: str | None) -> None:
+        if gate is not None and gate not in self._handlers:
+            raise InvalidInput(f"There is no gate {gate[:80]!r}.")
+
+    async def settle(self, tx: Tx, ended: Sequence[asyncpg.Record], spawned: Sequence[JobSpec] = ()) -> int:
+        """Enqueue what the jobs that ended just now have spawned, and move their gates; returns how many fired."""
+        await self.clean_up(tx, ended)
+        group_ids = sorted({r["group_id"] for r in ended if r["group_id"] is not None})
+        if group_ids:
+            joined = {s.group_id for s in spawned if s.group_id is not None}
+            await tx.fetch(SQL.group_lock, group_ids=sorted(joined.union(group_ids)))
+        if spawned:
+            await self._intake.add(tx, spawned, force=True, ring=self._ring)
+        for row in ended:
+            if row["group_id"] is not None and row["status"] != Status.SUCCEEDED:
+                cause = {"code": "MEMBER_FAILED", "message": f"Job {row['job_id']} did not succeed."}
+                await self.fail(tx, [row["group_id"]], cause)
+        return await self.fire(tx, group_ids)
+
+    async def fail(self, tx: Tx, group_ids: Sequence[int], error: Json, *, running: bool = False) -> None:
+        """Mark groups as failing and cancel the members that wait (with `running`, those that run as well)."""
+        await tx.fetch(SQL.group_fail, group_ids=group_ids, error=orjson.dumps(error).decode())
+        await self.cancel_members(tx, group_ids, running=running)
+
+    async def cancel_members(self, tx: Tx, group_ids: Sequence[int], *, running: bool = False) -> None:
+        """Cancel the members of failing groups; those of groups that go well are left alone."""
+        error = orjson.dumps({"code": "GROUP_FAILED", "message": "Another job of its group failed."}).decode()
+        gone = await tx.fetch(SQL.cancel_members, group_ids=group_ids, running=running, error=error)
+        await self.clean_up(tx, gone)
+
+    async def fire(self, tx: Tx, group_ids: Sequence[int]) -> int:
+        return sum([await self._fire(tx, group_id) for group_id in group_ids])
+
+    async def _fire(self, tx: Tx, group_id: int) -> bool:
+        """A handler that fails undoes its gate, not the end of the job; the reaper fires the gate again."""
+        try:
+            async with tx.savepoint():
+                row = await tx.row(SQL.group_fire, group_id=group_id)
+                if row is not None:
+                    await self._open(tx, row)
+                return row is not None
+        except GATE_FAULTS:
+            log.exception("gate_failed", group_id=group_id)
+            return False
+
+    async def clean_up(self, tx: Tx, gone: Sequence[asyncpg.Record]) -> None:
+        """Parked work that ended without its worker left something running elsewhere: send somebody to stop it."""
+        orphaned = [r for r in gone if r["status"] != Status.SUCCEEDED and "cleanup_kind" in r.keys()]  # noqa: SIM118
+        specs = [
+            JobSpec(
+                kind=r["cleanup_kind"],
+                payload={
+                    "job_id": r["job_id"],
+                    "kind": r["kind"],
+                    "payload": orjson.loads(r["payload"]),
+                    "state": orjson.loads(r["state"]),
+                },
+            )
+            for r in orphaned
+            if r["cleanup_kind"] is not None and r["state"] is not None
+        ]
+        if specs:
+            await self._intake.add(tx, specs, force=True, ring=self._ring)
+
+    async def _open(self, tx: Tx, row: asyncpg.Record) -> None:
+        succeeded = row["status"] == Status.SUCCEEDED
+        specs = [spec_from_json(s) for s in orjson.loads(row["opens"])["success" if succeeded else "failure"]]
+        if specs:
+            await self._intake.add(tx, specs, force=True, ring=self._ring)
+        log.info("gate_fired", group_id=row["group_id"], name=row["name"], succeeded=succeeded, opened=len(specs))
+        if row["gate"] is not None:
+            fired = Fired(
+                group_id=row["group_id"],
+                name=row["name"],
+                succeeded=succeeded,
+                payload=orjson.loads(row["payload"]),
+                error=None if row["error"] is None else orjson.loads(row["error"]),
+            )
+            await self._handlers[row["gate"]](tx, fired)

@@ -1,0 +1,173 @@
+"""Intake: specs are checked, completed from the policy of their kind, and added in as few statements as they allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+
+from penstock.jobs.model import Enqueued, JobSpec
+from penstock.jobs.rows import dump
+from penstock.kit.errors import Conflict, Draining, InvalidInput, InvalidState, ResourceLocked
+from penstock.kit.ids import check_name
+from penstock.kit.sqlfile import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.jobs.kinds import Kinds
+    from penstock.kit.db import Tx
+
+SQL = load("penstock.jobs.sql")
+AGEING_SECONDS = 60
+"""A job one priority step lower overtakes whatever came this much later: urgent first, and nobody starves."""
+PRIORITIES = range(10)
+MAX_BATCH = 10_000
+MAX_KEY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    shared: tuple[tuple[str, Any], ...]
+    payload: str
+    unique_key: str | None
+    lock_key: str | None
+    place: int
+
+
+class Intake:
+    def __init__(self, kinds: Kinds, *, max_payload_bytes: int, on_refusal: Callable[[], None]) -> None:
+        self.kinds = kinds
+        self._max_payload_bytes = max_payload_bytes
+        self._on_refusal = on_refusal
+
+    async def add(
+        self, tx: Tx, specs: Sequence[JobSpec], *, force: bool, ring: Callable[[str, int], None]
+    ) -> list[Enqueued]:
+        """Insert the specs, all or none, into the caller's transaction."""
+        if len(specs) > MAX_BATCH:
+            raise InvalidInput(f"{len(specs):,} jobs in one call; at most {MAX_BATCH:,} are taken.")
+        rows = [self._row(spec, place) for place, spec in enumerate(specs)]
+        await self._join_groups(tx, {s.group_id for s in specs if s.group_id is not None})
+        answers: list[Enqueued | None] = [None] * len(specs)
+        for shared, batch in _batches(rows):
+            for row, answer in zip(batch, await self._insert(tx, shared, batch, force=force, ring=ring), strict=True):
+                answers[row.place] = answer
+        return [answer for answer in answers if answer is not None]
+
+    def _row(self, spec: JobSpec, place: int) -> _Row:
+        policy = self.kinds[spec.kind]
+        queue = check_name(spec.queue or policy.queue, "Queue")
+        priority = policy.priority if spec.priority is None else spec.priority
+        if priority not in PRIORITIES:
+            raise InvalidInput(f"Priority {priority} is out of range.", hint="0 is the most urgent, 9 the least.")
+        max_attempts = policy.max_attempts if spec.max_attempts is None else spec.max_attempts
+        if not 1 <= max_attempts <= 1000:
+            raise InvalidInput(f"max_attempts {max_attempts} is out of range.", hint="Choose 1 to 1000.")
+        timeout = policy.timeout if spec.timeout is None else int(spec.timeout.total_seconds())
+        if timeout < 1:
+            raise InvalidInput("The timeout of a job must be at least one second.")
+        for name, span in (("run_in", spec.run_in), ("deadline_in", spec.deadline_in)):
+            if span is not None and span.total_seconds() < 0:
+                raise InvalidInput(f"{name} lies in the past.")
+        shared = {
+            "group_id": spec.group_id,
+            "retry_of": spec.retry_of,
+            "deadline_in": spec.deadline_in,
+            "run_in": spec.run_in,
+            "lease_s": policy.lease,
+            "timeout_s": timeout,
+            "max_attempts": max_attempts,
+            "priority": priority,
+            "kind": spec.kind,
+            "queue": queue,
+            "cleanup_kind": policy.cleanup_kind,
+            "created_by": _key(spec.created_by, "created_by"),
+            "trace": _key(spec.trace, "trace"),
+        }
+        return _Row(
+            shared=tuple(shared.items()),
+            payload=dump(spec.payload, f"payload of {spec.kind}", self._max_payload_bytes),
+            unique_key=_key(spec.unique_key, "unique_key"),
+            lock_key=_key(spec.lock_key, "lock_key"),
+            place=place,
+        )
+
+    async def _join_groups(self, tx: Tx, group_ids: set[int]) -> None:
+        if not group_ids:
+            return
+        open_ids = {r["group_id"] for r in await tx.fetch(SQL.group_join, group_ids=sorted(group_ids))}
+        if missing := sorted(group_ids - open_ids):
+            raise InvalidState(f"Group {missing[0]} does not exist or is over; no job can join it.", group_ids=missing)
+
+    async def _insert(
+        self, tx: Tx, shared: dict[str, Any], batch: Sequence[_Row], *, force: bool, ring: Callable[[str, int], None]
+    ) -> list[Enqueued]:
+        values = shared | {
+            "payloads": [r.payload for r in batch],
+            "force": force,
+            "ageing_us": AGEING_SECONDS * 1_000_000,
+        }
+        if any(r.unique_key or r.lock_key for r in batch):
+            added = await self._insert_keyed(tx, values, batch)
+        else:
+            added = await tx.fetch(SQL.enqueue, **values)
+        if len(added) < len(batch):
+            raise Draining(
+                "The system is draining: no new jobs are taken.", hint="Try again after `penstock drain off`."
+            )
+        if shared["run_in"] is None and (keys := [r["order_key"] for r in added if r["created"]]):
+            tx.after_commit(lambda: ring(shared["queue"], min(keys)))
+        return await self._with_existing(tx, added, batch)
+
+    async def _insert_keyed(self, tx: Tx, values: dict[str, Any], batch: Sequence[_Row]) -> list[asyncpg.Record]:
+        lock_keys = [r.lock_key for r in batch]
+        try:
+            async with tx.savepoint():
+                return await tx.fetch(
+                    SQL.enqueue_keyed, **values, unique_keys=[r.unique_key for r in batch], lock_keys=lock_keys
+                )
+        except asyncpg.UniqueViolationError as e:
+            self._on_refusal()
+            raise await _refusal(tx, [key for key in lock_keys if key]) from e
+
+    async def _with_existing(self, tx: Tx, added: Sequence[asyncpg.Record], batch: Sequence[_Row]) -> list[Enqueued]:
+        twins = [row.unique_key for row, new in zip(batch, added, strict=True) if not new["created"]]
+        known: dict[str, int] = {}
+        if twins:
+            found = await tx.fetch(SQL.by_unique_key, unique_keys=twins)
+            known = {r["unique_key"]: r["job_id"] for r in found}
+        return [
+            Enqueued(job_id=new["job_id"], created=True)
+            if new["created"]
+            else Enqueued(job_id=known[str(row.unique_key)], created=False)
+            for row, new in zip(batch, added, strict=True)
+        ]
+
+
+def _batches(rows: Sequence[_Row]) -> list[tuple[dict[str, Any], list[_Row]]]:
+    return [(dict(shared), list(batch)) for shared, batch in groupby(rows, key=lambda r: r.shared)]
+
+
+def _key(text: str | None, what: str) -> str | None:
+    if text is None:
+        return None
+    if not text or len(text) > MAX_KEY or "\x00" in text:
+        raise InvalidInput(f"{what} must have 1 to {MAX_KEY} characters and no NUL.")
+    return text
+
+
+async def _refusal(tx: Tx, lock_keys: list[str]) -> Exception:
+    holders = await tx.fetch(SQL.lock_holders, lock_keys=lock_keys)
+    if not holders:
+        return Conflict("The lock was held a moment ago and is free now.", hint="Try again.")
+    holder = holders[0]
+    return ResourceLocked(
+        f"{holder['lock_key']} is locked by job {holder['job_id']} ({holder['kind']}).",
+        hint=f"Wait for job {holder['job_id']}, or cancel it.",
+        lock_key=holder["lock_key"],
+        holder_job_id=holder["job_id"],
+        holder_name=holder["worker"] or holder["created_by"] or f"job {holder['job_id']}",
+    )

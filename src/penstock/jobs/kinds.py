@@ -1,0 +1,75 @@
+"""What the kernel must know of a kind of job, and nothing of what the job does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from penstock.kit.errors import InvalidInput
+from penstock.kit.ids import check_name
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterable, Iterator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """Pauses between attempts: base, then times factor, up to a cap; a fifth of each is random."""
+
+    base: float = 2.0
+    factor: float = 3.0
+    cap: float = 300.0
+
+    def pause(self, attempt_no: int, rng: random.Random) -> float:
+        exact = min(self.cap, self.base * self.factor ** max(0, attempt_no - 1))
+        return exact * rng.uniform(0.9, 1.1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindPolicy:
+    """Lease, heartbeat and timeout in seconds; `on_sigterm` says whether an interrupted attempt counts as a failure."""
+
+    name: str
+    queue: str = "default"
+    priority: int = 5
+    lease: int = 300
+    heartbeat: int = 30
+    timeout: int = 3600
+    max_attempts: int = 3
+    on_sigterm: Literal["release", "fail"] = "release"
+    backoff: Backoff = field(default_factory=Backoff)
+    cleanup_kind: str | None = None
+    """Enqueued with the state of a parked job that is cancelled or fails without its worker (a query to be stopped)."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "Kind")
+        if not 0 < self.heartbeat < self.lease:
+            raise InvalidInput(f"Kind {self.name}: the heartbeat must be shorter than the lease.")
+
+
+class Kinds:
+    """The kinds that this deployment knows; enqueuing any other is refused."""
+
+    def __init__(self, policies: Iterable[KindPolicy] = ()) -> None:
+        self._policies: dict[str, KindPolicy] = {}
+        for policy in policies:
+            self.add(policy)
+
+    def add(self, policy: KindPolicy) -> None:
+        if policy.name in self._policies:
+            raise InvalidInput(f"Kind {policy.name} is there already.")
+        self._policies[policy.name] = policy
+
+    def __getitem__(self, name: str) -> KindPolicy:
+        try:
+            return self._policies[name]
+        except KeyError:
+            known = ", ".join(sorted(self._policies)) or "none"
+            raise InvalidInput(f"There is no job kind {name[:80]!r}.", hint=f"Known kinds: {known}.") from None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._policies
+
+    def __iter__(self) -> Iterator[KindPolicy]:
+        return iter(self._policies.values())

@@ -1,0 +1,66 @@
+"""The kernel's Prometheus metrics, on a registry of their own so that two stores in one process do not collide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import asyncpg
+
+    from penstock.jobs.model import Claimed, Reaped
+
+PICKUP_BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 30, 120, 600, 3600)
+DURATION_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 1800, 3600, 7200)
+
+
+class KernelMetrics:
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        self._depth = Gauge("penstock_queue_depth", "Jobs ready to be claimed.", ["queue"], registry=self.registry)
+        self._oldest = Gauge(
+            "penstock_queue_oldest_wait_seconds", "Age of the oldest ready job.", ["queue"], registry=self.registry
+        )
+        self._parked = Gauge(
+            "penstock_parked_jobs", "Jobs whose work goes on elsewhere.", ["queue"], registry=self.registry
+        )
+        self._running = Gauge("penstock_running_jobs", "Jobs held by a worker.", ["queue"], registry=self.registry)
+        self._pickup = Histogram(
+            "penstock_job_pickup_seconds",
+            "From the enqueue to the claim.",
+            ["queue"],
+            buckets=PICKUP_BUCKETS,
+            registry=self.registry,
+        )
+        self._reclaimed = Counter("penstock_reaper_jobs_reclaimed", "Jobs taken back.", registry=self.registry)
+        self._failed = Counter("penstock_reaper_jobs_failed", "Jobs failed by the reaper.", registry=self.registry)
+        self._stale = Counter("penstock_stale_attempts", "Writes refused by the fence.", registry=self.registry)
+        self._refusals = Counter("penstock_lock_wait_refusals", "Enqueues refused by a lock.", registry=self.registry)
+
+    def claimed(self, claimed: Sequence[Claimed]) -> None:
+        for job in claimed:
+            if job.attempt_no == 1 and job.polls == 0:
+                self._pickup.labels(job.queue).observe(job.waited)
+
+    def stale(self) -> None:
+        self._stale.inc()
+
+    def lock_refused(self) -> None:
+        self._refusals.inc()
+
+    def reaped(self, reaped: Reaped) -> None:
+        self._reclaimed.inc(reaped.requeued)
+        self._failed.inc(reaped.failed + reaped.expired)
+
+    def queues(self, found: Iterable[asyncpg.Record]) -> None:
+        """Set the gauges from a look at the queues; one that is empty now goes back to zero."""
+        for gauge in (self._depth, self._oldest, self._parked, self._running):
+            gauge.clear()
+        for row in found:
+            self._depth.labels(row["queue"]).set(row["ready"])
+            self._oldest.labels(row["queue"]).set(row["oldest_wait"] or 0)
+            self._parked.labels(row["queue"]).set(row["parked"])
+            self._running.labels(row["queue"]).set(row["running"])

@@ -1,0 +1,273 @@
+"""The words of the kernel, as values."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+JobId: TypeAlias = int
+AttemptId: TypeAlias = "UUID"
+Json: TypeAlias = Any
+
+
+class Status(enum.IntEnum):
+    """Below 10 the job has a live row, from 10 on it has an outcome and is over."""
+
+    READY = 0
+    RUNNING = 1
+    PARKED = 2
+    SCHEDULED = 3
+    SUCCEEDED = 10
+    FAILED = 11
+    CANCELLED = 12
+
+    @property
+    def over(self) -> bool:
+        return self >= Status.SUCCEEDED
+
+    @property
+    def word(self) -> str:
+        """What people see: a scheduled job is a queued one whose time has not come."""
+        return "queued" if self in (Status.READY, Status.SCHEDULED) else self.name.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """The right to write one attempt's outcome; only `claim` makes one."""
+
+    job_id: JobId
+    attempt_id: AttemptId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """A job to be done. What is None is taken from the policy of its kind."""
+
+    kind: str
+    payload: Json = field(default_factory=dict)
+    queue: str | None = None
+    priority: int | None = None
+    run_in: timedelta | None = None
+    deadline_in: timedelta | None = None
+    max_attempts: int | None = None
+    timeout: timedelta | None = None
+    group_id: int | None = None
+    lock_key: str | None = None
+    unique_key: str | None = None
+    retry_of: JobId | None = None
+    created_by: str | None = None
+    trace: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enqueued:
+    """`created` is False when a job with the same unique key was there already; then `job_id` is that one's."""
+
+    job_id: JobId
+    created: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSpec:
+    """Jobs that belong together, and what follows when the last of them is over.
+
+    `on_success` and `on_failure` are enqueued by the gate; `gate` names a handler of the control plane that runs in
+    the same transaction.
+    """
+
+    name: str
+    gate: str | None = None
+    payload: Json = field(default_factory=dict)
+    on_success: Sequence[JobSpec] = ()
+    on_failure: Sequence[JobSpec] = ()
+    deadline_in: timedelta | None = timedelta(seconds=7200)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """One attempt: a job in the hands of one worker, with the fence that it must show."""
+
+    fence: Fence
+    kind: str
+    raw_payload: str
+    attempt_no: int
+    max_attempts: int
+    lease_seconds: int
+    seconds_left: float
+    waited: float
+    queue: str
+    polls: int = 0
+    raw_state: str | None = None
+    group_id: int | None = None
+    lock_key: str | None = None
+    trace: str | None = None
+
+    @property
+    def job_id(self) -> JobId:
+        return self.fence.job_id
+
+    @property
+    def payload(self) -> Json:
+        return orjson.loads(self.raw_payload)
+
+    @property
+    def state(self) -> Json:
+        """What the attempt that parked the job left behind."""
+        return None if self.raw_state is None else orjson.loads(self.raw_state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Succeeded:
+    """`spawn` is enqueued in the transaction that records the end: a plan's chunks cannot be doubled or lost."""
+
+    result: Json = None
+    spawn: Sequence[JobSpec] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """`retry_in` asks for another attempt after a pause; without attempts left the failure is final."""
+
+    error: Json
+    retry_in: float | None = None
+
+
+Outcome: TypeAlias = Succeeded | Failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    fence: Fence
+    outcome: Outcome
+
+
+class Verdict(enum.StrEnum):
+    """What became of an attempt's last write."""
+
+    DONE = "done"
+    REPEATED = "repeated"
+    """It had been written before: the reply was lost, not the write."""
+    RETRYING = "retrying"
+    STALE = "stale"
+    """The fence was rotated: nothing was written."""
+
+    @property
+    def accepted(self) -> bool:
+        return self is not Verdict.STALE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchanged:
+    verdicts: Sequence[Verdict]
+    claimed: Sequence[Claimed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parking:
+    fence: Fence
+    state: Json
+    wake_in: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    fence: Fence
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressUpdate:
+    fence: Fence
+    progress: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """A worker's heartbeat: who it is, and every attempt it holds."""
+
+    worker: str
+    session: UUID
+    queues: Sequence[str]
+    slots: int
+    version: str
+    held: Sequence[Fence] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewal:
+    """Attempts that must stop: `lost` to another attempt or the reaper, `cancelled` by a person."""
+
+    lost: Sequence[Fence] = ()
+    cancelled: Sequence[Fence] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled:
+    """`newly` is False when the job had been cancelled before."""
+
+    job_id: JobId
+    newly: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaped:
+    requeued: int = 0
+    failed: int = 0
+    expired: int = 0
+    groups_fired: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.requeued + self.failed + self.expired + self.groups_fired
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptView:
+    attempt_id: AttemptId | None
+    attempt_no: int
+    worker: str | None
+    claimed_at: datetime | None
+    ended_at: datetime | None
+    how: str
+    detail: Json = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """A job as people see it; `attempts` is filled for one job, not in lists."""
+
+    job_id: JobId
+    kind: str
+    queue: str
+    priority: int
+    status: Status
+    attempt_no: int
+    max_attempts: int
+    created_at: datetime
+    created_by: str | None
+    payload: Json
+    group_id: int | None
+    lock_key: str | None
+    unique_key: str | None
+    retry_of: JobId | None
+    worker: str | None
+    claimed_at: datetime | None
+    lease_until: datetime | None
+    wake_at: datetime | None
+    deadline: datetime | None
+    finished_at: datetime | None
+    polls: int
+    progress: Json
+    result: Json
+    error: Json
+    trace: str | None
+    attempts: Sequence[AttemptView] = ()

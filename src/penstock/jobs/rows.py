@@ -1,0 +1,87 @@
+"""Rows to values and back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from penstock.jobs.model import AttemptView, Claimed, Fence, GroupSpec, JobSpec, JobView, Json, Status
+from penstock.kit.errors import InvalidInput, PayloadTooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import asyncpg
+
+
+def dump(value: Json, what: str, limit: int) -> str:
+    """JSON text that PostgreSQL takes, within the limit; or an error that says which of the two it is not."""
+    try:
+        raw = orjson.dumps(value)
+    except TypeError as e:
+        raise InvalidInput(f"The {what} cannot be written as JSON: {e}.") from None
+    if len(raw) > limit:
+        raise PayloadTooLarge(f"The {what} has {len(raw):,} bytes; at most {limit:,} are taken.", limit=limit)
+    text = raw.decode()
+    if "\\u0000" in text:
+        raise InvalidInput(f"The {what} holds a NUL character, which cannot be stored.")
+    return text
+
+
+def claimed(row: asyncpg.Record, queue: str) -> Claimed:
+    return Claimed(
+        fence=Fence(job_id=row["job_id"], attempt_id=row["attempt_id"]),
+        kind=row["kind"],
+        raw_payload=row["payload"],
+        attempt_no=row["attempt_no"],
+        max_attempts=row["max_attempts"],
+        lease_seconds=row["lease_s"],
+        seconds_left=row["seconds_left"],
+        waited=row["waited"],
+        queue=queue,
+        polls=row["polls"],
+        raw_state=row["state"],
+        group_id=row["group_id"],
+        lock_key=row["lock_key"],
+        trace=row["trace"],
+    )
+
+
+def _parsed(text: str | None) -> Json:
+    return None if text is None else orjson.loads(text)
+
+
+def job_view(row: asyncpg.Record, attempts: Sequence[AttemptView] = ()) -> JobView:
+    values: dict[str, Any] = dict(row)
+    for name in ("payload", "progress", "result", "error"):
+        values[name] = _parsed(values[name])
+    values["status"] = Status(values["status"])
+    return JobView(**values, attempts=attempts)
+
+
+def attempt_view(row: asyncpg.Record) -> AttemptView:
+    values: dict[str, Any] = dict(row)
+    values["detail"] = _parsed(values["detail"])
+    return AttemptView(**values)
+
+
+def spec_to_json(spec: JobSpec) -> Json:
+    """Only what is set: a stored spec takes the defaults of the day it is enqueued."""
+    bare = JobSpec(kind=spec.kind)
+    changed = {name: getattr(spec, name) for name in JobSpec.__slots__ if getattr(spec, name) != getattr(bare, name)}
+    seconds = {name: value.total_seconds() for name, value in changed.items() if isinstance(value, timedelta)}
+    return {"kind": spec.kind} | changed | seconds
+
+
+def spec_from_json(value: Json) -> JobSpec:
+    spans = {name: timedelta(seconds=value[name]) for name in ("run_in", "deadline_in", "timeout") if value.get(name)}
+    return JobSpec(**(value | spans))
+
+
+def opens_to_json(group: GroupSpec) -> Json:
+    return {
+        "success": [spec_to_json(s) for s in group.on_success],
+        "failure": [spec_to_json(s) for s in group.on_failure],
+    }

@@ -1,0 +1,134 @@
+"""Schedules: a cron expression, a zone and a job spec; each tick makes at most one job.
+
+The tick is the job's unique key, so a scheduler that dies between enqueuing and writing down the next tick, or two
+schedulers at once, cannot make a second one. Ticks that were missed (a night without a control plane) become one job.
+While the system drains nothing is enqueued and the tick waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import orjson
+from cronsim import CronSim, CronSimError
+
+from penstock.jobs.rows import spec_from_json, spec_to_json
+from penstock.kit import logging
+from penstock.kit.errors import Draining, InvalidInput, NotFound, PenstockError
+from penstock.kit.ids import check_name
+from penstock.kit.loop import Loop, LoopMetrics
+from penstock.kit.sqlfile import load
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import asyncpg
+
+    from penstock.jobs.model import JobId, JobSpec
+    from penstock.jobs.store import PgJobStore
+    from penstock.kit.db import Db, Tx
+
+SQL = load("penstock.jobs.sql")
+log = logging.get(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    name: str
+    cron: str
+    spec: JobSpec
+    zone: str = "UTC"
+    enabled: bool = True
+    next_at: datetime | None = None
+    last_at: datetime | None = None
+    last_job: JobId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticked:
+    enqueued: int = 0
+    failed: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.enqueued + self.failed
+
+
+class Schedules:
+    """The table of schedules."""
+
+    def __init__(self, db: Db, store: PgJobStore) -> None:
+        self._db = db
+        self._store = store
+
+    async def put(self, schedule: Schedule) -> Schedule:
+        check_name(schedule.name, "Schedule")
+        _ = self._store.kinds[schedule.spec.kind]
+        next_at = next_tick(schedule.cron, schedule.zone, await self._db.value(SQL.now))
+        await self._db.fetch(
+            SQL.schedule_put,
+            name=schedule.name,
+            cron=schedule.cron,
+            zone=schedule.zone,
+            enabled=schedule.enabled,
+            next_at=next_at,
+            spec=orjson.dumps(spec_to_json(schedule.spec)).decode(),
+        )
+        return replace(schedule, next_at=next_at)
+
+    async def all(self) -> list[Schedule]:
+        found = await self._db.fetch(SQL.schedule_list)
+        return [Schedule(**(dict(r) | {"spec": spec_from_json(orjson.loads(r["spec"]))})) for r in found]
+
+    async def drop(self, name: str) -> None:
+        if not await self._db.changed(SQL.schedule_drop, name=name):
+            raise NotFound(f"There is no schedule {name!r}.")
+
+
+class Scheduler(Loop[Ticked]):
+    name = "scheduler"
+    exclusive = False
+
+    def __init__(self, db: Db, store: PgJobStore, *, every: float, metrics: LoopMetrics) -> None:
+        super().__init__(db, every=every, metrics=metrics)
+        self._store = store
+
+    async def run_once(self) -> Ticked:
+        enqueued = failed = 0
+        async with self._db.transaction() as tx:
+            for row in await tx.fetch(SQL.schedule_due, limit=100):
+                if await self._tick(tx, row):
+                    enqueued += 1
+                else:
+                    failed += 1
+        return Ticked(enqueued=enqueued, failed=failed)
+
+    async def _tick(self, tx: Tx, row: asyncpg.Record) -> bool:
+        try:
+            async with tx.savepoint():
+                spec = spec_from_json(orjson.loads(row["spec"]))
+                key = f"schedule:{row['name']}:{row['next_at'].isoformat()}"
+                [added] = await self._store.enqueue([replace(spec, unique_key=key)], tx=tx)
+                later = next_tick(row["cron"], row["zone"], row["now"])
+                await tx.changed(SQL.schedule_done, name=row["name"], job_id=added.job_id, next_at=later)
+        except Draining:
+            return False
+        except PenstockError as e:
+            log.warning("schedule_failed", schedule=row["name"], error=e.message)
+            return False
+        return True
+
+
+def next_tick(cron: str, zone: str, after: datetime) -> datetime:
+    """The first tick after a moment, in the zone's own time (so that "03:00" stays 03:00 through a clock change)."""
+    try:
+        tick: datetime = next(CronSim(cron, after.astimezone(ZoneInfo(zone))))
+    except CronSimError as e:
+        raise InvalidInput(f"{cron[:80]!r} is not a cron expression: {e}.") from None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidInput(f"{zone[:80]!r} is not a time zone.", hint="Use a name such as Europe/Vienna.") from None
+    except StopIteration:
+        raise InvalidInput(f"{cron[:80]!r} never comes true.") from None
+    return tick

@@ -1,0 +1,1 @@
+SELECT draining, changed_at, changed_by, reason FROM penstock.control

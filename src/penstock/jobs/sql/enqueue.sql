@@ -1,0 +1,23 @@
+-- Adds jobs that differ only in their payload. Nothing is added while the system drains, unless :force.
+-- Invariant: a job row and its live row come together. Locks: none that anybody waits for.
+WITH input AS MATERIALIZED (
+  SELECT nextval('penstock.job_id') AS job_id, t.payload, t.place
+  FROM unnest(:payloads::jsonb[]) WITH ORDINALITY AS t (payload, place)
+  WHERE :force OR NOT EXISTS (SELECT FROM penstock.control WHERE draining)
+), added AS (
+  INSERT INTO penstock.job (job_id, group_id, retry_of, deadline_at, lease_s, timeout_s, max_attempts, priority, kind,
+                            queue, payload, cleanup_kind, created_by, trace)
+  SELECT job_id, :group_id, :retry_of, penstock.now() + :deadline_in::interval, :lease_s, :timeout_s, :max_attempts,
+         :priority, :kind, :queue, payload, :cleanup_kind, :created_by, :trace
+  FROM input
+), queued AS (
+  INSERT INTO penstock.live (job_id, order_key, group_id, deadline, wake_at, status, queue)
+  SELECT job_id,
+         (extract(epoch FROM penstock.now() + coalesce(:run_in::interval, '0')) * 1000000)::bigint
+           + place + :priority::bigint * :ageing_us,
+         :group_id, penstock.now() + :deadline_in::interval, penstock.now() + :run_in::interval,
+         CASE WHEN :run_in::interval IS NULL THEN 0 ELSE 3 END, :queue
+  FROM input
+  RETURNING job_id, order_key
+)
+SELECT job_id, true AS created, order_key FROM queued ORDER BY job_id

@@ -1,0 +1,48 @@
+-- Ends a batch of attempts and claims the next one, in one statement and so one commit.
+-- Invariant: a job ends only by the deletion of its live row under its fence; the row is there once, so the end is.
+-- Index: live primary key for the ends, live_ready for the claim (queue, order_key; ready rows only).
+-- Locks: the rows ended, and the rows claimed (SKIP LOCKED: claimers never wait for each other).
+-- :mark is the low-water mark below which this process has seen no ready row; it only saves work.
+WITH result AS MATERIALIZED (
+  SELECT * FROM unnest(:job_ids::bigint[], :attempt_ids::uuid[], :statuses::smallint[], :results::jsonb[], :errors::jsonb[])
+    AS t (job_id, attempt_id, status, result, error)
+), ended AS (
+  DELETE FROM penstock.live l
+  USING result r
+  WHERE l.job_id = r.job_id AND l.attempt_id = r.attempt_id
+  RETURNING l.job_id, l.attempt_id, l.attempt_no, l.worker, l.claimed_at, l.group_id, r.status, r.result, r.error
+), recorded AS (
+  INSERT INTO penstock.outcome (job_id, claimed_at, attempt_id, attempt_no, status, worker, result, error)
+  SELECT job_id, claimed_at, attempt_id, attempt_no, status, worker, result, error FROM ended
+), chosen AS MATERIALIZED (
+  SELECT l.job_id
+  FROM penstock.live l
+  WHERE l.queue = :queue AND l.status = 0 AND l.order_key >= :mark
+  ORDER BY l.order_key
+  LIMIT :limit
+  FOR UPDATE SKIP LOCKED
+), claimed AS (
+  UPDATE penstock.live l
+  SET status = 1,
+      attempt_id = penstock.new_attempt_id(),
+      attempt_no = l.attempt_no + 1,
+      worker = :worker,
+      claimed_at = penstock.now(),
+      deadline = least(l.deadline, penstock.now() + make_interval(secs => j.timeout_s)),
+      lease_until = least(l.deadline, penstock.now() + make_interval(secs => least(j.lease_s, j.timeout_s))),
+      wake_at = NULL
+  FROM chosen c
+  JOIN penstock.job j ON j.job_id = c.job_id
+  WHERE l.job_id = c.job_id
+  RETURNING l.job_id, l.attempt_id, l.attempt_no, l.group_id, l.order_key, l.polls, l.state, l.deadline,
+            j.kind, j.payload, j.max_attempts, j.lease_s, j.created_at, j.lock_key, j.trace
+)
+SELECT true AS claimed, job_id, attempt_id, attempt_no, group_id, order_key, polls, state,
+       date_part('epoch', deadline - penstock.now()) AS seconds_left,
+       date_part('epoch', penstock.now() - created_at) AS waited,
+       kind, payload, max_attempts, lease_s, lock_key, trace, NULL::smallint AS status
+FROM claimed
+UNION ALL
+SELECT false, job_id, attempt_id, attempt_no, group_id, NULL, NULL, NULL,
+       date_part('epoch', penstock.now() - claimed_at), NULL, NULL, NULL, NULL, NULL, NULL, NULL, status
+FROM ended

@@ -1,0 +1,16 @@
+-- Removes jobs that ended before the retention, with their attempts; a batch at a time. A job that lives is never old.
+-- Index: the primary key of job (ids grow with time), outcome_job, attempt_job.
+WITH old AS MATERIALIZED (
+  SELECT j.job_id FROM penstock.job j
+  WHERE j.created_at < penstock.now() - make_interval(days => :days)
+    AND NOT EXISTS (SELECT FROM penstock.live l WHERE l.job_id = j.job_id)
+    AND NOT EXISTS (SELECT FROM penstock.outcome o WHERE o.job_id = j.job_id
+                    AND o.finished_at >= penstock.now() - make_interval(days => :days))
+  ORDER BY j.job_id
+  LIMIT :limit
+), attempts AS (
+  DELETE FROM penstock.attempt a USING old WHERE a.job_id = old.job_id
+), outcomes AS (
+  DELETE FROM penstock.outcome o USING old WHERE o.job_id = old.job_id
+)
+DELETE FROM penstock.job j USING old WHERE j.job_id = old.job_id

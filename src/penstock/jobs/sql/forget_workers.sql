@@ -1,0 +1,1 @@
+DELETE FROM penstock.worker WHERE seen_at < penstock.now() - interval '1 day'

@@ -1,0 +1,1 @@
+SELECT draining FROM penstock.control

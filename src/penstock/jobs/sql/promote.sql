@@ -1,0 +1,12 @@
+-- Makes due rows ready: scheduled ones, and parked ones whose turn to poll has come. Their order key is kept: they are old.
+-- Index: live_due. Locks: the promoted rows, SKIP LOCKED.
+WITH due AS MATERIALIZED (
+  SELECT job_id FROM penstock.live
+  WHERE status IN (2, 3) AND wake_at <= penstock.now()
+  ORDER BY wake_at
+  LIMIT :limit
+  FOR UPDATE SKIP LOCKED
+)
+UPDATE penstock.live l SET status = 0, wake_at = NULL
+FROM due WHERE l.job_id = due.job_id
+RETURNING l.queue, l.order_key

@@ -1,0 +1,1 @@
+UPDATE penstock.schedule SET last_at = next_at, last_job = :job_id, next_at = :next_at WHERE name = :name

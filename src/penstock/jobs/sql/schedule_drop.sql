@@ -1,0 +1,1 @@
+DELETE FROM penstock.schedule WHERE name = :name

@@ -1,0 +1,298 @@
+"""The kernel's verbs on PostgreSQL.
+
+Each verb is one statement, or one transaction where groups or spawned jobs take part. The fence is the whole secret:
+`claim` writes a random attempt id into the live row, every later write of that attempt names it, and whoever takes the
+job away (cancel, reaper, another claim) rotates it. Deleting the live row is the only way to end a job, and a row can
+be deleted once.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.jobs import rows
+from penstock.jobs.bell import Bell
+from penstock.jobs.exchange import Exchange, columns, fences_of
+from penstock.jobs.gates import Gates
+from penstock.jobs.intake import Intake
+from penstock.jobs.metrics import KernelMetrics
+from penstock.jobs.model import (
+    Beat,
+    Cancelled,
+    Claimed,
+    Ending,
+    Enqueued,
+    Exchanged,
+    Fence,
+    GroupSpec,
+    JobId,
+    JobSpec,
+    JobView,
+    Parking,
+    ProgressUpdate,
+    Reaped,
+    Release,
+    Renewal,
+    Status,
+    Verdict,
+)
+from penstock.kit import logging
+from penstock.kit.errors import InvalidInput, InvalidState, NotFound, StaleAttempt
+from penstock.kit.sqlfile import load
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from uuid import UUID
+
+    import asyncpg
+
+    from penstock.jobs.kinds import Kinds
+    from penstock.kit.db import Db, Tx
+
+SQL = load("penstock.jobs.sql")
+log = logging.get(__name__)
+
+ENGINE_SETTINGS = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+}
+"""For the kernel's own connections: its statements have one good plan each, whatever the statistics say today."""
+
+MAX_CLAIM = 1000
+MAX_WAIT = 30.0
+
+
+class PgJobStore:
+    def __init__(
+        self,
+        db: Db,
+        kinds: Kinds,
+        *,
+        max_payload_bytes: int = 1024 * 1024,
+        bell_debounce: float = 0.008,
+        metrics: KernelMetrics | None = None,
+    ) -> None:
+        self._db = db
+        self._max_bytes = max_payload_bytes
+        self.metrics = metrics or KernelMetrics()
+        self.kinds = kinds
+        self.bell = Bell(db, debounce=bell_debounce)
+        self._intake = Intake(kinds, max_payload_bytes=max_payload_bytes, on_refusal=self.metrics.lock_refused)
+        self.gates = Gates(self._intake, self.bell.ring)
+        self._exchange = Exchange(
+            db, self.bell, self.gates, self.metrics, max_bytes=max_payload_bytes, on_stale=self._stale
+        )
+
+    async def __aenter__(self) -> PgJobStore:
+        self.bell.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.bell.stop()
+
+    # enqueue
+
+    async def enqueue(self, specs: Sequence[JobSpec], *, tx: Tx | None = None) -> list[Enqueued]:
+        """Accept jobs; with `tx`, in the caller's transaction and visible when that commits."""
+        if not specs:
+            return []
+        async with self._db.transaction(tx) as inner:
+            return await self._intake.add(inner, specs, force=False, ring=self.bell.ring)
+
+    async def open_group(
+        self, group: GroupSpec, members: Sequence[JobSpec], *, tx: Tx | None = None
+    ) -> tuple[int, list[Enqueued]]:
+        """A group and its first members together; members may spawn more until the last one is over."""
+        self.gates.check(group.gate)
+        for spec in (*group.on_success, *group.on_failure):
+            _ = self.kinds[spec.kind]
+        async with self._db.transaction(tx) as inner:
+            group_id: int = await inner.value(
+                SQL.group_open,
+                name=group.name,
+                gate=group.gate,
+                payload=rows.dump(group.payload, "group payload", self._max_bytes),
+                opens=rows.dump(rows.opens_to_json(group), "group's follow-up", self._max_bytes),
+                deadline_in=group.deadline_in,
+            )
+            specs = [replace(spec, group_id=group_id) for spec in members]
+            added = await self._intake.add(inner, specs, force=False, ring=self.bell.ring)
+            if not specs:
+                await self.gates.fire(inner, [group_id])
+            return group_id, added
+
+    # claim and finish
+
+    async def claim(self, worker: str, queues: Sequence[str], limit: int, *, wait: float = 0) -> list[Claimed]:
+        return list((await self.exchange((), worker, queues, limit, wait=wait)).claimed)
+
+    async def finish(self, endings: Sequence[Ending]) -> list[Verdict]:
+        return list((await self.exchange(endings, "", (), 0)).verdicts)
+
+    async def exchange(
+        self, endings: Sequence[Ending], worker: str, queues: Sequence[str], limit: int, *, wait: float = 0
+    ) -> Exchanged:
+        if not 0 <= limit <= MAX_CLAIM:
+            raise InvalidInput(f"A claim takes 0 to {MAX_CLAIM} jobs, not {limit}.")
+        if not 0 <= wait <= MAX_WAIT:
+            raise InvalidInput(f"A claim waits 0 to {MAX_WAIT:g} seconds, not {wait:g}.")
+        if limit and not queues:
+            raise InvalidInput("A claim names at least one queue.")
+        verdicts, claimed = await self._exchange.run(endings, worker, queues, limit, wait)
+        return Exchanged(verdicts=verdicts, claimed=claimed)
+
+    # the other writes of an attempt
+
+    async def renew(self, beat: Beat) -> Renewal:
+        async with self._db.transaction() as tx:
+            gone = await tx.fetch(SQL.renew, **columns(beat.held)) if beat.held else []
+            shared = await tx.value(
+                SQL.beat,
+                name=beat.worker,
+                session=beat.session,
+                running=len(beat.held),
+                slots=beat.slots,
+                queues=list(beat.queues),
+                version=beat.version,
+            )
+        if shared:
+            log.warning(
+                "worker_name_shared", worker=beat.worker, hint="Two live workers use one name; give each its own."
+            )
+        lost = [Fence(job_id=r["job_id"], attempt_id=r["attempt_id"]) for r in gone if not r["cancelled"]]
+        cancelled = [Fence(job_id=r["job_id"], attempt_id=r["attempt_id"]) for r in gone if r["cancelled"]]
+        for fence in lost:
+            self._stale(fence, "renew")
+        return Renewal(lost=lost, cancelled=cancelled)
+
+    async def farewell(self, worker: str, session: UUID) -> None:
+        await self._db.fetch(SQL.farewell, name=worker, session=session)
+
+    async def progress(self, updates: Sequence[ProgressUpdate]) -> list[bool]:
+        fences = [u.fence for u in updates]
+        texts = [rows.dump(u.progress, "progress", self._max_bytes) for u in updates]
+        found = await self._db.fetch(SQL.progress, **columns(fences), progress=texts)
+        return await self._written(fences, found, "progress")
+
+    async def park(self, parkings: Sequence[Parking]) -> list[bool]:
+        if any(not 0 <= p.wake_in <= 86_400 for p in parkings):
+            raise InvalidInput("A job can be parked for 0 to 86,400 seconds.")
+        fences = [p.fence for p in parkings]
+        found = await self._db.fetch(
+            SQL.park,
+            **columns(fences),
+            states=[rows.dump(p.state, "state", self._max_bytes) for p in parkings],
+            wake_ins=[p.wake_in for p in parkings],
+        )
+        return await self._written(fences, found, "parked")
+
+    async def release(self, releases: Sequence[Release]) -> list[bool]:
+        fences = [r.fence for r in releases]
+        found = await self._db.fetch(SQL.release, **columns(fences), reasons=[r.reason for r in releases])
+        self._ring_for(found)
+        return await self._written(fences, found, "released")
+
+    def _ring_for(self, ready: Sequence[asyncpg.Record]) -> None:
+        for row in ready:
+            self.bell.ring(row["queue"], row["order_key"])
+
+    async def _written(self, fences: Sequence[Fence], found: Sequence[asyncpg.Record], how: str) -> list[bool]:
+        """Which writes stand; one that changed nothing may be a repetition of our own, whose reply was lost."""
+        written = fences_of(found)
+        if missing := [fence for fence in fences if fence not in written]:
+            written |= fences_of(await self._db.fetch(SQL.repeated, **columns(missing), how=how))
+        for fence in fences:
+            if fence not in written:
+                self._stale(fence, how)
+        return [fence in written for fence in fences]
+
+    def _stale(self, fence: Fence, verb: str) -> None:
+        self.metrics.stale()
+        log.warning("stale_attempt", job_id=fence.job_id, attempt_id=str(fence.attempt_id), verb=verb)
+
+    @asynccontextmanager
+    async def fenced_transaction(self, fence: Fence) -> AsyncIterator[Tx]:
+        """A transaction that holds the job under its fence: what the caller writes in it is fenced as well."""
+        async with self._db.transaction() as tx:
+            if await tx.value(SQL.fence, job_id=fence.job_id, attempt_id=fence.attempt_id) is None:
+                self._stale(fence, "transaction")
+                raise StaleAttempt(f"Job {fence.job_id} is no longer held by attempt {fence.attempt_id}.")
+            yield tx
+
+    # ends that no worker writes
+
+    async def cancel(self, job_id: JobId, *, actor: str, reason: str = "", tx: Tx | None = None) -> Cancelled:
+        error = rows.dump(
+            {"code": "CANCELLED", "message": reason or f"Cancelled by {actor}."}, "reason", self._max_bytes
+        )
+        async with self._db.transaction(tx) as inner:
+            gone = await inner.fetch(SQL.cancel, job_id=job_id, error=error)
+            await self.gates.settle(inner, gone)
+            if gone:
+                await self.audit(inner, actor, "job.cancel", f"job:{job_id}", {"reason": reason})
+        if gone:
+            log.info("job_cancelled", job_id=job_id, actor=actor)
+            return Cancelled(job_id=job_id, newly=True)
+        status = (await self.job(job_id)).status
+        if status is not Status.CANCELLED:
+            raise InvalidState(f"Job {job_id} is over: {status.word}.", status=status.word)
+        return Cancelled(job_id=job_id, newly=False)
+
+    async def reap(self, *, limit: int = 500) -> Reaped:
+        """Take lapsed attempts off their workers, fail what is overdue, and move gates that were left standing."""
+        async with self._db.transaction() as tx:
+            found = await tx.fetch(SQL.reap, limit=limit)
+            requeued = [r for r in found if r["status"] is None]
+            failed = [r for r in found if r["status"] is not None]
+            expired = await tx.fetch(SQL.expire, limit=limit)
+            fired = await self.gates.settle(tx, [*failed, *expired])
+            tx.after_commit(lambda: self._ring_for(requeued))
+        fired += await self._reap_groups(limit)
+        reaped = Reaped(requeued=len(requeued), failed=len(failed), expired=len(expired), groups_fired=fired)
+        self.metrics.reaped(reaped)
+        return reaped
+
+    async def _reap_groups(self, limit: int) -> int:
+        async with self._db.transaction() as tx:
+            stuck = await tx.fetch(SQL.group_stuck, limit=limit)
+            overdue = [r["group_id"] for r in stuck if r["overdue"]]
+            failing = [r["group_id"] for r in stuck if not r["overdue"]]
+            if overdue:
+                error = {"code": "DEADLINE_EXCEEDED", "message": "The group ran past its deadline."}
+                await self.gates.fail(tx, overdue, error, running=True)
+            if failing:
+                await self.gates.cancel_members(tx, failing)
+            return await self.gates.fire(tx, sorted(overdue + failing))
+
+    # looking, draining, auditing
+
+    async def job(self, job_id: JobId) -> JobView:
+        row = await self._db.row(SQL.view, job_id=job_id) if 0 < job_id < 2**63 else None
+        if row is None:
+            raise NotFound(f"There is no job {job_id}.")
+        attempts = await self._db.fetch(SQL.attempts, job_id=job_id)
+        return rows.job_view(row, [rows.attempt_view(a) for a in attempts])
+
+    async def drain(self, draining: bool, *, actor: str, reason: str = "") -> asyncpg.Record:
+        async with self._db.transaction() as tx:
+            control = await tx.row(SQL.drain, draining=draining, actor=actor, reason=reason)
+            await self.audit(tx, actor, "drain.on" if draining else "drain.off", "system", {"reason": reason})
+        if control is None:
+            raise NotFound("The control row is missing; the schema is damaged.", hint="penstock migrate")
+        return control
+
+    async def control(self) -> asyncpg.Record:
+        control = await self._db.row(SQL.control)
+        if control is None:
+            raise NotFound("The control row is missing; the schema is damaged.", hint="penstock migrate")
+        return control
+
+    async def audit(self, tx: Tx, actor: str, action: str, subject: str, detail: object) -> None:
+        text = rows.dump(detail, "audit detail", self._max_bytes)
+        await tx.fetch(SQL.audit, actor=actor, action=action, subject=subject, detail=text)
