@@ -11,8 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Self
 from urllib.parse import quote, urlencode
 
-import structlog
-
+from penstock.kit import logging
 from penstock.kit.postgres import failure, holder, initdb, places, programs, server
 from penstock.kit.postgres.errors import ClusterHeld, PostgresFailed
 from penstock.kit.postgres.settings import SUPERUSER, ClusterSettings, Shutdown
@@ -21,14 +20,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import asyncpg
-    from structlog.typing import FilteringBoundLogger
 
     from penstock.kit.postgres.binaries import Binaries
     from penstock.kit.postgres.holder import Holder, Lock
     from penstock.kit.postgres.places import Places
     from penstock.kit.postgres.server import Server
 
-log: FilteringBoundLogger = structlog.get_logger(name=__name__)
+log = logging.get(__name__)
 
 _DYING_SECONDS = 10.0
 _ORPHAN_SECONDS = 1.0

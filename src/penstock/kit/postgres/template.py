@@ -1,0 +1,47 @@
+"""A fresh data directory in an archive, for those who cannot run initdb.
+
+initdb refuses a user without an entry in /etc/passwd, and some container platforms give every container such a user.
+The server itself does not mind. So an image may carry this archive, to be unpacked in place of the first initdb.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.kit.postgres import holder, initdb, places, programs
+from penstock.kit.postgres.errors import ClusterHeld
+from penstock.kit.postgres.settings import ClusterSettings
+
+if TYPE_CHECKING:
+    from penstock.kit.postgres.binaries import Binaries
+    from penstock.kit.postgres.places import Places
+
+
+async def write(target: Path, binaries: Binaries) -> None:
+    """Everybody may read it: it holds nothing but empty databases."""
+    with tempfile.TemporaryDirectory(prefix="penstock-template-") as scratch:
+        at = _settle(Path(scratch))
+        lock = holder.take(at)
+        if lock is None:
+            raise ClusterHeld(f"Somebody else works in {scratch}.")
+        try:
+            reachable = programs.within_reach(binaries, at.account, ClusterSettings().shared)
+            await initdb.create(at.data, at, reachable, lock)
+        finally:
+            lock.release()
+        await asyncio.to_thread(_pack, at.data, target)
+
+
+def _settle(scratch: Path) -> Places:
+    scratch.chmod(0o755)
+    return places.settle(scratch / "pg", ClusterSettings().shared)
+
+
+def _pack(data: Path, target: Path) -> None:
+    with tarfile.open(target, "w:gz", compresslevel=1) as packed:
+        packed.add(data, arcname=".")
+    target.chmod(0o644)
