@@ -1,0 +1,101 @@
+"""The home folder of one machine's Penstock: its data, its secrets, and who runs it now."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+from penstock.client.errors import ClientError
+from penstock.client.session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """What `penstock up` wrote down when it was ready."""
+
+    pid: int
+    url: str
+    started_at: str
+    database: str
+
+    @property
+    def alive(self) -> bool:
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
+
+
+class Home:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.postgres = folder / "postgres"
+        self.logs = folder / "logs"
+        self._run = folder / "run"
+        self._secrets = folder / "secrets"
+
+    def make(self) -> None:
+        for folder in (self.folder, self.logs, self._run, self._secrets):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def secret(self, name: str) -> str:
+        """A secret of this home, made on first use and readable by its owner alone."""
+        file = self._secrets / name
+        if not file.exists():
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as handle:
+                handle.write(secrets.token_urlsafe(32))
+        return file.read_text().strip()
+
+    def hold(self) -> IO[str] | None:
+        """The right to run this home, kept until the handle is closed; None when another process has it."""
+        handle = (self._run / "lock").open("a+")
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            handle.close()
+            return None
+        return handle
+
+    def write_running(self, running: Running) -> None:
+        draft = self._run / f"up.{running.pid}"
+        draft.write_text(json.dumps(asdict(running)))
+        draft.replace(self._run / "up.json")
+
+    def forget_running(self) -> None:
+        (self._run / "up.json").unlink(missing_ok=True)
+
+    def running(self) -> Running | None:
+        try:
+            found = Running(**json.loads((self._run / "up.json").read_text()))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+        return found if found.alive else None
+
+
+def default_home() -> Home:
+    return Home(Path(os.environ.get("PENSTOCK_HOME") or Path.home() / ".penstock"))
+
+
+def session() -> Session:
+    """PENSTOCK_URL and PENSTOCK_API_KEY, or the local `penstock up`."""
+    if url := os.environ.get("PENSTOCK_URL"):
+        return Session(url, os.environ.get("PENSTOCK_API_KEY"))
+    home = default_home()
+    running = home.running()
+    if running is None:
+        raise ClientError(
+            "No control plane is known here.",
+            code="UNREACHABLE",
+            status=503,
+            hint="Start one with `penstock up`, or set PENSTOCK_URL and PENSTOCK_API_KEY.",
+        )
+    return Session(running.url, home.secret("operator_token"))

@@ -1,0 +1,66 @@
+"""`penstock serve`, `worker`, `migrate`: one process each, as a supervisor or an orchestrator starts them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from penstock.cli.output import complain, emit, out
+
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
+
+
+def serve(*, host: str | None = None, port: int | None = None) -> int:
+    """Run the control plane."""
+    from penstock.api.server import serve as run
+    from penstock.kit import config
+
+    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    return run(config.load(**given))
+
+
+def worker(
+    *,
+    queues: str | None = None,
+    slots: int | None = None,
+    name: str | None = None,
+    once: Annotated[bool, Parameter(negative="", help="Run one job and exit 0 or 1.")] = False,
+    wait: Annotated[float, Parameter(help="With --once: how long to wait for a job.")] = 5.0,
+) -> int:
+    """Run a worker. QUEUES is a list with commas."""
+    from penstock.kit import config
+    from penstock.worker.process import run_worker
+
+    given = {"worker_queues": queues, "worker_slots": slots}
+    settings = config.load(**{key: value for key, value in given.items() if value is not None})
+    return run_worker(settings, name=name, once=once, wait=wait)
+
+
+def migrate(
+    *,
+    print_: Annotated[
+        bool, Parameter(name="--print", negative="", help="Print the SQL instead of running it.")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Bring the schema of PENSTOCK_DATABASE_URL up to date."""
+    from penstock import wiring
+    from penstock.kit import config
+    from penstock.kit import migrate as migrations
+
+    known = migrations.find(wiring.ROOMS_WITH_TABLES)
+    if print_:
+        for migration in known:
+            out.print(f"-- {migration.room} {migration.version:04} {migration.name}", markup=False)
+            out.print(migration.text, markup=False, soft_wrap=True)
+        return 0
+    settings = config.load()
+    if settings.database_url is None:
+        complain("PENSTOCK_DATABASE_URL is not set.", "The embedded database is migrated by `penstock up`.")
+        return 2
+    applied = asyncio.run(migrations.migrate(settings.database_url.get_secret_value(), known))
+    text = "\n".join(f"applied {name}" for name in applied) or "The schema is up to date."
+    emit({"applied": applied}, as_json=json, render=lambda: out.print(text))
+    return 0

@@ -1,0 +1,123 @@
+"""`penstock up`, `down`, `status`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from functools import partial
+from signal import SIGINT, SIGTERM
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from penstock.cli.home import Home, Running, default_home, session
+from penstock.cli.output import FAILED, UNAVAILABLE, complain, emit, err, out
+from penstock.client.errors import ClientError
+
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
+_STOP_SECONDS = 60.0
+
+
+def up(
+    *,
+    port: Annotated[int, Parameter(help="Port of the control plane; 0 picks a free one.")] = 8080,
+    workers: Annotated[int, Parameter(help="Worker processes to run.")] = 1,
+    detach: Annotated[bool, Parameter(negative="", help="Return when everything runs.")] = False,
+) -> int:
+    """Start everything on this machine: PostgreSQL, control plane, workers."""
+    home = default_home()
+    if detach:
+        return _up_detached(home, port, workers)
+    return asyncio.run(_up(home, port, workers))
+
+
+def down(*, json: Json = False) -> int:
+    """Stop what `up` started."""
+    home = default_home()
+    running = home.running()
+    if running is None:
+        emit({"stopped": False}, as_json=json, render=lambda: out.print("Nothing runs here."))
+        return 0
+    os.kill(running.pid, SIGTERM)
+    until = time.monotonic() + _STOP_SECONDS
+    while running.alive:
+        if time.monotonic() > until:
+            complain(f"Process {running.pid} does not stop.", f"kill -9 {running.pid}; nothing committed is lost.")
+            return FAILED
+        time.sleep(0.05)
+    emit({"stopped": True, "pid": running.pid}, as_json=json, render=lambda: out.print("Stopped."))
+    return 0
+
+
+def status(*, json: Json = False) -> int:
+    """Say what runs here; exit code 5 when nothing does."""
+    try:
+        with session() as http:
+            found: dict[str, Any] = {
+                "url": http.url,
+                "ready": http.call("GET", "/ready"),
+                "queues": http.call("GET", "/api/queues")["data"],
+                "workers": http.call("GET", "/api/workers")["data"],
+                "drain": http.call("GET", "/api/drain")["data"],
+            }
+    except ClientError as e:
+        if e.code != "UNREACHABLE":
+            raise
+        emit({"url": None}, as_json=json, render=partial(complain, e.message, e.hint))
+        return UNAVAILABLE
+    emit(found, as_json=json, render=lambda: _print_status(found))
+    return 0
+
+
+async def _up(home: Home, port: int, workers: int) -> int:
+    from penstock.cli.stack import Stack
+    from penstock.kit import logging
+
+    logging.configure(level="WARNING", form="text")
+    stop = asyncio.Event()
+    for signal in (SIGINT, SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signal, stop.set)
+    started = time.monotonic()
+    stack = Stack(home, port=port, workers=workers, say=lambda what: err.print(f"[dim]·[/dim] {what}"))
+    async with stack:
+        out.print(
+            f"[green]●[/green] Penstock runs at [bold]{stack.url}[/bold]  [dim]{time.monotonic() - started:.1f} s[/dim]"
+        )
+        out.print(f"  [dim]home[/dim]   {home.folder}\n  [dim]look[/dim]   penstock status · penstock job list")
+        out.print("  [dim]stop[/dim]   Ctrl-C, or penstock down")
+        await stop.wait()
+        err.print("[dim]· stopping[/dim]")
+    return 0
+
+
+def _up_detached(home: Home, port: int, workers: int) -> int:
+    home.make()
+    with (home.logs / "up.log").open("ab") as log:
+        command = [sys.executable, "-m", "penstock.cli", "up", "--port", str(port), "--workers", str(workers)]
+        child = subprocess.Popen(  # noqa: S603
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    while (running := _started(home, child.pid)) is None:
+        if child.poll() is not None:
+            complain("It did not start.", f"Its log: {home.logs / 'up.log'}")
+            return FAILED
+        time.sleep(0.05)
+    out.print(f"[green]●[/green] Penstock runs at [bold]{running.url}[/bold] [dim](process {running.pid})[/dim]")
+    return 0
+
+
+def _started(home: Home, pid: int) -> Running | None:
+    running = home.running()
+    return running if running and running.pid == pid else None
+
+
+def _print_status(found: dict[str, Any]) -> None:
+    out.print(f"[green]●[/green] {found['url']}")
+    waiting = sum(row["ready"] for row in found["queues"])
+    active = sum(row["running"] for row in found["queues"])
+    out.print(f"  {waiting:,} jobs wait, {active:,} run, {len(found['workers'])} workers")
+    if found["drain"]["draining"]:
+        out.print(f"  [yellow]draining[/yellow] since {found['drain']['changed_at']} by {found['drain']['changed_by']}")
