@@ -1,0 +1,63 @@
+"""Batches of any size in, row groups of one size out: the memory of an export is one row group, whatever its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from penstock.storage.schema import conform
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# A query that answers row by row must not end in a table of a quarter million chunks.
+_SMALL_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLimits:
+    """A row group ends at whichever comes first."""
+
+    rows: int = 262_144
+    bytes: int = 64 * 1024 * 1024
+
+
+class RowGroups:
+    def __init__(self, schema: pa.Schema, limits: GroupLimits) -> None:
+        self._schema = schema
+        self._limits = limits
+        self._held: list[pa.RecordBatch] = []
+        self._small: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[pa.Table]:
+        """Take a batch; yields each row group that it fills."""
+        for piece in self._pieces(conform(batch, self._schema)):
+            self._small.append(piece)
+            self._rows += piece.num_rows
+            self._bytes += piece.nbytes
+            if len(self._small) == _SMALL_AT_ONCE:
+                self._held.append(pa.concat_batches(self._small))
+                self._small = []
+            if self._rows >= self._limits.rows or self._bytes >= self._limits.bytes:
+                yield self._cut()
+
+    def rest(self) -> pa.Table | None:
+        return self._cut() if self._rows else None
+
+    def _pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        fitting = max(1, batch.num_rows * self._limits.bytes // max(1, batch.nbytes))
+        start = 0
+        while start < batch.num_rows:
+            piece = batch.slice(start, min(fitting, self._limits.rows - self._rows))
+            start += piece.num_rows
+            yield piece
+
+    def _cut(self) -> pa.Table:
+        table = pa.Table.from_batches(self._held + self._small, schema=self._schema)
+        self._held, self._small = [], []
+        self._rows = self._bytes = 0
+        return table

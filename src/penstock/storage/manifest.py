@@ -1,0 +1,156 @@
+"""The manifest: written last and once, and the only thing that makes files a result.
+
+A reader asks the manifest, never a listing. Its name is taken with create-if-absent, so of many writers one wins; it
+carries a digest of itself, so half a manifest is no manifest. Paths are relative to its own folder: an object can only
+be named by a manifest above it, which is what lets the sweeper decide without an index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from penstock.kit.errors import InvalidInput
+from penstock.storage.columns import Column
+from penstock.storage.errors import ObjectDamaged, ObjectExists
+from penstock.storage.keys import check_key, check_prefix
+from penstock.storage.parallel import each
+from penstock.storage.part import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.storage.contract import Store
+
+NAME = "manifest.json"
+_FORMAT = "penstock-manifest/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """One table of the result: a node label, an edge type, a staged source."""
+
+    columns: tuple[Column, ...]
+    arrow_schema: str
+    sql_sha256: str
+    parts: tuple[Part, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    created_at: datetime
+    entities: Mapping[str, Entity]
+
+    @property
+    def rows(self) -> int:
+        return sum(entity.rows for entity in self.entities.values())
+
+    @property
+    def size(self) -> int:
+        return sum(entity.size for entity in self.entities.values())
+
+    @property
+    def parts(self) -> list[Part]:
+        return [part for entity in self.entities.values() for part in entity.parts]
+
+
+def sql_digest(sql: str) -> str:
+    return hashlib.sha256(sql.encode()).hexdigest()
+
+
+async def write_manifest(store: Store, prefix: str, manifest: Manifest) -> None:
+    """Publish the result under `prefix`; raises `ObjectExists` when another manifest is there already."""
+    data = encode(manifest, check_prefix(prefix))
+    try:
+        await store.create(prefix + NAME, data)
+    except ObjectExists:
+        # Our own write, whose answer was lost and which was sent again, is a success.
+        if await store.get(prefix + NAME) != data:
+            raise
+
+
+async def read_manifest(store: Store, prefix: str) -> Manifest:
+    """The result under `prefix`; `ObjectMissing` when there is none yet, `ObjectDamaged` when it is not whole."""
+    return decode(await store.get(check_prefix(prefix) + NAME), prefix)
+
+
+async def check_parts(store: Store, manifest: Manifest) -> None:
+    """Every part is there with the size and etag that the manifest says."""
+
+    async def check(part: Part) -> None:
+        found = await store.head(part.path)
+        if found.size != part.size or (part.etag and found.etag != part.etag):
+            raise ObjectDamaged(f"{store.url}/{part.path} is not what the manifest names.", path=part.path)
+
+    await each(manifest.parts, check)
+
+
+def encode(manifest: Manifest, prefix: str) -> bytes:
+    body = {
+        "format": _FORMAT,
+        "created_at": manifest.created_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "rows": manifest.rows,
+        "bytes": manifest.size,
+        "entities": {name: entity_to_json(entity, prefix) for name, entity in manifest.entities.items()},
+    }
+    return json.dumps(body | {"sha256": _digest(body)}, indent=1, sort_keys=True).encode()
+
+
+def decode(data: bytes, prefix: str) -> Manifest:
+    body = _intact(data)
+    if body is None:
+        raise ObjectDamaged(f"{prefix}{NAME} is not a whole manifest that this version can read.")
+    entities = {name: entity_from_json(entity, prefix) for name, entity in body["entities"].items()}
+    return Manifest(created_at=datetime.fromisoformat(body["created_at"]), entities=entities)
+
+
+def _intact(data: bytes) -> dict[str, Any] | None:
+    try:
+        body: dict[str, Any] = json.loads(data)
+        whole = body.pop("sha256") == _digest(body) and body["format"] == _FORMAT
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return body if whole else None
+
+
+def entity_to_json(entity: Entity, prefix: str = "") -> dict[str, Any]:
+    """As it stands in a manifest under `prefix`, and in a job's result with none."""
+    return {
+        "rows": entity.rows,
+        "bytes": entity.size,
+        "sql_sha256": entity.sql_sha256,
+        "columns": [{"name": c.name, "type": c.type, "nullable": c.nullable} for c in entity.columns],
+        "arrow_schema": entity.arrow_schema,
+        "parts": [_part_to_json(part, prefix) for part in entity.parts],
+    }
+
+
+def entity_from_json(body: Mapping[str, Any], prefix: str = "") -> Entity:
+    return Entity(
+        columns=tuple(Column(**column) for column in body["columns"]),
+        arrow_schema=body["arrow_schema"],
+        sql_sha256=body["sql_sha256"],
+        parts=tuple(Part(**part | {"path": check_key(prefix + part["path"])}) for part in body["parts"]),
+    )
+
+
+def _part_to_json(part: Part, prefix: str) -> dict[str, Any]:
+    if not part.path.startswith(prefix):
+        raise InvalidInput(f"{part.path} is not under {prefix}, so its manifest cannot name it.")
+    path = part.path.removeprefix(prefix)
+    return {"path": path, "size": part.size, "rows": part.rows, "etag": part.etag, "sha256": part.sha256}
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,0 +1,39 @@
+"""One file of an export, and the names by which an attempt's objects are known.
+
+An attempt writes under names of its own (`part-00000-<attempt>.parquet`, or anything in `attempt-<attempt>/` where an
+engine chooses the file names), so that a slow old attempt can overwrite nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from penstock.kit.errors import InvalidInput
+
+_ATTEMPT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_PART = re.compile(r"(?:.*/)?part-\d{5,}-(?P<attempt>[A-Za-z0-9_-]{1,64})\.parquet(?:\.claim)?")
+_FOLDER = re.compile(r"(?:.*/)?attempt-(?P<attempt>[A-Za-z0-9_-]{1,64})/.+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """`path` is the object's key; `sha256` is unknown for files that an engine wrote itself."""
+
+    path: str
+    size: int
+    rows: int
+    etag: str | None = None
+    sha256: str | None = None
+
+
+def name(number: int, attempt: str) -> str:
+    if not _ATTEMPT.fullmatch(attempt):
+        raise InvalidInput(f"The attempt {attempt[:80]!r} cannot be part of a file's name.")
+    return f"part-{number:05d}-{attempt}.parquet"
+
+
+def attempt_of(key: str) -> str | None:
+    """The attempt that an object belongs to; None for anything that no attempt wrote."""
+    match = _PART.fullmatch(key) or _FOLDER.fullmatch(key)
+    return match["attempt"] if match else None

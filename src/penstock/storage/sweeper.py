@@ -1,0 +1,132 @@
+"""Removing what attempts left behind.
+
+An object goes only when all of this holds: its name is an attempt's, it is older than the floor, its attempt is not
+one that may still commit, and no manifest above it names it. The order of looking matters: objects are listed first,
+then the live attempts are asked, then the manifests are read. An attempt that commits in between is either still live
+or already named; one that is neither has lost its fence and can never be named again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from penstock.kit import logging
+from penstock.kit.clock import SYSTEM, Clock
+from penstock.storage import manifest
+from penstock.storage.errors import ObjectDamaged, ObjectMissing
+from penstock.storage.keys import ancestors, check_prefix
+from penstock.storage.parallel import each
+from penstock.storage.part import attempt_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Sequence
+    from datetime import datetime
+
+    from penstock.storage.contract import ObjectInfo, Store, Upload
+
+log = logging.get(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """`uploads` is None when the store does not show its unfinished writes; `unread` manifests protect all below."""
+
+    objects: int
+    bytes: int
+    uploads: int | None
+    unread: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Named:
+    keys: frozenset[str]
+    unread: tuple[str, ...]
+
+    def covers(self, key: str) -> bool:
+        return key in self.keys or key.startswith(self.unread)
+
+
+async def nobody() -> Collection[str]:
+    return ()
+
+
+class Sweeper:
+    """`live` gives the attempts that run or whose parts wait for their manifest; without it, the floor must outlast
+    the longest export."""
+
+    def __init__(
+        self,
+        store: Store,
+        prefix: str,
+        *,
+        floor: timedelta = timedelta(hours=48),
+        live: Callable[[], Awaitable[Collection[str]]] = nobody,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        self._store = store
+        self._prefix = check_prefix(prefix)
+        self._floor = floor
+        self._live = live
+        self._clock = clock
+
+    async def run_once(self) -> Swept:
+        oldest = self._clock.now() - self._floor
+        objects = [o async for o in self._store.list(self._prefix) if _is_old(o.key, o.modified, oldest)]
+        uploads = await self._store.uploads.under(self._prefix)
+        old_uploads = [u for u in uploads or () if _is_old(u.key, u.started, oldest)]
+        live = set(await self._live())
+        objects = [o for o in objects if attempt_of(o.key) not in live]
+        named = await self._named(objects)
+        orphans = [o for o in objects if not named.covers(o.key)]
+        await self._store.delete(o.key for o in orphans)
+        aborted = await self._abort([u for u in old_uploads if attempt_of(u.key) not in live])
+        swept = Swept(
+            objects=len(orphans),
+            bytes=sum(o.size for o in orphans),
+            uploads=None if uploads is None else aborted,
+            unread=len(named.unread),
+        )
+        log.info("storage_swept", prefix=self._prefix, objects=swept.objects, bytes=swept.bytes, uploads=swept.uploads)
+        return swept
+
+    async def _named(self, objects: Sequence[ObjectInfo]) -> _Named:
+        folders = sorted({folder for o in objects for folder in ancestors(o.key)})
+        keys: set[str] = set()
+        unread: list[str] = []
+        for folder, found in zip(folders, await each(folders, self._names), strict=True):
+            if found is None:
+                unread.append(folder)
+            else:
+                keys |= found
+        return _Named(keys=frozenset(keys), unread=tuple(unread))
+
+    async def _names(self, folder: str) -> set[str] | None:
+        """What the folder's manifest names; None when it is there and cannot be read."""
+        try:
+            read = await manifest.read_manifest(self._store, folder)
+        except ObjectMissing:
+            return set()
+        except ObjectDamaged:
+            log.warning("manifest_unreadable", prefix=folder)
+            return None
+        return {part.path for part in read.parts}
+
+    async def _abort(self, uploads: Sequence[Upload]) -> int:
+        await each(uploads, self._store.uploads.abort)
+        return len(uploads)
+
+
+async def remove(store: Store, prefix: str) -> int:
+    """Delete a result and all that is under its prefix, the manifest first; returns the bytes that went."""
+    if not check_prefix(prefix):
+        raise ValueError("the whole store is not a result")
+    await store.delete([prefix + manifest.NAME])
+    objects = [o async for o in store.list(prefix)]
+    await store.delete(o.key for o in objects)
+    return sum(o.size for o in objects)
+
+
+def _is_old(key: str, moment: datetime, oldest: datetime) -> bool:
+    return moment <= oldest and attempt_of(key) is not None
