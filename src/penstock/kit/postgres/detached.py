@@ -33,12 +33,11 @@ async def start(data_dir: Path, *, major: str | None = None) -> str:
 async def stop(data_dir: Path, *, seconds: float = 60.0) -> bool:
     """End whoever supervises the server, and wait until the data are free; False if nobody did."""
     at = places.settle(data_dir, ClusterSettings().shared)
-    if (who := holder.supervisor(at)) is None:
+    if holder.is_free(at) or (who := holder.supervisor(at)) is None:
         return False
     os.kill(who.pid, signal.SIGTERM)
     for _ in range(int(seconds / _GLANCE)):
-        if lock := holder.take(at):
-            lock.release()
+        if holder.is_free(at):
             return True
         await asyncio.sleep(_GLANCE)
     raise PostgresFailed(f"The server did not stop in {seconds:.0f} s; it belongs to {who}.")

@@ -45,7 +45,8 @@ class Lock:
         self.fd = fd
 
     def release(self) -> None:
-        """Let go of our share; servers that inherited theirs keep it."""
+        """Let go of our share, and of the name on it; a server that inherited one keeps it until it ends."""
+        os.ftruncate(self.fd, 0)
         os.close(self.fd)
 
 
@@ -63,6 +64,12 @@ def take(places: Places) -> Lock | None:
         os.close(fd)
         raise
     return Lock(fd)
+
+
+def is_free(places: Places) -> bool:
+    if lock := take(places):
+        lock.release()
+    return lock is not None
 
 
 def noted(places: Places) -> Holder | None:

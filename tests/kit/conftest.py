@@ -1,0 +1,150 @@
+"""Clusters of a test's own, and supervisors in processes that can be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+import asyncpg
+import psutil
+import pytest
+
+from penstock.kit.postgres import Binaries, Cluster, ClusterSettings, PostgresMissing, locate, template
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from pathlib import Path
+
+MAJORS = ("15", "18")
+_numbers = count(1)
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+
+
+def _located(major: str) -> Binaries:
+    try:
+        return locate(major)
+    except PostgresMissing as e:
+        pytest.skip(e.message)
+
+
+@pytest.fixture(scope="session", params=MAJORS)
+def binaries(request: pytest.FixtureRequest) -> Binaries:
+    return _located(request.param)
+
+
+@pytest.fixture(scope="session")
+def oldest() -> Binaries:
+    return _located(MAJORS[0])
+
+
+@pytest.fixture(scope="session")
+def newest() -> Binaries:
+    return locate()
+
+
+@pytest.fixture(scope="session")
+async def archive(short_dir: Path, newest: Binaries) -> Path:
+    """An empty data directory of the newest major, which is quicker to unpack than to make."""
+    await template.write(short_dir / "template.tar.gz", newest)
+    return short_dir / "template.tar.gz"
+
+
+@pytest.fixture
+def folder(short_dir: Path) -> Iterator[Path]:
+    made = short_dir / f"c{next(_numbers)}"
+    made.mkdir()
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture(scope="session")
+async def lasting(short_dir: Path, newest: Binaries, archive: Path) -> AsyncIterator[Cluster]:
+    async with Cluster(short_dir / "lasting", newest, settings=ClusterSettings(template=archive)) as started:
+        yield started
+
+
+@pytest.fixture
+async def cluster(lasting: Cluster) -> AsyncIterator[Cluster]:
+    """A server in earnest, whose disk does not lie; it may be stopped, killed and broken, and is mended afterwards."""
+    yield lasting
+    if lasting.pid is None:
+        await lasting.stop()
+        await lasting.start()
+
+
+@dataclass(frozen=True, slots=True)
+class Supervisor:
+    process: Process
+    dsn: str
+
+    def family(self) -> list[psutil.Process]:
+        """The supervisor and every postgres process under it."""
+        me = psutil.Process(self.process.pid)
+        return [me, *me.children(recursive=True)]
+
+    async def kill(self, *, all_of_them: bool) -> list[psutil.Process]:
+        """SIGKILL; returns everybody who was alive before."""
+        family = self.family()
+        for member in family if all_of_them else family[:1]:
+            with suppress(psutil.NoSuchProcess):
+                member.send_signal(signal.SIGKILL)
+        await self.process.wait()
+        return family
+
+
+@pytest.fixture
+async def supervise() -> AsyncIterator[Callable[..., Awaitable[Supervisor]]]:
+    """Starts `python -m penstock.kit.postgres run …` and waits for its DSN."""
+    started: list[Process] = []
+
+    async def start(*arguments: str | Path) -> Supervisor:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "penstock.kit.postgres", "run", *arguments, stdout=asyncio.subprocess.PIPE
+        )
+        started.append(process)
+        assert process.stdout is not None
+        return Supervisor(process, (await process.stdout.readline()).decode().strip())
+
+    yield start
+    for process in started:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+
+
+async def value(dsn: str, query: str) -> object:
+    connection = await asyncpg.connect(dsn)
+    try:
+        return await connection.fetchval(query)
+    finally:
+        await connection.close()
+
+
+async def execute(dsn: str, statement: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+def runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+async def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in another process
+            await asyncio.sleep(0.005)

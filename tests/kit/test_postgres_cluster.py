@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+import stat
+import time
+from typing import TYPE_CHECKING
+
+import asyncpg
+import psutil
+import pytest
+
+from penstock.kit.config import Settings
+from penstock.kit.postgres import (
+    Binaries,
+    Cluster,
+    ClusterSettings,
+    PostgresFailed,
+    Shutdown,
+    Tcp,
+    detached,
+)
+from penstock.kit.postgres import database as embedded
+from tests.kit.conftest import execute, until, value
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IN_FORCE = {
+    "autovacuum_naptime": "10s",
+    "fsync": "on",
+    "full_page_writes": "on",
+    "idle_in_transaction_session_timeout": "1min",
+    "listen_addresses": "",
+    "max_wal_size": "2GB",
+    "server_encoding": "UTF8",
+    "shared_buffers": "256MB",
+    "synchronous_commit": "on",
+    "unix_socket_permissions": "0700",
+}
+
+
+async def test_a_first_start_is_quick_and_leaves_a_server_as_we_want_it(folder: Path, binaries: Binaries) -> None:
+    began = time.monotonic()
+    async with Cluster(folder / "pg", binaries) as cluster:
+        assert time.monotonic() - began < 10
+        assert await value(cluster.dsn(), "SELECT current_database()") == "penstock"
+        assert await value(cluster.dsn(), "SELECT split_part(version(), ' ', 2)") == binaries.version
+        found = {name: await value(cluster.dsn(), f"SHOW {name}") for name in IN_FORCE}
+        assert found == IN_FORCE
+
+
+async def test_rows_outlive_every_way_of_stopping(folder: Path, binaries: Binaries) -> None:
+    async with Cluster(folder / "pg", binaries) as cluster:
+        await execute(cluster.dsn(), "CREATE TABLE note (body text)")
+        for how in Shutdown:
+            await execute(cluster.dsn(), f"INSERT INTO note VALUES ('{how.name}')")
+            await cluster.restart(how)
+        assert await value(cluster.dsn(), "SELECT string_agg(body, ' ') FROM note") == "FAST IMMEDIATE KILL"
+
+
+async def test_only_the_servers_account_can_reach_the_socket(cluster: Cluster) -> None:
+    for private in (cluster.places.folder, cluster.places.sockets, cluster.places.data):
+        found = private.stat()
+        assert stat.S_IMODE(found.st_mode) == 0o700
+        assert found.st_uid == cluster.places.account.uid
+
+
+@pytest.mark.parametrize("name", ["x" * 150, "with,comma", "white space", 'quo"te', "ünï", "per%cent&and?"])
+async def test_any_path_will_do(folder: Path, newest: Binaries, archive: Path, name: str) -> None:
+    async with Cluster(folder / name, newest, settings=ClusterSettings(template=archive)) as cluster:
+        assert await value(cluster.dsn(), "SELECT 1") == 1
+        assert stat.S_IMODE(cluster.places.sockets.stat().st_mode) == 0o700
+    if not cluster.places.sockets.is_relative_to(folder):
+        cluster.places.sockets.rmdir()
+
+
+async def test_a_socket_folder_that_somebody_prepared_for_us_is_refused(folder: Path, newest: Binaries) -> None:
+    cluster = Cluster(folder / ("x" * 150), newest)
+    cluster.places.sockets.symlink_to(folder)
+    try:
+        with pytest.raises(PostgresFailed, match="does not belong to"):
+            await cluster.start()
+    finally:
+        cluster.places.sockets.unlink()
+
+
+async def test_the_environment_cannot_lead_the_server_or_its_clients_astray(
+    folder: Path, newest: Binaries, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, misleading in {"PGPORT": "1", "PGHOST": "nowhere", "PGUSER": "nobody", "PGDATA": "/nowhere"}.items():
+        monkeypatch.setenv(name, misleading)
+    async with Cluster(folder / "pg", newest, settings=ClusterSettings(template=archive)) as cluster:
+        assert await value(cluster.dsn(), "SELECT current_user::text") == "penstock"
+
+
+async def test_a_port_asks_for_the_password_and_the_socket_does_not(
+    folder: Path, newest: Binaries, archive: Path
+) -> None:
+    tcp = Tcp(port=_free_port(), password="it's 100% s@fe/!")
+    async with Cluster(folder / "pg", newest, settings=ClusterSettings(tcp=tcp, template=archive)) as cluster:
+        assert await value(cluster.dsn(), "SELECT 1") == 1
+        assert await value(cluster.tcp_dsn(), "SELECT host(inet_server_addr())") == "127.0.0.1"
+        with pytest.raises(asyncpg.InvalidPasswordError):
+            await asyncpg.connect(cluster.tcp_dsn().replace("it%27s", "its"))
+    assert tcp.password not in cluster.places.log.read_text()
+    assert tcp.password not in repr(cluster.settings)
+
+
+async def test_a_port_in_use_is_said_in_a_sentence(folder: Path, newest: Binaries, archive: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        tcp = Tcp(port=taken.getsockname()[1], password="secret")
+        with pytest.raises(PostgresFailed, match="port that PostgreSQL should listen on is in use"):
+            await Cluster(folder / "pg", newest, settings=ClusterSettings(tcp=tcp, template=archive)).start()
+
+
+async def test_without_a_port_there_is_no_address_to_hand_out(cluster: Cluster) -> None:
+    with pytest.raises(PostgresFailed, match="listens on no port"):
+        cluster.tcp_dsn()
+
+
+async def test_a_setting_that_postgresql_refuses_is_quoted(folder: Path, newest: Binaries, archive: Path) -> None:
+    settings = ClusterSettings(server={"shared_buffers": "plenty"}, template=archive)
+    with pytest.raises(PostgresFailed, match='FATAL:  invalid value for parameter "shared_buffers"'):
+        await Cluster(folder / "pg", newest, settings=settings).start()
+
+
+async def test_data_of_another_major_are_named_before_a_server_touches_them(cluster: Cluster, oldest: Binaries) -> None:
+    await cluster.stop()
+    with pytest.raises(PostgresFailed, match=f"are of PostgreSQL 18, the programs of {oldest.version}"):
+        await Cluster(cluster.places.folder, oldest).start()
+
+
+async def test_a_start_that_is_cancelled_leaves_nothing_behind(folder: Path, newest: Binaries) -> None:
+    cluster = Cluster(folder / "pg", newest)
+    starting = asyncio.create_task(cluster.start())
+    await until((folder / "pg" / "data.new").exists)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    async with cluster:
+        assert await value(cluster.dsn(), "SELECT 1") == 1
+
+
+async def test_a_frozen_server_is_killed_in_the_end(folder: Path, newest: Binaries, archive: Path) -> None:
+    settings = ClusterSettings(template=archive, stop_seconds=0.2)
+    async with Cluster(folder / "pg", newest, settings=settings) as cluster:
+        frozen = _process(cluster)
+        frozen.suspend()
+    assert not frozen.is_running()
+
+
+async def test_a_supervisor_notices_that_its_server_ended(cluster: Cluster) -> None:
+    ended = asyncio.create_task(cluster.wait())
+    _process(cluster).kill()
+    assert await asyncio.wait_for(ended, 10) == -9
+    assert cluster.pid is None
+    await cluster.restart()
+    assert await value(cluster.dsn(), "SELECT 1") == 1
+
+
+async def test_a_log_that_has_grown_large_is_put_aside(cluster: Cluster) -> None:
+    with cluster.places.log.open("ab") as written:
+        written.truncate(17 << 20)
+    await cluster.restart()
+    assert cluster.places.log.stat().st_size < 1 << 20
+    assert cluster.places.log.with_suffix(".log.1").stat().st_size >= 17 << 20
+
+
+async def test_a_database_that_is_given_is_taken(folder: Path, database: str) -> None:
+    async with embedded(Settings(home=folder, database_url=database)) as dsn:
+        assert dsn == database
+    assert _is_empty(folder)
+
+
+async def test_without_one_a_server_runs_for_as_long_as_it_is_needed(
+    folder: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_PG_TEMPLATE", str(archive))
+    async with embedded(Settings(home=folder)) as dsn:
+        assert await value(dsn, "SELECT current_database()") == "penstock"
+    with pytest.raises(FileNotFoundError):
+        await asyncpg.connect(dsn)
+
+
+async def test_data_keep_the_major_that_wrote_them(folder: Path, oldest: Binaries) -> None:
+    async with Cluster(folder / "postgres", oldest):
+        pass
+    async with embedded(Settings(home=folder)) as dsn:
+        assert str(await value(dsn, "SHOW server_version")).startswith("15.")
+
+
+async def test_a_detached_server_outlives_its_starter_until_it_is_stopped(folder: Path) -> None:
+    dsn = await detached.start(folder / "pg")
+    try:
+        assert await value(dsn, "SELECT 1") == 1
+        with pytest.raises(PostgresFailed, match=r"held by process \d+ .* -m penstock.kit.postgres run"):
+            await detached.start(folder / "pg")
+    finally:
+        assert await detached.stop(folder / "pg")
+    assert not await detached.stop(folder / "pg")
+
+
+def _process(cluster: Cluster) -> psutil.Process:
+    assert cluster.pid is not None
+    return psutil.Process(cluster.pid)
+
+
+def _is_empty(folder: Path) -> bool:
+    return not any(folder.iterdir())
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
