@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -25,6 +26,7 @@ T = TypeVar("T")
 
 AHEAD = 1
 GRACE = 10.0
+CANCEL_PAUSE = 0.5
 
 log = logging.get("sources.bridge")
 
@@ -43,6 +45,7 @@ class _Reader(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self._arrived: asyncio.Queue[T | _End] = asyncio.Queue()
         self._ended = asyncio.Event()
+        self._cancel_done = asyncio.Event()
         self._room = threading.Semaphore(AHEAD)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"source-{name}", daemon=True)
@@ -62,12 +65,18 @@ class _Reader(Generic[T]):
         if not self._ended.is_set():
             self._stopped.set()
             self._room.release()
-            threading.Thread(target=self._try_cancel, name=f"{self._thread.name}-cancel", daemon=True).start()
+            canceller = threading.Thread(
+                target=self._cancel_until_it_ends, name=f"{self._thread.name}-cancel", daemon=True
+            )
+            canceller.start()
             try:
-                await asyncio.wait_for(self._ended.wait(), GRACE)
+                async with asyncio.timeout(GRACE):
+                    await self._ended.wait()
+                    await self._cancel_done.wait()
             except TimeoutError:
                 log.warning("source_reader_abandoned", thread=self._thread.name, grace_seconds=GRACE)
                 return
+            canceller.join()
         self._thread.join()
 
     def _run(self) -> None:
@@ -92,21 +101,29 @@ class _Reader(Generic[T]):
                 close()
 
     def _tell(self, item: T | _End) -> None:
+        self._in_loop(lambda: self._take_in(item))
+
+    def _in_loop(self, effect: Callable[[], None]) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._take_in, item)
+            self._loop.call_soon_threadsafe(effect)
         except RuntimeError:  # the loop is closed, nobody waits any more
             self._stopped.set()
 
     def _take_in(self, item: T | _End) -> None:
+        self._arrived.put_nowait(item)
         if isinstance(item, _End):
             self._ended.set()
-        self._arrived.put_nowait(item)
 
-    def _try_cancel(self) -> None:
-        try:
-            self._cancel()
-        except Exception as e:  # the thread ends without it as well, only later
-            log.warning("source_cancel_failed", thread=self._thread.name, error=type(e).__name__)
+    def _cancel_until_it_ends(self) -> None:
+        """Again and again, for a cancel that falls between two statements is lost."""
+        deadline = time.monotonic() + GRACE
+        while self._thread.is_alive() and time.monotonic() < deadline:
+            try:
+                self._cancel()
+            except Exception as e:  # the thread ends without it as well, only later
+                log.warning("source_cancel_failed", thread=self._thread.name, error=type(e).__name__)
+            self._thread.join(CANCEL_PAUSE)
+        self._in_loop(self._cancel_done.set)
 
 
 async def stream(

@@ -1,0 +1,180 @@
+"""DuckDB: a database file, or the DuckDB, Parquet and CSV files of one directory. Read only, and nothing else in reach.
+
+A file of the directory is a table named after it (`orders.parquet` is `orders`), a DuckDB file a catalog. One chunk a
+plan: the engine uses its threads inside a query, and one statement sees one moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from penstock.kit import logging
+from penstock.kit.errors import PenstockError
+from penstock.sources import bridge
+from penstock.sources.config import read
+from penstock.sources.contract import Chunk, Column, Key, Limits, Plan, Table
+from penstock.sources.embedded.engine import Engine, Session
+from penstock.sources.embedded.engine import Limits as EngineLimits
+from penstock.sources.embedded.failure import translated
+from penstock.sources.embedded.types import quoted
+from penstock.sources.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+
+    import pyarrow as pa
+    from duckdb import DuckDBPyConnection
+
+_MEMORY = "memory"
+_READERS = {".csv": "read_csv", ".parquet": "read_parquet", ".tsv": "read_csv"}
+_DATABASES = {".db", ".duckdb"}
+
+log = logging.get("sources.duckdb")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    database: str | None = None
+    directory: str | None = None
+    memory_limit: Annotated[str, Field(pattern=r"^\d+(\.\d+)? ?[KMGT]i?B$")] = "256MB"
+    threads: Annotated[int, Field(ge=1, le=256)] = 2
+
+
+def connect(config: Mapping[str, object], secrets: Mapping[str, str]) -> DuckDBSource:
+    return DuckDBSource(read(Config, config, secrets, source="duckdb"))
+
+
+class DuckDBSource:
+    dialect = "duckdb"
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._engine: Engine | None = None
+
+    async def __aenter__(self) -> DuckDBSource:
+        self._engine = await bridge.call(self._open, _nothing, name="duckdb")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await bridge.call(engine.close, _nothing, name="duckdb")
+
+    async def test(self) -> str:
+        [(version,)] = await self.ask("SELECT version()")
+        return f"DuckDB {version}"
+
+    async def schema(self, sql: str) -> pa.Schema:
+        session = self._session()
+        return await bridge.call(lambda: session.schema(sql), session.cancel, name="duckdb")
+
+    async def plan(self, sql: str, limits: Limits) -> Plan:  # noqa: ARG002 - one chunk fits any limit
+        return Plan(chunks=[Chunk(number=0, sql=sql)], schema=await self.schema(sql))
+
+    def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:  # noqa: ARG002
+        session = self._session()
+        return bridge.stream(lambda: session.batches(chunk.sql), session.cancel, name="duckdb")
+
+    @property
+    def catalog(self) -> DuckDBCatalog:
+        return DuckDBCatalog(self)
+
+    async def ask(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        session = self._session()
+        return await bridge.call(lambda: session.rows(sql, *values), session.cancel, name="duckdb")
+
+    def _session(self) -> Session:
+        if self._engine is None:
+            raise SourceError("The DuckDB source is not open.")
+        return Session(self._engine)
+
+    def _open(self) -> Engine:
+        directory = Path(self._config.directory).resolve() if self._config.directory else None
+        if directory is not None and not directory.is_dir():
+            raise SourceError(f"There is no directory {directory}.")
+        engine = Engine(EngineLimits(memory=self._config.memory_limit, threads=self._config.threads), directory)
+        try:
+            engine.prepare(lambda main: _attach(main, self._config.database, directory))
+        except BaseException:
+            engine.close()
+            raise
+        return engine
+
+
+def _nothing() -> None:
+    """Opening and closing are short, and cannot be interrupted."""
+
+
+def _attach(main: DuckDBPyConnection, database: str | None, directory: Path | None) -> Sequence[str]:
+    """Give the instance its database and files; returns the catalogs in which plain names are looked up."""
+    path = [_MEMORY]
+    if database is not None:
+        name = Path(database).stem
+        _attach_database(main, Path(database), name)
+        path.insert(0, name)
+    for file in sorted(directory.iterdir()) if directory else ():
+        _offer(main, file.resolve())
+    return path
+
+
+def _offer(main: DuckDBPyConnection, file: Path) -> None:
+    """A file that cannot be read is left out, so that it does not close the others."""
+    try:
+        with translated():
+            if file.suffix in _DATABASES:
+                _attach_database(main, file, file.stem)
+            elif reader := _READERS.get(Path(file.name.removesuffix(".gz")).suffix):
+                name = quoted(file.name.split(".")[0])
+                main.execute(f"CREATE VIEW {name} AS SELECT * FROM {reader}({_literal(file)})")
+    except PenstockError as e:
+        log.warning("source_file_left_out", file=file.name, reason=e.message)
+
+
+def _attach_database(main: DuckDBPyConnection, file: Path, name: str) -> None:
+    main.execute(f"ATTACH {_literal(file)} AS {quoted(name)} (READ_ONLY)")
+
+
+def _literal(file: Path) -> str:
+    return "'" + str(file).replace("'", "''") + "'"
+
+
+class DuckDBCatalog:
+    def __init__(self, source: DuckDBSource) -> None:
+        self._source = source
+
+    async def tables(self) -> Sequence[Table]:
+        found = await self._source.ask(
+            "SELECT table_catalog, table_schema, table_name, table_type = 'VIEW' FROM information_schema.tables"
+            " WHERE table_catalog NOT IN ('system', 'temp') ORDER BY ALL"
+        )
+        return [Table(catalog=c, schema=s, name=n, kind="view" if view else "table") for c, s, n, view in found]
+
+    async def columns(self, table: Table) -> Sequence[Column]:
+        found = await self._source.ask(
+            "SELECT column_name, data_type, is_nullable, column_index, column_default FROM duckdb_columns()"
+            " WHERE database_name = $1 AND schema_name = $2 AND table_name = $3 ORDER BY column_index",
+            table.catalog,
+            table.schema,
+            table.name,
+        )
+        return [
+            Column(name=name, data_type=kind, nullable=nullable, position=position, default=default)
+            for name, kind, nullable, position, default in found
+        ]
+
+    async def keys(self, catalog: str, schema: str) -> Sequence[Key]:
+        found = await self._source.ask(
+            "SELECT table_name, constraint_column_names, referenced_table, referenced_column_names"
+            " FROM duckdb_constraints() WHERE database_name = $1 AND schema_name = $2"
+            " AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') ORDER BY table_oid, constraint_index",
+            catalog,
+            schema,
+        )
+        return [
+            Key(table=table, columns=tuple(columns), references=other, referenced_columns=tuple(theirs))
+            for table, columns, other, theirs in found
+        ]

@@ -1,0 +1,153 @@
+"""An instance that is prepared, then locked, then queried.
+
+Locked means: no file or network but one directory, no extension, no setting changed, no Python variable read by its
+name. That directory can still be written by COPY, which DuckDB 2 also takes inside a WITH; so a query is first parsed
+alone and must be one SELECT, and then runs as a subquery, where statements that write are not allowed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from penstock.sources import exact
+from penstock.sources.embedded.failure import translated
+from penstock.sources.embedded.types import REAL, projection, quoted
+from penstock.sources.errors import SourceQueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+_CELLS = 1_000_000
+_LEAST_ROWS = 2048
+_MOST_ROWS = 32_768
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    memory: str = "256MB"
+    threads: int = 2
+
+
+class Engine:
+    def __init__(self, limits: Limits, directory: Path | None = None) -> None:
+        self._limits = limits
+        self._directory = directory
+        self._making = threading.Lock()
+        self._path: Sequence[str] = ()
+        self._spill = tempfile.mkdtemp(prefix="penstock-duckdb-")
+        try:
+            with translated():
+                self._main = duckdb.connect(":memory:", config=self._settings())
+        except BaseException:
+            shutil.rmtree(self._spill)
+            raise
+
+    def _settings(self) -> dict[str, str | bool | int | float | list[str]]:
+        return {
+            "allow_community_extensions": "false",
+            "allow_persistent_secrets": "false",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "memory_limit": self._limits.memory,
+            "python_enable_replacements": "false",
+            "temp_directory": self._spill,
+            "threads": self._limits.threads,
+        }
+
+    def prepare(self, attach: Callable[[DuckDBPyConnection], Sequence[str]]) -> None:
+        """Attach and define what shall be readable; returns the search path. After it the doors are shut."""
+        with translated():
+            self._path = attach(self._main)
+            self._main.execute("SET GLOBAL TimeZone = 'UTC'")
+            allowed = [f"{self._directory}/"] if self._directory else []
+            self._main.execute("SET allowed_directories = $1", [allowed])
+            self._main.execute("SET enable_external_access = false")
+            self._main.execute("SET allowed_configs = ['search_path']")
+            self._main.execute("SET lock_configuration = true")
+
+    def cursor(self) -> DuckDBPyConnection:
+        with self._making:
+            cursor = self._main.cursor()
+        if self._path:
+            cursor.execute(f"SET search_path = '{','.join(map(quoted, self._path))}'")
+        return cursor
+
+    def close(self) -> None:
+        self._main.close()
+        shutil.rmtree(self._spill, ignore_errors=True)
+
+
+class Session:
+    """One cursor, used in one thread; `cancel` may come from another, at any time."""
+
+    def __init__(self, engine: Engine, sources: Callable[[DuckDBPyConnection], None] = lambda _: None) -> None:
+        self._engine = engine
+        self._sources = sources
+        self._lock = threading.Lock()
+        self._cursor: DuckDBPyConnection | None = None
+
+    def cancel(self) -> None:
+        with self._lock:
+            if self._cursor is not None:
+                self._cursor.interrupt()
+
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """A question of our own."""
+        with translated(), self._opened() as cursor:
+            return cursor.execute(sql, list(values)).fetchall()
+
+    def schema(self, sql: str) -> pa.Schema:
+        with translated(), self._opened() as cursor:
+            return _relation(cursor, sql).limit(0).to_arrow_reader().schema
+
+    def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
+        with translated(), self._opened() as cursor:
+            relation = _relation(cursor, sql)
+            with relation.to_arrow_reader(_rows(len(relation.columns))) as reader:
+                for batch in reader:
+                    yield exact.finite(batch, REAL)
+
+    @contextmanager
+    def _opened(self) -> Iterator[DuckDBPyConnection]:
+        with closing(self._engine.cursor()) as cursor:
+            self._sources(cursor)
+            with self._lock:
+                self._cursor = cursor
+            try:
+                yield cursor
+            finally:
+                with self._lock:
+                    self._cursor = None
+
+
+def _relation(cursor: DuckDBPyConnection, sql: str) -> DuckDBPyRelation:
+    """The query, bound and not run, with its columns as they shall leave."""
+    alone = _only_select(cursor, sql)
+    described = cursor.execute(f"DESCRIBE {alone}").fetchall()
+    exact.distinct([row[0] for row in described])
+    inner = cursor.sql(f"SELECT * FROM (\n{alone}\n) AS q")
+    return cursor.sql(f"SELECT {projection(inner.columns, inner.types)} FROM (\n{alone}\n) AS q")
+
+
+def _only_select(cursor: DuckDBPyConnection, sql: str) -> str:
+    statements = cursor.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise SourceQueryError("A source is only read: one SELECT is taken, and nothing else.")
+    text: str = statements[0].query
+    return text.strip().rstrip(";")
+
+
+def _rows(columns: int) -> int:
+    """Rows a batch, so that wide rows make short batches."""
+    return max(_LEAST_ROWS, min(_MOST_ROWS, _CELLS // max(columns, 1)))

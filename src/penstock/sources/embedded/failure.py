@@ -1,0 +1,51 @@
+"""DuckDB's errors as ours. Their text begins with their kind, also where Arrow's reader made an OSError of them."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from penstock.sources.errors import SourceError, SourceQueryError, SourceRefused, SourceUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.kit.errors import PenstockError
+
+_KIND = re.compile(r"(?P<kind>[A-Za-z ]+) Error: ")
+_KINDS: dict[str, type[PenstockError]] = {
+    "Binder": SourceQueryError,
+    "Catalog": SourceQueryError,
+    "Constraint": SourceQueryError,
+    "Conversion": SourceQueryError,
+    "Invalid Input": SourceQueryError,
+    "Invalid Type": SourceQueryError,
+    "Mismatch Type": SourceQueryError,
+    "Not implemented": SourceQueryError,
+    "Out of Range": SourceQueryError,
+    "Parser": SourceQueryError,
+    "Permission": SourceRefused,
+    "Resource In Use": SourceUnavailable,
+    "Syntax": SourceQueryError,
+}
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    try:
+        yield
+    except (duckdb.Error, OSError) as e:
+        raise explain(str(e)) from None
+
+
+def explain(text: str) -> PenstockError:
+    found = _KIND.match(text)
+    kind = found["kind"] if found else ""
+    if "Could not set lock" in text:
+        return SourceUnavailable("The DuckDB file is open for writing elsewhere.", hint="Close it there, or wait.")
+    if kind == "Out of Memory":
+        return SourceError("The query needs more memory than DuckDB was given.", hint="Raise memory_limit.", kind=kind)
+    return _KINDS.get(kind, SourceError)(text.strip(), kind=kind)

@@ -1,0 +1,69 @@
+"""What must hold of every batch: names that tell columns apart, and times that are times.
+
+Sources keep infinities, and hours past the last one, inside their date and time types; Arrow has no place for them, and
+a driver hands over whatever number they are stored as. That number would become a wrong date in silence: it is an error
+that names the column instead.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.sources.errors import SourceQueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """The least and the greatest stored number that is a real date or moment."""
+
+    date32: tuple[int, int]
+    timestamp: tuple[int, int]
+
+    def of(self, kind: pa.DataType) -> tuple[int, int] | None:
+        if pa.types.is_timestamp(kind):
+            return self.timestamp
+        if pa.types.is_date32(kind):
+            return self.date32
+        if pa.types.is_time(kind):
+            return 0, _DAY[kind.unit] - 1
+        return None
+
+
+def distinct(names: Sequence[str]) -> None:
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        raise SourceQueryError(
+            f"The query has more than one column named {', '.join(twice)}.",
+            hint="Give each column a name of its own with AS.",
+        )
+
+
+def finite(batch: pa.RecordBatch, real: Range) -> pa.RecordBatch:
+    """The batch, or an error that names the column whose value Arrow's type cannot mean."""
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if not _within(column, real):
+            raise SourceQueryError(
+                f"Column {field.name} has a value (infinity, or an hour past the last) that {field.type} cannot hold.",
+                hint=f"Replace it in the query, for example with NULL, or cast {field.name} to text.",
+            )
+    return batch
+
+
+def _within(column: pa.Array, real: Range) -> bool:
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return _within(column.flatten(), real)
+    bounds = real.of(column.type)
+    if bounds is None:
+        return True
+    stored = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    found = pc.min_max(stored).as_py()
+    return found["min"] is None or (bounds[0] <= found["min"] and found["max"] <= bounds[1])
