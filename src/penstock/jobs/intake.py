@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
+from penstock.jobs.limits import MAX_TIMEOUT, PRIORITIES, check_batch, check_key, check_span
 from penstock.jobs.model import Enqueued, JobSpec
 from penstock.jobs.rows import dump
 from penstock.kit.errors import Conflict, Draining, InvalidInput, InvalidState, ResourceLocked
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 SQL = load("penstock.jobs.sql")
 AGEING_SECONDS = 60
 """A job one priority step lower overtakes whatever came this much later: urgent first, and nobody starves."""
-PRIORITIES = range(10)
-MAX_BATCH = 10_000
-MAX_KEY = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +45,7 @@ class Intake:
         self, tx: Tx, specs: Sequence[JobSpec], *, force: bool, ring: Callable[[str, int], None]
     ) -> list[Enqueued]:
         """Insert the specs, all or none, into the caller's transaction."""
-        if len(specs) > MAX_BATCH:
-            raise InvalidInput(f"{len(specs):,} jobs in one call; at most {MAX_BATCH:,} are taken.")
+        check_batch(specs)
         rows = [self._row(spec, place) for place, spec in enumerate(specs)]
         await self._join_groups(tx, {s.group_id for s in specs if s.group_id is not None})
         answers: list[Enqueued | None] = [None] * len(specs)
@@ -56,6 +53,10 @@ class Intake:
             for row, answer in zip(batch, await self._insert(tx, shared, batch, force=force, ring=ring), strict=True):
                 answers[row.place] = answer
         return [answer for answer in answers if answer is not None]
+
+    def check(self, spec: JobSpec) -> None:
+        """Say now what is wrong with a spec that will be enqueued later."""
+        self._row(spec, 0)
 
     def _row(self, spec: JobSpec, place: int) -> _Row:
         policy = self.kinds[spec.kind]
@@ -67,11 +68,10 @@ class Intake:
         if not 1 <= max_attempts <= 1000:
             raise InvalidInput(f"max_attempts {max_attempts} is out of range.", hint="Choose 1 to 1000.")
         timeout = policy.timeout if spec.timeout is None else int(spec.timeout.total_seconds())
-        if timeout < 1:
-            raise InvalidInput("The timeout of a job must be at least one second.")
-        for name, span in (("run_in", spec.run_in), ("deadline_in", spec.deadline_in)):
-            if span is not None and span.total_seconds() < 0:
-                raise InvalidInput(f"{name} lies in the past.")
+        if not 1 <= timeout <= MAX_TIMEOUT.total_seconds():
+            raise InvalidInput(f"The timeout of a job must be one second to {MAX_TIMEOUT.days} days.")
+        check_span(spec.run_in, "run_in")
+        check_span(spec.deadline_in, "deadline_in")
         shared = {
             "group_id": spec.group_id,
             "retry_of": spec.retry_of,
@@ -84,14 +84,14 @@ class Intake:
             "kind": spec.kind,
             "queue": queue,
             "cleanup_kind": policy.cleanup_kind,
-            "created_by": _key(spec.created_by, "created_by"),
-            "trace": _key(spec.trace, "trace"),
+            "created_by": check_key(spec.created_by, "created_by"),
+            "trace": check_key(spec.trace, "trace"),
         }
         return _Row(
             shared=tuple(shared.items()),
             payload=dump(spec.payload, f"payload of {spec.kind}", self._max_payload_bytes),
-            unique_key=_key(spec.unique_key, "unique_key"),
-            lock_key=_key(spec.lock_key, "lock_key"),
+            unique_key=check_key(spec.unique_key, "unique_key"),
+            lock_key=check_key(spec.lock_key, "lock_key"),
             place=place,
         )
 
@@ -151,16 +151,10 @@ def _batches(rows: Sequence[_Row]) -> list[tuple[dict[str, Any], list[_Row]]]:
     return [(dict(shared), list(batch)) for shared, batch in groupby(rows, key=lambda r: r.shared)]
 
 
-def _key(text: str | None, what: str) -> str | None:
-    if text is None:
-        return None
-    if not text or len(text) > MAX_KEY or "\x00" in text:
-        raise InvalidInput(f"{what} must have 1 to {MAX_KEY} characters and no NUL.")
-    return text
-
-
 async def _refusal(tx: Tx, lock_keys: list[str]) -> Exception:
     holders = await tx.fetch(SQL.lock_holders, lock_keys=lock_keys)
+    if len(set(lock_keys)) < len(lock_keys):
+        return Conflict("Two jobs of one call want the same lock; only one job can hold it.")
     if not holders:
         return Conflict("The lock was held a moment ago and is free now.", hint="Try again.")
     holder = holders[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
     import asyncpg
 
+_SPANS = ("run_in", "deadline_in", "timeout")
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
 
 def dump(value: Json, what: str, limit: int) -> str:
     """JSON text that PostgreSQL takes, within the limit; or an error that says which of the two it is not."""
@@ -25,7 +29,7 @@ def dump(value: Json, what: str, limit: int) -> str:
     if len(raw) > limit:
         raise PayloadTooLarge(f"The {what} has {len(raw):,} bytes; at most {limit:,} are taken.", limit=limit)
     text = raw.decode()
-    if "\\u0000" in text:
+    if "\\u0000" in text and _NUL.search(text):
         raise InvalidInput(f"The {what} holds a NUL character, which cannot be stored.")
     return text
 
@@ -76,8 +80,27 @@ def spec_to_json(spec: JobSpec) -> Json:
 
 
 def spec_from_json(value: Json) -> JobSpec:
-    spans = {name: timedelta(seconds=value[name]) for name in ("run_in", "deadline_in", "timeout") if value.get(name)}
+    spans = {name: timedelta(seconds=value[name]) for name in _SPANS if value.get(name) is not None}
     return JobSpec(**(value | spans))
+
+
+def spec_again(row: asyncpg.Record, actor: str) -> JobSpec:
+    """The same work as a new job. Its group is over and its unique key is taken: it stands alone, made once."""
+    deadline = row["deadline_at"]
+    return JobSpec(
+        kind=row["kind"],
+        payload=_parsed(row["payload"]),
+        queue=row["queue"],
+        priority=row["priority"],
+        max_attempts=row["max_attempts"],
+        timeout=timedelta(seconds=row["timeout_s"]),
+        deadline_in=None if deadline is None else deadline - row["created_at"],
+        lock_key=row["lock_key"],
+        unique_key=f"retry:{row['job_id']}",
+        retry_of=row["job_id"],
+        created_by=actor,
+        trace=row["trace"],
+    )
 
 
 def opens_to_json(group: GroupSpec) -> Json:

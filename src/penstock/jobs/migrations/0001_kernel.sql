@@ -4,16 +4,10 @@ CREATE FUNCTION penstock.now() RETURNS timestamptz
 LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT now()';
 COMMENT ON FUNCTION penstock.now() IS 'The only clock of leases; tests replace it to move time.';
 
-DO $do$
-BEGIN
-  IF current_setting('server_version_num')::int >= 180000 THEN
-    CREATE FUNCTION penstock.new_attempt_id() RETURNS uuid LANGUAGE sql VOLATILE AS 'SELECT uuidv7()';
-  ELSE
-    CREATE FUNCTION penstock.new_attempt_id() RETURNS uuid LANGUAGE sql VOLATILE AS 'SELECT gen_random_uuid()';
-  END IF;
-END
-$do$;
-COMMENT ON FUNCTION penstock.new_attempt_id() IS 'A fence: random, never a counter, for a counter can be issued twice after a lost claim.';
+CREATE FUNCTION penstock.attempt_id(seed text, job_id bigint) RETURNS uuid
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $do$SELECT (seed || lpad(to_hex(job_id), 12, '0'))::uuid$do$;
+COMMENT ON FUNCTION penstock.attempt_id(text, bigint) IS
+  'A fence: 74 random bits of its claim, then the job. Never a counter, for a counter can be issued twice after a lost claim.';
 
 CREATE SEQUENCE penstock.job_id;
 CREATE TABLE penstock.job (

@@ -21,10 +21,12 @@ WITH result AS MATERIALIZED (
   ORDER BY l.order_key
   LIMIT :limit
   FOR UPDATE SKIP LOCKED
+), fence AS MATERIALIZED (
+  SELECT left(gen_random_uuid()::text, 24) AS seed
 ), claimed AS (
   UPDATE penstock.live l
   SET status = 1,
-      attempt_id = penstock.new_attempt_id(),
+      attempt_id = penstock.attempt_id(f.seed, l.job_id),
       attempt_no = l.attempt_no + 1,
       worker = :worker,
       claimed_at = penstock.now(),
@@ -33,6 +35,7 @@ WITH result AS MATERIALIZED (
       wake_at = NULL
   FROM chosen c
   JOIN penstock.job j ON j.job_id = c.job_id
+  CROSS JOIN fence f
   WHERE l.job_id = c.job_id
   RETURNING l.job_id, l.attempt_id, l.attempt_no, l.group_id, l.order_key, l.polls, l.state, l.deadline,
             j.kind, j.payload, j.max_attempts, j.lease_s, j.created_at, j.lock_key, j.trace
