@@ -16,7 +16,7 @@ import asyncpg
 import psutil
 import pytest
 
-from penstock.kit.postgres import Binaries, Cluster, ClusterSettings, PostgresMissing, locate, template
+from penstock.kit.postgres import Binaries, Cluster, PostgresMissing, locate
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -52,33 +52,38 @@ def newest() -> Binaries:
 
 
 @pytest.fixture(scope="session")
-async def archive(short_dir: Path, newest: Binaries) -> Path:
-    """An empty data directory of the newest major, which is quicker to unpack than to make."""
-    await template.write(short_dir / "template.tar.gz", newest)
-    return short_dir / "template.tar.gz"
+async def prepared(short_dir: Path) -> Callable[[Binaries], Awaitable[Path]]:
+    """Gives the folder of a stopped cluster, made once a major: most tests need a server, not a new one."""
+    made: dict[str, Path] = {}
+
+    async def prepare(binaries: Binaries) -> Path:
+        if binaries.major not in made:
+            async with Cluster(short_dir / f"prepared-{binaries.major}", binaries) as cluster:
+                made[binaries.major] = cluster.places.folder
+        return made[binaries.major]
+
+    return prepare
 
 
 @pytest.fixture
-def folder(short_dir: Path) -> Iterator[Path]:
-    made = short_dir / f"c{next(_numbers)}"
-    made.mkdir()
-    yield made
-    shutil.rmtree(made)
+async def data_dir(prepared: Callable[[Binaries], Awaitable[Path]], newest: Binaries) -> Path:
+    return await prepared(newest)
 
 
-@pytest.fixture(scope="session")
-async def lasting(short_dir: Path, newest: Binaries, archive: Path) -> AsyncIterator[Cluster]:
-    async with Cluster(short_dir / "lasting", newest, settings=ClusterSettings(template=archive)) as started:
+@pytest.fixture
+async def cluster(data_dir: Path, newest: Binaries) -> AsyncIterator[Cluster]:
+    """A server in earnest, whose disk does not lie; it may be stopped, killed and broken."""
+    async with Cluster(data_dir, newest) as started:
         yield started
 
 
 @pytest.fixture
-async def cluster(lasting: Cluster) -> AsyncIterator[Cluster]:
-    """A server in earnest, whose disk does not lie; it may be stopped, killed and broken, and is mended afterwards."""
-    yield lasting
-    if lasting.pid is None:
-        await lasting.stop()
-        await lasting.start()
+def folder(short_dir: Path) -> Iterator[Path]:
+    """An empty folder that every account can reach."""
+    made = short_dir / f"c{next(_numbers)}"
+    made.mkdir()
+    yield made
+    shutil.rmtree(made)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from penstock.kit.postgres import database as embedded
 from tests.kit.conftest import execute, until, value
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
     from pathlib import Path
 
 IN_FORCE = {
@@ -50,13 +51,15 @@ async def test_a_first_start_is_quick_and_leaves_a_server_as_we_want_it(folder: 
         assert found == IN_FORCE
 
 
-async def test_rows_outlive_every_way_of_stopping(folder: Path, binaries: Binaries) -> None:
-    async with Cluster(folder / "pg", binaries) as cluster:
-        await execute(cluster.dsn(), "CREATE TABLE note (body text)")
+async def test_rows_outlive_every_way_of_stopping(
+    prepared: Callable[[Binaries], Awaitable[Path]], binaries: Binaries
+) -> None:
+    async with Cluster(await prepared(binaries), binaries) as cluster:
+        await execute(cluster.dsn(), "DROP TABLE IF EXISTS said; CREATE TABLE said (body text)")
         for how in Shutdown:
-            await execute(cluster.dsn(), f"INSERT INTO note VALUES ('{how.name}')")
+            await execute(cluster.dsn(), f"INSERT INTO said VALUES ('{how.name}')")
             await cluster.restart(how)
-        assert await value(cluster.dsn(), "SELECT string_agg(body, ' ') FROM note") == "FAST IMMEDIATE KILL"
+        assert await value(cluster.dsn(), "SELECT string_agg(body, ' ') FROM said") == "FAST IMMEDIATE KILL"
 
 
 async def test_only_the_servers_account_can_reach_the_socket(cluster: Cluster) -> None:
@@ -66,12 +69,21 @@ async def test_only_the_servers_account_can_reach_the_socket(cluster: Cluster) -
         assert found.st_uid == cluster.places.account.uid
 
 
-@pytest.mark.parametrize("name", ["x" * 150, "with,comma", "white space", 'quo"te', "ünï", "per%cent&and?"])
-async def test_any_path_will_do(folder: Path, newest: Binaries, archive: Path, name: str) -> None:
-    async with Cluster(folder / name, newest, settings=ClusterSettings(template=archive)) as cluster:
+@pytest.fixture
+def moved(data_dir: Path, folder: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """The prepared cluster under another name, for a while."""
+    yield data_dir.rename(folder / request.param)
+    (folder / request.param).rename(data_dir)
+
+
+@pytest.mark.parametrize(
+    "moved", ["x" * 150, "with,comma", "white space", 'quo"te', "ünï", "per%cent&and?"], indirect=True
+)
+async def test_any_path_will_do_and_data_may_be_moved(moved: Path, newest: Binaries) -> None:
+    async with Cluster(moved, newest) as cluster:
         assert await value(cluster.dsn(), "SELECT 1") == 1
         assert stat.S_IMODE(cluster.places.sockets.stat().st_mode) == 0o700
-    if not cluster.places.sockets.is_relative_to(folder):
+    if not cluster.places.sockets.is_relative_to(moved):
         cluster.places.sockets.rmdir()
 
 
@@ -86,19 +98,17 @@ async def test_a_socket_folder_that_somebody_prepared_for_us_is_refused(folder: 
 
 
 async def test_the_environment_cannot_lead_the_server_or_its_clients_astray(
-    folder: Path, newest: Binaries, archive: Path, monkeypatch: pytest.MonkeyPatch
+    data_dir: Path, newest: Binaries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, misleading in {"PGPORT": "1", "PGHOST": "nowhere", "PGUSER": "nobody", "PGDATA": "/nowhere"}.items():
         monkeypatch.setenv(name, misleading)
-    async with Cluster(folder / "pg", newest, settings=ClusterSettings(template=archive)) as cluster:
+    async with Cluster(data_dir, newest) as cluster:
         assert await value(cluster.dsn(), "SELECT current_user::text") == "penstock"
 
 
-async def test_a_port_asks_for_the_password_and_the_socket_does_not(
-    folder: Path, newest: Binaries, archive: Path
-) -> None:
+async def test_a_port_asks_for_the_password_and_the_socket_does_not(data_dir: Path, newest: Binaries) -> None:
     tcp = Tcp(port=_free_port(), password="it's 100% s@fe/!")
-    async with Cluster(folder / "pg", newest, settings=ClusterSettings(tcp=tcp, template=archive)) as cluster:
+    async with Cluster(data_dir, newest, settings=ClusterSettings(tcp=tcp)) as cluster:
         assert await value(cluster.dsn(), "SELECT 1") == 1
         assert await value(cluster.tcp_dsn(), "SELECT host(inet_server_addr())") == "127.0.0.1"
         with pytest.raises(asyncpg.InvalidPasswordError):
@@ -107,11 +117,11 @@ async def test_a_port_asks_for_the_password_and_the_socket_does_not(
     assert tcp.password not in repr(cluster.settings)
 
 
-async def test_a_port_in_use_is_said_in_a_sentence(folder: Path, newest: Binaries, archive: Path) -> None:
+async def test_a_port_in_use_is_said_in_a_sentence(data_dir: Path, newest: Binaries) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         tcp = Tcp(port=taken.getsockname()[1], password="secret")
         with pytest.raises(PostgresFailed, match="port that PostgreSQL should listen on is in use"):
-            await Cluster(folder / "pg", newest, settings=ClusterSettings(tcp=tcp, template=archive)).start()
+            await Cluster(data_dir, newest, settings=ClusterSettings(tcp=tcp)).start()
 
 
 async def test_without_a_port_there_is_no_address_to_hand_out(cluster: Cluster) -> None:
@@ -119,10 +129,10 @@ async def test_without_a_port_there_is_no_address_to_hand_out(cluster: Cluster) 
         cluster.tcp_dsn()
 
 
-async def test_a_setting_that_postgresql_refuses_is_quoted(folder: Path, newest: Binaries, archive: Path) -> None:
-    settings = ClusterSettings(server={"shared_buffers": "plenty"}, template=archive)
+async def test_a_setting_that_postgresql_refuses_is_quoted(data_dir: Path, newest: Binaries) -> None:
+    settings = ClusterSettings(server={"shared_buffers": "plenty"})
     with pytest.raises(PostgresFailed, match='FATAL:  invalid value for parameter "shared_buffers"'):
-        await Cluster(folder / "pg", newest, settings=settings).start()
+        await Cluster(data_dir, newest, settings=settings).start()
 
 
 async def test_data_of_another_major_are_named_before_a_server_touches_them(cluster: Cluster, oldest: Binaries) -> None:
@@ -142,9 +152,9 @@ async def test_a_start_that_is_cancelled_leaves_nothing_behind(folder: Path, new
         assert await value(cluster.dsn(), "SELECT 1") == 1
 
 
-async def test_a_frozen_server_is_killed_in_the_end(folder: Path, newest: Binaries, archive: Path) -> None:
-    settings = ClusterSettings(template=archive, stop_seconds=0.2)
-    async with Cluster(folder / "pg", newest, settings=settings) as cluster:
+async def test_a_frozen_server_is_killed_in_the_end(data_dir: Path, newest: Binaries) -> None:
+    settings = ClusterSettings(stop_seconds=0.2)
+    async with Cluster(data_dir, newest, settings=settings) as cluster:
         frozen = _process(cluster)
         frozen.suspend()
     assert not frozen.is_running()
@@ -173,32 +183,31 @@ async def test_a_database_that_is_given_is_taken(folder: Path, database: str) ->
     assert _is_empty(folder)
 
 
-async def test_without_one_a_server_runs_for_as_long_as_it_is_needed(
-    folder: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PENSTOCK_PG_TEMPLATE", str(archive))
+async def test_without_one_a_server_runs_for_as_long_as_it_is_needed(folder: Path, data_dir: Path) -> None:
+    (folder / "postgres").symlink_to(data_dir)
     async with embedded(Settings(home=folder)) as dsn:
         assert await value(dsn, "SELECT current_database()") == "penstock"
     with pytest.raises(FileNotFoundError):
         await asyncpg.connect(dsn)
 
 
-async def test_data_keep_the_major_that_wrote_them(folder: Path, oldest: Binaries) -> None:
-    async with Cluster(folder / "postgres", oldest):
-        pass
+async def test_data_keep_the_major_that_wrote_them(
+    folder: Path, prepared: Callable[[Binaries], Awaitable[Path]], oldest: Binaries
+) -> None:
+    (folder / "postgres").symlink_to(await prepared(oldest))
     async with embedded(Settings(home=folder)) as dsn:
         assert str(await value(dsn, "SHOW server_version")).startswith("15.")
 
 
-async def test_a_detached_server_outlives_its_starter_until_it_is_stopped(folder: Path) -> None:
-    dsn = await detached.start(folder / "pg")
+async def test_a_detached_server_outlives_its_starter_until_it_is_stopped(data_dir: Path) -> None:
+    dsn = await detached.start(data_dir)
     try:
         assert await value(dsn, "SELECT 1") == 1
         with pytest.raises(PostgresFailed, match=r"held by process \d+ .* -m penstock.kit.postgres run"):
-            await detached.start(folder / "pg")
+            await detached.start(data_dir)
     finally:
-        assert await detached.stop(folder / "pg")
-    assert not await detached.stop(folder / "pg")
+        assert await detached.stop(data_dir)
+    assert not await detached.stop(data_dir)
 
 
 def _process(cluster: Cluster) -> psutil.Process:

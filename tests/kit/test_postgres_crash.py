@@ -22,31 +22,36 @@ TURNS = 2
 
 @pytest.mark.parametrize("all_of_them", [True, False], ids=["everything", "the-supervisor-alone"])
 async def test_no_acknowledged_row_is_lost(
-    folder: Path, binaries: Binaries, supervise: Callable[..., Awaitable[Supervisor]], all_of_them: bool
+    prepared: Callable[[Binaries], Awaitable[Path]],
+    binaries: Binaries,
+    supervise: Callable[..., Awaitable[Supervisor]],
+    all_of_them: bool,
 ) -> None:
+    data_dir = await prepared(binaries)
+    async with Cluster(data_dir, binaries) as cluster:
+        await execute(cluster.dsn(), "DROP TABLE IF EXISTS note; CREATE TABLE note (id int PRIMARY KEY)")
     acknowledged: set[int] = set()
     for turn in range(TURNS):
-        running = await supervise(folder / "pg", "--major", binaries.major)
-        await execute(running.dsn, "CREATE TABLE IF NOT EXISTS note (id int PRIMARY KEY)")
+        running = await supervise(data_dir)
         before = len(acknowledged)
         writers = [asyncio.create_task(_write(running.dsn, acknowledged, turn, n)) for n in range(WRITERS)]
         await until(lambda: len(acknowledged) > before + 150)  # noqa: B023 - awaited within the turn
         family = await running.kill(all_of_them=all_of_them)
         await asyncio.gather(*writers)
         await until(lambda: not any(runs(member) for member in family))  # noqa: B023
-    async with Cluster(folder / "pg", binaries) as cluster:
+    async with cluster:
         kept = await _ids(cluster.dsn())
     assert acknowledged <= kept
     assert len(kept - acknowledged) <= TURNS * WRITERS
 
 
 async def test_a_start_right_after_the_kill_waits_for_the_dying_server(
-    folder: Path, newest: Binaries, archive: Path, supervise: Callable[..., Awaitable[Supervisor]]
+    data_dir: Path, newest: Binaries, supervise: Callable[..., Awaitable[Supervisor]]
 ) -> None:
     for _ in range(3):
-        running = await supervise(folder / "pg", "--template", archive)
+        running = await supervise(data_dir)
         await running.kill(all_of_them=False)
-    async with Cluster(folder / "pg", newest) as cluster:
+    async with Cluster(data_dir, newest) as cluster:
         assert await value(cluster.dsn(), "SELECT 1") == 1
 
 

@@ -10,7 +10,7 @@ import asyncpg
 import psutil
 import pytest
 
-from penstock.kit.postgres import Binaries, Cluster, ClusterHeld, ClusterSettings, Shutdown
+from penstock.kit.postgres import Binaries, Cluster, ClusterHeld, Shutdown
 from tests.kit.conftest import Supervisor, execute, runs, until, value
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 async def test_a_second_start_says_who_holds_the_data(
-    folder: Path, newest: Binaries, archive: Path, supervise: Callable[..., Awaitable[Supervisor]]
+    data_dir: Path, newest: Binaries, supervise: Callable[..., Awaitable[Supervisor]]
 ) -> None:
-    holder = await supervise(folder / "pg", "--template", archive)
+    holder = await supervise(data_dir)
     with pytest.raises(ClusterHeld) as caught:
-        await Cluster(folder / "pg", newest).start()
+        await Cluster(data_dir, newest).start()
     said = caught.value.message
     assert f"held by process {holder.process.pid} since 20" in said
     assert "-m penstock.kit.postgres run" in said
@@ -35,8 +35,8 @@ async def test_a_second_start_says_who_holds_the_data(
     assert await value(holder.dsn, "SELECT 1") == 1
 
 
-async def test_two_first_starts_at_once_make_one_server(folder: Path, newest: Binaries, archive: Path) -> None:
-    pair = [Cluster(folder / "pg", newest, settings=ClusterSettings(template=archive)) for _ in range(2)]
+async def test_two_first_starts_at_once_make_one_server(folder: Path, newest: Binaries) -> None:
+    pair = [Cluster(folder / "pg", newest) for _ in range(2)]
     outcomes = await asyncio.gather(*(one.start() for one in pair), return_exceptions=True)
     try:
         assert sorted(type(outcome).__name__ for outcome in outcomes) == ["ClusterHeld", "NoneType"]
@@ -89,14 +89,14 @@ async def test_a_busy_backend_without_its_postmaster_does_not_hold_up_the_next_s
 
 async def _restart_with_pid(cluster: Cluster, first_line: str) -> None:
     """Stop hard, put the line where a dead server's pid stands, and start again."""
-    await execute(cluster.dsn(), "CREATE TABLE note (body int); INSERT INTO note VALUES (1)")
+    await execute(cluster.dsn(), "CREATE TABLE witness (body int); INSERT INTO witness VALUES (1)")
     pid_file = cluster.places.data / "postmaster.pid"
     left = pid_file.read_text().split("\n", 1)[1]
     await cluster.stop(Shutdown.KILL)
     pid_file.write_text(f"{first_line}\n{left}" if first_line else "")
     await cluster.start()
-    assert await value(cluster.dsn(), "SELECT body FROM note") == 1
-    await execute(cluster.dsn(), "DROP TABLE note")
+    assert await value(cluster.dsn(), "SELECT body FROM witness") == 1
+    await execute(cluster.dsn(), "DROP TABLE witness")
 
 
 @pytest.fixture

@@ -66,7 +66,9 @@ def _command(binaries: Binaries, fresh: Path, locale: str) -> list[str]:
 
 def _unpack(archive: Path, fresh: Path, account: Account) -> None:
     with tarfile.open(archive) as packed:
-        packed.extractall(fresh, filter="data")
+        # Debian's 3.11.2 knows no filters yet.
+        packed.extraction_filter = getattr(tarfile, "data_filter", None)
+        packed.extractall(fresh)  # noqa: S202 - the operator made it
     fresh.chmod(0o700)
     for made in (fresh, *fresh.rglob("*")):
         account.own(made)
