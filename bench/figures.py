@@ -6,12 +6,15 @@ import json
 import operator
 import statistics
 import subprocess
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LEDGER = Path(__file__).with_name("ledger")
 _COMPARE = {">=": operator.ge, "<=": operator.le, "<": operator.lt, ">": operator.gt}

@@ -8,11 +8,14 @@ import logging
 import resource
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import uvloop
 
 from bench.kernel import ours, peers
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 ACTIONS: dict[str, Callable[[str, int, int], Awaitable[object]]] = {
     "ours bulk": ours.bulk,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import timedelta
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from penstock.jobs.kinds import Kinds, KindPolicy
+from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.model import Ending, JobSpec, Succeeded
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kit.db import Db

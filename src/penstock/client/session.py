@@ -28,9 +28,16 @@ class Session:
 
     def call(self, method: str, path: str, *, json: Any = None, **params: Any) -> Any:
         """The decoded body of the answer; ClientError for anything but success."""
-        query = {name: value for name, value in params.items() if value is not None}
+        answer = self._send(method, path, json=json, params={k: v for k, v in params.items() if v is not None})
+        return answer.json() if answer.content else None
+
+    def text(self, path: str) -> str:
+        """A page that is not JSON, such as /metrics."""
+        return self._send("GET", path).text
+
+    def _send(self, method: str, path: str, **content: Any) -> httpx2.Response:
         try:
-            answer = self._http.request(method, path, json=json, params=query)
+            answer = self._http.request(method, path, **content)
         except httpx2.TransportError as e:
             raise ClientError(
                 f"Nobody answers at {self.url} ({type(e).__name__}).",
@@ -38,9 +45,9 @@ class Session:
                 status=503,
                 hint="Start it with `penstock up`, or set PENSTOCK_URL.",
             ) from None
-        if answer.is_success:
-            return answer.json() if answer.content else None
-        raise _error(answer)
+        if not answer.is_success:
+            raise _error(answer)
+        return answer
 
 
 def _error(answer: httpx2.Response) -> ClientError:

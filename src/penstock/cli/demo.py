@@ -1,0 +1,190 @@
+"""`penstock demo`: a worker is killed, another frozen past its lease and woken; no job is lost or doubled.
+
+Everything runs in a throw-away home folder. What is printed at the end is read back from the database's history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGSTOP
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from cyclopts import Parameter
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from penstock.cli.home import Home
+from penstock.cli.jobs import coloured
+from penstock.cli.output import FAILED, emit, err, out
+from penstock.client.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.cli.stack import Stack
+
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
+JOBS = 18
+STEPS = 8
+STEP_SECONDS = 0.25
+PATIENCE = 90.0
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Story:
+    """What the demo did, and what became of it."""
+
+    jobs: list[dict[str, Any]] = field(default_factory=list)
+    killed: str = ""
+    killed_held: list[int] = field(default_factory=list)
+    frozen: str = ""
+    frozen_held: list[int] = field(default_factory=list)
+    stale_refused: int = 0
+    seconds: float = 0.0
+
+    @property
+    def ended_once(self) -> int:
+        return sum(job["status"] == "succeeded" and _ends(job) == 1 for job in self.jobs)
+
+    @property
+    def good(self) -> bool:
+        return self.ended_once == JOBS and bool(self.killed_held) and self.stale_refused > 0
+
+
+def demo(*, json: Json = False) -> int:
+    """Run jobs, kill a worker, freeze another, and show what became of their jobs."""
+    from penstock.kit import logging
+
+    logging.configure(level="ERROR", form="text")
+    folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
+    try:
+        story = asyncio.run(_play(Home(folder / "home"), quiet=json))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    emit(_document(story), as_json=json, render=lambda: _print(story))
+    return 0 if story.good else FAILED
+
+
+async def _play(home: Home, *, quiet: bool) -> Story:
+    from penstock.cli.stack import Stack
+
+    def say(text: str) -> None:
+        if not quiet:
+            err.print(f"[dim]·[/dim] {text}")
+
+    async with Stack(home, port=0, workers=3, say=say) as stack:
+        with Session(stack.url, home.secret("operator_token")) as http:
+            return await asyncio.to_thread(_storm, stack, http, say, quiet=quiet)
+
+
+def _storm(stack: Stack, http: Session, say: Callable[[str], None], *, quiet: bool) -> Story:
+    story, started = Story(), time.monotonic()
+    payload = {"steps": STEPS, "seconds_per_step": STEP_SECONDS}
+    ids = [
+        http.call("POST", "/api/jobs", json={"kind": "probe", "payload": payload})["data"]["id"] for _ in range(JOBS)
+    ]
+    say(f"{JOBS} jobs enqueued")
+    with Live(console=err, refresh_per_second=8, transient=True) as live:
+
+        def look() -> list[dict[str, Any]]:
+            jobs = [http.call("GET", f"/api/jobs/{job_id}")["data"] for job_id in ids]
+            if not quiet:
+                live.update(_board(jobs))
+            return jobs
+
+        jobs = _until(look, lambda found: len(_holders(found)) >= 3)
+        (story.killed, story.killed_held), (story.frozen, story.frozen_held) = list(_holders(jobs).items())[:2]
+        victim, sleeper = (stack.members[name.rpartition("/")[2]].pid for name in (story.killed, story.frozen))
+        os.kill(victim, SIGKILL)
+        os.kill(sleeper, SIGSTOP)
+        say(f"[red]kill -9[/red] {story.killed}, which held jobs {_listed(story.killed_held)}")
+        say(f"[blue]froze[/blue] {story.frozen}, which held jobs {_listed(story.frozen_held)}")
+        _until(look, lambda found: all(job["status"] == "succeeded" for job in found))
+        os.kill(sleeper, SIGCONT)
+        say(f"[blue]woke[/blue] {story.frozen}: its jobs are done by others, its own writes come too late")
+        story.stale_refused = _until(lambda: _stale(http), lambda count: count > 0)
+        story.jobs = look()
+    story.seconds = time.monotonic() - started
+    return story
+
+
+def _until(look: Callable[[], T], enough: Callable[[T], bool]) -> T:
+    until = time.monotonic() + PATIENCE
+    while not enough(found := look()):
+        if time.monotonic() > until:
+            raise TimeoutError(f"The demo waited {PATIENCE:g} s in vain; the logs are in its home folder.")
+        time.sleep(0.1)
+    return found
+
+
+def _holders(jobs: list[dict[str, Any]]) -> dict[str, list[int]]:
+    held: dict[str, list[int]] = {}
+    for job in jobs:
+        if job["status"] == "running":
+            held.setdefault(job["worker"], []).append(job["id"])
+    return held
+
+
+def _stale(http: Session) -> int:
+    text = http.text("/metrics")
+    lines = (line for line in text.splitlines() if line.startswith("penstock_stale_attempts_total"))
+    return int(sum(float(line.rpartition(" ")[2]) for line in lines))
+
+
+def _ends(job: dict[str, Any]) -> int:
+    return sum(attempt["how"] in ("succeeded", "failed") for attempt in job["attempts"])
+
+
+def _board(jobs: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("job", "status", "attempt", "worker", "progress"):
+        table.add_column(heading)
+    for job in jobs:
+        share = 100 if job["status"] == "succeeded" else (job["progress"] or {}).get("percent", 0)
+        bar = ProgressBar(total=100, completed=share, width=24)
+        worker = (job["worker"] or "").rpartition("/")[2]
+        table.add_row(str(job["id"]), coloured(job["status"]), str(job["attempt_no"]), worker, bar)
+    return table
+
+
+def _print(story: Story) -> None:
+    table = Table(title="Jobs that needed more than one attempt", box=None, header_style="bold", title_justify="left")
+    for heading in ("job", "attempt", "worker", "how it ended", "fence"):
+        table.add_column(heading)
+    for job in story.jobs:
+        if len(job["attempts"]) > 1:
+            for attempt in job["attempts"]:
+                worker = attempt["worker"].rpartition("/")[2]
+                fence = f"[dim]{attempt['attempt_id']}[/dim]"
+                table.add_row(str(job["id"]), str(attempt["attempt_no"]), worker, coloured(attempt["how"]), fence)
+    out.print(table)
+    mark = "[green]✓[/green]" if story.good else "[red]✗[/red]"
+    out.print(
+        f"\n{mark} [bold]{story.ended_once} of {JOBS}[/bold] jobs ended exactly once in {story.seconds:.1f} s: "
+        f"{len(story.killed_held)} taken over from a killed worker, {len(story.frozen_held)} from a frozen one, "
+        f"[bold]{story.stale_refused}[/bold] late writes refused by the fence."
+    )
+
+
+def _listed(ids: list[int]) -> str:
+    return ", ".join(map(str, ids))
+
+
+def _document(story: Story) -> dict[str, Any]:
+    return {
+        "jobs": JOBS,
+        "ended_once": story.ended_once,
+        "killed": {"worker": story.killed, "held": story.killed_held},
+        "frozen": {"worker": story.frozen, "held": story.frozen_held},
+        "stale_writes_refused": story.stale_refused,
+        "seconds": round(story.seconds, 2),
+        "ok": story.good,
+    }

@@ -1,0 +1,142 @@
+"""The checker: judges a history after the storm, promise by promise. It shares no code with the kernel."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.chaos.history import History
+
+SUCCEEDED, FAILED, CANCELLED = 10, 11, 12
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    jobs: int
+    attempts: int
+    stale_refused: int
+    double_ends: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    leaked_locks: list[str] = field(default_factory=list)
+    other: list[str] = field(default_factory=list)
+
+    @property
+    def faults(self) -> list[str]:
+        return self.double_ends + self.lost + self.leaked_locks + self.other
+
+
+def judge(history: History) -> Judgement:
+    return Judgement(
+        jobs=len(history.accepted),
+        attempts=len(history.attempts) + sum(o["attempt_id"] is not None for o in history.outcomes),
+        stale_refused=history.stale,
+        double_ends=double_ends(history),
+        lost=lost(history),
+        leaked_locks=leaked_locks(history),
+        other=[*gates(history), *cancels(history), *budgets(history), *fences(history), *zombies(history)],
+    )
+
+
+def double_ends(history: History) -> list[str]:
+    """Promise 1: one end a job, and no second attempt was ever told that it wrote it."""
+    ends = Counter(o["job_id"] for o in history.outcomes)
+    found = [f"job {job} has {count} ends" for job, count in ends.items() if count > 1]
+    winners: dict[int, set[str]] = defaultdict(set)
+    for (job, attempt), verdicts in history.verdicts.items():
+        if verdicts & {"done", "repeated"}:
+            winners[job].add(attempt)
+    found += [
+        f"job {job}: attempts {sorted(a)} were each told they ended it" for job, a in winners.items() if len(a) > 1
+    ]
+    ended_by = {o["job_id"]: o["attempt_id"] for o in history.outcomes}
+    for job, attempts in winners.items():
+        if attempts != {ended_by.get(job)}:
+            found.append(f"job {job}: {sorted(attempts)} was told it ended it, the table says {ended_by.get(job)}")
+    return found
+
+
+def lost(history: History) -> list[str]:
+    """Promise 2: what was accepted is over now, and nothing is left in the queue."""
+    ended = {o["job_id"] for o in history.outcomes}
+    found = [f"job {job} was accepted and has no end" for job in history.accepted if job not in ended]
+    found += [f"job {row['job_id']} is still live (status {row['status']})" for row in history.live]
+    known = {row["job_id"] for row in history.jobs}
+    found += [f"job {job} was accepted and is not in the table" for job in history.accepted if job not in known]
+    return found
+
+
+def leaked_locks(history: History) -> list[str]:
+    """Promise 3: no lock is left, and the spans of jobs that shared one never overlap."""
+    found = [f"lock {row['lock_key']} is still held by job {row['job_id']}" for row in history.live if row["lock_key"]]
+    ended = {o["job_id"]: o["finished_at"] for o in history.outcomes}
+    spans: dict[str, list[tuple[Any, Any, int]]] = defaultdict(list)
+    for row in history.jobs:
+        if row["lock_key"] and row["job_id"] in ended:
+            spans[row["lock_key"]].append((row["created_at"], ended[row["job_id"]], row["job_id"]))
+    for key, held in spans.items():
+        held.sort()
+        for (_, end, first), (start, _, second) in pairwise(held):
+            if start < end:
+                found.append(f"lock {key}: jobs {first} and {second} held it at once")
+    return found
+
+
+def gates(history: History) -> list[str]:
+    """Promise 4: every gate fired, and its follow-up was enqueued once."""
+    found = [f"group {g['group_id']} never fired" for g in history.fired if g["status"] < SUCCEEDED]
+    followers = Counter(row["payload_group"] for row in map(_follower, history.jobs) if row)
+    found += [f"group {group} opened {count} follow-ups" for group, count in followers.items() if count > 1]
+    fired = {g["name"] for g in history.fired if g["status"] >= SUCCEEDED}
+    found += [f"{name} fired and opened nothing" for name in fired if followers[name] == 0]
+    return found
+
+
+def _follower(row: dict[str, Any]) -> dict[str, Any] | None:
+    key: str = row["unique_key"] or ""
+    return {"payload_group": key.removeprefix("after:")} if row["kind"] == "storm.after" else None
+
+
+def cancels(history: History) -> list[str]:
+    """Promise 5: a cancel that returned is final."""
+    status = {o["job_id"]: o["status"] for o in history.outcomes}
+    return [
+        f"job {job} was cancelled, yet ended {status.get(job)}"
+        for job in history.cancelled
+        if status.get(job) != CANCELLED
+    ]
+
+
+def budgets(history: History) -> list[str]:
+    """Promise 6: attempts ≤ max_attempts."""
+    most = {row["job_id"]: row["max_attempts"] for row in history.jobs}
+    used = [(o["job_id"], o["attempt_no"]) for o in history.outcomes]
+    used += [(a["job_id"], a["attempt_no"]) for a in history.attempts]
+    return [f"job {job} used attempt {number} of {most[job]}" for job, number in used if number > most[job]]
+
+
+def fences(history: History) -> list[str]:
+    """No fence was ever issued twice, and the end was written by an attempt that really was claimed."""
+    seen = Counter((a["job_id"], a["attempt_id"]) for a in history.attempts)
+    seen.update((o["job_id"], o["attempt_id"]) for o in history.outcomes if o["attempt_id"])
+    found = [f"job {job}: fence {fence} ended twice" for (job, fence), count in seen.items() if count > 1]
+    last: dict[int, Any] = {}
+    for attempt in history.attempts:
+        last[attempt["job_id"]] = max(last.get(attempt["job_id"], attempt["claimed_at"]), attempt["claimed_at"])
+    return found + [
+        f"job {o['job_id']} was ended by an attempt that had been superseded"
+        for o in history.outcomes
+        if o["attempt_id"] and o["job_id"] in last and o["claimed_at"] < last[o["job_id"]]
+    ]
+
+
+def zombies(history: History) -> list[str]:
+    """Promise 7: who was told `stale` has written nothing: the end carries another fence, or none."""
+    ended_by = {o["job_id"]: o["attempt_id"] for o in history.outcomes}
+    return [
+        f"job {job}: attempt {attempt} was told stale, yet the end is its own"
+        for (job, attempt), verdicts in history.verdicts.items()
+        if "stale" in verdicts and not verdicts & {"done", "repeated"} and ended_by.get(job) == attempt
+    ]
