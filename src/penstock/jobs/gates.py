@@ -11,24 +11,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-import asyncpg
 import orjson
 
 from penstock.jobs.model import JobSpec, Json, Status
 from penstock.jobs.rows import spec_from_json
 from penstock.kit import logging
-from penstock.kit.errors import InvalidInput, PenstockError
+from penstock.kit.errors import InvalidInput
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    import asyncpg
 
     from penstock.jobs.intake import Intake
     from penstock.kit.db import Tx
 
 SQL = load("penstock.jobs.sql")
 log = logging.get(__name__)
-GATE_FAULTS = (PenstockError, asyncpg.PostgresError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +67,10 @@ class Gates:
         """Enqueue what the jobs that ended just now have spawned, and move their gates; returns how many fired."""
         await self.clean_up(tx, ended)
         group_ids = sorted({r["group_id"] for r in ended if r["group_id"] is not None})
-        if group_ids:
-            joined = {s.group_id for s in spawned if s.group_id is not None}
-            await tx.fetch(SQL.group_lock, group_ids=sorted(joined.union(group_ids)))
+        joined = {s.group_id for s in spawned if s.group_id is not None}
+        if group_ids or joined:
+            locked = await tx.fetch(SQL.group_lock, group_ids=sorted(joined.union(group_ids)))
+            spawned = _joining(spawned, {r["group_id"] for r in locked if r["open"]})
         if spawned:
             await self._intake.add(tx, spawned, force=True, ring=self._ring)
         for row in ended:
@@ -100,7 +101,7 @@ class Gates:
                 if row is not None:
                     await self._open(tx, row)
                 return row is not None
-        except GATE_FAULTS:
+        except Exception:
             log.exception("gate_failed", group_id=group_id)
             return False
 
@@ -118,10 +119,16 @@ class Gates:
                 },
             )
             for r in orphaned
-            if r["cleanup_kind"] is not None and r["state"] is not None
+            if r["cleanup_kind"] is not None and r["state"] is not None and self._knows(r["cleanup_kind"])
         ]
         if specs:
             await self._intake.add(tx, specs, force=True, ring=self._ring)
+
+    def _knows(self, kind: str) -> bool:
+        """A kind that another release had must not keep a job from ending."""
+        if kind not in self._intake.kinds:
+            log.warning("clean_up_unknown", kind=kind)
+        return kind in self._intake.kinds
 
     async def _open(self, tx: Tx, row: asyncpg.Record) -> None:
         succeeded = row["status"] == Status.SUCCEEDED
@@ -138,3 +145,11 @@ class Gates:
                 error=None if row["error"] is None else orjson.loads(row["error"]),
             )
             await self._handlers[row["gate"]](tx, fired)
+
+
+def _joining(spawned: Sequence[JobSpec], open_ids: set[int]) -> list[JobSpec]:
+    """What a group that is failing or over would only cancel is not begun; the end that spawned it stands."""
+    kept = [s for s in spawned if s.group_id is None or s.group_id in open_ids]
+    if len(kept) < len(spawned):
+        log.info("spawn_dropped", jobs=len(spawned) - len(kept))
+    return kept

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 SQL = load("penstock.jobs.sql")
 AGEING_SECONDS = 60
 """A job one priority step lower overtakes whatever came this much later: urgent first, and nobody starves."""
+OWN_SIZE = 3
+"""What the kernel adds itself may be larger: a clean-up carries a payload and a state that were each taken before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,6 @@ class _Row:
     payload: str
     unique_key: str | None
     lock_key: str | None
-    place: int
 
 
 class Intake:
@@ -46,19 +48,19 @@ class Intake:
     ) -> list[Enqueued]:
         """Insert the specs, all or none, into the caller's transaction."""
         check_batch(specs)
-        rows = [self._row(spec, place) for place, spec in enumerate(specs)]
+        limit = self._max_payload_bytes * (OWN_SIZE if force else 1)
+        rows = [self._row(spec, limit) for spec in specs]
         await self._join_groups(tx, {s.group_id for s in specs if s.group_id is not None})
-        answers: list[Enqueued | None] = [None] * len(specs)
-        for shared, batch in _batches(rows):
-            for row, answer in zip(batch, await self._insert(tx, shared, batch, force=force, ring=ring), strict=True):
-                answers[row.place] = answer
-        return [answer for answer in answers if answer is not None]
+        batches = _batches(rows)
+        async with tx.savepoint() if len(batches) > 1 else nullcontext():
+            added = [await self._insert(tx, shared, batch, force=force, ring=ring) for shared, batch in batches]
+        return list(chain.from_iterable(added))
 
     def check(self, spec: JobSpec) -> None:
         """Say now what is wrong with a spec that will be enqueued later."""
-        self._row(spec, 0)
+        self._row(spec, self._max_payload_bytes)
 
-    def _row(self, spec: JobSpec, place: int) -> _Row:
+    def _row(self, spec: JobSpec, limit: int) -> _Row:
         policy = self.kinds[spec.kind]
         queue = check_name(spec.queue or policy.queue, "Queue")
         priority = policy.priority if spec.priority is None else spec.priority
@@ -89,10 +91,9 @@ class Intake:
         }
         return _Row(
             shared=tuple(shared.items()),
-            payload=dump(spec.payload, f"payload of {spec.kind}", self._max_payload_bytes),
+            payload=dump(spec.payload, f"payload of {spec.kind}", limit),
             unique_key=check_key(spec.unique_key, "unique_key"),
             lock_key=check_key(spec.lock_key, "lock_key"),
-            place=place,
         )
 
     async def _join_groups(self, tx: Tx, group_ids: set[int]) -> None:

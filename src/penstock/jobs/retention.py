@@ -50,6 +50,6 @@ class Retention(Loop[Forgotten]):
             table = f'penstock."{row["name"]}"'
             async with self._db.transaction() as tx:
                 if not await tx.value(parse("any", f"SELECT EXISTS (SELECT FROM {table})")):
-                    await tx.changed(parse("drop", f"DROP TABLE {table}"))
+                    await tx.fetch(parse("drop", f"DROP TABLE {table}"))
                     dropped += 1
         return dropped

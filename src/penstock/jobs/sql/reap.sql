@@ -1,16 +1,19 @@
 -- Takes lapsed attempts off their workers: back to the queue, or failed when attempts or time are used up.
+-- A lease that reaches the attempt's deadline was renewed up to it: the time is used up. One that ends before it belongs
+-- to a worker that vanished, however late anybody looks.
 -- Invariant: the lease is checked again under the row's lock, so a renewal in flight wins. Nothing else is touched.
 -- Index: live_running (lease order). Locks: the reaped rows, SKIP LOCKED: any number of reapers.
 WITH lapsed AS MATERIALIZED (
-  SELECT l.job_id, l.attempt_id, l.attempt_no, l.worker, l.claimed_at, l.deadline <= penstock.now() AS overdue
+  SELECT l.job_id, l.attempt_id, l.attempt_no, l.worker, l.claimed_at, l.lease_until >= l.deadline AS used_up
   FROM penstock.live l
   WHERE l.status = 1 AND l.lease_until <= penstock.now()
   ORDER BY l.lease_until
   LIMIT :limit
   FOR UPDATE SKIP LOCKED
 ), judged AS MATERIALIZED (
-  SELECT p.*, j.kind, j.payload, j.cleanup_kind, j.deadline_at, p.overdue OR p.attempt_no >= j.max_attempts AS over
+  SELECT p.*, j.kind, j.payload, j.cleanup_kind, j.deadline_at, o.overdue, o.overdue OR p.attempt_no >= j.max_attempts AS over
   FROM lapsed p JOIN penstock.job j ON j.job_id = p.job_id
+  CROSS JOIN LATERAL (SELECT p.used_up OR coalesce(j.deadline_at <= penstock.now(), false) AS overdue) o
 ), requeued AS (
   UPDATE penstock.live l
   SET status = 0, attempt_id = NULL, worker = NULL, claimed_at = NULL, lease_until = NULL, deadline = p.deadline_at

@@ -1,6 +1,7 @@
 -- Extends the leases of the attempts that still hold their jobs; never past a job's deadline.
 -- Invariant: only the holder of the fence extends. A row that is being ended at this moment is skipped, not waited for,
--- and is not reported as lost. Index: live primary key. Locks: the renewed rows.
+-- and is not reported as lost; nor is an attempt that ended by its own hand.
+-- Index: live primary key; for those that are gone outcome_job, attempt_job. Locks: the renewed rows.
 WITH held AS MATERIALIZED (
   SELECT * FROM unnest(:job_ids::bigint[], :attempt_ids::uuid[]) AS t (job_id, attempt_id)
 ), mine AS MATERIALIZED (
@@ -16,6 +17,9 @@ WITH held AS MATERIALIZED (
 SELECT h.job_id, h.attempt_id, coalesce(o.status = 12, false) AS cancelled
 FROM held h
 LEFT JOIN LATERAL (
-  SELECT o.status FROM penstock.outcome o WHERE o.job_id = h.job_id LIMIT 1
+  SELECT o.status, o.attempt_id FROM penstock.outcome o WHERE o.job_id = h.job_id LIMIT 1
 ) o ON true
 WHERE NOT EXISTS (SELECT FROM penstock.live l WHERE l.job_id = h.job_id AND l.attempt_id = h.attempt_id)
+  AND o.attempt_id IS DISTINCT FROM h.attempt_id
+  AND NOT EXISTS (SELECT FROM penstock.attempt a WHERE a.job_id = h.job_id AND a.attempt_id = h.attempt_id
+                  AND a.how IN ('parked', 'released', 'retried'))

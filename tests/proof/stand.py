@@ -1,0 +1,107 @@
+"""The stand that the proofs run on: a store on a database of its own, kinds made for trouble, a clock that obeys.
+
+The kernel asks one SQL function for the time. Here that function reads a row, so a proof moves a lease past its end
+without waiting for it.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import asyncpg
+
+from penstock.jobs.kinds import KindPolicy, Kinds
+from penstock.jobs.model import Beat, Claimed, Fence, JobSpec
+from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
+from penstock.kit.db import Db
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+EPOCH = datetime(2027, 1, 4, 12, tzinfo=UTC)
+LEASE = 60
+TIMEOUT = 600
+SESSION = UUID(int=7)
+
+POLICIES = (
+    KindPolicy(name="plain", lease=LEASE, heartbeat=10, timeout=TIMEOUT, max_attempts=3),
+    KindPolicy(name="once", lease=LEASE, heartbeat=10, timeout=TIMEOUT, max_attempts=1),
+    KindPolicy(name="brief", lease=LEASE, heartbeat=10, timeout=30, max_attempts=2),
+    KindPolicy(name="remote", lease=LEASE, heartbeat=10, timeout=TIMEOUT, max_attempts=2, cleanup_kind="sweep"),
+    KindPolicy(name="sweep", lease=LEASE, heartbeat=10, timeout=TIMEOUT, max_attempts=2),
+)
+
+KERNEL_TABLES = ("job", "live", "outcome", "attempt", "job_group", "schedule", "control", "audit")
+"""Everything but `worker`, which is a list of who is there and decides nothing."""
+
+_HOLD_THE_CLOCK = """
+CREATE UNLOGGED TABLE penstock.proof_clock (at timestamptz NOT NULL);
+INSERT INTO penstock.proof_clock VALUES ('{at}');
+CREATE OR REPLACE FUNCTION penstock.now() RETURNS timestamptz
+LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT at FROM penstock.proof_clock';
+"""
+_EMPTY = "; ".join(f"DELETE FROM penstock.{t}" for t in (*KERNEL_TABLES, "worker") if t != "control")
+_DUMP = " UNION ALL ".join(
+    f"SELECT '{t}' AS name, to_jsonb(t)::text AS line FROM penstock.{t} t" for t in KERNEL_TABLES
+)
+
+
+class Stand:
+    """One database under proof; `eye` is a connection that looks at it and takes part in nothing."""
+
+    def __init__(self, dsn: str, db: Db, eye: asyncpg.Connection[asyncpg.Record]) -> None:
+        self.dsn = dsn
+        self.db = db
+        self.eye = eye
+        self.now = EPOCH
+        self.store = PgJobStore(db, Kinds(POLICIES))
+
+    def another_store(self) -> PgJobStore:
+        """A second control plane, or the first one after a restart: it shares nothing but the database."""
+        return PgJobStore(self.db, Kinds(POLICIES))
+
+    async def advance(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+        await self.eye.execute("UPDATE penstock.proof_clock SET at = $1", self.now)
+
+    async def empty(self) -> None:
+        """As after the migration, at the beginning of time; identifiers go on growing."""
+        await self.eye.execute(f"{_EMPTY}; UPDATE penstock.control SET draining = false")
+        self.now = EPOCH
+        await self.advance(0)
+
+    async def dump(self) -> list[str]:
+        """Every row of the kernel, as text; equal dumps mean that nothing was changed."""
+        return sorted(f"{r['name']} {r['line']}" for r in await self.eye.fetch(_DUMP))
+
+    async def add(self, *specs: JobSpec) -> list[int]:
+        return [e.job_id for e in await self.store.enqueue(specs)]
+
+    async def claim(self, worker: str = "w1", *, limit: int = 1) -> list[Claimed]:
+        return await self.store.claim(worker, ["default"], limit)
+
+    async def claim_one(self, worker: str = "w1") -> Claimed:
+        [claimed] = await self.claim(worker)
+        return claimed
+
+    async def status(self, job_id: int) -> str:
+        return (await self.store.job(job_id)).status.name
+
+
+@asynccontextmanager
+async def stand_on(dsn: str, *, size: int = 8) -> AsyncIterator[Stand]:
+    """A stand whose clock stands still until a proof moves it."""
+    eye = await asyncpg.connect(dsn)
+    try:
+        await eye.execute(_HOLD_THE_CLOCK.format(at=EPOCH.isoformat()))
+        async with Db(dsn, size=size, settings=ENGINE_SETTINGS) as db:
+            yield Stand(dsn, db, eye)
+    finally:
+        await eye.close()
+
+
+def beat(*held: Fence, worker: str = "w1") -> Beat:
+    return Beat(worker=worker, session=SESSION, queues=["default"], slots=4, version="0", held=held)

@@ -1,0 +1,183 @@
+"""One hostile request at a time: what a clumsy caller, a broken handler or a long outage could do to the kernel."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from penstock.jobs.model import (
+    Ending,
+    Failed,
+    Fence,
+    GroupSpec,
+    JobSpec,
+    Parking,
+    Release,
+    Succeeded,
+    Verdict,
+)
+from penstock.jobs.retention import Retention
+from penstock.jobs.scheduler import Schedule, Scheduler, Schedules
+from penstock.kit.errors import InvalidInput, ResourceLocked
+from penstock.kit.loop import LoopMetrics
+from tests.proof.stand import LEASE, TIMEOUT, beat
+
+if TYPE_CHECKING:
+    from penstock.jobs.gates import Fired
+    from penstock.kit.db import Tx
+    from tests.proof.stand import Stand
+
+
+async def test_an_ending_that_comes_twice_in_one_batch_spawns_once(stand: Stand) -> None:
+    await stand.add(JobSpec(kind="plain"))
+    plan = await stand.claim_one()
+    ending = Ending(fence=plan.fence, outcome=Succeeded(spawn=[JobSpec(kind="once")]))
+    assert await stand.store.finish([ending, ending]) == [Verdict.DONE, Verdict.REPEATED]
+    assert len(await stand.claim(limit=10)) == 1
+
+
+async def test_of_two_endings_in_one_batch_the_first_one_stands(stand: Stand) -> None:
+    [job_id] = await stand.add(JobSpec(kind="plain"))
+    plan = await stand.claim_one()
+    failed = Ending(fence=plan.fence, outcome=Failed(error={"code": "BAD"}))
+    succeeded = Ending(fence=plan.fence, outcome=Succeeded(spawn=[JobSpec(kind="once")]))
+    assert await stand.store.finish([failed, succeeded]) == [Verdict.DONE, Verdict.REPEATED]
+    assert await stand.status(job_id) == "FAILED"
+    assert await stand.claim(limit=10) == []
+
+
+async def test_a_plan_that_ends_well_in_a_failing_group_ends_and_its_chunks_are_not_begun(stand: Stand) -> None:
+    group_id, [left, right] = await stand.store.open_group(
+        GroupSpec(name="g", on_failure=[JobSpec(kind="once")]), [JobSpec(kind="plain"), JobSpec(kind="plain")]
+    )
+    first, second = await stand.claim(limit=2)
+    await stand.store.finish([Ending(fence=first.fence, outcome=Failed(error={"code": "BAD"}))])
+    chunk = JobSpec(kind="plain", group_id=group_id)
+    verdicts = await stand.store.finish([Ending(fence=second.fence, outcome=Succeeded(spawn=[chunk]))])
+    assert verdicts == [Verdict.DONE]
+    assert {await stand.status(left.job_id), await stand.status(right.job_id)} == {"FAILED", "SUCCEEDED"}
+    assert [c.kind for c in await stand.claim(limit=10)] == ["once"]
+
+
+async def test_a_gate_handler_that_is_broken_in_any_way_does_not_undo_the_end_nor_stop_the_reaper(stand: Stand) -> None:
+    fail = True
+
+    async def gate(_tx: Tx, _fired: Fired) -> None:
+        if fail:
+            raise AttributeError("a bug in a handler")
+
+    stand.store.gates.handle("broken", gate)
+    _, [member] = await stand.store.open_group(GroupSpec(name="g", gate="broken"), [JobSpec(kind="plain")])
+    claimed = await stand.claim_one()
+    assert await stand.store.finish([Ending(fence=claimed.fence, outcome=Succeeded())]) == [Verdict.DONE]
+    assert await stand.status(member.job_id) == "SUCCEEDED"
+    assert (await stand.store.reap()).groups_fired == 0
+    fail = False
+    assert (await stand.store.reap()).groups_fired == 1
+
+
+async def test_what_a_gate_opens_may_begin_at_once_or_later(stand: Stand) -> None:
+    spec = JobSpec(kind="once", run_in=timedelta(0), deadline_in=timedelta(seconds=30))
+    await stand.store.open_group(GroupSpec(name="g", on_success=[spec]), [JobSpec(kind="plain")])
+    claimed = await stand.claim_one()
+    await stand.store.finish([Ending(fence=claimed.fence, outcome=Succeeded())])
+    assert [c.kind for c in await stand.claim()] == ["once"]
+
+
+async def test_a_group_whose_follow_up_could_never_be_enqueued_is_refused_when_it_is_opened(stand: Stand) -> None:
+    with pytest.raises(InvalidInput):
+        await stand.store.open_group(
+            GroupSpec(name="g", on_failure=[JobSpec(kind="once", priority=77)]), [JobSpec(kind="plain")]
+        )
+
+
+async def test_a_parked_job_with_a_large_payload_and_a_large_state_can_be_cancelled(stand: Stand) -> None:
+    [job_id] = await stand.add(JobSpec(kind="remote", payload={"x": "p" * 700_000}))
+    claimed = await stand.claim_one()
+    await stand.store.park([Parking(fence=claimed.fence, state={"y": "s" * 700_000}, wake_in=5)])
+    assert (await stand.store.cancel(job_id, actor="me")).newly
+    [sweep] = await stand.claim()
+    assert sweep.kind == "sweep"
+    assert len(sweep.payload["state"]["y"]) == 700_000
+
+
+async def test_a_clean_up_kind_that_is_gone_does_not_keep_a_job_alive(stand: Stand) -> None:
+    [job_id] = await stand.add(JobSpec(kind="remote"))
+    claimed = await stand.claim_one()
+    await stand.store.park([Parking(fence=claimed.fence, state={}, wake_in=5)])
+    await stand.eye.execute("UPDATE penstock.job SET cleanup_kind = 'of_another_release'")
+    assert (await stand.store.cancel(job_id, actor="me")).newly
+
+
+async def test_a_refused_enqueue_leaves_nothing_in_the_callers_transaction(stand: Stand) -> None:
+    [holder] = await stand.add(JobSpec(kind="plain", lock_key="t"))
+    async with stand.db.transaction() as tx:
+        with pytest.raises(ResourceLocked):
+            await stand.store.enqueue([JobSpec(kind="once"), JobSpec(kind="plain", lock_key="t")], tx=tx)
+    assert [c.job_id for c in await stand.claim(limit=10)] == [holder]
+
+
+async def test_a_worker_that_vanished_during_a_long_outage_costs_one_attempt_not_the_job(stand: Stand) -> None:
+    [job_id] = await stand.add(JobSpec(kind="plain"))
+    await stand.claim_one()
+    await stand.advance(10 * TIMEOUT)
+    assert (await stand.store.reap()).requeued == 1
+    assert await stand.status(job_id) == "READY"
+
+
+async def test_a_job_whose_worker_renews_up_to_the_timeout_fails_at_the_timeout(stand: Stand) -> None:
+    [job_id] = await stand.add(JobSpec(kind="plain"))
+    claimed = await stand.claim_one()
+    for _ in range(TIMEOUT // LEASE * 2):
+        await stand.advance(LEASE / 2)
+        await stand.store.renew(beat(claimed.fence))
+    assert (await stand.store.reap()).failed == 1
+    assert (await stand.store.job(job_id)).error["code"] == "DEADLINE_EXCEEDED"
+
+
+async def test_a_schedule_that_cannot_be_read_does_not_stop_the_others(stand: Stand) -> None:
+    schedules = Schedules(stand.db, stand.store)
+    for name in ("a", "b"):
+        await schedules.put(Schedule(name=name, cron="* * * * *", spec=JobSpec(kind="plain")))
+    await stand.eye.execute(
+        """UPDATE penstock.schedule SET spec = '{"kind": "plain", "of_2030": 1}' WHERE name = 'a'"""
+    )
+    await stand.advance(60)
+    scheduler = Scheduler(stand.db, stand.store, every=1, metrics=LoopMetrics(CollectorRegistry()))
+    ticked = await scheduler.run_once()
+    assert (ticked.enqueued, ticked.failed) == (1, 1)
+
+
+async def test_an_empty_month_of_outcomes_is_dropped(stand: Stand) -> None:
+    await stand.eye.execute("SELECT penstock.make_outcome_partition('2020-03-01')")
+    retention = Retention(stand.db, every=1, metrics=LoopMetrics(CollectorRegistry()), days=30)
+    assert (await retention.run_once()).partitions >= 1
+    assert await stand.eye.fetchval("SELECT to_regclass('penstock.outcome_202003')") is None
+
+
+async def test_a_renewal_does_not_call_an_attempt_stale_that_ended_by_its_own_hand(stand: Stand) -> None:
+    await stand.add(*[JobSpec(kind="plain")] * 4)
+    done, parked, released, retried = await stand.claim(limit=4)
+    await stand.store.finish([Ending(fence=done.fence, outcome=Succeeded())])
+    await stand.store.finish([Ending(fence=retried.fence, outcome=Failed(error={}, retry_in=5))])
+    await stand.store.park([Parking(fence=parked.fence, state={}, wake_in=5)])
+    await stand.store.release([Release(fence=released.fence, reason="SIGTERM")])
+    held: list[Fence] = [c.fence for c in (done, parked, released, retried)]
+    renewal = await stand.store.renew(beat(*held))
+    assert (renewal.lost, renewal.cancelled) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["run_in", "deadline_in", "timeout"])
+async def test_a_span_beyond_all_measure_is_refused_in_words(stand: Stand, name: str) -> None:
+    with pytest.raises(InvalidInput):
+        await stand.add(JobSpec(kind="plain", **{name: timedelta.max}))
+
+
+async def test_a_text_that_spells_a_nul_is_stored_and_a_nul_is_refused(stand: Stand) -> None:
+    await stand.add(JobSpec(kind="plain", payload={"pattern": r"\u0000"}))
+    assert (await stand.claim_one()).payload == {"pattern": r"\u0000"}
+    with pytest.raises(InvalidInput):
+        await stand.add(JobSpec(kind="plain", payload={"text": "\x00"}))
