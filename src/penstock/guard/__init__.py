@@ -1,0 +1,1 @@
+"""What may pass: read-only SQL, outbound URLs, object keys. Pure, deny by default, tried with hostile corpora."""

@@ -1,0 +1,51 @@
+"""Which functions a tree calls, by the names they are written with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.guard.errors import FunctionRefused
+from penstock.guard.functions import FUNCTIONS, TABLE_FUNCTIONS
+from penstock.guard.lexis import place_of
+from penstock.guard.nodes import NAMELESS, NAMELESS_IN_FROM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_FROM_POSITIONS = (exp.Table, exp.Lateral, exp.From, exp.Join)
+
+
+def check_calls(nodes: Iterable[exp.Expr], dialect: str) -> None:
+    """Refuse a function that is not listed, that stands where only a table may, or that hides its name in quotes."""
+    for node in nodes:
+        if isinstance(node, exp.Func):
+            _check_call(node, dialect)
+
+
+def _check_call(node: exp.Func, dialect: str) -> None:
+    in_from = isinstance(node.parent, _FROM_POSITIONS)
+    qualifiers = _qualifiers(node)
+    if not qualifiers and type(node) in (NAMELESS_IN_FROM if in_from else NAMELESS):
+        return
+    name = ".".join([*qualifiers, node.name if isinstance(node, exp.Anonymous) else type(node).sql_name()])
+    listed = TABLE_FUNCTIONS[dialect] if in_from else FUNCTIONS[dialect]
+    quoted = isinstance(node.this, exp.Identifier)
+    if not isinstance(node, exp.Anonymous) or quoted or not name.isascii() or name.lower() not in listed:
+        raise FunctionRefused(
+            f"Function {name} is not on the list of allowed functions{' in FROM' if in_from else ''}.",
+            hint="A query may call the listed pure functions, without quotes and without a schema before the name.",
+            function=name,
+            **place_of(node),
+        )
+
+
+def _qualifiers(node: exp.Func) -> list[str]:
+    """`a` and `b` of `a.b.f()`, which the tree keeps in dots around the call or in a table's own parts."""
+    parent = node.parent
+    if isinstance(parent, exp.Table) and node is parent.this:
+        return [part.name for part in (parent.args.get("catalog"), parent.args.get("db")) if part]
+    if isinstance(parent, exp.Dot) and node is parent.expression:
+        return [part.name or "…" for part in parent.this.flatten()]
+    return []

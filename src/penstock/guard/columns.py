@@ -1,0 +1,84 @@
+"""What a query gives out: its column names where they are written in it, and whether it is one table read as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from penstock.guard.errors import DuplicateColumn
+from penstock.guard.tables import TableName
+
+_PLAIN_PARTS = {"expressions", "from_", "where"}
+_PLAIN_TABLE_PARTS = {"this", "db", "catalog", "alias"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainSelect:
+    """One table, some of its columns (None: all), perhaps a condition: what can be cut into ranges of rows."""
+
+    table: TableName
+    columns: tuple[str, ...] | None
+    where: str | None
+
+
+def output_columns(query: exp.Expr, dialect: str) -> tuple[str, ...] | None:
+    """The names in order, or None when a star or an unnamed expression leaves them to the source."""
+    names = _names(query)
+    seen: set[str] = set()
+    for name in filter(None, names):
+        key = name if dialect == "postgres" else name.lower()
+        if key in seen:
+            raise DuplicateColumn(
+                f"The query gives two columns the name {name}.",
+                hint=f"Give one of them another name: … AS {name}_2.",
+                name=name,
+            )
+        seen.add(key)
+    return None if not names or None in names else tuple(name for name in names if name)
+
+
+def plain_select(query: exp.Expr, dialect: str) -> PlainSelect | None:
+    """The query as one table's columns and a condition, or None when it is anything more."""
+    if not isinstance(query, exp.Select) or _parts(query) - _PLAIN_PARTS:
+        return None
+    source = query.args.get("from_")
+    table = source.this if source else None
+    if (
+        not isinstance(table, exp.Table)
+        or not isinstance(table.this, exp.Identifier)
+        or _parts(table) - _PLAIN_TABLE_PARTS
+    ):
+        return None
+    projections = [item.unalias() for item in query.expressions]
+    is_star = len(projections) == 1 and isinstance(projections[0], exp.Star) and not _parts(projections[0])
+    if not is_star and not all(
+        isinstance(item, exp.Column) and isinstance(item.this, exp.Identifier) for item in projections
+    ):
+        return None
+    where = query.args.get("where")
+    return PlainSelect(
+        table=TableName(catalog=table.catalog or None, schema=table.db or None, name=table.name),
+        columns=None if is_star else tuple(item.name for item in projections),
+        where=where.this.sql(dialect) if where else None,
+    )
+
+
+def _names(query: exp.Expr) -> list[str | None]:
+    while isinstance(query, exp.Subquery | exp.SetOperation):
+        if query.args.get("by_name"):
+            return []
+        query = query.this
+    if not isinstance(query, exp.Select) or query.args.get("kind"):
+        return []
+    return [_name(item) for item in query.expressions]
+
+
+def _name(item: exp.Expr) -> str | None:
+    if isinstance(item, exp.Alias) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Identifier)):
+        return item.alias_or_name
+    return None
+
+
+def _parts(node: exp.Expr) -> set[str]:
+    return {key for key, value in node.args.items() if value}

@@ -1,0 +1,118 @@
+"""Before the parser: how much text, how deep, and which word it begins with.
+
+The parser recurses with every bracket and has no limit of its own, so depth is counted on tokens first. Comments leave
+here: the parser reads some of them as orders, and what runs has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import Token, TokenError, TokenType
+
+from penstock.guard.errors import SqlRefused, SqlTooLarge, SqlUnreadable, StatementRefused
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from penstock.guard.grammar import Grammar
+
+_BEGINNINGS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.VALUES, TokenType.FROM, TokenType.TABLE}
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_EXECUTABLE_COMMENTS = ("!", "M!")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlLimits:
+    """Deeper than `depth` brackets would exhaust the parser's stack; `tables` counts every table reference."""
+
+    length: int = 100_000
+    tokens: int = 20_000
+    depth: int = 32
+    tables: int = 100
+
+
+def read(sql: str, grammar: Grammar, limits: SqlLimits) -> list[Token]:
+    """The statement's tokens without comments, if its size and beginning allow parsing it at all."""
+    _check_text(sql, limits)
+    try:
+        tokens = grammar.tokenize(sql)
+    except TokenError as error:
+        raise SqlUnreadable("The SQL cannot be read: a quote or comment is not closed.") from error
+    if len(tokens) > limits.tokens:
+        raise SqlTooLarge(f"The SQL has {len(tokens)} words and signs; at most {limits.tokens} are allowed.")
+    _check_depth(tokens, limits.depth)
+    for token in tokens:
+        _drop_comments(token)
+    _check_beginning(tokens)
+    _check_words(tokens, grammar.name)
+    return tokens
+
+
+def place(token: Token) -> dict[str, Any]:
+    """Where a token begins, counted from 1, as an error's details."""
+    return {"line": token.line, "column": token.col - (token.end - token.start)}
+
+
+def place_of(node: exp.Expr) -> dict[str, Any]:
+    """Where a node begins, when the parser noted it."""
+    meta = node.meta
+    return {"line": meta["line"], "column": meta["col"] - (meta["end"] - meta["start"])} if "line" in meta else {}
+
+
+def _check_text(sql: str, limits: SqlLimits) -> None:
+    if len(sql) > limits.length:
+        raise SqlTooLarge(f"The SQL has {len(sql)} characters; at most {limits.length} are allowed.")
+    for position, character in enumerate(sql):
+        if (character < " " and character not in "\t\n\r") or "\ud800" <= character <= "\udfff":
+            raise SqlUnreadable(f"The SQL has a control character (U+{ord(character):04X}) at position {position + 1}.")
+
+
+def _check_depth(tokens: list[Token], allowed: int) -> None:
+    depth = subscripts = 0
+    for before, token in pairwise([Token(TokenType.SENTINEL, ""), *tokens]):
+        if token.token_type in _OPENING:
+            depth += 1
+        elif token.token_type in _CLOSING:
+            depth -= 1
+        if token.token_type == TokenType.L_BRACKET:
+            subscripts = subscripts + 1 if before.token_type == TokenType.R_BRACKET else 1
+        if max(depth, subscripts) > allowed:
+            raise SqlTooLarge(
+                f"The SQL is nested more than {allowed} levels deep.",
+                hint="Move inner parts into WITH clauses.",
+                **place(token),
+            )
+
+
+def _drop_comments(token: Token) -> None:
+    if any(comment.startswith(_EXECUTABLE_COMMENTS) for comment in token.comments):
+        raise SqlRefused("Executable comments (/*! … */) are not allowed.", hint="Remove them.", **place(token))
+    token.comments = []
+
+
+def _check_beginning(tokens: list[Token]) -> None:
+    if not tokens:
+        raise SqlUnreadable("The SQL is empty.", hint="Write one SELECT statement.")
+    first = tokens[0]
+    if first.token_type not in _BEGINNINGS:
+        raise StatementRefused(
+            f"{first.text.upper()[:40]} is not allowed here.",
+            hint="Write one SELECT statement; it may begin with WITH.",
+            **place(first),
+        )
+
+
+def _check_words(tokens: list[Token], dialect: str) -> None:
+    for before, token in pairwise(tokens):
+        if token.token_type == TokenType.INTO:
+            raise StatementRefused("SELECT … INTO is not allowed here: a query only reads.", **place(token))
+        if dialect == "trino" and before.token_type == TokenType.DECIMAL and token.token_type == TokenType.STRING:
+            raise SqlRefused(
+                f"The literal DECIMAL '{token.text[:40]}' would lose its scale.",
+                hint="Write the number itself, 1.25, or CAST('1.25' AS DECIMAL(3, 2)).",
+                **place(before),
+            )

@@ -1,0 +1,149 @@
+"""Which tables a tree reads, and whether it may.
+
+A name is a table unless a WITH that is in force at that very place defines it; where engines differ (a forward or an
+anchor's reference under RECURSIVE) it counts as a table, so that no real table can hide behind a WITH.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.guard.errors import TableRefused
+from penstock.guard.lexis import place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_PLAIN = re.compile(r"[^\W\d](?:[\w $-]*[\w$])?|\d[\w$-]*")
+_CASE_SENSITIVE = {"postgres", "mysql"}
+
+_SYSTEM_QUALIFIERS = {
+    "duckdb": {"information_schema", "pg_catalog", "system", "temp"},
+    "postgres": {"information_schema"},
+    "trino": {"information_schema", "jmx", "system"},
+    "mysql": {"information_schema", "mysql", "ndbinfo", "performance_schema", "sys"},
+    "bigquery": {"information_schema"},
+}
+_SYSTEM_PREFIXES = {
+    "duckdb": ("duckdb_", "pg_", "pragma_", "sqlite_", "__"),
+    "postgres": ("pg_",),
+    "trino": (),
+    "mysql": (),
+    "bigquery": ("__",),
+}
+# DuckDB reads `a.csv` as the file of that name when there is no such table.
+_FILE_ENDINGS = frozenset(
+    """arrow avro bz2 csv db ddb duckdb feather geojson geoparquet gz ipc json jsonl ndjson orc parquet pq shp sqlite
+    tsv txt vortex xls xlsx xml zip zst""".split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableName:
+    catalog: str | None = None
+    schema: str | None = None
+    name: str
+
+    def __str__(self) -> str:
+        return ".".join(part for part in (self.catalog, self.schema, self.name) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePolicy:
+    """Which tables may be named; without one, any table but the system's own."""
+
+    allowed: frozenset[TableName] | None = None
+    default_catalog: str | None = None
+    default_schema: str | None = None
+    system: bool = False
+
+    def completed(self, table: TableName, dialect: str) -> TableName:
+        """The full name, in one case where the dialect knows no other."""
+        fold = str if dialect in _CASE_SENSITIVE else str.lower
+        catalog, schema = table.catalog or self.default_catalog, table.schema or self.default_schema
+        return TableName(catalog=catalog and fold(catalog), schema=schema and fold(schema), name=fold(table.name))
+
+
+def read_tables(nodes: Iterable[exp.Expr], dialect: str, policy: TablePolicy) -> tuple[TableName, ...]:
+    """The tables in the order they are first named; raises for the first that may not be read."""
+    found: dict[TableName, None] = {}
+    for node in nodes:
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not _is_defined(node, dialect):
+            table = _table_name(node)
+            _check_shape(table, dialect, node)
+            if not policy.system:
+                _check_system(table, dialect, node)
+            _check_policy(table, dialect, policy, node)
+            found[table] = None
+    return tuple(found)
+
+
+def _table_name(node: exp.Table) -> TableName:
+    return TableName(catalog=node.catalog or None, schema=node.db or None, name=node.name)
+
+
+def _parts(table: TableName) -> list[str]:
+    return [part for part in (table.catalog, table.schema, table.name) if part]
+
+
+def _refused(node: exp.Table, message: str, hint: str) -> TableRefused:
+    return TableRefused(message, hint=hint, **place_of(node.this))
+
+
+def _check_shape(table: TableName, dialect: str, node: exp.Table) -> None:
+    dollar = dialect == "trino" and "$" in table.name
+    file = dialect == "duckdb" and bool(table.schema) and table.name.lower() in _FILE_ENDINGS
+    if dollar or file or not all(_PLAIN.fullmatch(part) for part in _parts(table)):
+        raise _refused(
+            node,
+            f"{str(table)[:200]!r} is not a table name.",
+            "Name a table of the source as [catalog.][schema.]name; files, URLs, links and wildcards are not tables.",
+        )
+
+
+def _check_system(table: TableName, dialect: str, node: exp.Table) -> None:
+    *qualifiers, name = (part.lower() for part in _parts(table))
+    prefixes = _SYSTEM_PREFIXES[dialect]
+    hidden = dialect == "postgres" and any(part.startswith("pg_") for part in qualifiers)
+    if hidden or name.startswith(prefixes) or not _SYSTEM_QUALIFIERS[dialect].isdisjoint(qualifiers):
+        raise _refused(node, f"{table} is a system table.", "Use the schema browser to see what the source has.")
+
+
+def _check_policy(table: TableName, dialect: str, policy: TablePolicy, node: exp.Table) -> None:
+    if policy.allowed is not None and policy.completed(table, dialect) not in policy.allowed:
+        raise _refused(node, f"Table {table} is not in the source's catalogue.", "Check its name and schema.")
+
+
+def _is_defined(node: exp.Table, dialect: str) -> bool:
+    if node.args.get("db"):
+        return False
+    fold = str if dialect in _CASE_SENSITIVE else str.lower
+    return fold(node.name) in {fold(name) for name in _names_in_force(node)}
+
+
+def _names_in_force(node: exp.Table) -> Iterator[str]:
+    child: exp.Expr = node
+    while parent := child.parent:
+        if isinstance(parent, exp.With) and isinstance(child, exp.CTE):
+            before = parent.expressions[: parent.expressions.index(child)]
+            yield from (cte.alias for cte in before)
+            if parent.recursive and _in_recursive_term(node, child):
+                yield child.alias
+        clause = parent.args.get("with_")
+        if clause is not None and clause is not child:
+            yield from (cte.alias for cte in clause.expressions)
+        child = parent
+
+
+def _in_recursive_term(node: exp.Expr, cte: exp.CTE) -> bool:
+    body = cte.this
+    if not isinstance(body, exp.SetOperation):
+        return False
+    child: exp.Expr = node
+    while child.parent is not None and child.parent is not body:
+        child = child.parent
+    return child.parent is body and child is body.expression
