@@ -1,0 +1,1 @@
+DELETE FROM penstock.data_source WHERE data_source_id = :data_source_id
