@@ -1,7 +1,7 @@
 """Secrets at rest: AES-256-GCM, bound to the row they belong to, with keys that can be changed.
 
-A sealed secret is `version, key id, nonce, ciphertext`. The row's name goes in as associated data, so a secret copied to
-another row does not open there. The first key seals; all of them open, until `penstock rekey` has sealed everything
+A sealed secret is `version, key id, nonce, ciphertext`. The row's name goes in as associated data, so a secret copied
+to another row does not open there. The first key seals; all of them open, until `penstock rekey` has sealed everything
 anew and the old ones can be dropped.
 """
 

@@ -63,15 +63,15 @@ class DataSources:
         self._vault = vault
 
     async def add(
-        self, *, name: str, type: str, owner: str, config: Mapping[str, Any], secrets: Mapping[str, str]
+        self, *, name: str, kind: str, owner: str, config: Mapping[str, Any], secrets: Mapping[str, str]
     ) -> DataSource:
         """The configuration is checked by its driver before anything is written."""
         check_name(name, "Data source")
-        open_source(type, config, secrets)
+        open_source(kind, config, secrets)
         async with self._db.transaction() as tx:
             try:
                 row_id: int = await tx.value(
-                    SQL.source_add, name=name, type=type, owner=owner, config=_dump(config, "configuration")
+                    SQL.source_add, name=name, type=kind, owner=owner, config=_dump(config, "configuration")
                 )
             except asyncpg.UniqueViolationError:
                 raise Conflict(f"There is a data source {name!r} already.", name=name) from None
@@ -115,9 +115,9 @@ class DataSources:
         row_id = await self._db.value(SQL.source_default)
         return None if row_id is None else await self.get(row_id)
 
-    async def list(self, *, type: str | None = None, offset: int = 0, limit: int = 50) -> tuple[list[DataSource], int]:
-        found = await self._db.fetch(SQL.source_list, type=type, offset=offset, limit=limit)
-        return [_record(r) for r in found], await self._db.value(SQL.source_count, type=type)
+    async def page(self, *, kind: str | None = None, offset: int = 0, limit: int = 50) -> tuple[list[DataSource], int]:
+        found = await self._db.fetch(SQL.source_list, type=kind, offset=offset, limit=limit)
+        return [_record(r) for r in found], await self._db.value(SQL.source_count, type=kind)
 
     async def drop(self, data_source_id: int) -> None:
         if not await self._db.changed(SQL.source_drop, data_source_id=data_source_id):

@@ -1,0 +1,142 @@
+"""The schema browser's cache: what the catalogues of all sources said, in PostgreSQL and so shared by replicas.
+
+A source is asked outside any transaction and its rows are replaced in one, so a reader sees its old or its new
+catalogue, never a part; a source that does not answer keeps what it had.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.kit import logging
+from penstock.kit.errors import InvalidInput, NotFound, PenstockError
+from penstock.kit.loop import Loop, LoopMetrics
+from penstock.kit.sqlfile import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import asyncpg
+
+    from penstock.kit.db import Db, Tx
+    from penstock.kit.sqlfile import Statement
+    from penstock.sources.contract import Column, Table
+    from penstock.sources.records import DataSources
+
+SQL = load("penstock.sources.sql")
+log = logging.get(__name__)
+MAX_SEARCH = 1000
+PAGE = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshed:
+    sources: int = 0
+    failed: int = 0
+    tables: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.sources + self.failed
+
+
+class SchemaCache:
+    """Reads of the cache, and its replacement source by source."""
+
+    def __init__(self, db: Db, sources: DataSources) -> None:
+        self._db = db
+        self._sources = sources
+
+    async def catalogs(self) -> list[dict[str, Any]]:
+        return await self._rows(SQL.schema_catalogs)
+
+    async def schemas(self, catalog: str) -> list[dict[str, Any]]:
+        return _found(await self._rows(SQL.schema_schemas, catalog=catalog), f"Catalog {catalog}")
+
+    async def tables(self, catalog: str, schema: str) -> list[dict[str, Any]]:
+        found = await self._rows(SQL.schema_tables, catalog=catalog, schema=schema)
+        return _found(found, f"Schema {catalog}.{schema}")
+
+    async def columns(self, catalog: str, schema: str, table: str) -> list[dict[str, Any]]:
+        found = await self._rows(SQL.schema_columns, catalog=catalog, schema=schema, table=table)
+        return _found(found, f"Table {catalog}.{schema}.{table}")
+
+    async def search_tables(self, text: str, limit: int = 100) -> list[dict[str, Any]]:
+        return await self._rows(SQL.schema_search_tables, pattern=_pattern(text, limit), limit=limit)
+
+    async def search_columns(self, text: str, limit: int = 100) -> list[dict[str, Any]]:
+        return await self._rows(SQL.schema_search_columns, pattern=_pattern(text, limit), limit=limit)
+
+    async def stats(self) -> dict[str, Any]:
+        [row] = await self._rows(SQL.schema_stats)
+        return row
+
+    async def refresh(self, data_source_id: int) -> int:
+        """Ask one source for its catalogue and replace what was known of it; returns its tables."""
+        opening = await self._sources.opening(data_source_id)
+        async with opening.source() as source:
+            tables = list(await source.catalog.tables())
+            columns = [await source.catalog.columns(table) for table in tables]
+        async with self._db.transaction() as tx:
+            await tx.changed(SQL.schema_clear, data_source_id=data_source_id)
+            for table, of_table in zip(tables, columns, strict=True):
+                await _fill(tx, data_source_id, table, of_table)
+        return len(tables)
+
+    async def _rows(self, statement: Statement, **values: Any) -> list[dict[str, Any]]:
+        found: list[asyncpg.Record] = await self._db.fetch(statement, **values)
+        return [dict(r) for r in found]
+
+
+class SchemaRefresh(Loop[Refreshed]):
+    name = "schema_cache"
+
+    def __init__(self, db: Db, sources: DataSources, cache: SchemaCache, *, every: float, metrics: LoopMetrics) -> None:
+        super().__init__(db, every=every, metrics=metrics)
+        self._sources = sources
+        self._cache = cache
+
+    async def run_once(self) -> Refreshed:
+        done = failed = tables = offset = 0
+        while page := (await self._sources.page(offset=offset, limit=PAGE))[0]:
+            for source in page:
+                try:
+                    tables += await self._cache.refresh(source.data_source_id)
+                    done += 1
+                except PenstockError as e:
+                    failed += 1
+                    log.warning("schema_not_refreshed", data_source=source.name, error=e.message)
+            offset += PAGE
+        return Refreshed(sources=done, failed=failed, tables=tables)
+
+
+async def _fill(tx: Tx, data_source_id: int, table: Table, columns: Sequence[Column]) -> None:
+    await tx.changed(
+        SQL.schema_fill,
+        data_source_id=data_source_id,
+        catalog_name=table.catalog,
+        schema_name=table.schema,
+        table_name=table.name,
+        table_type=table.kind,
+        names=[c.name for c in columns],
+        positions=[c.position for c in columns],
+        types=[c.data_type for c in columns],
+        nullable=[c.nullable for c in columns],
+        defaults=[c.default for c in columns],
+    )
+
+
+def _found(rows: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
+    if not rows:
+        raise NotFound(f"{what} not found in cache.", hint="POST /api/schema/admin/refresh asks the sources again.")
+    return rows
+
+
+def _pattern(text: str, limit: int) -> str:
+    """What LIKE takes as the text itself."""
+    if not 1 <= limit <= MAX_SEARCH:
+        raise InvalidInput(f"limit must be 1 to {MAX_SEARCH}.")
+    if not 1 <= len(text) <= 200:
+        raise InvalidInput("q must have 1 to 200 characters.")
+    return text.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -1,0 +1,1 @@
+DELETE FROM penstock.schema_column WHERE data_source_id = :data_source_id

@@ -1,0 +1,4 @@
+SELECT catalog_name, schema_name, table_name, column_name, data_type, nullable AS is_nullable, position AS ordinal_position,
+       default_value AS column_default, cached_at
+FROM penstock.schema_column WHERE catalog_name = :catalog AND schema_name = :schema AND table_name = :table
+ORDER BY position
