@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _TAIL = 64 * 1024
 _TRAILER = 8
 _MAGIC = b"PAR1"
+_LEAST = _TRAILER + len(_MAGIC)
 
 
 async def verify_rows(store: Store, parts: Sequence[Part], *, sent: int) -> None:
@@ -39,7 +40,7 @@ async def verify_rows(store: Store, parts: Sequence[Part], *, sent: int) -> None
 async def count_rows(store: Store, key: str, size: int) -> int:
     """The rows of one Parquet file of `size` bytes."""
     tail = await store.get_range(key, max(0, size - _TAIL), min(size, _TAIL))
-    if len(tail) < _TRAILER or not tail.endswith(_MAGIC):
+    if size < _LEAST or not tail.endswith(_MAGIC):
         raise ObjectDamaged(f"{store.url}/{key} is not a whole Parquet file.", path=key)
     footer = int.from_bytes(tail[-_TRAILER:-4], "little") + _TRAILER
     if footer > size:

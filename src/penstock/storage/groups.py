@@ -49,9 +49,11 @@ class RowGroups:
         return self._cut() if self._rows else None
 
     def _pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        fitting = max(1, batch.num_rows * self._limits.bytes // max(1, batch.nbytes))
+        """Slices that each fit into what the row group has room for when it is taken."""
+        row = max(1, batch.nbytes // max(1, batch.num_rows))
         start = 0
         while start < batch.num_rows:
+            fitting = max(1, (self._limits.bytes - self._bytes) // row)
             piece = batch.slice(start, min(fitting, self._limits.rows - self._rows))
             start += piece.num_rows
             yield piece

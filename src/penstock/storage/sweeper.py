@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.kit import logging
 from penstock.kit.clock import SYSTEM, Clock
+from penstock.kit.errors import InvalidInput
 from penstock.storage import manifest
 from penstock.storage.errors import ObjectDamaged, ObjectMissing
 from penstock.storage.keys import ancestors, check_prefix
@@ -121,7 +122,7 @@ class Sweeper:
 async def remove(store: Store, prefix: str) -> int:
     """Delete a result and all that is under its prefix, the manifest first; returns the bytes that went."""
     if not check_prefix(prefix):
-        raise ValueError("the whole store is not a result")
+        raise InvalidInput("The whole store is not one result; name its prefix.")
     await store.delete([prefix + manifest.NAME])
     objects = [o async for o in store.list(prefix)]
     await store.delete(o.key for o in objects)
