@@ -3,7 +3,8 @@
 A NOTIFY inside a transaction makes commits queue up behind each other, so a queue that got work is noted after the
 commit and announced by a side connection, at most once per debounce. Each announcement carries the lowest order key
 that became ready, which lets claimers keep their low-water marks. One waiter is woken at a time; one that finds work
-passes the baton on, so a hundred idle workers do not stampede over one job. A lost bell costs a poll, never a job.
+passes the baton on, so a hundred idle workers do not stampede over one job. Who is about to wait says what they had
+heard before they looked, so a ring between the look and the wait is not missed. A lost bell costs a poll, never a job.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from penstock.kit.errors import DatabaseUnavailable
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.kit.db import Db
 
@@ -27,12 +28,31 @@ SQL = load("penstock.jobs.sql")
 log = logging.get(__name__)
 
 
+class Line:
+    """The line to one who waits. Once it is hung up the waiting ends, and no claim is begun for them."""
+
+    def __init__(self) -> None:
+        self.dead = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def hang_up(self) -> None:
+        self.dead = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def hold(self, waiter: asyncio.Future[None]) -> None:
+        self._waiter = waiter
+        if self.dead:
+            waiter.set_result(None)
+
+
 class Bell:
     def __init__(self, db: Db, *, debounce: float = 0.008) -> None:
         self._db = db
         self._debounce = debounce
         self._pending: dict[str, int] = {}
         self._ringing = asyncio.Event()
+        self._rings: dict[str, int] = {}
         self._waiters: OrderedDict[asyncio.Future[None], frozenset[str]] = OrderedDict()
         self._hearers: list[Callable[[str, int], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -55,13 +75,21 @@ class Bell:
 
     def ring(self, queue: str, order_key: int) -> None:
         """Work became ready; called after its commit."""
-        self._heard(queue, order_key)
+        self._rang(queue, order_key)
         self._pending[queue] = min(order_key, self._pending.get(queue, order_key))
         self._ringing.set()
 
-    async def wait(self, queues: Iterable[str], timeout: float) -> None:
-        """Until one of the queues is rung for, or the time is up."""
+    def heard(self, queues: Iterable[str]) -> int:
+        """How often the bell rang for these queues; to be asked before a look, and given to `wait` after it."""
+        return sum(self._rings.get(queue, 0) for queue in queues)
+
+    async def wait(self, queues: Sequence[str], timeout: float, *, heard: int, line: Line | None = None) -> None:
+        """Until one of the queues is rung for, the time is up, or the line is hung up."""
+        if self.heard(queues) != heard:
+            return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if line is not None:
+            line.hold(waiter)
         self._waiters[waiter] = frozenset(queues)
         try:
             await asyncio.wait_for(waiter, timeout)
@@ -82,7 +110,8 @@ class Bell:
                 waiter.set_result(None)
                 return
 
-    def _heard(self, queue: str, order_key: int) -> None:
+    def _rang(self, queue: str, order_key: int) -> None:
+        self._rings[queue] = self._rings.get(queue, 0) + 1
         for hear in self._hearers:
             hear(queue, order_key)
         self.pass_on((queue,))
@@ -120,7 +149,7 @@ class Bell:
     def _on_notify(self, _connection: object, _pid: int, _channel: str, message: object) -> None:
         order_key, _, queue = str(message).partition(":")
         if order_key.lstrip("-").isdigit():
-            self._heard(queue, int(order_key))
+            self._rang(queue, int(order_key))
 
 
 def _setter(event: asyncio.Event) -> Callable[[object], None]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import asyncpg
 import orjson
 
 from penstock.jobs import rows
 from penstock.jobs.model import JobView, Json, Status
+from penstock.kit.errors import Unavailable
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
@@ -79,11 +81,9 @@ class Browser:
     async def jobs(
         self, wanted: Filter, *, offset: int = 0, limit: int = 50, ascending: bool = False
     ) -> tuple[list[JobView], int]:
-        """One page, and how many jobs fit the filter in all."""
+        """One page (without payloads and results), and how many jobs fit the filter in all."""
         listing, count, values = _statements(wanted, ascending=ascending)
-        async with self._db.transaction() as tx:
-            found = await tx.fetch(listing, **values, offset=offset, limit=limit)
-            total: int = await tx.value(count, **values)
+        found, total = await self._page(listing, count, values, offset, limit)
         return [rows.job_view(r) for r in found], total
 
     async def queues(self) -> list[QueueView]:
@@ -92,9 +92,23 @@ class Browser:
     async def workers(self, *, seconds: int = 300) -> list[WorkerView]:
         return [WorkerView(**dict(r)) for r in await self._db.fetch(SQL.workers, seconds=seconds)]
 
-    async def audit(self, subject: str | None = None, *, offset: int = 0, limit: int = 50) -> list[AuditEntry]:
-        found = await self._db.fetch(SQL.audit_list, subject=subject, offset=offset, limit=limit)
-        return [AuditEntry(**(dict(r) | {"detail": orjson.loads(r["detail"])})) for r in found]
+    async def audit(
+        self, subject: str | None = None, *, offset: int = 0, limit: int = 50, ascending: bool = False
+    ) -> tuple[list[AuditEntry], int]:
+        """One page, and how many entries there are in all."""
+        listing = SQL.audit_list.ascending() if ascending else SQL.audit_list
+        found, total = await self._page(listing, SQL.audit_count, {"subject": subject}, offset, limit)
+        return [AuditEntry(**(dict(r) | {"detail": orjson.loads(r["detail"])})) for r in found], total
+
+    async def _page(
+        self, listing: Statement, count: Statement, values: dict[str, object], offset: int, limit: int
+    ) -> tuple[list[asyncpg.Record], int]:
+        try:
+            async with self._db.transaction() as tx:
+                found = await tx.fetch(listing, **values, offset=offset, limit=limit)
+                return found, await tx.value(count, **values)
+        except asyncpg.QueryCanceledError as e:
+            raise Unavailable("The list took too long to make.", hint="Narrow the filter, or page less far.") from e
 
 
 def _statements(wanted: Filter, *, ascending: bool) -> tuple[Statement, Statement, dict[str, object]]:

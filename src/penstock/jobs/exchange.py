@@ -9,10 +9,11 @@ sure that it hides nothing); and promotion of due rows apart from the claim.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from penstock.jobs import rows
 from penstock.jobs.model import Claimed, Ending, Failed, Fence, JobSpec, Outcome, Status, Succeeded, Verdict
+from penstock.kit.errors import DatabaseUnavailable
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     import asyncpg
 
-    from penstock.jobs.bell import Bell
+    from penstock.jobs.bell import Bell, Line
     from penstock.jobs.gates import Gates
     from penstock.jobs.metrics import KernelMetrics
     from penstock.kit.db import Db, Tx
@@ -31,6 +32,14 @@ FULL_LOOK_SECONDS = 1.0
 PROMOTE_SECONDS = 0.25
 PROMOTE_BATCH = 1000
 POLL_SECONDS = 2.0
+
+
+class OfAnAttempt(Protocol):
+    @property
+    def fence(self) -> Fence: ...
+
+
+Held = TypeVar("Held", bound=OfAnAttempt)
 
 
 class Exchange:
@@ -56,23 +65,32 @@ class Exchange:
         bell.on_ring(self._lower_mark)
 
     async def run(
-        self, endings: Sequence[Ending], worker: str, queues: Sequence[str], limit: int, wait: float
+        self,
+        endings: Sequence[Ending],
+        worker: str,
+        queues: Sequence[str],
+        limit: int,
+        wait: float,
+        line: Line | None = None,
     ) -> tuple[list[Verdict], list[Claimed]]:
         if limit and time.monotonic() >= self._promote_at:
             await self._promote()
         one = queues[0] if len(queues) == 1 and limit else None
+        heard = self._bell.heard(queues)
         verdicts, claimed = await self._step(endings, worker, one or "", limit if one else 0)
         if limit and not claimed:
-            claimed = await self._claim_waiting(worker, queues, limit, wait, looked=one is not None)
+            claimed = await self._claim_waiting(worker, queues, limit, wait, line, heard if one else None)
         return verdicts, claimed
 
     async def _claim_waiting(
-        self, worker: str, queues: Sequence[str], limit: int, wait: float, *, looked: bool
+        self, worker: str, queues: Sequence[str], limit: int, wait: float, line: Line | None, looked: int | None
     ) -> list[Claimed]:
+        """`looked` is what had been heard of the bell before a look that found nothing, if there was one."""
         until = time.monotonic() + wait
-        while True:
-            claimed = [] if looked else await self._claim_over(worker, queues, limit)
-            looked = False
+        while line is None or not line.dead:
+            heard = self._bell.heard(queues) if looked is None else looked
+            claimed = await self._claim_over(worker, queues, limit) if looked is None else []
+            looked = None
             if not claimed and await self._promote():
                 claimed = await self._claim_over(worker, queues, limit)
             if claimed:
@@ -81,7 +99,9 @@ class Exchange:
             left = until - time.monotonic()
             if left <= 0:
                 return []
-            await self._bell.wait(queues, await self._nap(left))
+            await self._bell.wait(queues, await self._nap(left), heard=heard, line=line)
+        self._bell.pass_on(queues)
+        return []
 
     async def _claim_over(self, worker: str, queues: Sequence[str], limit: int) -> list[Claimed]:
         """Several queues are claimed in the order of their oldest job, one statement each, until the limit is met."""
@@ -90,22 +110,29 @@ class Exchange:
         claimed: list[Claimed] = []
         for queue in queues:
             if len(claimed) < limit:
-                claimed += (await self._step((), worker, queue, limit - len(claimed)))[1]
+                try:
+                    claimed += (await self._step((), worker, queue, limit - len(claimed)))[1]
+                except DatabaseUnavailable:
+                    if not claimed:
+                        raise
+                    break
         return claimed
 
     async def _step(
         self, endings: Sequence[Ending], worker: str, queue: str, limit: int
     ) -> tuple[list[Verdict], list[Claimed]]:
         mark = self._mark(queue)
+        first = _first(endings)
         async with self._db.transaction() as tx:
-            retried = await self._retry(tx, endings)
-            terminal = sorted((e for e in endings if e.fence not in retried), key=lambda e: e.fence.job_id)
+            retried = await self._retry(tx, first)
+            terminal = [e for e in first if e.fence not in retried]
             found = await self._statement(tx, terminal, worker, queue, limit, mark)
             ended = [r for r in found if not r["claimed"]]
             done = fences_of(ended)
             spawned = _spawned(terminal, done)
             if spawned or any(r["group_id"] is not None for r in ended):
                 await self._gates.settle(tx, ended, spawned)
+            repeated = await self._repeated(tx, [e.fence for e in terminal if e.fence not in done])
         claimed = [rows.claimed(r, queue) for r in found if r["claimed"]]
         self._metrics.claimed(claimed)
         if claimed:
@@ -113,7 +140,7 @@ class Exchange:
         elif limit and mark != NO_MARK:
             self._marks.pop(queue, None)
             claimed = (await self._step((), worker, queue, limit))[1]
-        return await self._verdicts(endings, done, retried), claimed
+        return self._verdicts(endings, done, retried, repeated), claimed
 
     async def _statement(
         self, tx: Tx, endings: Sequence[Ending], worker: str, queue: str, limit: int, mark: int
@@ -145,6 +172,8 @@ class Exchange:
         }
         if not wanted:
             return set()
+        if len(wanted) < len(endings):
+            await tx.fetch(SQL.hold, **columns(e.fence for e in endings))
         return fences_of(
             await tx.fetch(
                 SQL.retry,
@@ -154,16 +183,18 @@ class Exchange:
             )
         )
 
-    async def _verdicts(self, endings: Sequence[Ending], done: set[Fence], retried: set[Fence]) -> list[Verdict]:
+    async def _repeated(self, tx: Tx, missing: Sequence[Fence]) -> set[Fence]:
         """A write that changed nothing is stale only after a look: the reply to our own commit may have been lost."""
-        missing = [e.fence for e in endings if e.fence not in done and e.fence not in retried]
-        repeated: set[Fence] = set()
-        if missing:
-            repeated = fences_of(await self._db.fetch(SQL.repeated, **columns(missing), how="retried"))
-        for fence in missing:
-            if fence not in repeated:
+        return fences_of(await tx.fetch(SQL.repeated, **columns(missing), how="retried")) if missing else set()
+
+    def _verdicts(
+        self, endings: Sequence[Ending], done: set[Fence], retried: set[Fence], repeated: set[Fence]
+    ) -> list[Verdict]:
+        verdicts = {e.fence: _verdict(e.fence, done, retried, repeated) for e in endings}
+        for fence, verdict in verdicts.items():
+            if verdict is Verdict.STALE:
                 self._on_stale(fence, "finish")
-        return [_verdict(e.fence, done, retried, repeated) for e in endings]
+        return [_answer(verdicts, e.fence) for e in endings]
 
     def _mark(self, queue: str) -> int:
         now = time.monotonic()
@@ -197,6 +228,16 @@ def fences_of(found: Iterable[asyncpg.Record]) -> set[Fence]:
     return {Fence(job_id=r["job_id"], attempt_id=r["attempt_id"]) for r in found}
 
 
+def in_lock_order(items: Iterable[Held]) -> list[Held]:
+    """By job: whoever waits for live rows takes them in this order, so that nobody waits in a circle."""
+    return sorted(items, key=lambda item: item.fence.job_id)
+
+
+def _first(endings: Sequence[Ending]) -> list[Ending]:
+    """One ending an attempt, the first that was given."""
+    return in_lock_order({e.fence: e for e in reversed(endings)}.values())
+
+
 def _spawned(endings: Iterable[Ending], done: set[Fence]) -> list[JobSpec]:
     return [spec for e in endings if e.fence in done and isinstance(e.outcome, Succeeded) for spec in e.outcome.spawn]
 
@@ -207,3 +248,11 @@ def _verdict(fence: Fence, done: set[Fence], retried: set[Fence], repeated: set[
     if fence in retried:
         return Verdict.RETRYING
     return Verdict.REPEATED if fence in repeated else Verdict.STALE
+
+
+def _answer(verdicts: dict[Fence, Verdict], fence: Fence) -> Verdict:
+    """The verdict; whoever asks for the same attempt again in one batch repeats it."""
+    verdict = verdicts[fence]
+    if verdict.accepted:
+        verdicts[fence] = Verdict.REPEATED
+    return verdict

@@ -9,8 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import asyncpg
-
+    from penstock.jobs.browse import QueueView
     from penstock.jobs.model import Claimed, Reaped
 
 PICKUP_BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 30, 120, 600, 3600)
@@ -20,6 +19,7 @@ DURATION_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 1800, 3600, 72
 class KernelMetrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
+        self._queues: set[str] = set()
         self._depth = Gauge("penstock_queue_depth", "Jobs ready to be claimed.", ["queue"], registry=self.registry)
         self._oldest = Gauge(
             "penstock_queue_oldest_wait_seconds", "Age of the oldest ready job.", ["queue"], registry=self.registry
@@ -55,12 +55,17 @@ class KernelMetrics:
         self._reclaimed.inc(reaped.requeued)
         self._failed.inc(reaped.failed + reaped.expired)
 
-    def queues(self, found: Iterable[asyncpg.Record]) -> None:
+    def know(self, queues: Iterable[str]) -> None:
+        """Show these queues as empty ones before anything was ever put into them: a scaler reads a zero, not a gap."""
+        self._queues.update(queues)
+
+    def queues(self, found: Iterable[QueueView]) -> None:
         """Set the gauges from a look at the queues; one that is empty now goes back to zero."""
-        for gauge in (self._depth, self._oldest, self._parked, self._running):
-            gauge.clear()
-        for row in found:
-            self._depth.labels(row["queue"]).set(row["ready"])
-            self._oldest.labels(row["queue"]).set(row["oldest_wait"] or 0)
-            self._parked.labels(row["queue"]).set(row["parked"])
-            self._running.labels(row["queue"]).set(row["running"])
+        views = {view.queue: view for view in found}
+        self._queues.update(views)
+        for queue in self._queues:
+            view = views.get(queue)
+            self._depth.labels(queue).set(view.ready if view else 0)
+            self._oldest.labels(queue).set((view.oldest_wait or 0) if view else 0)
+            self._parked.labels(queue).set(view.parked if view else 0)
+            self._running.labels(queue).set(view.running if view else 0)

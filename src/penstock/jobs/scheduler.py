@@ -63,28 +63,42 @@ class Schedules:
         self._db = db
         self._store = store
 
-    async def put(self, schedule: Schedule) -> Schedule:
+    async def put(self, schedule: Schedule, *, actor: str = "system") -> Schedule:
         check_name(schedule.name, "Schedule")
-        _ = self._store.kinds[schedule.spec.kind]
+        self._store.check(schedule.spec)
         next_at = next_tick(schedule.cron, schedule.zone, await self._db.value(SQL.now))
-        await self._db.fetch(
-            SQL.schedule_put,
-            name=schedule.name,
-            cron=schedule.cron,
-            zone=schedule.zone,
-            enabled=schedule.enabled,
-            next_at=next_at,
-            spec=orjson.dumps(spec_to_json(schedule.spec)).decode(),
-        )
-        return replace(schedule, next_at=next_at)
+        async with self._db.transaction() as tx:
+            await tx.fetch(
+                SQL.schedule_put,
+                name=schedule.name,
+                cron=schedule.cron,
+                zone=schedule.zone,
+                enabled=schedule.enabled,
+                next_at=next_at,
+                spec=orjson.dumps(spec_to_json(schedule.spec)).decode(),
+            )
+            detail = {"cron": schedule.cron, "zone": schedule.zone, "enabled": schedule.enabled}
+            await self._store.audit(tx, actor, "schedule.put", f"schedule:{schedule.name}", detail)
+        return await self.get(schedule.name)
 
     async def all(self) -> list[Schedule]:
-        found = await self._db.fetch(SQL.schedule_list)
-        return [Schedule(**(dict(r) | {"spec": spec_from_json(orjson.loads(r["spec"]))})) for r in found]
+        return [_schedule(r) for r in await self._db.fetch(SQL.schedule_list)]
 
-    async def drop(self, name: str) -> None:
-        if not await self._db.changed(SQL.schedule_drop, name=name):
+    async def get(self, name: str) -> Schedule:
+        row = await self._db.row(SQL.schedule_get, name=name)
+        if row is None:
             raise NotFound(f"There is no schedule {name!r}.")
+        return _schedule(row)
+
+    async def drop(self, name: str, *, actor: str = "system") -> None:
+        async with self._db.transaction() as tx:
+            if not await tx.changed(SQL.schedule_drop, name=name):
+                raise NotFound(f"There is no schedule {name!r}.")
+            await self._store.audit(tx, actor, "schedule.drop", f"schedule:{name}", {})
+
+
+def _schedule(row: asyncpg.Record) -> Schedule:
+    return Schedule(**(dict(row) | {"spec": spec_from_json(orjson.loads(row["spec"]))}))
 
 
 class Scheduler(Loop[Ticked]):
@@ -117,6 +131,9 @@ class Scheduler(Loop[Ticked]):
             return False
         except PenstockError as e:
             log.warning("schedule_failed", schedule=row["name"], error=e.message)
+            return False
+        except (KeyError, TypeError, ValueError):
+            log.exception("schedule_unreadable", schedule=row["name"])
             return False
         return True
 

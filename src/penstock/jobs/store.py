@@ -12,11 +12,14 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import asyncpg
+
 from penstock.jobs import rows
-from penstock.jobs.bell import Bell
-from penstock.jobs.exchange import Exchange, columns, fences_of
+from penstock.jobs.bell import Bell, Line
+from penstock.jobs.exchange import Exchange, columns, fences_of, in_lock_order
 from penstock.jobs.gates import Gates
 from penstock.jobs.intake import Intake
+from penstock.jobs.limits import MAX_JOB_ID, check_batch, check_claim, check_pause, check_text
 from penstock.jobs.metrics import KernelMetrics
 from penstock.jobs.model import (
     Beat,
@@ -25,6 +28,7 @@ from penstock.jobs.model import (
     Ending,
     Enqueued,
     Exchanged,
+    Failed,
     Fence,
     GroupSpec,
     JobId,
@@ -39,14 +43,12 @@ from penstock.jobs.model import (
     Verdict,
 )
 from penstock.kit import logging
-from penstock.kit.errors import InvalidInput, InvalidState, NotFound, StaleAttempt
+from penstock.kit.errors import InvalidState, NotFound, StaleAttempt, Unavailable
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from uuid import UUID
-
-    import asyncpg
 
     from penstock.jobs.kinds import Kinds
     from penstock.kit.db import Db, Tx
@@ -63,9 +65,6 @@ ENGINE_SETTINGS = {
     "jit": "off",
 }
 """For the kernel's own connections: its statements have one good plan each, whatever the statistics say today."""
-
-MAX_CLAIM = 1000
-MAX_WAIT = 30.0
 
 
 class PgJobStore:
@@ -105,13 +104,17 @@ class PgJobStore:
         async with self._db.transaction(tx) as inner:
             return await self._intake.add(inner, specs, force=False, ring=self.bell.ring)
 
+    def check(self, spec: JobSpec) -> None:
+        """Say what is wrong with a spec without enqueuing it."""
+        self._intake.check(spec)
+
     async def open_group(
         self, group: GroupSpec, members: Sequence[JobSpec], *, tx: Tx | None = None
     ) -> tuple[int, list[Enqueued]]:
         """A group and its first members together; members may spawn more until the last one is over."""
         self.gates.check(group.gate)
         for spec in (*group.on_success, *group.on_failure):
-            _ = self.kinds[spec.kind]
+            self.check(spec)
         async with self._db.transaction(tx) as inner:
             group_id: int = await inner.value(
                 SQL.group_open,
@@ -129,27 +132,37 @@ class PgJobStore:
 
     # claim and finish
 
-    async def claim(self, worker: str, queues: Sequence[str], limit: int, *, wait: float = 0) -> list[Claimed]:
-        return list((await self.exchange((), worker, queues, limit, wait=wait)).claimed)
+    async def claim(
+        self, worker: str, queues: Sequence[str], limit: int, *, wait: float = 0, line: Line | None = None
+    ) -> list[Claimed]:
+        return list((await self.exchange((), worker, queues, limit, wait=wait, line=line)).claimed)
 
     async def finish(self, endings: Sequence[Ending]) -> list[Verdict]:
         return list((await self.exchange(endings, "", (), 0)).verdicts)
 
     async def exchange(
-        self, endings: Sequence[Ending], worker: str, queues: Sequence[str], limit: int, *, wait: float = 0
+        self,
+        endings: Sequence[Ending],
+        worker: str,
+        queues: Sequence[str],
+        limit: int,
+        *,
+        wait: float = 0,
+        line: Line | None = None,
     ) -> Exchanged:
-        if not 0 <= limit <= MAX_CLAIM:
-            raise InvalidInput(f"A claim takes 0 to {MAX_CLAIM} jobs, not {limit}.")
-        if not 0 <= wait <= MAX_WAIT:
-            raise InvalidInput(f"A claim waits 0 to {MAX_WAIT:g} seconds, not {wait:g}.")
-        if limit and not queues:
-            raise InvalidInput("A claim names at least one queue.")
-        verdicts, claimed = await self._exchange.run(endings, worker, queues, limit, wait)
+        """With a `line`, the wait ends when it is hung up; a claim that is under way by then is still returned."""
+        check_batch(endings)
+        check_claim(worker, queues, limit, wait)
+        for ending in endings:
+            if isinstance(ending.outcome, Failed) and ending.outcome.retry_in is not None:
+                check_pause(ending.outcome.retry_in)
+        verdicts, claimed = await self._exchange.run(endings, worker, queues, limit, wait, line)
         return Exchanged(verdicts=verdicts, claimed=claimed)
 
     # the other writes of an attempt
 
     async def renew(self, beat: Beat) -> Renewal:
+        check_batch(beat.held)
         async with self._db.transaction() as tx:
             gone = await tx.fetch(SQL.renew, **columns(beat.held)) if beat.held else []
             shared = await tx.value(
@@ -175,28 +188,32 @@ class PgJobStore:
         await self._db.fetch(SQL.farewell, name=worker, session=session)
 
     async def progress(self, updates: Sequence[ProgressUpdate]) -> list[bool]:
-        fences = [u.fence for u in updates]
-        texts = [rows.dump(u.progress, "progress", self._max_bytes) for u in updates]
-        found = await self._db.fetch(SQL.progress, **columns(fences), progress=texts)
-        return await self._written(fences, found, "progress")
+        check_batch(updates)
+        latest = in_lock_order({u.fence: u for u in updates}.values())
+        texts = [rows.dump(u.progress, "progress", self._max_bytes) for u in latest]
+        found = await self._db.fetch(SQL.progress, **columns(u.fence for u in latest), progress=texts)
+        return await self._written([u.fence for u in updates], found, "progress")
 
     async def park(self, parkings: Sequence[Parking]) -> list[bool]:
-        if any(not 0 <= p.wake_in <= 86_400 for p in parkings):
-            raise InvalidInput("A job can be parked for 0 to 86,400 seconds.")
-        fences = [p.fence for p in parkings]
+        check_batch(parkings)
+        for parking in parkings:
+            check_pause(parking.wake_in)
+        ordered = in_lock_order(parkings)
         found = await self._db.fetch(
             SQL.park,
-            **columns(fences),
-            states=[rows.dump(p.state, "state", self._max_bytes) for p in parkings],
-            wake_ins=[p.wake_in for p in parkings],
+            **columns(p.fence for p in ordered),
+            states=[rows.dump(p.state, "state", self._max_bytes) for p in ordered],
+            wake_ins=[p.wake_in for p in ordered],
         )
-        return await self._written(fences, found, "parked")
+        return await self._written([p.fence for p in parkings], found, "parked")
 
     async def release(self, releases: Sequence[Release]) -> list[bool]:
-        fences = [r.fence for r in releases]
-        found = await self._db.fetch(SQL.release, **columns(fences), reasons=[r.reason for r in releases])
+        check_batch(releases)
+        ordered = in_lock_order(releases)
+        reasons = [check_text(r.reason, "reason") for r in ordered]
+        found = await self._db.fetch(SQL.release, **columns(r.fence for r in ordered), reasons=reasons)
         self._ring_for(found)
-        return await self._written(fences, found, "released")
+        return await self._written([r.fence for r in releases], found, "released")
 
     def _ring_for(self, ready: Sequence[asyncpg.Record]) -> None:
         for row in ready:
@@ -228,11 +245,12 @@ class PgJobStore:
     # ends that no worker writes
 
     async def cancel(self, job_id: JobId, *, actor: str, reason: str = "", tx: Tx | None = None) -> Cancelled:
+        _check_who(actor, reason)
         error = rows.dump(
             {"code": "CANCELLED", "message": reason or f"Cancelled by {actor}."}, "reason", self._max_bytes
         )
         async with self._db.transaction(tx) as inner:
-            gone = await inner.fetch(SQL.cancel, job_id=job_id, error=error)
+            gone = await inner.fetch(SQL.cancel, job_id=_job_id(job_id), error=error)
             await self.gates.settle(inner, gone)
             if gone:
                 await self.audit(inner, actor, "job.cancel", f"job:{job_id}", {"reason": reason})
@@ -243,6 +261,31 @@ class PgJobStore:
         if status is not Status.CANCELLED:
             raise InvalidState(f"Job {job_id} is over: {status.word}.", status=status.word)
         return Cancelled(job_id=job_id, newly=False)
+
+    async def submit(self, spec: JobSpec, *, actor: str) -> Enqueued:
+        """Enqueue on a person's behalf, and write down who it was."""
+        _check_who(actor)
+        async with self._db.transaction() as tx:
+            [added] = await self._intake.add(tx, [replace(spec, created_by=actor)], force=False, ring=self.bell.ring)
+            if added.created:
+                await self.audit(tx, actor, "job.enqueue", f"job:{added.job_id}", {"kind": spec.kind})
+        return added
+
+    async def retry(self, job_id: JobId, *, actor: str) -> Enqueued:
+        """The work of a job that failed or was cancelled, as a new job; asked twice it is the same new job."""
+        _check_who(actor)
+        async with self._db.transaction() as tx:
+            row = await tx.row(SQL.again, job_id=_job_id(job_id))
+            if row is None:
+                raise _no_job(job_id)
+            status = Status(row["status"])
+            if status not in (Status.FAILED, Status.CANCELLED):
+                raise InvalidState(f"Job {job_id} is {status.word}; only what failed or was cancelled is done again.")
+            spec = rows.spec_again(row, actor)
+            [added] = await self._intake.add(tx, [spec], force=False, ring=self.bell.ring)
+            if added.created:
+                await self.audit(tx, actor, "job.retry", f"job:{job_id}", {"job_id": added.job_id})
+        return added
 
     async def reap(self, *, limit: int = 500) -> Reaped:
         """Take lapsed attempts off their workers, fail what is overdue, and move gates that were left standing."""
@@ -262,24 +305,25 @@ class PgJobStore:
         async with self._db.transaction() as tx:
             stuck = await tx.fetch(SQL.group_stuck, limit=limit)
             overdue = [r["group_id"] for r in stuck if r["overdue"]]
-            failing = [r["group_id"] for r in stuck if not r["overdue"]]
+            failing = [r["group_id"] for r in stuck if r["failing"] and not r["overdue"]]
             if overdue:
                 error = {"code": "DEADLINE_EXCEEDED", "message": "The group ran past its deadline."}
                 await self.gates.fail(tx, overdue, error, running=True)
             if failing:
                 await self.gates.cancel_members(tx, failing)
-            return await self.gates.fire(tx, sorted(overdue + failing))
+            return await self.gates.fire(tx, [r["group_id"] for r in stuck])
 
     # looking, draining, auditing
 
     async def job(self, job_id: JobId) -> JobView:
-        row = await self._db.row(SQL.view, job_id=job_id) if 0 < job_id < 2**63 else None
+        row = await self._db.row(SQL.view, job_id=_job_id(job_id))
         if row is None:
-            raise NotFound(f"There is no job {job_id}.")
+            raise _no_job(job_id)
         attempts = await self._db.fetch(SQL.attempts, job_id=job_id)
         return rows.job_view(row, [rows.attempt_view(a) for a in attempts])
 
     async def drain(self, draining: bool, *, actor: str, reason: str = "") -> asyncpg.Record:
+        _check_who(actor, reason)
         async with self._db.transaction() as tx:
             control = await tx.row(SQL.drain, draining=draining, actor=actor, reason=reason)
             await self.audit(tx, actor, "drain.on" if draining else "drain.off", "system", {"reason": reason})
@@ -288,7 +332,11 @@ class PgJobStore:
         return control
 
     async def control(self) -> asyncpg.Record:
-        control = await self._db.row(SQL.control)
+        """How the system stands; the cheapest question that shows whether the database and its schema are there."""
+        try:
+            control = await self._db.row(SQL.control)
+        except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError) as e:
+            raise Unavailable("The database has no schema of ours yet.", hint="penstock migrate") from e
         if control is None:
             raise NotFound("The control row is missing; the schema is damaged.", hint="penstock migrate")
         return control
@@ -296,3 +344,18 @@ class PgJobStore:
     async def audit(self, tx: Tx, actor: str, action: str, subject: str, detail: object) -> None:
         text = rows.dump(detail, "audit detail", self._max_bytes)
         await tx.fetch(SQL.audit, actor=actor, action=action, subject=subject, detail=text)
+
+
+def _job_id(job_id: JobId) -> JobId:
+    if not 0 < job_id <= MAX_JOB_ID:
+        raise _no_job(job_id)
+    return job_id
+
+
+def _no_job(job_id: JobId) -> NotFound:
+    return NotFound(f"There is no job {job_id}.")
+
+
+def _check_who(actor: str, reason: str = "") -> None:
+    check_text(actor, "actor")
+    check_text(reason, "reason")

@@ -1,0 +1,174 @@
+"""The kernel's verbs over HTTP: what a worker has instead of a database.
+
+Nothing is retried here. Whether a claim whose reply was lost was made, nobody can say; it lapses and runs again. An end
+that was written twice is told from a stale one by the kernel (`repeated`). So the worker may simply call again, and it
+alone knows how long that is worth while. Nobody answering, and an answer that is not ours, are `Unavailable`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import httpx2
+import orjson
+
+from penstock.jobs import wire
+from penstock.jobs.limits import check_batch
+from penstock.jobs.model import Cancelled, Claimed, Enqueued, Exchanged, Verdict
+from penstock.kit.errors import Internal, PenstockError, Unavailable, rebuild
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from uuid import UUID
+
+    from penstock.jobs.model import (
+        Beat,
+        Ending,
+        JobId,
+        JobSpec,
+        JobView,
+        Parking,
+        ProgressUpdate,
+        Release,
+        Renewal,
+    )
+
+ANSWER_SECONDS = 20.0
+BEAT_SECONDS = 5.0
+"""A heartbeat that hangs must fail while the shortest lease still has room for another one."""
+CHUNK_BYTES = 4 * 1024 * 1024
+"""Writes of many attempts are split below the control plane's limit: fifty large results at once must not fail."""
+
+
+class HttpJobStore:
+    """`async with HttpJobStore(url, token) as store:`; one per process is enough."""
+
+    def __init__(self, url: str, token: str, *, component: Literal["worker", "wrapper"] = "worker") -> None:
+        self._url = url.rstrip("/")
+        self._http = httpx2.AsyncClient(
+            base_url=f"{self._url}/api/internal/jobs",
+            headers={"Authorization": f"Bearer {token}", "X-Component": component, "Content-Type": "application/json"},
+            timeout=httpx2.Timeout(ANSWER_SECONDS, connect=5.0),
+            limits=httpx2.Limits(max_connections=32, keepalive_expiry=30.0),
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> HttpJobStore:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+
+    async def enqueue(self, specs: Sequence[JobSpec]) -> list[Enqueued]:
+        if not specs:
+            return []
+        check_batch(specs)
+        data = await self._post("enqueue", {"jobs": [wire.dump_spec(s) for s in specs]})
+        return [Enqueued(**added) for added in data["jobs"]]
+
+    async def claim(self, worker: str, queues: Sequence[str], limit: int, *, wait: float = 0) -> list[Claimed]:
+        data = await self._post("claim", _claim(worker, queues, limit, wait), patience=ANSWER_SECONDS + wait)
+        return [wire.load_claimed(job) for job in data["jobs"]]
+
+    async def exchange(
+        self, endings: Sequence[Ending], worker: str, queues: Sequence[str], limit: int, *, wait: float = 0
+    ) -> Exchanged:
+        check_batch(endings)
+        *before, last = _chunks(wire.dump_ending(e) for e in endings)
+        verdicts = [verdict for chunk in before for verdict in await self._finish(chunk)]
+        body = {"endings": last} | _claim(worker, queues, limit, wait)
+        data = await self._post("exchange", body, patience=ANSWER_SECONDS + wait)
+        claimed = [wire.load_claimed(job) for job in data["jobs"]]
+        return Exchanged(verdicts=verdicts + [Verdict(v) for v in data["verdicts"]], claimed=claimed)
+
+    async def finish(self, endings: Sequence[Ending]) -> list[Verdict]:
+        check_batch(endings)
+        chunks = _chunks(wire.dump_ending(e) for e in endings)
+        return [verdict for chunk in chunks for verdict in await self._finish(chunk)]
+
+    async def renew(self, beat: Beat) -> Renewal:
+        check_batch(beat.held)
+        return wire.load_renewal(await self._post("renew", wire.dump_beat(beat), patience=BEAT_SECONDS))
+
+    async def progress(self, updates: Sequence[ProgressUpdate]) -> list[bool]:
+        check_batch(updates)
+        return await self._write("progress", "updates", (wire.dump_progress(u) for u in updates))
+
+    async def park(self, parkings: Sequence[Parking]) -> list[bool]:
+        check_batch(parkings)
+        return await self._write("park", "parkings", (wire.dump_parking(p) for p in parkings))
+
+    async def release(self, releases: Sequence[Release]) -> list[bool]:
+        check_batch(releases)
+        return await self._write("release", "releases", (wire.dump_release(r) for r in releases))
+
+    async def cancel(self, job_id: JobId, *, actor: str, reason: str = "") -> Cancelled:
+        return Cancelled(**await self._post("cancel", {"job_id": job_id, "actor": actor, "reason": reason}))
+
+    async def job(self, job_id: JobId) -> JobView:
+        return wire.load_job(await self._call("GET", f"/{job_id}"))
+
+    async def farewell(self, worker: str, session: UUID) -> None:
+        await self._post("farewell", {"worker": worker, "session": session})
+
+    async def _finish(self, chunk: Sequence[orjson.Fragment]) -> list[Verdict]:
+        data = await self._post("finish", {"endings": chunk}) if chunk else {"verdicts": []}
+        return [Verdict(v) for v in data["verdicts"]]
+
+    async def _write(self, verb: str, name: str, items: Iterable[wire.Document]) -> list[bool]:
+        written: list[bool] = []
+        for chunk in _chunks(items):
+            if chunk:
+                written += (await self._post(verb, {name: chunk}))["written"]
+        return written
+
+    async def _post(self, verb: str, body: wire.Document, *, patience: float = ANSWER_SECONDS) -> Any:
+        return await self._call("POST", f"/{verb}", content=wire.encode(body), patience=patience)
+
+    async def _call(
+        self, method: str, path: str, *, content: bytes | None = None, patience: float = ANSWER_SECONDS
+    ) -> Any:
+        timeout = httpx2.Timeout(patience, connect=5.0)
+        try:
+            answer = await self._http.request(method, path, content=content, timeout=timeout)
+        except httpx2.TransportError as e:
+            raise Unavailable(f"The control plane at {self._url} does not answer ({type(e).__name__}).") from e
+        if not answer.is_success:
+            raise _error(answer)
+        try:
+            return orjson.loads(answer.content)["data"]
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            raise _stranger(answer) from None
+
+
+def _claim(worker: str, queues: Sequence[str], limit: int, wait: float) -> wire.Document:
+    return {"worker": worker, "queues": list(queues), "limit": limit, "wait_seconds": wait}
+
+
+def _chunks(items: Iterable[wire.Document]) -> Iterator[list[orjson.Fragment]]:
+    """The items in their order, in runs that fit into one call; at least one run, which may be empty."""
+    chunk: list[orjson.Fragment] = []
+    size = 0
+    for item in items:
+        encoded = wire.encode(item)
+        if chunk and size + len(encoded) > CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(orjson.Fragment(encoded))
+        size += len(encoded)
+    yield chunk
+
+
+def _error(answer: httpx2.Response) -> PenstockError:
+    """The error that the control plane raised, as it was; a proxy in between has no envelope of ours."""
+    try:
+        error = orjson.loads(answer.content)["error"]
+        details = error["details"]
+        return rebuild(error["code"], error["message"], hint=details.pop("hint", None), details=details)
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        return _stranger(answer)
+
+
+def _stranger(answer: httpx2.Response) -> PenstockError:
+    said = f"{answer.url} answered {answer.status_code}, and not in the words of a control plane."
+    return Unavailable(said) if answer.is_server_error else Internal(said, hint="Is PENSTOCK_URL right?")

@@ -1,0 +1,1 @@
+SELECT count(*) FROM penstock.audit WHERE :subject::text IS NULL OR subject = :subject
