@@ -1,0 +1,131 @@
+"""Whatever goes wrong is answered in one envelope, and nothing of our insides is in it."""
+
+import re
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from penstock.api.reply import Reply, request_id
+from penstock.kit.errors import (
+    AuthenticationRequired,
+    DatabaseUnavailable,
+    Internal,
+    InvalidComponent,
+    InvalidInput,
+    InvalidToken,
+    NotFound,
+    PayloadTooLarge,
+    PenstockError,
+    PermissionDenied,
+    Unavailable,
+)
+
+RETRY_AFTER_SECONDS = 2
+_MOST_FIELDS = 20
+
+
+class MethodNotAllowed(PenstockError):
+    code = "METHOD_NOT_ALLOWED"
+    status = 405
+
+
+class ErrorDetail(BaseModel):
+    code: str = Field(description="What a program looks at.")
+    message: str = Field(description="What a person reads.")
+    details: dict[str, Any] = Field(description="The facts, and under `hint` the next thing to try.")
+
+
+class ErrorMeta(BaseModel):
+    request_id: str
+
+
+class ErrorBody(BaseModel):
+    error: ErrorDetail
+    meta: ErrorMeta
+
+
+def declare(*kinds: type[PenstockError]) -> dict[int | str, dict[str, Any]]:
+    """The errors that an operation may answer with, for its description."""
+    declared: dict[int | str, dict[str, Any]] = {}
+    for kind in kinds:
+        entry = declared.setdefault(kind.status, {"model": ErrorBody, "description": "", "content": _content()})
+        entry["description"] = f"{entry['description']}, {kind.code}".removeprefix(", ")
+        error = {"code": kind.code, "message": "A sentence.", "details": {}}
+        entry["content"]["application/json"]["examples"][kind.code] = {
+            "value": {"error": error, "meta": {"request_id": "5f0c2f6e9d0e4a7d8f5a3b1c2d4e6f70"}}
+        }
+    return declared
+
+
+def _content() -> dict[str, Any]:
+    return {"application/json": {"examples": {}}}
+
+
+PUBLIC = (AuthenticationRequired, InvalidToken, PermissionDenied, InvalidInput, Unavailable, DatabaseUnavailable)
+INTERNAL = (*PUBLIC, InvalidComponent, PayloadTooLarge)
+
+
+def envelope(error: PenstockError, request_id: str) -> dict[str, Any]:
+    hint = {} if error.hint is None else {"hint": error.hint}
+    said = {"code": error.code, "message": error.message, "details": error.details | hint}
+    return {"error": said, "meta": {"request_id": request_id}}
+
+
+def reply(error: PenstockError, request_id: str) -> Reply:
+    answer = Reply(orjson.Fragment(orjson.dumps(envelope(error, request_id), default=str)), status_code=error.status)
+    if error.retryable:
+        answer.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    if error.status == AuthenticationRequired.status:
+        answer.headers["WWW-Authenticate"] = "Bearer"
+    return answer
+
+
+def install(app: FastAPI) -> None:
+    @app.exception_handler(PenstockError)
+    async def ours(request: Request, error: PenstockError) -> Reply:
+        return reply(error, request_id(request))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Reply:
+        return reply(_invalid(error), request_id(request))
+
+    @app.exception_handler(HTTPException)
+    async def of_the_framework(request: Request, error: HTTPException) -> Reply:
+        answer = reply(_translated(error, request), request_id(request))
+        answer.headers.update(error.headers or {})
+        return answer
+
+
+def _invalid(error: RequestValidationError) -> InvalidInput:
+    """Names the fields, and never repeats what was sent: it may be large, or a secret."""
+    fields = [{"field": _path(e["loc"]), "problem": _problem(e)} for e in error.errors()]
+    first = fields[0]
+    return InvalidInput(f"{first['field']}: {first['problem']}.", fields=fields[:_MOST_FIELDS], count=len(fields))
+
+
+def _problem(error: dict[str, Any]) -> str:
+    if error["type"] == "json_invalid":
+        return f"not valid JSON ({error['ctx']['error']})"
+    return re.sub(r"^Value error, ", "", str(error["msg"]))
+
+
+def _path(loc: tuple[int | str, ...]) -> str:
+    return ".".join(str(part)[:80] for part in loc)
+
+
+def _translated(error: HTTPException, request: Request) -> PenstockError:
+    match error.status_code:
+        case 404:
+            return NotFound(f"There is no {request.url.path[:200]} here.", hint="GET /api/openapi.json lists what is.")
+        case 405:
+            return MethodNotAllowed(f"{request.method} is not possible here.")
+        case 413:
+            return PayloadTooLarge(str(error.detail))
+        case status if 400 <= status < 500:
+            return InvalidInput("The request could not be read.")
+        case _:
+            return Internal("Something went wrong on our side.")

@@ -1,0 +1,190 @@
+"""The kernel's verbs for workers, over HTTP. Thin: a body becomes the kernel's words, its answer becomes JSON.
+
+Batches answer 200 with one verdict an item: a stale attempt is an answer, not an error of the call.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Request
+from pydantic import BaseModel, Field
+
+from penstock.api.auth import OnlyWorkers
+from penstock.api.errors import INTERNAL, declare
+from penstock.api.parts import HasParts, Parts
+from penstock.api.reading import StrictRoute
+from penstock.api.reply import Data, Reply
+from penstock.jobs import bodies, wire
+from penstock.jobs.limits import MAX_JOB_ID
+from penstock.jobs.model import Claimed, Release, Verdict
+from penstock.kit import logging
+from penstock.kit.errors import Conflict, Draining, InvalidState, NotFound, ResourceLocked
+
+router = APIRouter(
+    prefix="/api/internal/jobs",
+    tags=["internal"],
+    route_class=StrictRoute,
+    dependencies=[OnlyWorkers],
+    responses=declare(*INTERNAL),
+)
+log = logging.get(__name__)
+
+
+class Enqueued(BaseModel):
+    job_id: int = Field(examples=[1])
+    created: bool
+
+
+class EnqueuedJobs(BaseModel):
+    jobs: list[Enqueued]
+
+
+class Fence(BaseModel):
+    job_id: int = Field(examples=[1])
+    attempt_id: UUID
+
+
+class ClaimedJob(Fence):
+    kind: str = Field(examples=["probe"])
+    queue: str = Field(examples=["default"])
+    payload: Any
+    state: Any = Field(description="What the attempt that parked the job left behind.")
+    attempt_no: int
+    max_attempts: int
+    lease_seconds: int
+    seconds_left: float
+    waited: float
+    polls: int
+    group_id: int | None
+    lock_key: str | None
+    trace: str | None
+
+
+class ClaimedJobs(BaseModel):
+    jobs: list[ClaimedJob]
+
+
+class Verdicts(BaseModel):
+    verdicts: list[Verdict]
+
+
+class Exchanged(ClaimedJobs, Verdicts):
+    pass
+
+
+class Renewal(BaseModel):
+    lost: list[Fence]
+    cancelled: list[Fence]
+
+
+class Written(BaseModel):
+    written: list[bool] = Field(description="False: the fence was rotated and nothing was written.")
+
+
+class Cancelled(BaseModel):
+    job_id: int = Field(examples=[1])
+    newly: bool
+
+
+class Nothing(BaseModel):
+    pass
+
+
+@router.post(
+    "/enqueue",
+    summary="Enqueue jobs, all or none",
+    response_model=Data[EnqueuedJobs],
+    responses=declare(ResourceLocked, Conflict, InvalidState, *INTERNAL, Draining),
+)
+async def enqueue(body: bodies.EnqueueBody, parts: HasParts) -> Reply:
+    added = await parts.store.enqueue([job.value() for job in body.jobs])
+    return _data({"jobs": added})
+
+
+@router.post("/claim", summary="Claim jobs, waiting for the first", response_model=Data[ClaimedJobs])
+async def claim(body: bodies.ClaimBody, request: Request, parts: HasParts) -> Reply:
+    """Most urgent first. A caller who leaves while waiting gets nothing, and nothing is claimed for them."""
+    async with parts.polls.line(request) as line:
+        claimed = await parts.store.claim(body.worker, body.queues, body.limit, wait=body.wait_seconds, line=line)
+    return _data({"jobs": await _handed_over(claimed, request, parts)})
+
+
+@router.post("/exchange", summary="Finish and claim in one round trip", response_model=Data[Exchanged])
+async def exchange(body: bodies.ExchangeBody, request: Request, parts: HasParts) -> Reply:
+    """The ends are recorded before any waiting begins."""
+    endings = [ending.value() for ending in body.endings]
+    async with parts.polls.line(request) as line:
+        done = await parts.store.exchange(
+            endings, body.worker, body.queues, body.limit, wait=body.wait_seconds, line=line
+        )
+    return _data({"verdicts": done.verdicts, "jobs": await _handed_over(done.claimed, request, parts)})
+
+
+@router.post("/finish", summary="Write the ends of attempts", response_model=Data[Verdicts])
+async def finish(body: bodies.FinishBody, parts: HasParts) -> Reply:
+    """Written once: a repetition of one's own is `repeated`, a write under a rotated fence is `stale`."""
+    return _data({"verdicts": await parts.store.finish([ending.value() for ending in body.endings])})
+
+
+@router.post("/renew", summary="Extend the leases of a worker", response_model=Data[Renewal])
+async def renew(body: bodies.BeatBody, parts: HasParts) -> Reply:
+    """The heartbeat of a worker: it says what it holds and hears what it must let go."""
+    return _data(wire.dump_renewal(await parts.store.renew(body.value())))
+
+
+@router.post("/progress", summary="Show how far attempts are", response_model=Data[Written])
+async def progress(body: bodies.ProgressBody, parts: HasParts) -> Reply:
+    return _data({"written": await parts.store.progress([update.value() for update in body.updates])})
+
+
+@router.post("/park", summary="Give jobs up without ending them", response_model=Data[Written])
+async def park(body: bodies.ParkBody, parts: HasParts) -> Reply:
+    """Their work goes on elsewhere; any worker may look again after `wake_in` seconds."""
+    return _data({"written": await parts.store.park([parking.value() for parking in body.parkings])})
+
+
+@router.post("/release", summary="Hand jobs back, uncounted", response_model=Data[Written])
+async def release(body: bodies.ReleaseBody, parts: HasParts) -> Reply:
+    return _data({"written": await parts.store.release([released.value() for released in body.releases])})
+
+
+@router.post(
+    "/cancel",
+    summary="End a job at once and for good",
+    response_model=Data[Cancelled],
+    responses=declare(NotFound, InvalidState),
+)
+async def cancel(body: bodies.CancelBody, parts: HasParts) -> Reply:
+    return _data(await parts.store.cancel(body.job_id, actor=body.actor, reason=body.reason))
+
+
+@router.post("/farewell", summary="Take a worker off the list", response_model=Data[Nothing])
+async def farewell(body: bodies.FarewellBody, parts: HasParts) -> Reply:
+    await parts.store.farewell(body.worker, body.session)
+    return _data({})
+
+
+@router.get(
+    "/{job_id}",
+    summary="Show a job in the kernel's words",
+    response_model=Data[dict[str, Any]],
+    responses=declare(NotFound),
+)
+async def job(job_id: Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])], parts: HasParts) -> Reply:
+    return _data(wire.dump_job(await parts.store.job(job_id)))
+
+
+async def _handed_over(claimed: Sequence[Claimed], request: Request, parts: Parts) -> list[wire.Document]:
+    """The claims as they are sent; those of a caller who left meanwhile go back to the queue, uncounted."""
+    if claimed and await request.is_disconnected():
+        log.info("claim_given_back", jobs=[c.job_id for c in claimed])
+        await parts.store.release(
+            [Release(fence=c.fence, reason="Its worker left before it was handed over.") for c in claimed]
+        )
+        return []
+    return [wire.dump_claimed(c) for c in claimed]
+
+
+def _data(data: object) -> Reply:
+    return Reply({"data": data})

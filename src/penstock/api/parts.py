@@ -1,0 +1,36 @@
+"""What the routes work with. `wiring` builds it; a route takes it with `parts: HasParts`."""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Request
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+
+from penstock.api.identity import Authenticator
+from penstock.api.polls import Polls
+from penstock.jobs.browse import Browser
+from penstock.jobs.scheduler import Schedules
+from penstock.jobs.store import PgJobStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    store: PgJobStore
+    browser: Browser
+    schedules: Schedules
+    registry: CollectorRegistry
+    service_token: SecretStr | None = None
+    """What workers and graph servers show; without one there is no internal API."""
+    authenticators: tuple[Authenticator, ...] = ()
+    """Who may use the public API, asked in this order; none means nobody."""
+    max_body_bytes: int = 10 * 1024 * 1024
+    polls: Polls = field(default_factory=Polls)
+
+
+def of(request: Request) -> Parts:
+    parts: Parts = request.app.state.parts
+    return parts
+
+
+HasParts = Annotated[Parts, Depends(of)]

@@ -1,0 +1,131 @@
+"""The control plane as a process: one socket, one uvicorn, and an orderly end.
+
+On SIGTERM long polls are answered at once, with nothing, so that no worker waits for a server that is on its way out;
+requests under way may end; then loops and connections are closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from typing import TYPE_CHECKING, TypeAlias
+
+import uvicorn
+import uvloop
+
+from penstock.api.app import create_app
+from penstock.kit import logging
+from penstock.kit.errors import Conflict, DatabaseUnavailable, InvalidInput
+from penstock.kit.migrate import find, migrate, pending
+from penstock.kit.postgres import database
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from fastapi import FastAPI
+
+    from penstock.api.parts import Parts
+    from penstock.kit.config import Settings
+
+    Plane: TypeAlias = Callable[[Settings, str], AbstractAsyncContextManager[Parts]]
+
+log = logging.get(__name__)
+GRACE_SECONDS = 10
+KEEP_ALIVE_SECONDS = 75
+"""Longer than workers keep an idle connection, so that it is they who close it and not we, under their next request."""
+
+
+def serve(settings: Settings, plane: Plane, rooms: Sequence[str]) -> int:
+    """Until SIGTERM or SIGINT; the exit code."""
+    logging.configure(level=settings.log_level, form=settings.log_form, process="control-plane")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(settings, plane, rooms))
+
+
+async def _serve(settings: Settings, plane: Plane, rooms: Sequence[str]) -> int:
+    stop = asyncio.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, stop.set)
+    with bind(settings.host, settings.port) as listener:
+        async with database(settings) as dsn:
+            await _check_schema(settings, dsn, rooms)
+            async with plane(settings, dsn) as parts, listening(parts, listener) as url:
+                log.info("control_plane_started", url=url)
+                await stop.wait()
+                log.info("control_plane_stopping")
+    return 0
+
+
+def bind(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as e:
+        raise Conflict(
+            f"Port {port} on {host} cannot be used: {e.strerror or e}.", hint="Set PENSTOCK_PORT to a free one."
+        ) from e
+
+
+@contextlib.asynccontextmanager
+async def listening(parts: Parts, listener: socket.socket) -> AsyncIterator[str]:
+    """The control plane answers at the URL until the block is left, which ends long polls at once."""
+    server = _Server(create_app(parts))
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        await server.tried.wait()
+        if not server.started:
+            await running
+        host, port = listener.getsockname()[:2]
+        yield f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    finally:
+        parts.polls.close()
+        server.should_exit = True
+        await running
+
+
+class _Server(uvicorn.Server):
+    """Without signal handlers of its own: they are the process's, and a test has none."""
+
+    def __init__(self, app: FastAPI) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+            )
+        )
+        self.tried = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets)
+        finally:
+            self.tried.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _check_schema(settings: Settings, dsn: str, rooms: Sequence[str]) -> None:
+    """Our own database is brought up to date; somebody else's is theirs to migrate. One that is away is waited for."""
+    known = find(rooms)
+    if settings.database_url is None:
+        await migrate(dsn, known)
+        return
+    try:
+        missing = await pending(dsn, known)
+    except DatabaseUnavailable:
+        log.warning("database_away", hint="/ready says when it is back.")
+        return
+    if missing:
+        raise InvalidInput(f"The schema lacks {len(missing)} migrations.", hint="penstock migrate")

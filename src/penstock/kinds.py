@@ -1,0 +1,31 @@
+"""The kinds of job that a deployment knows, with their leases, attempts and queues."""
+
+from __future__ import annotations
+
+from penstock.jobs.kinds import Backoff, KindPolicy, Kinds
+
+PROBE = KindPolicy(
+    name="probe", lease=10, heartbeat=2, timeout=600, max_attempts=5, backoff=Backoff(base=0.2, factor=2.0, cap=5.0)
+)
+"""A job that only shows that jobs go through."""
+
+
+def default_kinds() -> Kinds:
+    return Kinds(
+        (
+            KindPolicy(name="export", queue="export", lease=600, heartbeat=30, timeout=7200, max_attempts=3),
+            KindPolicy(name="stage_plan", queue="stage", lease=120, heartbeat=30, timeout=600, max_attempts=3),
+            KindPolicy(name="stage_chunk", queue="stage", lease=300, heartbeat=30, timeout=3600, max_attempts=3),
+            KindPolicy(name="match", queue="match", lease=1800, heartbeat=60, timeout=7200, max_attempts=2),
+            KindPolicy(
+                name="maintenance",
+                queue="maintenance",
+                lease=1800,
+                heartbeat=60,
+                timeout=14_400,
+                max_attempts=1,
+                on_sigterm="fail",
+            ),
+            PROBE,
+        )
+    )

@@ -1,0 +1,90 @@
+"""Settings become objects. The one file that sees every room."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+
+from penstock.api import server
+from penstock.api.identity import OperatorToken
+from penstock.api.parts import Parts
+from penstock.jobs.browse import BROWSE_SETTINGS, Browser
+from penstock.jobs.metrics import KernelMetrics
+from penstock.jobs.reaper import Reaper
+from penstock.jobs.retention import Retention
+from penstock.jobs.scheduler import Scheduler, Schedules
+from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
+from penstock.kinds import default_kinds
+from penstock.kit.db import Db
+from penstock.kit.loop import LoopMetrics
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from penstock.jobs.gates import GateHandler
+    from penstock.jobs.kinds import Kinds
+    from penstock.kit.config import Settings
+
+ROOMS_WITH_TABLES = ("penstock.jobs.migrations",)
+SCHEDULER_SECONDS = 1.0
+RETENTION_SECONDS = 3600.0
+COMMAND_SECONDS = 15.0
+"""A database that hangs is as good as away; every statement of ours is short."""
+LEAST_BODY_BYTES = 10 * 1024 * 1024
+
+
+@asynccontextmanager
+async def build_control_plane(
+    settings: Settings, dsn: str, *, kinds: Kinds | None = None, gates: Mapping[str, GateHandler] | None = None
+) -> AsyncIterator[Parts]:
+    """A control plane at work: its store listens for the bell and its loops run until the block is left."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    browsing = max(1, settings.database_pool // 4)
+    async with AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(_db(dsn, max(2, settings.database_pool - browsing), ENGINE_SETTINGS))
+        browse = await stack.enter_async_context(_db(dsn, browsing, BROWSE_SETTINGS))
+        store = await stack.enter_async_context(_store(settings, engine, kinds or default_kinds(), registry))
+        for name, handler in (gates or {}).items():
+            store.gates.handle(name, handler)
+        loop_metrics = LoopMetrics(registry)
+        for loop in (
+            Reaper(engine, store, every=settings.reap_seconds, metrics=loop_metrics),
+            Scheduler(engine, store, every=SCHEDULER_SECONDS, metrics=loop_metrics),
+            Retention(engine, every=RETENTION_SECONDS, metrics=loop_metrics, days=settings.retention_days),
+        ):
+            loop.start()
+            stack.push_async_callback(loop.stop)
+        operator = settings.operator_token
+        yield Parts(
+            store=store,
+            browser=Browser(browse),
+            schedules=Schedules(engine, store),
+            registry=registry,
+            service_token=settings.service_token,
+            authenticators=() if operator is None else (OperatorToken(operator),),
+            max_body_bytes=max(LEAST_BODY_BYTES, 2 * settings.max_payload_bytes),
+        )
+
+
+def serve(settings: Settings) -> int:
+    """Run a control plane until SIGTERM or SIGINT."""
+    return server.serve(settings, build_control_plane, ROOMS_WITH_TABLES)
+
+
+def _db(dsn: str, size: int, settings: Mapping[str, str]) -> Db:
+    return Db(dsn, size=size, settings=settings, command_timeout=COMMAND_SECONDS)
+
+
+def _store(settings: Settings, engine: Db, kinds: Kinds, registry: CollectorRegistry) -> PgJobStore:
+    metrics = KernelMetrics(registry)
+    metrics.know(kind.queue for kind in kinds)
+    return PgJobStore(
+        engine,
+        kinds,
+        max_payload_bytes=settings.max_payload_bytes,
+        bell_debounce=settings.bell_debounce_ms / 1000,
+        metrics=metrics,
+    )
