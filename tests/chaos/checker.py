@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -87,16 +88,10 @@ def leaked_locks(history: History) -> list[str]:
 def gates(history: History) -> list[str]:
     """Promise 4: every gate fired, and its follow-up was enqueued once."""
     found = [f"group {g['group_id']} never fired" for g in history.fired if g["status"] < SUCCEEDED]
-    followers = Counter(row["payload_group"] for row in map(_follower, history.jobs) if row)
+    followers = Counter(json.loads(j["payload"])["group"] for j in history.jobs if j["kind"] == "storm.after")
     found += [f"group {group} opened {count} follow-ups" for group, count in followers.items() if count > 1]
     fired = {g["name"] for g in history.fired if g["status"] >= SUCCEEDED}
-    found += [f"{name} fired and opened nothing" for name in fired if followers[name] == 0]
-    return found
-
-
-def _follower(row: dict[str, Any]) -> dict[str, Any] | None:
-    key: str = row["unique_key"] or ""
-    return {"payload_group": key.removeprefix("after:")} if row["kind"] == "storm.after" else None
+    return found + [f"{name} fired and opened nothing" for name in fired if followers[name] == 0]
 
 
 def cancels(history: History) -> list[str]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Attempt = tuple[int, str]
+_VERDICTS = {"job_succeeded": "done", "job_failed": "done", "stale_attempt": "stale"}
 
 
 @dataclass(slots=True)
@@ -65,8 +66,8 @@ async def read(folder: Path, dsn: str) -> History:
         history.effects += _lines(file)
     for file in sorted(folder.glob("worker-*.log")):
         for line in _lines(file):
-            if line.get("event") == "job_ended":
-                history.verdicts.setdefault((line["job_id"], line["attempt_id"]), set()).add(line["verdict"])
+            if verdict := _VERDICTS.get(line.get("event", "")):
+                history.verdicts.setdefault((line["job_id"], line["attempt_id"]), set()).add(verdict)
     for file in sorted(folder.glob("plane-*.log")):
         history.stale += sum(line.get("event") == "stale_attempt" for line in _lines(file))
     await _read_tables(history, dsn)

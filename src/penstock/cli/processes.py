@@ -14,11 +14,11 @@ Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON an
 
 def serve(*, host: str | None = None, port: int | None = None) -> int:
     """Run the control plane."""
-    from penstock.api.server import serve as run
+    from penstock import wiring
     from penstock.kit import config
 
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
-    return run(config.load(**given))
+    return wiring.serve(config.load(**given))
 
 
 def worker(

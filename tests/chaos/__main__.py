@@ -1,0 +1,58 @@
+"""`make chaos N=1000 SEED=…`: a storm, its figures, and what the checker found."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from penstock.kit import logging
+from tests.chaos.storm import Report, storm
+
+MILD = 200
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--schedules", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--keep", action="store_true", help="keep the logs of a storm that went well, too")
+    options = parser.parse_args()
+    seed = random.randrange(1_000_000) if options.seed is None else options.seed
+    logging.configure(level="ERROR", form="text")
+    folder = Path(tempfile.mkdtemp(prefix="penstock-chaos-"))
+    folder.chmod(0o755)
+    console = Console()
+    console.print(f"seed {seed}, {options.schedules} schedules, logs in {folder}")
+    with console.status("") as status:
+        report = asyncio.run(storm(folder, seed=seed, schedules=options.schedules, say=status.update))
+    show(console, report)
+    if not report.judgement.faults and not options.keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    mild = options.schedules >= MILD and report.judgement.stale_refused < MILD
+    if mild:
+        console.print(f"[red]too mild:[/red] fewer than {MILD} stale writes were seen refused")
+    return 1 if report.judgement.faults or mild else 0
+
+
+def show(console: Console, report: Report) -> None:
+    found = report.judgement
+    console.print(f"{report.schedules} schedules from seed {report.seed} in {report.seconds:.0f} s")
+    console.print("faults  " + ", ".join(f"{name} {count}" for name, count in report.faults.most_common()))
+    console.print(
+        f"{found.jobs} jobs accepted, {found.attempts} attempts, {found.stale_refused} stale writes refused; "
+        f"[bold]{len(found.double_ends)} double ends, {len(found.lost)} lost, "
+        f"{len(found.leaked_locks)} leaked locks[/bold], {len(found.other)} other faults"
+    )
+    for fault in found.faults[:40]:
+        console.print(f"[red]✗[/red] {fault}", markup=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

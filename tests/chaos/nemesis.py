@@ -1,0 +1,107 @@
+"""Faults, each drawn from the schedule's seed and let loose at its moment."""
+
+from __future__ import annotations
+
+import asyncio
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from penstock.kit.postgres import Shutdown
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from random import Random
+
+    from tests.chaos.world import World
+
+LEASE = 2.0
+WINDOW = 0.8
+
+
+async def kill_worker(world: World, rng: Random) -> None:
+    if workers := world.of_role("worker"):
+        world.signal(rng.choice(workers), SIGKILL)
+
+
+async def stop_worker(world: World, rng: Random) -> None:
+    if workers := world.of_role("worker"):
+        world.signal(rng.choice(workers), SIGTERM)
+
+
+async def freeze_worker(world: World, rng: Random) -> None:
+    """Past its lease, then awake again: what it then writes must be refused."""
+    awake = world.of_role("worker")
+    if len(awake) < 2:
+        return
+    member = rng.choice(awake)
+    member.frozen = True
+    world.signal(member, SIGSTOP)
+    await asyncio.sleep(LEASE + rng.uniform(0.5, 1.5))
+    if member.frozen:
+        member.frozen = False
+        world.signal(member, SIGCONT)
+
+
+async def cut_connections(world: World, _rng: Random) -> None:
+    world.proxy.cut()
+
+
+async def swallow_replies(world: World, rng: Random) -> None:
+    world.proxy.swallow(rng.randint(1, 6))
+
+
+async def slow_network(world: World, rng: Random) -> None:
+    world.proxy.slow(rng.uniform(0.02, 0.2))
+    await asyncio.sleep(rng.uniform(0.2, 0.6))
+    world.proxy.slow(0)
+
+
+async def kill_plane(world: World, rng: Random) -> None:
+    if planes := world.of_role("plane"):
+        world.signal(rng.choice(planes), rng.choice([SIGKILL, SIGTERM]))
+
+
+async def drop_backends(world: World, _rng: Random) -> None:
+    connection = await asyncpg.connect(world.cluster.dsn("postgres"))
+    try:
+        await connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'penstock'")
+    finally:
+        await connection.close()
+
+
+async def restart_database(world: World, _rng: Random) -> None:
+    await world.cluster.restart(Shutdown.IMMEDIATE)
+
+
+FAULTS: dict[Callable[[World, Random], Awaitable[None]], int] = {
+    kill_worker: 22,
+    stop_worker: 14,
+    freeze_worker: 26,
+    cut_connections: 12,
+    swallow_replies: 14,
+    slow_network: 5,
+    kill_plane: 6,
+    drop_backends: 5,
+    restart_database: 2,
+}
+
+
+async def rage(world: World, rng: Random) -> list[str]:
+    """One schedule's faults; each at its own moment of the window."""
+    drawn = rng.choices(list(FAULTS), list(FAULTS.values()), k=rng.randint(1, 3))
+    moments = [rng.uniform(0, WINDOW) for _ in drawn]
+    seeds = [rng.random() for _ in drawn]
+    await asyncio.gather(*(_at(m, f, world, s) for m, f, s in zip(moments, drawn, seeds, strict=True)))
+    return [f.__name__ for f in drawn]
+
+
+async def _at(moment: float, fault: Callable[[World, Random], Awaitable[None]], world: World, seed: float) -> None:
+    from random import Random
+
+    await asyncio.sleep(moment)
+    try:
+        await fault(world, Random(seed))
+    except (OSError, asyncpg.PostgresError):
+        return  # the database was down already: another fault came first

@@ -1,0 +1,19 @@
+"""A control plane of the storm: the real one, which knows the storm's kinds as well."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from penstock import wiring
+from penstock.api import server
+from penstock.jobs.kinds import Kinds
+from tests.chaos.kinds import KINDS
+
+if TYPE_CHECKING:
+    from penstock.kit.config import Settings
+
+
+def run(settings: Settings) -> int:
+    plane = partial(wiring.build_control_plane, kinds=Kinds(KINDS))
+    return server.serve(settings, plane, wiring.ROOMS_WITH_TABLES)
