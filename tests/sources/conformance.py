@@ -71,7 +71,7 @@ ROWS = [
         "exact": Decimal("-0.0000000001"),
         "name": "",
         "flag": False,
-        "born": dt.date(9999, 12, 31),
+        "born": dt.date(9999, 12, 30),
         "local": dt.datetime(1970, 1, 1),  # noqa: DTZ001
         "moment": dt.datetime(1582, 10, 15, tzinfo=UTC),
         "blob": b"",

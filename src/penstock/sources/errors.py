@@ -18,6 +18,13 @@ class SourceRefused(SourceError):
     code = "SOURCE_REFUSED"
 
 
+class SnapshotLost(SourceError):
+    """The moment that the chunks of a plan share is gone: what is not yet read must be planned again."""
+
+    code = "SOURCE_SNAPSHOT_LOST"
+    status = 409
+
+
 class SourceQueryError(InvalidInput):
     """The SQL is wrong: syntax, a missing table or column, a type that does not fit."""
 

@@ -1,0 +1,192 @@
+"""Where a table is cut. Every way below gives disjoint parts whose union is the whole, whatever the statistics say.
+
+- A table is cut by its pages (ctid ranges, Tid Range Scan): together the parts read each page once.
+- A partitioned table is its partitions' pages laid end to end, where the user may read them.
+- A view, or a partitioned table whose partitions are closed, is cut at quantiles of an indexed column: ANALYZE's, or
+  those of a sample. Nulls go with the first part.
+- Anything else is one part.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from penstock.sources.postgres.session import SQL, Session, literal
+from penstock.sources.postgres.types import quoted
+from penstock.sources.select import OneTable, one_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.sources.contract import Limits
+
+_SAMPLED_ROWS = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    sql: str
+    way: str
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Heap:
+    """A relation whose pages can be read in ranges. No partition: the query names it itself."""
+
+    pages: int
+    rows: float
+    partition: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Span:
+    """Pages [low, high) of one relation; without `high`, all from `low` on."""
+
+    heap: _Heap
+    low: int
+    high: int | None
+
+
+def cut(session: Session, sql: str, names: Sequence[str], limits: Limits) -> Sequence[Part]:
+    query = one_table(sql, "postgres")
+    parts: Sequence[Part] = ()
+    if query is not None and not _aggregates(session, query):
+        parts = _of_relation(session, query, names, limits)
+    return parts if len(parts) > 1 else [Part(sql=sql, way="whole")]
+
+
+def _aggregates(session: Session, query: OneTable) -> bool:
+    [(found,)] = session.ask(SQL.functions, names=list(query.functions)) if query.functions else [(False,)]
+    return bool(found)
+
+
+def _of_relation(session: Session, query: OneTable, names: Sequence[str], limits: Limits) -> Sequence[Part]:
+    found = session.ask(SQL.relation, name=query.table)
+    if not found:
+        return ()
+    [(oid, kind, heap, guarded, rows, pages, page_bytes)] = found
+    if kind in {"r", "m"} and heap:
+        return _by_pages(query, names, [_Heap(pages=pages, rows=rows)], page_bytes, limits)
+    if kind == "p":
+        heaps = [] if guarded else _leaves(session, oid)
+        if heaps:
+            return _by_pages(query, names, heaps, page_bytes, limits)
+    return _by_key(session, query, oid, limits) if kind in {"p", "v"} else ()
+
+
+def _leaves(session: Session, oid: int) -> Sequence[_Heap]:
+    """None of them, where one is closed or is no heap."""
+    found = session.ask(SQL.leaves, oid=oid)
+    if not all(open_ for _, open_, _, _ in found):
+        return []
+    return [_Heap(pages=pages, rows=rows, partition=name) for name, _, rows, pages in found]
+
+
+def _by_pages(
+    query: OneTable, names: Sequence[str], heaps: Sequence[_Heap], page_bytes: int, limits: Limits
+) -> Sequence[Part]:
+    total = sum(heap.pages for heap in heaps)
+    count = _count(total * page_bytes, limits)
+    size = math.ceil(total / count) if count else 0
+    groups = [list(group) for group in _spans(heaps, size)] if size else []
+    return [
+        Part(
+            sql="\nUNION ALL\n".join(_select(query, names, span) for span in group),
+            way="partitions" if heaps[0].partition else "pages",
+            rows=_rows(group),
+        )
+        for group in groups
+    ]
+
+
+def _count(size: float, limits: Limits) -> int:
+    return min(limits.max_chunks, math.ceil(size / limits.chunk_bytes))
+
+
+def _spans(heaps: Sequence[_Heap], size: int) -> Iterator[list[_Span]]:
+    """Groups of about `size` pages; the last span of a relation has no end, for the relation may have grown."""
+    group: list[_Span] = []
+    room = size
+    for heap in heaps:
+        low = 0
+        while heap.pages - low > room:
+            yield [*group, _Span(heap=heap, low=low, high=low + room)]
+            low, group, room = low + room, [], size
+        group.append(_Span(heap=heap, low=low, high=None))
+        room -= heap.pages - low
+    yield group
+
+
+def _select(query: OneTable, names: Sequence[str], span: _Span) -> str:
+    predicate = f"{query.alias}.ctid >= '({span.low},0)'::tid"
+    if span.high is not None:
+        predicate += f" AND {query.alias}.ctid < '({span.high},0)'::tid"
+    if span.heap.partition is None:
+        return query.where(predicate)
+    # A partition may have its columns in another order.
+    listed = ", ".join(map(quoted, names))
+    return f"SELECT {listed} FROM (\n{query.reading(span.heap.partition).where(predicate)}\n) AS part"
+
+
+def _rows(group: Sequence[_Span]) -> int | None:
+    if any(span.heap.rows < 0 for span in group):
+        return None
+    shares = (
+        span.heap.rows * ((span.high or span.heap.pages) - span.low) / span.heap.pages
+        for span in group
+        if span.heap.pages
+    )
+    return round(sum(shares))
+
+
+def _by_key(session: Session, query: OneTable, oid: int, limits: Limits) -> Sequence[Part]:
+    count = _count(_estimated_bytes(session, query.text), limits)
+    found = session.ask(SQL.range_key, oid=oid) if count > 1 else []
+    if not found:
+        return ()
+    [(column, kind, schema, table, rows)] = found
+    bounds = _histogram(session, schema, table, column) or _sample(session, schema, table, column, rows)
+    key = f"{query.alias}.{quoted(column)}"
+    edges = [f"{literal(bound)}::{kind}" for bound in _quantiles(bounds, count)]
+    return [Part(sql=query.where(predicate), way="ranges") for predicate in _ranges(key, edges)]
+
+
+def _estimated_bytes(session: Session, sql: str) -> float:
+    [(text,)] = session.rows(f"EXPLAIN (FORMAT JSON) {sql}")
+    top = json.loads(text)[0]["Plan"]
+    return float(top["Plan Rows"] * max(top["Plan Width"], 1))
+
+
+def _histogram(session: Session, schema: str, table: str, column: str) -> list[str]:
+    found = session.ask(SQL.histogram, schema=schema, table=table, column=column)
+    return found[0][0] if found else []
+
+
+def _sample(session: Session, schema: str, table: str, column: str, rows: float) -> list[str]:
+    percent = min(100.0, 100 * _SAMPLED_ROWS / max(rows, 1))
+    [(found,)] = session.rows(
+        "SELECT (percentile_disc(ARRAY(SELECT i / 100.0 FROM generate_series(0, 100) AS i))"
+        f" WITHIN GROUP (ORDER BY {quoted(column)}))::text[]"
+        f" FROM {quoted(schema)}.{quoted(table)} TABLESAMPLE SYSTEM ({percent:.6f})"
+    )
+    return found or []
+
+
+def _quantiles(bounds: Sequence[str], count: int) -> Sequence[str]:
+    """`count - 1` inner bounds, each once, as evenly spread as they come."""
+    places = (round(i * (len(bounds) - 1) / count) for i in range(1, count))
+    return list(dict.fromkeys(bounds[place] for place in places)) if bounds else []
+
+
+def _ranges(key: str, edges: Sequence[str]) -> Iterator[str]:
+    if not edges:
+        return
+    yield f"({key} < {edges[0]} OR {key} IS NULL)"
+    for low, high in pairwise(edges):
+        yield f"({key} >= {low} AND {key} < {high})"
+    yield f"{key} >= {edges[-1]}"

@@ -1,0 +1,121 @@
+"""One connection, used by one thread at a time; `cancel` may come from any other, at any moment."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing, contextmanager
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from adbc_driver_manager import dbapi
+from adbc_driver_manager._reader import AdbcRecordBatchReader
+
+from penstock.kit.sqlfile import load
+from penstock.sources.errors import SourceError, SourceQueryError
+from penstock.sources.postgres import types
+from penstock.sources.postgres.config import Config, conninfo
+from penstock.sources.postgres.failure import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from penstock.kit.sqlfile import Statement
+
+_DRIVER = str(files("adbc_driver_postgresql") / "libadbc_driver_postgresql.so")
+SQL = load("penstock.sources.postgres.sql")
+_BEGIN = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class Session:
+    def __init__(self, config: Config, *, trace: str = "", snapshot: str | None = None) -> None:
+        self._config = config
+        self._trace = trace
+        self._snapshot = snapshot
+        self._lock = threading.Lock()
+        self._connection: dbapi.Connection | None = None
+
+    def open(self) -> None:
+        with translated(self._config):
+            connection = dbapi.connect(driver=_DRIVER, uri=conninfo(self._config, trace=self._trace))
+            with self._lock:
+                self._connection = connection
+            self._execute(_BEGIN)
+            if self._snapshot:
+                self._execute(f"SET TRANSACTION SNAPSHOT {literal(self._snapshot)}")
+            self.ask(SQL.settings)
+
+    def close(self) -> None:
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    @contextmanager
+    def opened(self) -> Iterator[Session]:
+        try:
+            self.open()
+            yield self
+        finally:
+            self.close()
+
+    def cancel(self) -> None:
+        """Ask the server to stop; it is asked over a connection of its own."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.adbc_cancel()
+
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """A question of our own, small."""
+        with translated(self._config), closing(self._cursor(copy=False)) as cursor:
+            return cursor.execute(sql, list(values) or None).fetchall()
+
+    def ask(self, statement: Statement, **values: object) -> list[tuple[Any, ...]]:
+        return self.rows(statement.text, *statement.bind(values))
+
+    def columns(self, sql: str) -> Sequence[types.Leaving]:
+        """What a query gives, from the server's description of it prepared."""
+        with translated(self._config), closing(self._cursor()) as cursor:
+            return types.leaving(cursor.adbc_execute_schema(sql))
+
+    def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
+        columns = self.columns(sql)
+        schema = types.schema_of(columns)
+        with self._numbers(columns), translated(self._config), closing(self._cursor()) as cursor:
+            cursor.execute(f"{_comment(self._trace)}{types.query(columns, sql)}")
+            stream = cursor.fetch_arrow()
+            with closing(AdbcRecordBatchReader._import_from_c(stream.address)) as reader:
+                for batch in reader:
+                    yield types.convert(columns, schema, batch)
+
+    def _execute(self, sql: str) -> None:
+        with closing(self._cursor()) as cursor:
+            cursor.execute(sql)
+
+    def _cursor(self, *, copy: bool = True) -> dbapi.Cursor:
+        if self._connection is None:
+            raise SourceError("The PostgreSQL connection is closed.")
+        return self._connection.cursor(adbc_stmt_kwargs={"adbc.postgresql.use_copy": str(copy).lower()})
+
+    @contextmanager
+    def _numbers(self, columns: Sequence[types.Leaving]) -> Iterator[None]:
+        """The server does not say which column held NaN or infinity when it was to become a whole number."""
+        try:
+            yield
+        except SourceQueryError as e:
+            if e.details.get("sqlstate") != "0A000" or "bigint" not in e.message:
+                raise
+            names = ", ".join(types.scaled_names(columns))
+            raise SourceQueryError(
+                f"A numeric column ({names}) has NaN or infinity, which no decimal can hold.",
+                hint="Replace it in the query, for example NULLIF(column, 'NaN').",
+            ) from None
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _comment(trace: str) -> str:
+    return f"/* penstock {trace.replace('*/', '').replace('/*', '')} */ " if trace else ""

@@ -1,0 +1,12 @@
+-- The partitions that hold rows, in the order of their tree, and whether each can be read by its pages.
+SELECT
+  format('%I.%I', n.nspname, c.relname),
+  c.relkind = 'r' AND a.amname = 'heap' AND has_table_privilege(c.oid, 'SELECT'),
+  c.reltuples::float8,
+  pg_relation_size(c.oid) / current_setting('block_size')::int8
+FROM pg_partition_tree(:oid::int8::oid) AS t
+JOIN pg_class AS c ON c.oid = t.relid
+JOIN pg_namespace AS n ON n.oid = c.relnamespace
+LEFT JOIN pg_am AS a ON a.oid = c.relam
+WHERE t.isleaf
+ORDER BY c.oid
