@@ -90,6 +90,38 @@ async def test_programs_in_a_private_place_are_copied_once(data_dir: Path, folde
     assert len(list((folder / "shared" / "programs").iterdir())) == 1
 
 
+async def test_a_home_that_happens_to_hold_the_programs_is_not_copied(
+    data_dir: Path, folder: Path, newest: Binaries
+) -> None:
+    home = folder / "home"
+    home.mkdir(mode=0o700)
+    shutil.copytree(newest.bin_dir, home / "bin")
+    hidden = Binaries(bin_dir=home / "bin", version=newest.version)
+    with pytest.raises(PostgresFailed, match="who cannot run the programs in"):
+        await Cluster(data_dir, hidden, settings=ClusterSettings(shared=folder / "shared")).start()
+    assert not (folder / "shared").exists()
+
+
+async def test_a_link_in_the_servers_folder_does_not_lead_root_astray(cluster: Cluster, folder: Path) -> None:
+    await cluster.stop()
+    mine = folder / "mine"
+    mine.write_text("root's own\n")
+    for name in ("postgres.log", "lock"):
+        target = cluster.places.folder / name
+        target.unlink()
+        target.symlink_to(mine)
+        with pytest.raises(OSError, match="Too many levels of symbolic links"):
+            await cluster.start()
+        target.unlink()
+    assert mine.read_text() == "root's own\n"
+    assert mine.stat().st_uid == 0
+
+
+async def test_a_plain_user_is_told_where_it_may_not_write(folder: Path, anyones_python: str) -> None:
+    said = await _start_as(NOBODY, anyones_python, folder / "pg")
+    assert f"The system does not permit us to write to {folder}/pg." in said
+
+
 async def test_somebody_elses_folder_is_refused(folder: Path, newest: Binaries) -> None:
     (folder / "pg").mkdir()
     (folder / "pg" / "theirs").touch()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import asyncpg
@@ -64,10 +65,12 @@ async def test_an_initdb_that_was_killed_is_done_again(folder: Path, binaries: B
 
 
 @root_only
-async def test_a_full_disk_is_said_in_a_sentence(folder: Path, newest: Binaries) -> None:
-    script = 'mount -t tmpfs -o size=16m none "$1" && exec "$2" -m penstock.kit.postgres run "$1/pg"'
+@pytest.mark.parametrize("size", ["4k", "16m", "40m"])
+async def test_a_full_disk_is_said_in_a_sentence(folder: Path, size: str) -> None:
+    script = f'mount -t tmpfs -o size={size},mode=755 none "$1" && exec "$2" -m penstock.kit.postgres run "$1/pg"'
     said = await _unshared(script, folder)
-    assert f"The disk that holds {folder}/pg is full." in said
+    assert f"The disk that holds {folder}/pg" in said
+    assert "is full." in said
     assert "Traceback" not in said
 
 
@@ -107,5 +110,9 @@ async def _unshared(script: str, folder: Path) -> str:
     child = await asyncio.create_subprocess_exec(
         "unshare", "-m", "sh", "-c", script, "sh", folder, sys.executable, stderr=asyncio.subprocess.PIPE
     )
-    _, said = await child.communicate()
+    try:
+        _, said = await asyncio.wait_for(child.communicate(), 30)
+    finally:
+        with suppress(ProcessLookupError):
+            child.terminate()
     return said.decode()

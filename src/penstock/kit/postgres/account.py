@@ -28,10 +28,10 @@ class Account:
         except KeyError:
             return f"uid {self.uid}"
 
-    def own(self, path: Path | int) -> None:
-        """Give what we made to the account; for a plain user it is theirs already."""
+    def own(self, made: Path | int) -> None:
+        """Give what we made to the account, never what a link points to; for a plain user it is theirs already."""
         if os.geteuid() == 0:
-            os.chown(path, self.uid, self.gid)
+            os.chown(made, self.uid, self.gid, follow_symlinks=isinstance(made, int))
 
     def reaches(self, path: Path) -> bool:
         """Whether the account can walk to the path, judged by the permissions of the folders above it."""

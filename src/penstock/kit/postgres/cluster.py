@@ -72,13 +72,14 @@ class Cluster:
         return f"postgresql://{SUPERUSER}:{quote(tcp.password, safe='')}@127.0.0.1:{tcp.port}/{self._named(database)}"
 
     async def start(self) -> None:
-        self._lock = await self._take_lock()
-        try:
-            await self._prepare(self._lock)
-            await self._run(self._lock)
-        except BaseException:
-            await self.stop(Shutdown.IMMEDIATE)
-            raise
+        with failure.explained(self.places.folder):
+            self._lock = await self._take_lock()
+            try:
+                await self._prepare(self._lock)
+                await self._run(self._lock)
+            except BaseException:
+                await self.stop(Shutdown.IMMEDIATE)
+                raise
 
     async def stop(self, how: Shutdown = Shutdown.FAST) -> None:
         await self._end(how)

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from penstock.kit.postgres.places import open_own
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -52,7 +54,7 @@ class Lock:
 
 def take(places: Places) -> Lock | None:
     """The lock, or None if somebody has it."""
-    fd = os.open(places.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = open_own(str(places.lock), os.O_RDWR | os.O_CREAT)
     try:
         places.account.own(fd)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -112,10 +114,11 @@ def clear_remains(places: Places) -> None:
     if not pid_file.exists():
         return
     first, newline, rest = pid_file.read_text().partition("\n")
-    if first.strip().isdigit():
-        pid_file.write_text(f"{_NO_PID}{newline}{rest}")
-    else:
+    if not first.strip().isdigit():
         pid_file.unlink()
+        return
+    with open(pid_file, "w", opener=open_own) as out:
+        out.write(f"{_NO_PID}{newline}{rest}")
 
 
 def end_orphans(places: Places) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import tarfile
@@ -28,7 +27,7 @@ async def initialise(at: Places, binaries: Binaries, lock: Lock, archive: Path |
     if archive is None:
         await create(fresh, at, binaries, lock)
     else:
-        await asyncio.to_thread(_unpack, archive, fresh, at.account)
+        _unpack(archive, fresh, at.account)
         await _checked(at, [str(binaries.initdb), f"--pgdata={fresh}", "--sync-only"], lock)
     fresh.rename(at.data)
     _sync(at.folder)

