@@ -25,7 +25,7 @@ def check_calls(nodes: Iterable[exp.Expr], dialect: str) -> None:
 
 
 def _check_call(node: exp.Func, dialect: str) -> None:
-    in_from = isinstance(node.parent, _FROM_POSITIONS)
+    in_from = isinstance(node.parent, _FROM_POSITIONS) and node.arg_key in ("this", "rows_from")
     qualifiers = _qualifiers(node)
     if not qualifiers and type(node) in (NAMELESS_IN_FROM if in_from else NAMELESS):
         return
@@ -47,5 +47,9 @@ def _qualifiers(node: exp.Func) -> list[str]:
     if isinstance(parent, exp.Table) and node is parent.this:
         return [part.name for part in (parent.args.get("catalog"), parent.args.get("db")) if part]
     if isinstance(parent, exp.Dot) and node is parent.expression:
-        return [part.name or "…" for part in parent.this.flatten()]
+        return _path(parent.this)
     return []
+
+
+def _path(node: exp.Expr) -> list[str]:
+    return [*_path(node.this), node.expression.name] if isinstance(node, exp.Dot) else [node.name or "…"]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from penstock.guard.errors import DuplicateColumn
 from penstock.guard.tables import TableName
+
+if TYPE_CHECKING:
+    from penstock.guard.grammar import Grammar
 
 _PLAIN_PARTS = {"expressions", "from_", "where"}
 _PLAIN_TABLE_PARTS = {"this", "db", "catalog", "alias"}
@@ -38,7 +42,7 @@ def output_columns(query: exp.Expr, dialect: str) -> tuple[str, ...] | None:
     return None if not names or None in names else tuple(name for name in names if name)
 
 
-def plain_select(query: exp.Expr, dialect: str) -> PlainSelect | None:
+def plain_select(query: exp.Expr, grammar: Grammar) -> PlainSelect | None:
     """The query as one table's columns and a condition, or None when it is anything more."""
     if not isinstance(query, exp.Select) or _parts(query) - _PLAIN_PARTS:
         return None
@@ -60,7 +64,7 @@ def plain_select(query: exp.Expr, dialect: str) -> PlainSelect | None:
     return PlainSelect(
         table=TableName(catalog=table.catalog or None, schema=table.db or None, name=table.name),
         columns=None if is_star else tuple(item.name for item in projections),
-        where=where.this.sql(dialect) if where else None,
+        where=grammar.write(where.this) if where else None,
     )
 
 

@@ -2,7 +2,7 @@
 
 The parsers as they come translate functions they know into common ones and back, which renames some, drops an argument
 here and there, and turns a few round. Ours know only those whose arguments have a syntax of their own; every other call
-is kept by name, argument for argument.
+is kept by name, argument for argument. The writers, too, keep the form of what follows a call.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlglot import Dialect, ErrorLevel, Parser, exp
+from sqlglot import Dialect, ErrorLevel, Generator, Parser, exp
 
 if TYPE_CHECKING:
     from sqlglot import Token
@@ -26,6 +26,7 @@ class Grammar:
     name: str
     dialect: Dialect
     parser: type[Parser]
+    writer: type[Generator]
 
     def tokenize(self, sql: str) -> list[Token]:
         return self.dialect.tokenize(sql)
@@ -34,15 +35,24 @@ class Grammar:
         return self.parser(dialect=self.dialect, error_level=ErrorLevel.IMMEDIATE).parse(tokens, sql)
 
     def write(self, tree: exp.Expr) -> str:
-        return self.dialect.generate(tree, comments=False, unsupported_level=ErrorLevel.IMMEDIATE)
+        writer = self.writer(dialect=self.dialect, comments=False, unsupported_level=ErrorLevel.IMMEDIATE)
+        return writer.generate(tree)
 
 
 def _grammar(name: str) -> Grammar:
     dialect = Dialect.get_or_raise(name)
-    known = dialect.parser_class
+    return Grammar(name=name, dialect=dialect, parser=_parser(dialect.parser_class), writer=_writer(dialect))
+
+
+def _parser(known: type[Parser]) -> type[Parser]:
     special = {word: parse for word, parse in known.FUNCTION_PARSERS.items() if word in _OWN_SYNTAX}
-    parser = type(f"Literal{known.__name__}", (known,), {"FUNCTIONS": {}, "FUNCTION_PARSERS": special})
-    return Grammar(name=name, dialect=dialect, parser=parser)
+    return type(f"Literal{known.__name__}", (known,), {"FUNCTIONS": {}, "FUNCTION_PARSERS": special})
+
+
+def _writer(dialect: Dialect) -> type[Generator]:
+    known = dialect.generator_class
+    kept = {exp.AtTimeZone: Generator.attimezone_sql, exp.WithinGroup: Generator.withingroup_sql}
+    return type(f"Literal{known.__name__}", (known,), {"TRANSFORMS": known.TRANSFORMS | kept})
 
 
 GRAMMARS = {name: _grammar(name) for name in ("bigquery", "duckdb", "mysql", "postgres", "trino")}

@@ -59,8 +59,10 @@ def place(token: Token) -> dict[str, Any]:
 
 def place_of(node: exp.Expr) -> dict[str, Any]:
     """Where a node begins, when the parser noted it."""
-    meta = node.meta
-    return {"line": meta["line"], "column": meta["col"] - (meta["end"] - meta["start"])} if "line" in meta else {}
+    known = {key: value for key, value in node.meta.items() if value is not None}
+    if not {"line", "col", "start", "end"} <= known.keys():
+        return {}
+    return {"line": known["line"], "column": known["col"] - (known["end"] - known["start"])}
 
 
 def _check_text(sql: str, limits: SqlLimits) -> None:

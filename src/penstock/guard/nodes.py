@@ -75,6 +75,7 @@ _QUOTED_TEXT = (
     exp.RawString,
     exp.UnicodeString,
 )
+_OTHER_TYPES = frozenset({"cidr", "citext", "ltree", "macaddr", "tsquery", "tsvector", "vector"})
 _WORDS = re.compile(r"[\w .:-]*")
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -91,7 +92,7 @@ def check_nodes(nodes: Iterable[exp.Expr]) -> None:
                 _check_identifier(node)
             case exp.Literal(is_string=False) if not _NUMBER.fullmatch(node.name):
                 raise SqlRefused(f"{node.name[:40]!r} is not a number.")
-            case exp.DataType() if node.this == exp.DType.USERDEFINED:
+            case exp.DataType() if node.this == exp.DType.USERDEFINED and node.sql().strip('"') not in _OTHER_TYPES:
                 raise SqlRefused(f"Type {node.sql()[:80]} is not one of the built-in types.")
             case _ if not isinstance(node, _QUOTED_TEXT):
                 _check_words(node)

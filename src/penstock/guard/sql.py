@@ -60,7 +60,7 @@ def check(sql: str, dialect: str, *, tables: TablePolicy | None = None, limits: 
             sql=written,
             tables=read_tables(understood.walk(), dialect, policy),
             columns=output_columns(understood, dialect),
-            plain=plain_select(understood, dialect),
+            plain=plain_select(understood, grammar),
         )
     except RecursionError:
         raise SqlTooLarge("The SQL is nested too deeply.", hint="Move inner parts into WITH clauses.") from None
