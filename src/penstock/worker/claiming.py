@@ -1,0 +1,160 @@
+"""Claiming: one claimer for the whole process.
+
+While there is work, a turn is one `exchange`: what ended goes out and as many new jobs come in, in one round trip; what
+ends meanwhile gathers for the next turn. When there is none, a long poll waits for the next job, and endings do not
+wait behind it: they are finished at once. There is never more than one claim under way, so the slots cannot be
+overdrawn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from penstock.kit.errors import PenstockError
+from penstock.worker.delivery import ends
+from penstock.worker.patience import Patience
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Sequence
+
+    from penstock.jobs.contract import JobStore
+    from penstock.jobs.model import Claimed
+    from penstock.worker.attempt import Attempt
+    from penstock.worker.delivery import Delivery
+    from penstock.worker.outbox import Outbox
+
+POLL_SECONDS = 20.0
+LAST_POLL_SECONDS = 0.25
+"""A poll that is out when we stop may be bringing jobs: this long it is awaited, then given up."""
+
+
+class Claimer:
+    def __init__(
+        self,
+        store: JobStore,
+        delivery: Delivery,
+        outbox: Outbox,
+        *,
+        worker: str,
+        queues: Sequence[str],
+        room: Callable[[], int],
+        take: Callable[[Sequence[Claimed]], None],
+        rng: random.Random,
+        once: float | None = None,
+    ) -> None:
+        self._store = store
+        self._delivery = delivery
+        self._outbox = outbox
+        self._worker = worker
+        self._queues = queues
+        self._room = room
+        self._take = take
+        self._once_until = None if once is None else time.monotonic() + once
+        self._poll: asyncio.Task[None] | None = None
+        self._patience = Patience(rng)
+        self._reached = False
+        self._hopeless: Exception | None = None
+        self._closing = False
+        self.closed = asyncio.Event()
+
+    @property
+    def closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        """Claim no more; answers are still delivered. `closed` is set when no claim is under way."""
+        self._closing = True
+        self._outbox.news.set()
+
+    async def run(self) -> None:
+        """Until cancelled; raises what makes it senseless to go on."""
+        self._outbox.news.set()
+        while True:
+            await self._outbox.news.wait()
+            self._outbox.news.clear()
+            if self._closing and not self.closed.is_set():
+                await self._last_poll()
+            try:
+                await self._turn()
+            except Exception as e:
+                pause = self._failed("exchange", e)
+                await asyncio.sleep(pause)
+                self._outbox.news.set()
+            if self._hopeless is not None:
+                raise self._hopeless
+
+    async def _turn(self) -> None:
+        batch = self._outbox.take()
+        try:
+            await self._pass_on(batch)
+        except BaseException:
+            self._outbox.put_back(batch)
+            raise
+
+    async def _pass_on(self, batch: Sequence[Attempt]) -> None:
+        endings = [a for a in batch if ends(a)]
+        if len(endings) < len(batch):
+            await self._delivery.write(self._store, [a for a in batch if not ends(a)])
+        room = 0 if self._closing or self._poll is not None else self._room()
+        if not room:
+            await self._delivery.write(self._store, endings)
+        elif not endings or not await self._exchange(endings, room):
+            self._start_poll()
+
+    async def _exchange(self, endings: Sequence[Attempt], room: int) -> bool:
+        claimed = await self._delivery.exchange(self._store, endings, self._worker, self._queues, room)
+        await self._bring(claimed)
+        return bool(claimed)
+
+    async def _bring(self, claimed: Sequence[Claimed]) -> None:
+        self._reached = True
+        self._patience.succeeded()
+        if not claimed:
+            return
+        self._take(claimed)
+        if self._once_until is not None:
+            self._closing = True
+        # One pass of the loop: jobs that need no more than that go back with the next exchange.
+        await asyncio.sleep(0)
+        self._outbox.news.set()
+
+    def _start_poll(self) -> None:
+        if not self._closing and (room := self._room()):
+            self._poll = asyncio.create_task(self._poll_once(room), name="poll")
+
+    async def _poll_once(self, room: int) -> None:
+        wait = POLL_SECONDS
+        if self._once_until is not None:
+            wait = max(0.0, min(wait, self._once_until - time.monotonic()))
+        try:
+            claimed = await self._store.claim(self._worker, self._queues, room, wait=wait)
+            await self._bring(claimed)
+            if not claimed and self._too_late():
+                self._closing = True
+        except Exception as e:
+            pause = self._failed("claim", e)
+            await asyncio.sleep(pause)
+        finally:
+            self._poll = None
+            self._outbox.news.set()
+
+    async def _last_poll(self) -> None:
+        if self._poll is not None:
+            await asyncio.wait({self._poll}, timeout=LAST_POLL_SECONDS)
+        if self._poll is not None:
+            self._poll.cancel()
+            await asyncio.wait({self._poll})
+        self.closed.set()
+
+    def _failed(self, call: str, error: Exception) -> float:
+        """A refusal before the first success is a wrong setting, and one job awaited in vain is an answer too."""
+        refused = isinstance(error, PenstockError) and not error.retryable and not self._reached
+        if refused or (self._too_late() and not self._closing):
+            self._hopeless = error
+        return self._patience.failed(call, error)
+
+    def _too_late(self) -> bool:
+        return self._once_until is not None and time.monotonic() >= self._once_until

@@ -1,0 +1,105 @@
+"""What a handler is given beside its job."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple, cast
+
+from penstock.kit import logging
+from penstock.worker.attempt import Stop, Stopped
+from penstock.worker.offload import Child, in_thread
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from structlog.typing import FilteringBoundLogger
+
+    from penstock.jobs.model import Fence, Json
+    from penstock.worker.attempt import Attempt
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What the worker does for its handlers."""
+
+    note: Callable[[Attempt, dict[str, Json]], None]
+    count_rows: Callable[[str, int], None]
+    prepare_child: Callable[[], None] | None
+
+
+class JobContext:
+    """A handler's way to the worker. All but `in_thread` and `in_process` may be used from any thread."""
+
+    __slots__ = ("_attempt", "_desk", "_progress", "_rows")
+
+    def __init__(self, attempt: Attempt, desk: Desk) -> None:
+        self._attempt = attempt
+        self._desk = desk
+        self._progress: dict[str, Json] = {}
+        self._rows = 0
+
+    @property
+    def fence(self) -> Fence:
+        return self._attempt.job.fence
+
+    @property
+    def deadline(self) -> float:
+        """When the attempt must be over, on the clock of `time.monotonic()`."""
+        return self._attempt.deadline
+
+    @property
+    def seconds_left(self) -> float:
+        return max(0.0, self._attempt.deadline - time.monotonic())
+
+    @property
+    def cancelled(self) -> threading.Event:
+        """Set when the attempt must stop. A coroutine is cancelled anyway; code in threads watches this."""
+        return self._attempt.event()
+
+    @property
+    def log(self) -> FilteringBoundLogger:
+        job = self._attempt.job
+        bound = logging.get(f"job.{job.kind}").bind(
+            job_id=job.job_id, attempt_id=str(job.fence.attempt_id), kind=job.kind
+        )
+        return bound if job.trace is None else bound.bind(trace=job.trace)
+
+    def check(self) -> None:
+        """Raise Stopped when there is no point in going on: cancelled, lost, out of time, or the worker must go."""
+        if self._attempt.stopped is not None:
+            raise Stopped(self._attempt.stopped)
+        if time.monotonic() >= self._attempt.deadline:
+            raise Stopped(Stop.DEADLINE)
+
+    def progress(self, *, rows: int | None = None, percent: float | None = None, **more: Json) -> None:
+        """Show how far the job is, all in all. Written at most once a second; what is not named keeps its value."""
+        said = {"rows": rows, "percent": percent}
+        self._progress = {**self._progress, **{k: v for k, v in said.items() if v is not None}, **more}
+        if rows is not None and rows > self._rows:
+            self._desk.count_rows(self._attempt.job.kind, rows - self._rows)
+            self._rows = rows
+        self._desk.note(self._attempt, self._progress)
+
+    async def in_thread(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Run blocking work in a thread. It cannot be killed: let it call `check()` or watch `cancelled`."""
+        try:
+            return await in_thread(str(self._attempt.job.job_id), work, *args)
+        except asyncio.CancelledError:
+            self.log.info("handler_thread_left_behind", why=self._attempt.stopped)
+            raise
+
+    async def in_process(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Run an importable function in a child process, which is killed when the job is stopped or we die."""
+        child = Child(self._desk.prepare_child, work, args)
+        self._attempt.adopt(child)
+        try:
+            return cast("T", await in_thread(f"{self._attempt.job.job_id}-child", child.answer))
+        finally:
+            child.kill()
+            self._attempt.disown(child)

@@ -1,0 +1,160 @@
+"""The crew: a task for each attempt, from its claim to the answer that is written down."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from structlog.contextvars import bind_contextvars
+
+from penstock.jobs.kinds import KindPolicy, Kinds
+from penstock.jobs.model import Parking, Release, Succeeded
+from penstock.jobs.rows import dump
+from penstock.kit import logging
+from penstock.kit.errors import InvalidInput, InvalidState
+from penstock.worker.attempt import Attempt, Held, Stop, Stopped, Writing
+from penstock.worker.context import Desk, JobContext
+from penstock.worker.failure import failed, final
+from penstock.worker.handlers import Answer, Handlers, Job, Park, Result
+from penstock.worker.shutdown import parting
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Sequence
+
+    from penstock.worker.metrics import WorkerMetrics
+    from penstock.worker.outbox import Outbox
+
+log = logging.get(__name__)
+LONGEST_PARK = 86_400.0
+STRANGER_POLLS = 30
+STRANGER_PAUSE = 10.0
+
+
+class Crew:
+    def __init__(
+        self,
+        handlers: Handlers,
+        kinds: Kinds,
+        held: Held,
+        metrics: WorkerMetrics,
+        outbox: Outbox,
+        desk: Desk,
+        *,
+        max_result_bytes: int,
+        rng: random.Random,
+    ) -> None:
+        self._handlers = handlers
+        self._kinds = kinds
+        self._held = held
+        self._metrics = metrics
+        self._desk = desk
+        self._max_bytes = max_result_bytes
+        self._outbox = outbox
+        self._rng = rng
+        self._at_work: set[Attempt] = set()
+
+    @property
+    def busy(self) -> int:
+        return len(self._at_work)
+
+    def start(self, claimed: Sequence[Job]) -> list[Attempt]:
+        now = time.monotonic()
+        attempts = [Attempt(job, self._policy(job.kind), now) for job in claimed]
+        self._held.add(attempts)
+        self._at_work.update(attempts)
+        create_task = asyncio.get_running_loop().create_task
+        for attempt in attempts:
+            attempt.task = create_task(self._attend(attempt))
+            if attempt.stopped is not None:
+                attempt.cancel_task()
+        return attempts
+
+    def send_back(self, claimed: Sequence[Job]) -> None:
+        """Jobs that came when we were about to go."""
+        now = time.monotonic()
+        for job in claimed:
+            attempt = Attempt(job, self._policy(job.kind), now)
+            self._held.add([attempt])
+            self._end(attempt, Release(fence=job.fence, reason="Worker is stopping"))
+
+    def give_up(self, attempt: Attempt) -> None:
+        """A handler that does not come back from its deadline."""
+        self._end(attempt, _overdue())
+
+    async def dismiss(self, seconds: float) -> None:
+        """Cancel whoever is still at work, for nobody waits for the answer."""
+        tasks = [a.task for a in self._at_work if a.task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+
+    def _policy(self, kind: str) -> KindPolicy:
+        return self._kinds[kind] if kind in self._kinds else KindPolicy(name=kind)
+
+    async def _attend(self, attempt: Attempt) -> None:
+        try:
+            writing = await self._work(attempt)
+            if writing is not None:
+                self._end(attempt, writing)
+        finally:
+            self._at_work.discard(attempt)
+            self._outbox.news.set()
+
+    async def _work(self, attempt: Attempt) -> Writing | None:
+        job = attempt.job
+        bind_contextvars(job_id=job.job_id, attempt_id=str(job.fence.attempt_id))
+        if job.trace is not None:
+            bind_contextvars(trace=job.trace)
+        handler = self._handlers.get(job.kind) or _stranger
+        try:
+            return self._writing(job, await handler(job, JobContext(attempt, self._desk)))
+        except asyncio.CancelledError as e:
+            return self._stopped(attempt, attempt.stopped, e)
+        except Stopped as e:
+            return self._stopped(attempt, attempt.stopped or e.why, e)
+        except (Exception, SystemExit) as e:
+            log.warning("handler_failed", attempt=job.attempt_no, exc_info=True)
+            return failed(e, attempt.policy, job.attempt_no, self._rng)
+
+    def _writing(self, job: Job, answer: Answer) -> Writing:
+        match answer:
+            case Result(value, spawn):
+                if value is not None:
+                    dump(value, "result", self._max_bytes)
+                return Succeeded(result=value, spawn=spawn)
+            case Park(state, after):
+                dump(state, "state", self._max_bytes)
+                return Parking(fence=job.fence, state=state, wake_in=min(max(0.0, after), LONGEST_PARK))
+            case _:
+                raise InvalidInput(f"The handler of {job.kind} returned neither a Result nor a Park.")
+
+    def _stopped(self, attempt: Attempt, why: Stop | None, error: BaseException) -> Writing | None:
+        match why:
+            case Stop.DEADLINE:
+                return _overdue()
+            case Stop.SHUTDOWN:
+                return parting(attempt)
+            case Stop.LOST | Stop.CANCELLED:
+                return None
+            case None:
+                return failed(error, attempt.policy, attempt.job.attempt_no, self._rng)
+
+    def _end(self, attempt: Attempt, writing: Writing) -> None:
+        if self._held.end(attempt, writing):
+            self._metrics.lasted(attempt.job.kind, time.monotonic() - attempt.started)
+            self._outbox.put(attempt)
+
+
+def _overdue() -> Writing:
+    return final("DEADLINE_EXCEEDED", "The job ran past its deadline.")
+
+
+async def _stranger(job: Job, _: JobContext) -> Answer:
+    """A kind that this worker does not know is left to one that does: during an upgrade there soon is one."""
+    log.warning("kind_unknown", polls=job.polls)
+    if job.polls >= STRANGER_POLLS:
+        raise InvalidState(f"No worker of queue {job.queue} has a handler for kind {job.kind}.")
+    return Park(job.state, STRANGER_PAUSE)

@@ -1,0 +1,158 @@
+"""Delivery: what attempts have to say is written down, whatever it takes.
+
+An answer stays in our hands until the store has judged it. A call that failed is simply made again: the store knows its
+own writes, so one whose reply was lost comes back as repeated, which is success. A batch that the store refuses is
+halved until the one culprit is alone; its job then fails with the store's words, and the others are not harmed. A stale
+answer is logged once and forgotten: somebody else owns that job, or it is over.
+
+Two threads may deliver the same answer, each with a store of its own (the last will does not trust the event loop);
+only the first to settle an attempt counts it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from logging import INFO
+from typing import TYPE_CHECKING, TypeVar
+
+from penstock.jobs.model import Ending, Failed, Parking, Release, Succeeded, Verdict
+from penstock.kit import logging
+from penstock.kit.errors import AuthenticationRequired, PenstockError, PermissionDenied
+from penstock.worker.failure import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from penstock.jobs.contract import JobStore
+    from penstock.jobs.model import Claimed
+    from penstock.worker.attempt import Attempt, Held
+    from penstock.worker.metrics import WorkerMetrics
+
+log = logging.get(__name__)
+W = TypeVar("W", Parking, Release)
+
+
+class Delivery:
+    def __init__(self, held: Held, metrics: WorkerMetrics) -> None:
+        self._held = held
+        self._metrics = metrics
+
+    async def exchange(
+        self, store: JobStore, attempts: Sequence[Attempt], worker: str, queues: Sequence[str], limit: int
+    ) -> Sequence[Claimed]:
+        """Write the endings and claim what comes next, in one call; nothing is claimed when an ending is refused."""
+        try:
+            exchanged = await store.exchange(_endings(attempts), worker, queues, limit)
+        except PenstockError as e:
+            if not _refused(e):
+                raise
+            await self._finish(store, attempts)
+            return ()
+        self._settle(attempts, exchanged.verdicts)
+        return exchanged.claimed
+
+    async def write(self, store: JobStore, attempts: Iterable[Attempt]) -> None:
+        """Write whatever the attempts have to say."""
+        listed = list(attempts)
+        if endings := [a for a in listed if ends(a)]:
+            await self._finish(store, endings)
+        if parkings := [a for a in listed if isinstance(a.writing, Parking)]:
+            await self._park(store, parkings)
+        if releases := [a for a in listed if isinstance(a.writing, Release)]:
+            await self._release(store, releases)
+
+    async def _finish(self, store: JobStore, attempts: Sequence[Attempt]) -> None:
+        async def write(batch: Sequence[Attempt]) -> None:
+            self._settle(batch, await store.finish(_endings(batch)))
+
+        await self._isolating(store, attempts, write)
+
+    async def _park(self, store: JobStore, attempts: Sequence[Attempt]) -> None:
+        async def write(batch: Sequence[Attempt]) -> None:
+            self._settle(batch, map(_verdict, await store.park(_only(batch, Parking))))
+
+        await self._isolating(store, attempts, write)
+
+    async def _release(self, store: JobStore, attempts: Sequence[Attempt]) -> None:
+        self._settle(attempts, map(_verdict, await store.release(_only(attempts, Release))))
+
+    async def _isolating(
+        self, store: JobStore, attempts: Sequence[Attempt], write: Callable[[Sequence[Attempt]], Awaitable[None]]
+    ) -> None:
+        try:
+            await write(attempts)
+        except PenstockError as e:
+            if not _refused(e):
+                raise
+            if len(attempts) == 1:
+                await self._fail(store, attempts[0], e)
+                return
+            middle = len(attempts) // 2
+            await self._isolating(store, attempts[:middle], write)
+            await self._isolating(store, attempts[middle:], write)
+
+    async def _fail(self, store: JobStore, attempt: Attempt, refusal: PenstockError) -> None:
+        """The store does not take this answer: the job fails with its reason."""
+        log.error("answer_refused", **_named(attempt), code=refusal.code, message=refusal.message)
+        attempt.writing = Failed(error=describe(refusal) | {"retryable": False})
+        verdicts = await store.finish(_endings([attempt]))
+        self._settle([attempt], verdicts)
+
+    def _settle(self, attempts: Sequence[Attempt], verdicts: Iterable[Verdict]) -> None:
+        verdict_of = dict(zip(attempts, verdicts, strict=True))
+        counts: Counter[tuple[str, str]] = Counter()
+        audible = log.is_enabled_for(INFO)
+        for attempt in self._held.remove(attempts):
+            status = _status(attempt, verdict_of[attempt])
+            counts[attempt.job.kind, status] += 1
+            if status == "stale":
+                log.warning("stale_attempt", **_named(attempt), verb="finish")
+            elif audible:
+                log.info("job_ended", status=status, **_named(attempt), attempt=attempt.job.attempt_no)
+        for (kind, status), count in counts.items():
+            self._metrics.completed(kind, status, count)
+
+
+def ends(attempt: Attempt) -> bool:
+    """Whether the answer ends the attempt for good or for another try, so that it can ride on an exchange."""
+    return isinstance(attempt.writing, (Succeeded, Failed))
+
+
+def _endings(attempts: Iterable[Attempt]) -> list[Ending]:
+    return [
+        Ending(fence=a.job.fence, outcome=a.writing) for a in attempts if isinstance(a.writing, (Succeeded, Failed))
+    ]
+
+
+def _only(attempts: Iterable[Attempt], kind: type[W]) -> list[W]:
+    return [a.writing for a in attempts if isinstance(a.writing, kind)]
+
+
+def _verdict(written: bool) -> Verdict:
+    return Verdict.DONE if written else Verdict.STALE
+
+
+def _status(attempt: Attempt, verdict: Verdict) -> str:
+    if verdict is Verdict.STALE:
+        return "stale"
+    if verdict is Verdict.RETRYING:
+        return "retrying"
+    match attempt.writing:
+        case Succeeded():
+            return "succeeded"
+        case Parking():
+            return "parked"
+        case Release():
+            return "released"
+        case _:
+            return "failed"
+
+
+def _named(attempt: Attempt) -> dict[str, object]:
+    job = attempt.job
+    return {"job_id": job.job_id, "attempt_id": str(job.fence.attempt_id), "kind": job.kind, "trace": job.trace}
+
+
+def _refused(error: PenstockError) -> bool:
+    """The store has looked at the answer and does not want it; trying again changes nothing."""
+    return 400 <= error.status < 500 and not isinstance(error, AuthenticationRequired | PermissionDenied)

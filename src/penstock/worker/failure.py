@@ -1,0 +1,40 @@
+"""From an exception to the failure that is written down: a code, a sentence, no secret, and whether to try again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.jobs.model import Failed, Json
+from penstock.kit.errors import PenstockError
+from penstock.kit.logging import scrub
+
+if TYPE_CHECKING:
+    import random
+
+    from penstock.jobs.kinds import KindPolicy
+
+MAX_MESSAGE = 2000
+
+
+def describe(error: BaseException) -> dict[str, Json]:
+    """What of an exception is kept. One that is not ours is nobody's fault yet, so it may be tried again."""
+    code, message, retryable = "INTERNAL", str(error) or type(error).__name__, True
+    if isinstance(error, PenstockError):
+        code, message, retryable = error.code, error.message, error.retryable
+    return {"code": code, "message": _storable(message), "type": type(error).__name__, "retryable": retryable}
+
+
+def failed(error: BaseException, policy: KindPolicy, attempt_no: int, rng: random.Random) -> Failed:
+    described = describe(error)
+    pause = policy.backoff.pause(attempt_no, rng) if described["retryable"] else None
+    return Failed(error=described, retry_in=pause)
+
+
+def final(code: str, message: str) -> Failed:
+    return Failed(error={"code": code, "message": message, "type": "", "retryable": False})
+
+
+def _storable(text: str) -> str:
+    """Text that JSON and PostgreSQL take, and that a person can read to its end."""
+    clean = scrub(text).encode(errors="replace").decode().replace("\x00", "\N{SYMBOL FOR NULL}")
+    return clean if len(clean) <= MAX_MESSAGE else clean[: MAX_MESSAGE - 1] + "…"

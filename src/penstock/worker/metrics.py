@@ -1,0 +1,106 @@
+"""A worker's Prometheus metrics. What is true at the moment of the scrape is asked for then, not kept up per job."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections import Counter as Tally
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, generate_latest
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from prometheus_client import Metric
+
+    from penstock.worker.attempt import Held
+
+DURATION_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, float("inf"))
+
+
+class WorkerMetrics:
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        self.tally: Tally[str] = Tally()
+        """Attempts that ended here, by what became of them."""
+        self._completed = Counter(
+            "penstock_worker_jobs_completed",
+            "Attempts that ended here, by what became of them.",
+            ["type", "status"],
+            registry=self.registry,
+        )
+        self._rows = Counter(
+            "penstock_worker_rows_processed", "Rows that handlers reported.", ["type"], registry=self.registry
+        )
+        self._durations = _Durations()
+        self.registry.register(self._durations)
+        self.lasted = self._durations.observe
+
+    def completed(self, kind: str, status: str, count: int = 1) -> None:
+        self.tally[status] += count
+        self._completed.labels(kind, status).inc(count)
+
+    def rows(self, kind: str, count: int) -> None:
+        self._rows.labels(kind).inc(count)
+
+    def watch(self, held: Held, last_heartbeat: Callable[[], float]) -> None:
+        self.registry.register(_Now(held, last_heartbeat))
+
+    def text(self) -> bytes:
+        return generate_latest(self.registry)
+
+
+class _Durations(Collector):
+    """A histogram for one writing thread: every job passes here, and the library's own takes a lock twice."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, list[int]] = {}
+        self._sums: dict[str, float] = {}
+
+    def observe(self, kind: str, seconds: float) -> None:
+        if kind not in self._counts:
+            self._counts[kind] = [0] * len(DURATION_BUCKETS)
+            self._sums[kind] = 0.0
+        self._counts[kind][bisect_left(DURATION_BUCKETS, seconds)] += 1
+        self._sums[kind] += seconds
+
+    def collect(self) -> Iterator[Metric]:
+        family = HistogramMetricFamily(
+            "penstock_job_duration_seconds", "From the claim to the handler's end.", labels=["type"]
+        )
+        for kind, counts in list(self._counts.items()):
+            buckets = [("+Inf" if b == float("inf") else str(b)) for b in DURATION_BUCKETS]
+            family.add_metric(
+                [kind], list(zip(buckets, accumulate(counts), strict=True)), sum_value=self._sums.get(kind, 0.0)
+            )
+        yield family
+
+
+class _Now(Collector):
+    """The gauges, read when they are asked for."""
+
+    def __init__(self, held: Held, last_heartbeat: Callable[[], float]) -> None:
+        self._held = held
+        self._last_heartbeat = last_heartbeat
+
+    def collect(self) -> Iterator[Metric]:
+        running, now = self._held.running(), time.monotonic()
+        yield GaugeMetricFamily("penstock_worker_active_jobs", "Jobs whose handler runs.", value=len(running))
+        kinds = GaugeMetricFamily("penstock_worker_current_job_type", "Running jobs by kind.", labels=["type"])
+        for kind, count in Tally(a.job.kind for a in running).items():
+            kinds.add_metric([kind], count)
+        yield kinds
+        yield GaugeMetricFamily(
+            "penstock_worker_current_job_duration_seconds",
+            "Age of the longest running job.",
+            value=max((now - a.started for a in running), default=0.0),
+        )
+        yield GaugeMetricFamily(
+            "penstock_worker_last_heartbeat_seconds_ago",
+            "Since the last heartbeat that was answered.",
+            value=now - self._last_heartbeat(),
+        )

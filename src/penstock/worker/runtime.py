@@ -1,0 +1,241 @@
+"""The worker: claims jobs, runs their handlers side by side in one event loop, and lets nothing fall.
+
+`run()` is the whole life of a worker, in the caller's event loop. Three parties share the table of held attempts: the
+claimer and the crew of handlers here, and the sideline, a thread with the heartbeats, progress, health and last will.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import penstock
+from penstock.kit import logging
+from penstock.kit.errors import Internal, InvalidInput
+from penstock.kit.ids import check_name
+from penstock.worker.attempt import Held
+from penstock.worker.claiming import Claimer
+from penstock.worker.context import Desk
+from penstock.worker.crew import Crew
+from penstock.worker.deadlines import Deadlines
+from penstock.worker.delivery import Delivery
+from penstock.worker.health import METRICS_TYPE, HealthServer, Page, document
+from penstock.worker.heartbeat import Heartbeat
+from penstock.worker.metrics import WorkerMetrics
+from penstock.worker.outbox import Outbox
+from penstock.worker.progress import Progress
+from penstock.worker.shutdown import LastWill
+from penstock.worker.sideline import Sideline
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from concurrent.futures import Future
+    from contextlib import AbstractAsyncContextManager
+
+    from penstock.jobs.contract import JobStore
+    from penstock.jobs.kinds import Kinds
+    from penstock.jobs.model import Claimed
+    from penstock.worker.handlers import Handlers
+
+    StoreFactory: TypeAlias = Callable[[], AbstractAsyncContextManager[JobStore]]
+
+log = logging.get(__name__)
+MAX_SLOTS = 1000
+DISMISS_SECONDS = 0.1
+SILENCE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a worker did in its life: attempts by what became of them, and how many it could not write down."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    lost: int = 0
+
+    @property
+    def failed(self) -> bool:
+        return any(self.counts.get(status) for status in ("failed", "retrying", "stale"))
+
+
+class Worker:
+    def __init__(
+        self,
+        open_store: StoreFactory,
+        handlers: Handlers,
+        kinds: Kinds,
+        *,
+        name: str,
+        queues: Sequence[str],
+        slots: int = 50,
+        grace_seconds: float = 20.0,
+        once: float | None = None,
+        health: tuple[str, int] | None = None,
+        max_result_bytes: int = 1024 * 1024,
+        prepare_child: Callable[[], None] | None = None,
+        rng: random.Random | None = None,
+        metrics: WorkerMetrics | None = None,
+    ) -> None:
+        if not queues:
+            raise InvalidInput("A worker serves at least one queue.")
+        if not 1 <= slots <= MAX_SLOTS:
+            raise InvalidInput(f"A worker has 1 to {MAX_SLOTS} slots, not {slots}.")
+        self.name = check_name(name, "Worker")
+        self._queues = [check_name(queue, "Queue") for queue in queues]
+        self._open_store = open_store
+        self._slots = 1 if once is not None else slots
+        self._grace = grace_seconds
+        self.once = once
+        self._rng = rng or random.Random()  # noqa: S311 - it spreads pauses
+        self.metrics = metrics or WorkerMetrics()
+        self._held = Held()
+        self._outbox = Outbox()
+        self._delivery = Delivery(self._held, self.metrics)
+        self._progress = Progress()
+        self._heartbeat = Heartbeat(
+            self._held,
+            self.metrics,
+            worker=name,
+            queues=self._queues,
+            slots=self._slots,
+            version=penstock.__version__,
+            rng=self._rng,
+        )
+        self._will = LastWill(self._held, self._delivery, worker=name, session=self._heartbeat.session)
+        desk = Desk(note=self._progress.note, count_rows=self.metrics.rows, prepare_child=prepare_child)
+        self._crew = Crew(
+            handlers,
+            kinds,
+            self._held,
+            self.metrics,
+            self._outbox,
+            desk,
+            max_result_bytes=max_result_bytes,
+            rng=self._rng,
+        )
+        self._deadlines = Deadlines(self._held, self._crew.give_up)
+        self.health = None if health is None else HealthServer(*health, self._pages())
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = False
+        self._claimer: Claimer | None = None
+        self.metrics.watch(self._held, lambda: self._heartbeat.answered_at)
+
+    @property
+    def over(self) -> Future[int]:
+        """Resolved when every attempt has been written down or given up; how many were given up."""
+        return self._will.done
+
+    def summary(self) -> Summary:
+        """So far; what is held now counts as lost until it is written down."""
+        lost = self._will.done.result() if self._will.done.done() else len(self._held)
+        return Summary(counts=dict(self.metrics.tally), lost=lost)
+
+    def stop(self, grace: float | None = None) -> None:
+        """From any thread: claim no more, let short work end, hand back the rest. Again, with 0: hand back now."""
+        self._stopping = True
+        log.info("worker_stops", held=len(self._held), grace_seconds=self._grace if grace is None else grace)
+        if self._loop is not None and self._claimer is not None:
+            with suppress(RuntimeError):  # the loop is closed, and all is over
+                self._loop.call_soon_threadsafe(self._claimer.close)
+        self._will.ask(self._grace if grace is None else grace)
+
+    async def run(self) -> Summary:
+        """Until stopped; raises what makes it senseless to go on."""
+        self._loop = asyncio.get_running_loop()
+        async with self._open_store() as store:
+            sideline = Sideline(self._side_store, [self._heartbeat.run, self._progress.run, self._will.run])
+            sideline.start()
+            try:
+                await _resolved(sideline.ready)
+                sideline.ready.result()
+                await self._work(store, sideline)
+            finally:
+                sideline.close()
+                await _resolved(sideline.ended)
+        return self.summary()
+
+    async def _work(self, store: JobStore, sideline: Sideline) -> None:
+        self._claimer = claimer = Claimer(
+            store,
+            self._delivery,
+            self._outbox,
+            worker=self.name,
+            queues=self._queues,
+            room=lambda: self._slots - self._crew.busy,
+            take=self._take,
+            rng=self._rng,
+            once=self.once,
+        )
+        log.info("worker_started", worker=self.name, queues=self._queues, slots=self._slots)
+        if self._stopping:
+            claimer.close()
+        claiming = asyncio.create_task(claimer.run(), name="claimer")
+        closing = asyncio.create_task(self._when_closed(claimer), name="closing")
+        try:
+            await _resolved(self._will.done, sideline.ended, claiming)
+        finally:
+            self._will.ask(0)
+            await _resolved(self._will.done, sideline.ended)
+            self._deadlines.close()
+            closing.cancel()
+            claiming.cancel()
+            await asyncio.wait({claiming, closing})
+            await self._crew.dismiss(DISMISS_SECONDS)
+        if not claiming.cancelled():
+            claiming.result()
+        if not self._will.done.done():
+            raise Internal("The worker's sideline died; its attempts will lapse.")
+
+    async def _when_closed(self, claimer: Claimer) -> None:
+        await claimer.closed.wait()
+        self._held.close()
+        self._will.ask(float("inf"))
+
+    def _take(self, claimed: Sequence[Claimed]) -> None:
+        if self._stopping:
+            self._crew.send_back(claimed)
+            return
+        attempts = self._crew.start(claimed)
+        self._deadlines.expect(min(a.deadline for a in attempts))
+        self._heartbeat.within(min(a.policy.heartbeat for a in attempts))
+
+    @asynccontextmanager
+    async def _side_store(self) -> AsyncIterator[JobStore]:
+        async with self._open_store() as store:
+            if self.health is None:
+                yield store
+            else:
+                async with self.health:
+                    yield store
+
+    def _pages(self) -> Mapping[str, Callable[[], Page]]:
+        return {"/health": self._health_page, "/ready": self._ready_page, "/metrics": self._metrics_page}
+
+    def _health_page(self) -> Page:
+        return document({"status": "stopping" if self._stopping else "ok", **self._facts()})
+
+    def _ready_page(self) -> Page:
+        ready = not self._stopping and self._heartbeat.silent_for < SILENCE_SECONDS
+        return document({"status": "ready" if ready else "not ready", **self._facts()}, well=ready)
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "worker": self.name,
+            "version": penstock.__version__,
+            "queues": self._queues,
+            "active": len(self._held),
+            "slots": self._slots,
+            "last_heartbeat_seconds_ago": round(self._heartbeat.silent_for, 3),
+        }
+
+    def _metrics_page(self) -> Page:
+        return Page(status=HTTPStatus.OK, body=self.metrics.text(), content_type=METRICS_TYPE)
+
+
+async def _resolved(*futures: Future[Any] | asyncio.Future[Any]) -> None:
+    """Until the first of them is resolved. Unlike awaiting one, this cancels none of them."""
+    waited = [f if isinstance(f, asyncio.Future) else asyncio.wrap_future(f) for f in futures]
+    await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)

@@ -1,0 +1,100 @@
+"""A worker in a process of its own: signals, the exit code, and an exit that nothing can hold up.
+
+The main thread does nothing but wait for signals, and the handlers' event loop has a thread of its own: Python runs
+signal handlers in the main thread only, and one that is blocked in a driver would not hear them. When the last will is
+done and the event loop does not come back, the process leaves without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, TypeAlias
+
+from penstock.kit import logging
+from penstock.kit.errors import PenstockError
+from penstock.worker.offload import threads_left
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from penstock.worker.runtime import Worker
+
+    LoopFactory: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
+
+log = logging.get(__name__)
+LINGER_SECONDS = 0.3
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Process:
+    """Call `run` in the main thread."""
+
+    def __init__(self, worker: Worker, *, loop_factory: LoopFactory | None = None) -> None:
+        self._worker = worker
+        self._loop_factory = loop_factory
+        self._events: SimpleQueue[signal.Signals | None] = SimpleQueue()
+        self._failed = False
+        run = contextvars.copy_context().run
+        self._thread = threading.Thread(target=run, args=(self._live,), name="penstock-handlers", daemon=True)
+
+    def run(self) -> int:
+        """The exit code: 0 when nothing was lost; for one job, whether it succeeded."""
+        with self._listening():
+            self._worker.over.add_done_callback(lambda _: self._events.put(None))
+            self._thread.start()
+            received = 0
+            while (event := self._events.get()) is not None:
+                received += 1
+                log.info("signal_received", signal=event.name, times=received)
+                self._worker.stop(grace=None if received == 1 else 0.0)
+            self._thread.join(LINGER_SECONDS)
+        code = self._code()
+        log.info("worker_left", worker=self._worker.name, exit_code=code)
+        if self._thread.is_alive() or threads_left():
+            _leave(code)
+        return code
+
+    def _live(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=self._loop_factory) as runner:
+                runner.run(self._worker.run())
+        except PenstockError as e:
+            self._failed = True
+            log.error("worker_failed", code=e.code, message=e.message, hint=e.hint)  # noqa: TRY400 - it says enough
+        except Exception:
+            self._failed = True
+            log.exception("worker_failed")
+        finally:
+            self._events.put(None)
+
+    def _code(self) -> int:
+        summary = self._worker.summary()
+        unwell = self._failed or summary.lost or (self._worker.once is not None and summary.failed)
+        return 1 if unwell else 0
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        def hear(number: int, _frame: FrameType | None) -> None:
+            self._events.put(signal.Signals(number))
+
+        before = {number: signal.signal(number, hear) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _leave(code: int) -> None:
+    """Without waiting for threads that are stuck somewhere, and without pulling the floor from under them."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
