@@ -1,0 +1,19 @@
+"""Trino and Starburst: our own client of their protocol, from JSON pages to Arrow without Python rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.sources.config import read
+from penstock.sources.trino.config import Config
+from penstock.sources.trino.receipts import Receipts
+from penstock.sources.trino.source import TrinoSource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Config", "Receipts", "TrinoSource", "connect"]
+
+
+def connect(config: Mapping[str, object], secrets: Mapping[str, str]) -> TrinoSource:
+    return TrinoSource(read(Config, config, secrets, source="trino"))

@@ -1,0 +1,100 @@
+"""How to reach a Trino or a Starburst, and as whom."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping  # noqa: TC003 - pydantic reads it
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from penstock.kit.errors import InvalidInput
+from penstock.sources.config import secret
+
+Word = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
+Tag = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\x21-\x2b\x2d-\x7e]+$")]
+Encoding = Literal["json+zstd", "json+lz4", "json"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """`url` is the coordinator's `https://host:port`; plain http is for this machine, unless `allow_http` says more.
+
+    `starburst_role` is the role of calls that bring none. It is sent as `role_catalog=ROLE{…}`; a plain Trino has no
+    system roles and refuses them: there `role_catalog` is null, and the role is still required but stays here.
+    `client_timeout` is the server's `query.client.timeout`: a query that nobody asks after for so long is abandoned.
+    Without `encodings`, rows come through the coordinator instead of through its spool.
+    """
+
+    url: str
+    user: Word
+    password: str | None = secret(None)
+    token: str | None = secret(None)
+    starburst_role: str | None = None
+    role_catalog: Word | None = "system"
+    source: Word = "graph-olap-export-worker"
+    client_tags: Annotated[tuple[Tag, ...], Field(min_length=1)] = ("graph-olap-export",)
+    catalog: str | None = None
+    schema: str | None = None
+    session: Mapping[Word, str] = field(default_factory=dict)
+    encodings: tuple[Encoding, ...] = ("json+zstd", "json+lz4", "json")
+    parallel: Annotated[int, Field(ge=1, le=32)] = 4
+    allow_http: bool = False
+    ca_file: str | None = None
+    client_timeout: Annotated[float, Field(ge=1, le=86400)] = 300
+    request_timeout: Annotated[float, Field(gt=0, le=600)] = 30
+    retry_seconds: Annotated[float, Field(ge=0, le=600)] = 60
+
+    def __post_init__(self) -> None:
+        if self.password is not None and self.token is not None:
+            raise InvalidInput("trino: give a password or a token, not both.")
+        _check_url(self.url, allow_http=self.allow_http)
+
+    @property
+    def origin(self) -> str:
+        return origin(self.url)
+
+    @property
+    def authorization(self) -> str | None:
+        if self.token is not None:
+            return f"Bearer {self.token}"
+        if self.password is not None:
+            return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+        return None
+
+    def scrub(self, text: str) -> str:
+        """The text without our credentials, should a server or a proxy have echoed them."""
+        for hidden in filter(None, (self.authorization, self.password, self.token)):
+            text = text.replace(hidden, "[redacted]").replace(hidden.partition(" ")[2] or hidden, "[redacted]")
+        return text
+
+
+def origin(uri: str) -> str:
+    """Scheme, host and port of a URI, in the one form that can be compared."""
+    parts = urlsplit(uri)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    host = parts.hostname or ""
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _check_url(url: str, *, allow_http: bool) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise InvalidInput("trino: url must be https://host:port and nothing more.")
+    if parts.username is not None or parts.password is not None:
+        raise InvalidInput("trino: url holds a user or a password.", hint="Use the settings user and password.")
+    if parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname):
+        raise InvalidInput(
+            "trino: plain http would show credentials and data to the network.",
+            hint="Use https; allow_http permits it where the network itself is trusted.",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

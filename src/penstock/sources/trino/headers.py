@@ -1,0 +1,62 @@
+"""What a statement says about itself. Only the POST carries this; nothing of it outlives the call."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote_plus
+
+from penstock.kit.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from penstock.sources.trino.config import Config
+
+MISSING_ROLE = "Missing use case ID (X-Use-Case-Id header required)"
+
+_ROLE = re.compile(r"[^\x00-\x1f\x7f{}]{1,200}")
+_UNSAFE = re.compile(r"[^\x21-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """As whom and for what one statement runs; made anew for every call, so that two jobs never share a role."""
+
+    role: str | None
+    trace: str = ""
+
+
+def require_role(role: str | None) -> str:
+    """There is no default role: a job that brings none ends here."""
+    if not role:
+        raise InvalidInput(MISSING_ROLE)
+    if not _ROLE.fullmatch(role):
+        raise InvalidInput("The use case ID is not a role name.", hint="1-200 characters, no control signs or braces.")
+    return role
+
+
+def statement_headers(config: Config, session: Session, *, spooled: bool) -> dict[str, str]:
+    return {name: value for name, value in _headers(config, session, spooled=spooled) if value}
+
+
+def _headers(config: Config, session: Session, *, spooled: bool) -> list[tuple[str, str]]:
+    return [
+        ("Content-Type", "text/plain; charset=utf-8"),
+        ("X-Trino-User", config.user),
+        ("X-Trino-Source", config.source),
+        ("X-Trino-Client-Tags", ",".join(config.client_tags)),
+        ("X-Trino-Client-Capabilities", "PARAMETRIC_DATETIME"),
+        ("X-Trino-Time-Zone", "UTC"),
+        ("X-Trino-Trace-Token", _UNSAFE.sub("_", session.trace)),
+        ("X-Trino-Role", _role(config, session)),
+        ("X-Trino-Catalog", quote_plus(config.catalog or "")),
+        ("X-Trino-Schema", quote_plus(config.schema or "")),
+        ("X-Trino-Session", ",".join(f"{name}={quote_plus(value)}" for name, value in config.session.items())),
+        ("X-Trino-Query-Data-Encoding", ",".join(config.encodings) if spooled else ""),
+    ]
+
+
+def _role(config: Config, session: Session) -> str:
+    if session.role is None or config.role_catalog is None:
+        return ""
+    return f"{config.role_catalog}={quote_plus(f'ROLE{{{session.role}}}')}"

@@ -1,0 +1,35 @@
+"""Rows of JSON to Arrow: the fast way where it is exact, the right way everywhere else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.sources.errors import SourceError
+from penstock.sources.trino import jsonpage, types
+from penstock.sources.trino.csvpage import CsvReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+
+class PageDecoder:
+    """Turns `[[…],[…]]` into record batches of one schema; safe to use from several threads."""
+
+    def __init__(self, columns: Sequence[types.Column]) -> None:
+        self.schema = types.schema(columns)
+        self._columns = columns
+        self._csv = None if any(column.type.nested for column in columns) else CsvReader(columns)
+
+    def decode(self, page: bytes, *, rows: int | None = None) -> pa.RecordBatch:
+        """The page's rows; `rows` is how many there must be, where the server said so."""
+        batch = self._csv.read(page) if self._csv is not None else None
+        if batch is None:
+            batch = jsonpage.read(page, self._columns)
+        if rows is not None and batch.num_rows != rows:
+            raise SourceError(f"Trino announced {rows} rows and sent {batch.num_rows}.")
+        return batch
+
+    def empty(self) -> pa.RecordBatch:
+        return jsonpage.read(b"[]", self._columns)

@@ -1,0 +1,75 @@
+"""One answer of the statement protocol, its rows left as bytes.
+
+The rows of a direct page lie between `"data":[[` and `]],"stats":{`. Inside a JSON string a quote is escaped, so
+neither can occur in a value: the envelope is parsed without touching the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from penstock.sources.errors import SourceError
+from penstock.sources.trino.failure import query_error
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.kit.errors import PenstockError
+
+_OPENING, _CLOSING = b'"data":[[', b']],"stats":{'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A query is over when there is no `next_uri`, whatever `state` says; `state` is for people."""
+
+    query_id: str
+    next_uri: str | None
+    state: str
+    columns: Sequence[Mapping[str, Any]] | None = None
+    rows: bytes | None = None
+    spool: Mapping[str, Any] | None = None
+    update_count: int | None = None
+    error: PenstockError | None = None
+
+    def checked(self) -> Reply:
+        if self.error is not None:
+            raise self.error
+        return self
+
+
+def read_reply(body: bytes) -> Reply:
+    envelope, rows = _split(body)
+    data = envelope.get("data")
+    error = envelope.get("error")
+    return Reply(
+        query_id=envelope["id"],
+        next_uri=envelope.get("nextUri") if error is None else None,
+        state=(envelope.get("stats") or {}).get("state", ""),
+        columns=envelope.get("columns"),
+        rows=orjson.dumps(data) if isinstance(data, list) and data else rows,
+        spool=data if isinstance(data, dict) else None,
+        update_count=envelope.get("updateCount"),
+        error=None if error is None else query_error(error, envelope["id"]),
+    )
+
+
+def _split(body: bytes) -> tuple[dict[str, Any], bytes | None]:
+    start, end = body.find(_OPENING), body.rfind(_CLOSING)
+    if 0 <= start < end:
+        begin, stop = start + len(_OPENING) - 2, end + 2
+        return _parsed(body[:begin] + b"null" + body[stop:]), body[begin:stop]
+    return _parsed(body), None
+
+
+def _parsed(envelope: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(envelope)
+    except orjson.JSONDecodeError:
+        raise SourceError("Trino did not answer in JSON; is the address really a coordinator's?") from None
+    if not isinstance(found, dict) or "id" not in found:
+        raise SourceError("Trino's answer is not that of a statement.")
+    return found

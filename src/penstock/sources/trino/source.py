@@ -1,0 +1,132 @@
+"""Trino and Starburst as a source.
+
+One chunk a plan: Trino reads in parallel itself, and one query sees one moment. Every call runs under a role: the one
+in the chunk (`extra["starburst_role"]`), or the one that `as_role` or the configuration gave. There is no default.
+
+A cluster that sleeps answers its first query with a timeout. Such an error, and no other, is tried again twice, as long
+as no row has been given: the query before it is cancelled first.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from penstock.kit import logging
+from penstock.kit.clock import SYSTEM, Clock
+from penstock.kit.errors import PenstockError
+from penstock.sources.contract import Chunk, Limits, Plan
+from penstock.sources.errors import SourceError
+from penstock.sources.trino import types
+from penstock.sources.trino.catalog import TrinoCatalog
+from penstock.sources.trino.client import Client
+from penstock.sources.trino.failure import error_type, says_timeout
+from penstock.sources.trino.headers import Session, require_role
+from penstock.sources.trino.reading import Reading
+from penstock.sources.trino.rewrite import describing, in_utc
+from penstock.sources.trino.unload import Unload
+from penstock.sources.trino.wire import Wire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from penstock.sources.trino.config import Config
+    from penstock.sources.trino.receipts import Receipts
+
+ROLE, COLUMNS = "starburst_role", "columns"
+COLD_START_RETRIES, COLD_START_PAUSE = 2, 5.0
+
+log = logging.get("sources.trino")
+
+
+class TrinoSource:
+    dialect = "trino"
+
+    def __init__(self, config: Config, *, clock: Clock = SYSTEM, client: Client | None = None) -> None:
+        self._config = config
+        self._clock = clock
+        self._role = config.starburst_role
+        self._client = client or Client(config, Wire(config, clock=clock))
+
+    async def __aenter__(self) -> TrinoSource:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
+
+    def as_role(self, role: str | None) -> TrinoSource:
+        """The same source under another role; it shares the connections of this one, which is the one to close."""
+        other = TrinoSource(self._config, clock=self._clock, client=self._client)
+        other._role = role
+        return other
+
+    async def test(self) -> str:
+        [[version]] = await self._client.rows("SELECT version()", Session(role=self._role))
+        return f"Trino {version}"
+
+    async def schema(self, sql: str) -> pa.Schema:
+        return types.schema(types.columns(await self._describe(sql, self._session())))
+
+    async def plan(self, sql: str, limits: Limits) -> Plan:  # noqa: ARG002 - one chunk fits any limit
+        described = await self._describe(sql, self._session())
+        extra = {ROLE: self._role, COLUMNS: described}
+        return Plan(chunks=[Chunk(number=0, sql=sql, extra=extra)], schema=types.schema(types.columns(described)))
+
+    async def stream(
+        self, chunk: Chunk, *, trace: str = "", receipts: Receipts | None = None
+    ) -> AsyncGenerator[pa.RecordBatch]:
+        """Read a chunk; `receipts` is where the consumer says what it has stored, see `Receipts`."""
+        session = self._session(chunk.extra.get(ROLE), trace)
+        retries, given = 0, False
+        while True:
+            try:
+                async with aclosing(self._read(chunk, session, receipts)) as batches:
+                    async for batch in batches:
+                        given = True
+                        yield batch
+                return
+            except PenstockError as e:
+                if given or not says_timeout(e):
+                    raise
+                if retries == COLD_START_RETRIES:
+                    raise _gave_up(e) from None
+            retries += 1
+            log.warning("trino_cold_start", retry=retries, trace=trace)
+            await self._clock.sleep(COLD_START_PAUSE)
+
+    @property
+    def catalog(self) -> TrinoCatalog:
+        return TrinoCatalog(self._client, self._session())
+
+    def unload(self, *, role: str | None = None, trace: str = "") -> Unload:
+        """The other way out: Trino itself writes the files, and the job is parked between polls."""
+        return Unload(self._client, self._session(role, trace))
+
+    def _session(self, role: Any = None, trace: str = "") -> Session:
+        return Session(role=require_role(role or self._role), trace=trace)
+
+    async def _describe(self, sql: str, session: Session) -> Sequence[Mapping[str, Any]]:
+        found: Sequence[Mapping[str, Any]] = ()
+        reply = await self._client.submit(describing(sql), session)
+        while reply.next_uri is not None:
+            reply = (await self._client.advance(reply.next_uri)).checked()
+            found = reply.columns or found
+        return found
+
+    async def _read(self, chunk: Chunk, session: Session, receipts: Receipts | None) -> AsyncGenerator[pa.RecordBatch]:
+        described = chunk.extra.get(COLUMNS) or await self._describe(chunk.sql, session)
+        columns = types.columns(described)
+        reply = await self._client.submit(in_utc(chunk.sql, columns), session, spooled=True)
+        async with aclosing(Reading(self._client, reply, columns, receipts).batches()) as batches:
+            async for batch in batches:
+                yield batch
+
+
+def _gave_up(error: PenstockError) -> SourceError:
+    return SourceError(
+        f"Direct export failed after {COLD_START_RETRIES} retries: {error_type(error)}",
+        hint=error.message,
+        **error.details,
+    )

@@ -1,0 +1,172 @@
+"""Trino's types and the Arrow type that holds each exactly.
+
+A type that Arrow cannot hold exactly (picoseconds, a time of day with a zone, intervals) travels as the text that Trino
+prints. A type whose printed form is no text (sketches, tiles) is refused by name, before a query has run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from penstock.sources.errors import SourceQueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_NUMBERS = {
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "double": pa.float64(),
+    "integer": pa.int32(),
+    "real": pa.float32(),
+    "smallint": pa.int16(),
+    "tinyint": pa.int8(),
+    "unknown": pa.null(),
+}
+_TEXTS = frozenset(
+    {
+        "char",
+        "geometry",
+        "interval day to second",
+        "interval year to month",
+        "ipaddress",
+        "json",
+        "number",
+        "sphericalgeography",
+        "time with time zone",
+        "uuid",
+        "varchar",
+    }
+)
+ZONED = "timestamp with time zone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrinoType:
+    """A type signature: `numbers` are its precision, scale or length, `children` what it is made of."""
+
+    name: str
+    numbers: tuple[int, ...] = ()
+    children: tuple[tuple[str, TrinoType], ...] = ()
+
+    @property
+    def precision(self) -> int:
+        return self.numbers[0] if self.numbers else 3
+
+    @property
+    def nested(self) -> bool:
+        return bool(self.children)
+
+    @property
+    def zoned(self) -> bool:
+        """Whether it holds a moment that has to be put into UTC by the query; picoseconds stay text."""
+        here = self.name == ZONED and self.precision <= 9
+        return here or any(child.zoned for _, child in self.children)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A result column; `arrow` is what it becomes."""
+
+    name: str
+    type: TrinoType
+    arrow: pa.DataType
+
+
+def parse(signature: Mapping[str, Any]) -> TrinoType:
+    """The type that Trino's `typeSignature` says."""
+    numbers: list[int] = []
+    children: list[tuple[str, TrinoType]] = []
+    for argument in signature["arguments"]:
+        value = argument["value"]
+        match argument["kind"]:
+            case "LONG":
+                numbers.append(value)
+            case "TYPE":
+                children.append(("", parse(value)))
+            case "NAMED_TYPE":
+                name = (value.get("fieldName") or {}).get("name")
+                children.append((name or f"field{len(children)}", parse(value["typeSignature"])))
+    return TrinoType(name=signature["rawType"].lower(), numbers=tuple(numbers), children=tuple(children))
+
+
+def arrow_type(kind: TrinoType) -> pa.DataType:
+    match kind.name:
+        case name if name in _NUMBERS:
+            return _NUMBERS[name]
+        case name if name in _TEXTS:
+            return pa.string()
+        case "date":
+            return pa.date32()
+        case "decimal":
+            return pa.decimal128(*kind.numbers)
+        case "varbinary":
+            return pa.binary()
+        case "time":
+            return pa.string() if kind.precision > 9 else pa.time64(_unit(kind))
+        case "timestamp":
+            return pa.string() if kind.precision > 9 else pa.timestamp(_unit(kind))
+        case name if name == ZONED:
+            return pa.string() if kind.precision > 9 else pa.timestamp(_unit(kind), tz="UTC")
+        case "array" | "map" | "row":
+            return _nested(kind)
+        case name:
+            raise SourceQueryError(
+                f"Trino's type {name} has no exact Arrow type.", hint="Cast the column to varchar in the query."
+            )
+
+
+def _unit(kind: TrinoType) -> str:
+    return "us" if kind.precision <= 6 else "ns"
+
+
+def _nested(kind: TrinoType) -> pa.DataType:
+    parts = [(name, arrow_type(child)) for name, child in kind.children]
+    match kind.name:
+        case "array":
+            return pa.list_(parts[0][1])
+        case "map" if kind.children[0][1].nested:
+            raise SourceQueryError(
+                "A map whose keys are arrays, maps or rows has no exact form in Trino's protocol.",
+                hint="Select map_entries(column) in the query.",
+            )
+        case "map":
+            return pa.map_(parts[0][1], parts[1][1])
+        case _:
+            return pa.struct(parts)
+
+
+def columns(described: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
+    """The columns of an answer; two of one name are refused, for a file cannot hold them."""
+    found = tuple(_column(each["name"], parse(each["typeSignature"])) for each in described)
+    names = [column.name for column in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise SourceQueryError(
+            f"The query has more than one column named {', '.join(twice)}.", hint="Give each its own name with AS."
+        )
+    return found
+
+
+def _column(name: str, kind: TrinoType) -> Column:
+    return Column(name=name, type=kind, arrow=arrow_type(kind))
+
+
+def schema(of: Sequence[Column]) -> pa.Schema:
+    return pa.schema([(column.name, column.arrow) for column in of])
+
+
+def shape(of: Sequence[Column]) -> list[tuple[str, object]]:
+    """What two answers to one query share, whether or not its moments were put into UTC."""
+    return [(c.name, c.type.name if c.type.nested else _without_zone(c.arrow)) for c in of]
+
+
+def read_type(arrow: pa.DataType) -> pa.DataType:
+    """What a scalar's text is parsed as: base64 comes as text, and a moment comes without its zone, in UTC."""
+    return pa.string() if pa.types.is_binary(arrow) else _without_zone(arrow)
+
+
+def _without_zone(arrow: pa.DataType) -> pa.DataType:
+    return pa.timestamp(arrow.unit) if pa.types.is_timestamp(arrow) else arrow

@@ -1,0 +1,69 @@
+"""A real S3 on this machine: SeaweedFS, with one bucket."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx2
+
+from tests.servers.process import free_ports, running
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weed:
+    endpoint: str
+    filer: str
+    bucket: str
+    access_key: str = "penstock"
+    secret_key: str = "penstock-secret"
+
+    def ready(self) -> bool:
+        """Whether it takes requests; makes the bucket when it does."""
+        try:
+            answered = httpx2.get(f"{self.endpoint}/status", timeout=2).is_success
+            return answered and httpx2.post(f"{self.filer}/buckets/{self.bucket}/", timeout=2).status_code in (201, 409)
+        except httpx2.TransportError:
+            return False
+
+
+@contextmanager
+def weed(folder: Path, bucket: str) -> Iterator[tuple[Weed, subprocess.Popen[bytes]]]:
+    """The server, started but perhaps not ready yet."""
+    master, volume, filer, s3, *grpc = free_ports(8)
+    it = Weed(endpoint=f"http://127.0.0.1:{s3}", filer=f"http://127.0.0.1:{filer}", bucket=bucket)
+    identity = {
+        "name": "penstock",
+        "credentials": [{"accessKey": it.access_key, "secretKey": it.secret_key}],
+        "actions": ["Admin", "Read", "Write", "List"],
+    }
+    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    ports = zip(("master", "volume", "filer", "s3"), (master, volume, filer, s3), grpc, strict=True)
+    command = [
+        str(Path(sys.executable).with_name("weed")),
+        "server",
+        f"-dir={folder}",
+        "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
+        "-master.electionTimeout=1s",
+        "-master.telemetry=false",
+        "-master.volumeSizeLimitMB=64",
+        "-volume.max=20",
+        "-s3",
+        f"-s3.config={folder / 's3.json'}",
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+        f"-s3.localSocket={folder / 's3.sock'}",
+        f"-filer.localSocket={folder / 'filer.sock'}",
+        *(flag for name, http, rpc in ports for flag in (f"-{name}.port={http}", f"-{name}.port.grpc={rpc}")),
+    ]
+    with running(command, log=folder / "weed.log", cwd=folder) as process:
+        yield it, process
