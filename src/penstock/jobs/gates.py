@@ -69,6 +69,7 @@ class Gates:
         group_ids = sorted({r["group_id"] for r in ended if r["group_id"] is not None})
         joined = {s.group_id for s in spawned if s.group_id is not None}
         if group_ids or joined:
+            await self._intake.await_locks(tx, spawned)
             locked = await tx.fetch(SQL.group_lock, group_ids=sorted(joined.union(group_ids)))
             spawned = _joining(spawned, {r["group_id"] for r in locked if r["open"]})
         if spawned:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -35,6 +35,7 @@ class _Row:
     payload: str
     unique_key: str | None
     lock_key: str | None
+    place: int
 
 
 class Intake:
@@ -49,18 +50,21 @@ class Intake:
         """Insert the specs, all or none, into the caller's transaction."""
         check_batch(specs)
         limit = self._max_payload_bytes * (OWN_SIZE if force else 1)
-        rows = [self._row(spec, limit) for spec in specs]
-        await self._join_groups(tx, {s.group_id for s in specs if s.group_id is not None})
+        rows = sorted((self._row(spec, place, limit) for place, spec in enumerate(specs)), key=_lock_order)
+        await self._join_groups(tx, specs)
         batches = _batches(rows)
+        answers: dict[int, Enqueued] = {}
         async with tx.savepoint() if len(batches) > 1 else nullcontext():
-            added = [await self._insert(tx, shared, batch, force=force, ring=ring) for shared, batch in batches]
-        return list(chain.from_iterable(added))
+            for shared, batch in batches:
+                added = await self._insert(tx, shared, batch, force=force, ring=ring)
+                answers |= zip((r.place for r in batch), added, strict=True)
+        return [answers[place] for place in range(len(specs))]
 
     def check(self, spec: JobSpec) -> None:
         """Say now what is wrong with a spec that will be enqueued later."""
-        self._row(spec, self._max_payload_bytes)
+        self._row(spec, 0, self._max_payload_bytes)
 
-    def _row(self, spec: JobSpec, limit: int) -> _Row:
+    def _row(self, spec: JobSpec, place: int, limit: int) -> _Row:
         policy = self.kinds[spec.kind]
         queue = check_name(spec.queue or policy.queue, "Queue")
         priority = policy.priority if spec.priority is None else spec.priority
@@ -94,11 +98,20 @@ class Intake:
             payload=dump(spec.payload, f"payload of {spec.kind}", limit),
             unique_key=check_key(spec.unique_key, "unique_key"),
             lock_key=check_key(spec.lock_key, "lock_key"),
+            place=place,
         )
 
-    async def _join_groups(self, tx: Tx, group_ids: set[int]) -> None:
+    async def await_locks(self, tx: Tx, specs: Sequence[JobSpec]) -> None:
+        """Let go first who is ending a holder of the specs' locks; to be called before any group is locked."""
+        lock_keys = [s.lock_key for s in specs if s.lock_key is not None]
+        if lock_keys:
+            await tx.fetch(SQL.lock_turn, lock_keys=lock_keys)
+
+    async def _join_groups(self, tx: Tx, specs: Sequence[JobSpec]) -> None:
+        group_ids = {s.group_id for s in specs if s.group_id is not None}
         if not group_ids:
             return
+        await self.await_locks(tx, specs)
         open_ids = {r["group_id"] for r in await tx.fetch(SQL.group_join, group_ids=sorted(group_ids))}
         if missing := sorted(group_ids - open_ids):
             raise InvalidState(f"Group {missing[0]} does not exist or is over; no job can join it.", group_ids=missing)
@@ -128,7 +141,11 @@ class Intake:
         try:
             async with tx.savepoint():
                 return await tx.fetch(
-                    SQL.enqueue_keyed, **values, unique_keys=[r.unique_key for r in batch], lock_keys=lock_keys
+                    SQL.enqueue_keyed,
+                    **values,
+                    places=[r.place for r in batch],
+                    unique_keys=[r.unique_key for r in batch],
+                    lock_keys=lock_keys,
                 )
         except asyncpg.UniqueViolationError as e:
             self._on_refusal()
@@ -148,8 +165,14 @@ class Intake:
         ]
 
 
+def _lock_order(row: _Row) -> tuple[str, str]:
+    """Whoever adds several keys adds them in this order, so that nobody waits in a circle."""
+    return row.lock_key or "", row.unique_key or ""
+
+
 def _batches(rows: Sequence[_Row]) -> list[tuple[dict[str, Any], list[_Row]]]:
-    return [(dict(shared), list(batch)) for shared, batch in groupby(rows, key=lambda r: r.shared)]
+    found = groupby(rows, key=lambda r: r.shared)
+    return [(dict(shared), sorted(batch, key=lambda r: r.place)) for shared, batch in found]
 
 
 async def _refusal(tx: Tx, lock_keys: list[str]) -> Exception:
