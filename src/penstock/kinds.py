@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.jobs.kinds import Backoff, KindPolicy, Kinds
 
 PROBE = KindPolicy(
-    name="probe", lease=10, heartbeat=2, timeout=600, max_attempts=5, backoff=Backoff(base=0.2, factor=2.0, cap=5.0)
+    name="probe", lease=4, heartbeat=1, timeout=600, max_attempts=5, backoff=Backoff(base=0.2, factor=2.0, cap=5.0)
 )
 """A job that only shows that jobs go through."""
 

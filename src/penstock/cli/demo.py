@@ -35,6 +35,7 @@ JOBS = 18
 STEPS = 8
 STEP_SECONDS = 0.25
 PATIENCE = 90.0
+HURRIED = {"PENSTOCK_WORKER_SLOTS": "3", "PENSTOCK_REAP_SECONDS": "0.5"}
 T = TypeVar("T")
 
 
@@ -65,6 +66,7 @@ def demo(*, json: Json = False) -> int:
 
     logging.configure(level="ERROR", form="text")
     folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
+    folder.chmod(0o755)  # as root the database runs under another account, which must get there
     try:
         story = asyncio.run(_play(Home(folder / "home"), quiet=json))
     finally:
@@ -80,7 +82,7 @@ async def _play(home: Home, *, quiet: bool) -> Story:
         if not quiet:
             err.print(f"[dim]·[/dim] {text}")
 
-    async with Stack(home, port=0, workers=3, say=say) as stack:
+    async with Stack(home, port=0, workers=3, say=say, environment=HURRIED) as stack:
         with Session(stack.url, home.secret("operator_token")) as http:
             return await asyncio.to_thread(_storm, stack, http, say, quiet=quiet)
 
@@ -95,7 +97,7 @@ def _storm(stack: Stack, http: Session, say: Callable[[str], None], *, quiet: bo
     with Live(console=err, refresh_per_second=8, transient=True) as live:
 
         def look() -> list[dict[str, Any]]:
-            jobs = [http.call("GET", f"/api/jobs/{job_id}")["data"] for job_id in ids]
+            jobs = http.call("GET", "/api/jobs", kind="probe", limit=100, sort_order="asc")["data"]
             if not quiet:
                 live.update(_board(jobs))
             return jobs
@@ -111,7 +113,7 @@ def _storm(stack: Stack, http: Session, say: Callable[[str], None], *, quiet: bo
         os.kill(sleeper, SIGCONT)
         say(f"[blue]woke[/blue] {story.frozen}: its jobs are done by others, its own writes come too late")
         story.stale_refused = _until(lambda: _stale(http), lambda count: count > 0)
-        story.jobs = look()
+        story.jobs = [http.call("GET", f"/api/jobs/{job_id}")["data"] for job_id in ids]
     story.seconds = time.monotonic() - started
     return story
 

@@ -43,8 +43,9 @@ class Home:
         self._secrets = folder / "secrets"
 
     def make(self) -> None:
-        for folder in (self.folder, self.logs, self._run, self._secrets):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for folder in (self.logs, self._run, self._secrets):
+            folder.mkdir(exist_ok=True, mode=0o700)
 
     def secret(self, name: str) -> str:
         """A secret of this home, made on first use and readable by its owner alone."""
