@@ -17,11 +17,11 @@ import pytest
 
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import Cluster, ClusterSettings, locate
+from penstock.rooms import ROOMS_WITH_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-ROOMS_WITH_TABLES = ["penstock.jobs.migrations"]
 _TEMPLATE = "template_penstock"
 _numbers = count(1)
 

@@ -19,6 +19,7 @@ from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kinds import default_kinds
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
+from penstock.rooms import ROOMS_WITH_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from penstock.jobs.kinds import Kinds
     from penstock.kit.config import Settings
 
-ROOMS_WITH_TABLES = ("penstock.jobs.migrations",)
 SCHEDULER_SECONDS = 1.0
 RETENTION_SECONDS = 3600.0
 COMMAND_SECONDS = 15.0

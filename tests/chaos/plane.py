@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from penstock import wiring
 from penstock.api import server
 from penstock.jobs.kinds import Kinds
+from penstock.rooms import ROOMS_WITH_TABLES
 from tests.chaos.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -16,4 +17,4 @@ if TYPE_CHECKING:
 
 def run(settings: Settings) -> int:
     plane = partial(wiring.build_control_plane, kinds=Kinds(KINDS))
-    return server.serve(settings, plane, wiring.ROOMS_WITH_TABLES)
+    return server.serve(settings, plane, ROOMS_WITH_TABLES)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import Cluster, ClusterSettings, locate
+from penstock.rooms import ROOMS_WITH_TABLES
 from tests.chaos.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class World:
         settings = ClusterSettings(server=SETTINGS)
         self._cluster = Cluster(self.folder / "pg", locate(os.environ.get("PENSTOCK_TEST_PG")), settings=settings)
         await self._cluster.start()
-        await migrate(self.dsn, find(["penstock.jobs.migrations"]))
+        await migrate(self.dsn, find(ROOMS_WITH_TABLES))
         await self.proxy.start()
         await self._start_zygote()
         for number in range(self.planes):

@@ -46,11 +46,11 @@ def migrate(
     json: Json = False,
 ) -> int:
     """Bring the schema of PENSTOCK_DATABASE_URL up to date."""
-    from penstock import wiring
     from penstock.kit import config
     from penstock.kit import migrate as migrations
+    from penstock.rooms import ROOMS_WITH_TABLES
 
-    known = migrations.find(wiring.ROOMS_WITH_TABLES)
+    known = migrations.find(ROOMS_WITH_TABLES)
     if print_:
         for migration in known:
             out.print(f"-- {migration.room} {migration.version:04} {migration.name}", markup=False)

@@ -18,12 +18,12 @@ from typing import IO, TYPE_CHECKING, Self
 
 import httpx2
 
-from penstock import wiring
 from penstock.cli.home import Home, Running
 from penstock.kit import child, config
 from penstock.kit.errors import Conflict, Unavailable
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import database
+from penstock.rooms import ROOMS_WITH_TABLES
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -90,7 +90,7 @@ class Stack:
         settings = config.load(home=self.home.folder, port=port)
         self._say("database")
         dsn = await self._held.enter_async_context(database(settings))
-        await migrate(dsn, find(wiring.ROOMS_WITH_TABLES))
+        await migrate(dsn, find(ROOMS_WITH_TABLES))
         self.url = f"http://127.0.0.1:{port}"
         self._say("control plane")
         await self._launch(Member("control-plane", ["serve"], self._environment(dsn=dsn, port=port)))

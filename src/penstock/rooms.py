@@ -1,0 +1,5 @@
+"""Which rooms have tables, in the order in which they are migrated."""
+
+from __future__ import annotations
+
+ROOMS_WITH_TABLES = ("penstock.jobs.migrations", "penstock.sources.migrations")
