@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.worker.outbox import Outbox
 
 POLL_SECONDS = 20.0
+EARLY_SECONDS = 0.2
 LAST_POLL_SECONDS = 0.25
 """A poll that is out when we stop may be bringing jobs: this long it is awaited, then given up."""
 
@@ -54,6 +55,7 @@ class Claimer:
         self._take = take
         self._once_until = None if once is None else time.monotonic() + once
         self._poll: asyncio.Task[None] | None = None
+        self._rng = rng
         self._patience = Patience(rng)
         self._reached = False
         self._hopeless: Exception | None = None
@@ -126,20 +128,25 @@ class Claimer:
             self._poll = asyncio.create_task(self._poll_once(room), name="poll")
 
     async def _poll_once(self, room: int) -> None:
-        wait = POLL_SECONDS
-        if self._once_until is not None:
-            wait = max(0.0, min(wait, self._once_until - time.monotonic()))
+        began = time.monotonic()
+        wait = POLL_SECONDS if self._once_until is None else max(0.0, min(POLL_SECONDS, self._once_until - began))
         try:
             claimed = await self._store.claim(self._worker, self._queues, room, wait=wait)
             await self._bring(claimed)
-            if not claimed and self._too_late():
-                self._closing = True
+            if not claimed:
+                await self._nothing(time.monotonic() - began < wait / 2)
         except Exception as e:
             pause = self._failed("claim", e)
             await asyncio.sleep(pause)
         finally:
             self._poll = None
             self._outbox.news.set()
+
+    async def _nothing(self, early: bool) -> None:
+        if self._too_late():
+            self._closing = True
+        elif early:  # a control plane on its way out ends polls at once: do not ask it a thousand times a second
+            await asyncio.sleep(EARLY_SECONDS * self._rng.uniform(0.5, 1.0))
 
     async def _last_poll(self) -> None:
         if self._poll is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import traceback
 from typing import TYPE_CHECKING
 
 from structlog.contextvars import bind_contextvars
@@ -12,10 +13,10 @@ from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.model import Parking, Release, Succeeded
 from penstock.jobs.rows import dump
 from penstock.kit import logging
-from penstock.kit.errors import InvalidInput, InvalidState
+from penstock.kit.errors import InvalidInput, InvalidState, PenstockError
 from penstock.worker.attempt import Attempt, Held, Stop, Stopped, Writing
 from penstock.worker.context import Desk, JobContext
-from penstock.worker.failure import failed, final
+from penstock.worker.failure import describe, failed, final
 from penstock.worker.handlers import Answer, Handlers, Job, Park, Result
 from penstock.worker.shutdown import parting
 
@@ -116,7 +117,7 @@ class Crew:
         except Stopped as e:
             return self._stopped(attempt, attempt.stopped or e.why, e)
         except (Exception, SystemExit) as e:
-            log.warning("handler_failed", attempt=job.attempt_no, exc_info=True)
+            _report(job, e)
             return failed(e, attempt.policy, job.attempt_no, self._rng)
 
     def _writing(self, job: Job, answer: Answer) -> Writing:
@@ -146,6 +147,14 @@ class Crew:
         if self._held.end(attempt, writing):
             self._metrics.lasted(attempt.job.kind, time.monotonic() - attempt.started)
             self._outbox.put(attempt)
+
+
+def _report(job: Job, error: BaseException) -> None:
+    """Where a stranger's error came from; of ours the words say enough. No local variables: they may hold secrets."""
+    said: dict[str, str] = describe(error)
+    if not isinstance(error, PenstockError):
+        said["exception"] = "".join(traceback.format_exception(error))
+    log.warning("handler_failed", kind=job.kind, attempt=job.attempt_no, **said)
 
 
 def _overdue() -> Writing:

@@ -7,6 +7,7 @@ most; it runs on the sideline, so a blocked handler does not look like a dead pr
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -55,7 +56,7 @@ class HealthServer:
             self._server = await asyncio.start_server(self._serve, self._host, self._port, limit=MAX_REQUEST)
         except OSError as e:
             raise Conflict(
-                f"The worker's health cannot be served on {self._host}:{self._port}: {e.strerror or e}.",
+                f"The worker's health cannot be served on {self._host}:{self._port}: {os.strerror(e.errno or 0)}.",
                 hint="Set PENSTOCK_WORKER_PORT to a free port, or to 0 for any.",
             ) from None
         host, port = self._server.sockets[0].getsockname()[:2]

@@ -128,6 +128,11 @@ class Worker:
         """Resolved when every attempt has been written down or given up; how many were given up."""
         return self._will.done
 
+    @property
+    def busy(self) -> int:
+        """Handlers at work."""
+        return self._crew.busy
+
     def summary(self) -> Summary:
         """So far; what is held now counts as lost until it is written down."""
         lost = self._will.done.result() if self._will.done.done() else len(self._held)
@@ -149,8 +154,8 @@ class Worker:
             sideline = Sideline(self._side_store, [self._heartbeat.run, self._progress.run, self._will.run])
             sideline.start()
             try:
-                await _resolved(sideline.ready)
-                sideline.ready.result()
+                await _resolved(sideline.ready, sideline.ended)
+                sideline.ready.result(timeout=0)
                 await self._work(store, sideline)
             finally:
                 sideline.close()
@@ -238,4 +243,6 @@ class Worker:
 async def _resolved(*futures: Future[Any] | asyncio.Future[Any]) -> None:
     """Until the first of them is resolved. Unlike awaiting one, this cancels none of them."""
     waited = [f if isinstance(f, asyncio.Future) else asyncio.wrap_future(f) for f in futures]
-    await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+    done, _ = await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+    for future in done:
+        future.exception()  # whoever wants the error asks the future itself

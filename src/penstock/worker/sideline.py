@@ -51,9 +51,10 @@ class Sideline:
     def _run(self) -> None:
         try:
             asyncio.run(self._main())
-        except BaseException as e:
-            log.exception("sideline_failed")
-            if not self.ready.done():
+        except Exception as e:
+            if self.ready.done():
+                log.exception("sideline_failed")
+            else:
                 self.ready.set_exception(e)
         finally:
             self.ended.set_result(None)

@@ -1,0 +1,101 @@
+"""The worker as it is deployed: settings from the environment, the control plane over HTTP, exit codes."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import asynccontextmanager
+from signal import SIGTERM
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.api.server import bind, listening
+from penstock.jobs.model import Status
+from penstock.kit.config import Settings
+from penstock.wiring import build_control_plane
+from tests.worker.hands import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.worker.conftest import Hand, Hands, Jobs
+
+TOKEN = "a-service-token"
+PROGRAM = "import sys; from tests.worker import hands; sys.exit(hands.deployed({options}))"
+
+
+@asynccontextmanager
+async def control_plane(dsn: str, port: int = 0) -> AsyncIterator[int]:
+    settings = Settings(service_token=TOKEN, reap_seconds=0.2)
+    async with build_control_plane(settings, dsn, kinds=KINDS) as parts:
+        with bind("127.0.0.1", port) as listener:
+            async with listening(parts, listener):
+                yield listener.getsockname()[1]
+
+
+async def deploy(hands: Hands, port: int, options: str = "", **environment: str) -> Hand:
+    settings = {
+        "PENSTOCK_URL": f"http://127.0.0.1:{port}",
+        "PENSTOCK_SERVICE_TOKEN": TOKEN,
+        "PENSTOCK_WORKER_PORT": "0",
+        "PENSTOCK_WORKER_QUEUES": "default",
+        **environment,
+    }
+    return await hands.run("-c", PROGRAM.format(options=options), **settings)
+
+
+async def test_a_result_outlives_a_restart_of_the_control_plane(database: str, jobs: Jobs, hands: Hands) -> None:
+    async with control_plane(database) as port:
+        hand = await deploy(hands, port)
+        job = await jobs.add("nap", seconds=1)
+        await jobs.until(job, Status.RUNNING)
+    await hand.said("call_failed")
+    async with control_plane(database, port):
+        view = await jobs.over(job)
+        assert (view.status, view.attempt_no) == (Status.SUCCEEDED, 1)
+        hand.send(SIGTERM)
+        assert await hand.exit_code() == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "code"), [("nap", {"seconds": 0}, 0), ("bad", {}, 1), ("flaky", {"failures": 1}, 1)]
+)
+async def test_one_job_decides_the_exit_code(
+    database: str, jobs: Jobs, hands: Hands, kind: str, payload: dict[str, object], code: int
+) -> None:
+    async with control_plane(database) as port:
+        await jobs.add(kind, **payload)
+        hand = await deploy(hands, port, "once=True, wait=10")
+        assert await hand.exit_code() == code
+
+
+async def test_one_job_that_does_not_come_is_no_failure(database: str, hands: Hands) -> None:
+    async with control_plane(database) as port:
+        hand = await deploy(hands, port, "once=True, wait=0.1")
+        assert await hand.exit_code() == 0
+
+
+async def test_a_job_that_runs_once_is_handed_back_on_sigterm(database: str, jobs: Jobs, hands: Hands) -> None:
+    async with control_plane(database) as port:
+        job = await jobs.add("nap", seconds=60)
+        hand = await deploy(hands, port, "once=True, wait=10", PENSTOCK_WORKER_GRACE_SECONDS="0.2")
+        await jobs.until(job, Status.RUNNING)
+        hand.send(SIGTERM)
+        assert await hand.exit_code() == 0
+        assert (await jobs.store.job(job)).status is Status.READY
+
+
+async def test_a_wrong_token_ends_the_worker_with_a_sentence(database: str, hands: Hands) -> None:
+    async with control_plane(database) as port:
+        hand = await deploy(hands, port, PENSTOCK_SERVICE_TOKEN="another")
+        assert await hand.exit_code() == 1
+        assert hand.events("worker_failed")[0]["code"] in {"AUTHENTICATION_REQUIRED", "INVALID_TOKEN"}
+
+
+async def test_a_port_in_use_ends_the_worker_with_a_sentence(hands: Hands) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        hand = await deploy(hands, 1, PENSTOCK_WORKER_PORT=str(port))
+        assert await hand.exit_code() == 1
+    [said] = hand.events("worker_failed")
+    assert said["message"] == f"The worker's health cannot be served on 127.0.0.1:{port}: Address already in use."

@@ -1,0 +1,63 @@
+"""A worker that was frozen, or blocked, and what its leases make of it."""
+
+from __future__ import annotations
+
+from signal import SIGCONT, SIGSTOP, SIGTERM
+from typing import TYPE_CHECKING
+
+from penstock.jobs.model import Status
+from tests.worker.conftest import until
+
+if TYPE_CHECKING:
+    from tests.worker.conftest import Hands, Jobs
+
+
+async def test_a_frozen_worker_that_wakes_after_its_lease_harms_nothing(jobs: Jobs, hands: Hands) -> None:
+    zombie = await hands.hire(name="zombie")
+    job = await jobs.add("nap", seconds=1.5)
+    await jobs.until(job, Status.RUNNING)
+    zombie.send(SIGSTOP)
+    await jobs.until(job, Status.READY, reap=True)
+    heir = await hands.hire(name="heir")
+    done = await jobs.over(job)
+    zombie.send(SIGCONT)
+    stale = await zombie.said("stale_attempt")
+    assert stale["job_id"] == job
+    assert (done.worker, done.result["attempt"]) == ("heir", 2)
+    assert (await jobs.store.job(job)).result == done.result
+    for hand in (zombie, heir):
+        hand.send(SIGTERM)
+        assert await hand.exit_code() == 0
+    assert len([e for e in zombie.events("stale_attempt") if str(e["room"]).startswith("worker")]) == 1
+
+
+async def test_heartbeats_keep_a_job_alive_while_the_event_loop_is_blocked(jobs: Jobs, hands: Hands) -> None:
+    await hands.hire()
+    job = await jobs.add("stuck-loop", seconds=4)
+    view = await jobs.over(job, reap=True)
+    assert (view.status, view.attempt_no) == (Status.SUCCEEDED, 1)
+    assert [a.how for a in view.attempts] == ["succeeded"]
+
+
+async def test_a_cancel_reaches_the_handler_with_the_next_heartbeat(jobs: Jobs, hands: Hands) -> None:
+    hand = await hands.hire()
+    job = await jobs.add("stuck-thread", seconds=60)
+    await jobs.until(job, Status.RUNNING)
+    await jobs.store.cancel(job, actor="a person")
+    assert (await hand.said("job_cancelled", within=3))["job_id"] == job
+    await hand.said("handler_thread_left_behind", within=1)
+    following = await jobs.add("nap", seconds=0)
+    assert (await jobs.over(following)).status is Status.SUCCEEDED
+
+
+async def test_two_workers_of_one_name_both_work(jobs: Jobs, hands: Hands) -> None:
+    first, second = await hands.hire(name="twin", slots=1), await hands.hire(name="twin", slots=1)
+    for hand in (first, second):
+        await hand.said("worker_started")
+    pair = [await jobs.add("nap", seconds=1.5) for _ in range(2)]
+
+    async def both_run() -> bool:
+        return all([(await jobs.store.job(job)).status is Status.RUNNING for job in pair])
+
+    await until(both_run)
+    assert [(await jobs.over(job)).status for job in pair] == [Status.SUCCEEDED] * 2
