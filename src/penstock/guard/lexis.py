@@ -112,9 +112,9 @@ def _check_words(tokens: list[Token], dialect: str) -> None:
     for before, token in pairwise(tokens):
         if token.token_type == TokenType.INTO:
             raise StatementRefused("SELECT … INTO is not allowed here: a query only reads.", **place(token))
-        if dialect == "trino" and before.token_type == TokenType.DECIMAL and token.token_type == TokenType.STRING:
+        if dialect == "trino" and (before.token_type, token.token_type) == (TokenType.DECIMAL, TokenType.STRING):
             raise SqlRefused(
                 f"The literal DECIMAL '{token.text[:40]}' would lose its scale.",
-                hint="Write the number itself, 1.25, or CAST('1.25' AS DECIMAL(3, 2)).",
+                hint="Write the number as it is (1.25), or CAST('1.25' AS DECIMAL(3, 2)).",
                 **place(before),
             )

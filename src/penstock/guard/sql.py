@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from penstock.guard.grammar import Grammar
 
+_LEAVES = (exp.Boolean, exp.Identifier, exp.JSONPath, exp.Literal, exp.Null)
 _ROOTS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 
 
@@ -51,14 +52,14 @@ def check(sql: str, dialect: str, *, tables: TablePolicy | None = None, limits: 
     limits, policy = limits or SqlLimits(), tables or TablePolicy()
     try:
         meant = _understand(sql, grammar, limits)
-        read_tables(meant.walk(), dialect, policy)
+        read_tables(meant, dialect, policy)
         _check_table_count(meant, limits)
         written = _write(meant, grammar)
         understood = _understand(written, grammar, _unbound(written, limits))
         _check_same(meant, understood, written, grammar)
         return Checked(
             sql=written,
-            tables=read_tables(understood.walk(), dialect, policy),
+            tables=read_tables(understood, dialect, policy),
             columns=output_columns(understood, dialect),
             plain=plain_select(understood, grammar),
         )
@@ -81,16 +82,24 @@ def _understand(sql: str, grammar: Grammar, limits: SqlLimits) -> exp.Expr:
 
 
 def _parse(sql: str, tokens: list[Token], grammar: Grammar) -> exp.Expr:
-    try:
-        parsed = grammar.parse(sql, tokens)
-    except ParseError as error:
-        raise _unreadable(error) from error
+    parsed = _parse_all(sql, tokens, grammar)
     statements = [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
     if len(statements) != 1:
         raise StatementRefused(f"There are {len(statements)} statements.", hint="Write exactly one SELECT statement.")
     if not isinstance(statements[0], _ROOTS):
         raise StatementRefused(f"{statements[0].key.upper()} is not allowed here.", hint="Write one SELECT statement.")
     return statements[0]
+
+
+def _parse_all(sql: str, tokens: list[Token], grammar: Grammar) -> list[exp.Expr | None]:
+    try:
+        return grammar.parse(sql, tokens)
+    except ParseError as error:
+        raise _unreadable(error) from error
+    except RecursionError:
+        raise
+    except Exception as error:  # the parser stumbles over some nonsense instead of naming it
+        raise SqlUnreadable("The SQL cannot be read.", hint="Check its syntax.") from error
 
 
 def _unreadable(error: ParseError) -> SqlUnreadable:
@@ -135,18 +144,22 @@ def _write(tree: exp.Expr, grammar: Grammar) -> str:
         return grammar.write(tree)
     except UnsupportedError as error:
         raise SqlRefused(f"The SQL has a part this source does not know: {error}") from error
+    except RecursionError:
+        raise
+    except Exception as error:  # so does the writer
+        raise SqlUnreadable("The SQL cannot be written anew.", hint="Check its syntax.") from error
 
 
 def _check_same(meant: exp.Expr, understood: exp.Expr, written: str, grammar: Grammar) -> None:
-    """Writing may change the form of an expression, once; it may not lose or add a name or a value."""
+    """Writing may change an expression's form, once; it may lose no name or value and add none but `ON TRUE`."""
     if understood == meant:
         return
     before, after = _leaves(meant, grammar), _leaves(understood, grammar)
-    lost = (before - after) or (after - before)
-    if lost or _write(understood, grammar) != written:
-        piece = next(iter(lost), "an expression")
+    changed = (before - after) or (after - before - Counter({"TRUE": len(after)}))
+    if changed or _write(understood, grammar) != written:
+        piece = next(iter(changed), "an expression")
         raise SqlRefused(f"The SQL cannot be carried over exactly at {piece}.", hint="Write that part in another way.")
 
 
 def _leaves(tree: exp.Expr, grammar: Grammar) -> Counter[str]:
-    return Counter(_write(node, grammar) for node in tree.find_all(exp.Identifier, exp.JSONPath, exp.Literal))
+    return Counter(_write(leaf, grammar) for leaf in tree.find_all(*_LEAVES))

@@ -16,7 +16,7 @@ from penstock.guard.errors import TableRefused
 from penstock.guard.lexis import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 _PLAIN = re.compile(r"[^\W\d](?:[\w $-]*[\w$])?|\d[\w$-]*")
 _CASE_SENSITIVE = {"postgres", "mysql"}
@@ -68,11 +68,11 @@ class TablePolicy:
         return TableName(catalog=catalog and fold(catalog), schema=schema and fold(schema), name=fold(table.name))
 
 
-def read_tables(nodes: Iterable[exp.Expr], dialect: str, policy: TablePolicy) -> tuple[TableName, ...]:
+def read_tables(tree: exp.Expr, dialect: str, policy: TablePolicy) -> tuple[TableName, ...]:
     """The tables in the order they are first named; raises for the first that may not be read."""
     found: dict[TableName, None] = {}
-    for node in nodes:
-        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not _is_defined(node, dialect):
+    for node in tree.find_all(exp.Table, bfs=False):
+        if isinstance(node.this, exp.Identifier) and not _is_defined(node, dialect):
             table = _table_name(node)
             _check_shape(table, dialect, node)
             if not policy.system:

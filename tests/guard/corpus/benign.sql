@@ -161,7 +161,7 @@ SELECT abs(-1) AS a, round(1.567, 2) AS r, ceil(1.2) AS c, floor(1.8) AS f, sqrt
 ## duckdb,postgres,mysql,trino
 SELECT sin(0) AS s, cos(0) AS c, tan(0) AS t, asin(0) AS a, acos(1) AS b, atan(0) AS d, atan2(0, 1) AS e, degrees(0) AS f, radians(0) AS r, pi() AS p
 
-## duckdb,postgres,mysql,trino,bigquery
+## duckdb,postgres,mysql,trino
 SELECT 1 + 2 * 3 - 4 AS x, 7 % 3 AS m, -5 AS n, (1 + 2) * 3 AS y
 
 ## duckdb,postgres,mysql,trino,bigquery
@@ -209,7 +209,7 @@ SELECT ordered_on + 1 AS next_day, ordered_on - DATE '2024-01-01' AS days, place
 ## duckdb,postgres,mysql,trino,bigquery volatile
 SELECT current_date AS d, current_timestamp AS t
 
-## duckdb,postgres,mysql,trino volatile
+## duckdb,postgres,trino volatile
 SELECT now() AS n, random() AS r FROM customers
 
 ## duckdb,postgres,trino
@@ -218,7 +218,7 @@ SELECT id FROM orders WHERE note IS DISTINCT FROM 'x' AND note IS NOT DISTINCT F
 ## duckdb,postgres,mysql,trino,bigquery
 SELECT id FROM orders WHERE note IS NULL OR (note IS NOT NULL AND NOT status = 'paid')
 
-## duckdb,postgres,mysql,trino,bigquery
+## duckdb,postgres,mysql,bigquery
 SELECT id FROM customers WHERE active IS TRUE OR active IS NOT FALSE
 
 ## duckdb,postgres,mysql,trino,bigquery
