@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
     from penstock.api.parts import Parts
     from penstock.kit.config import Settings
@@ -72,7 +72,7 @@ def bind(host: str, port: int) -> socket.socket:
 @contextlib.asynccontextmanager
 async def listening(parts: Parts, listener: socket.socket) -> AsyncIterator[str]:
     """The control plane answers at the URL until the block is left, which ends long polls at once."""
-    server = _Server(create_app(parts))
+    server = Server(create_app(parts))
     running = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         await server.tried.wait()
@@ -86,10 +86,10 @@ async def listening(parts: Parts, listener: socket.socket) -> AsyncIterator[str]
         await running
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """Without signal handlers of its own: they are the process's, and a test has none."""
 
-    def __init__(self, app: FastAPI) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         super().__init__(
             uvicorn.Config(
                 app,

@@ -61,7 +61,7 @@ def encode(value: Json) -> bytes:
 
 
 def dump_fence(fence: Fence) -> Document:
-    return {"job_id": fence.job_id, "attempt_id": fence.attempt_id}
+    return {"job_id": fence.job_id, "attempt_id": str(fence.attempt_id)}
 
 
 def dump_spec(spec: JobSpec) -> Document:
@@ -140,7 +140,7 @@ def load_renewal(document: Document) -> Renewal:
 
 def dump_job(view: JobView) -> Document:
     document: Document = {name: getattr(view, name) for name in JobView.__slots__}
-    return document | {"status": view.status.name.lower(), "attempts": list(view.attempts)}
+    return document | {"status": view.status.name.lower(), "attempts": [_dump_attempt(a) for a in view.attempts]}
 
 
 def load_job(document: Document) -> JobView:
@@ -149,9 +149,15 @@ def load_job(document: Document) -> JobView:
     return JobView(**(document | moments | {"status": Status[document["status"].upper()], "attempts": attempts}))
 
 
+def _dump_attempt(view: AttemptView) -> Document:
+    document: Document = {name: getattr(view, name) for name in AttemptView.__slots__}
+    return document | {"attempt_id": None if view.attempt_id is None else str(view.attempt_id)}
+
+
 def _load_attempt(document: Document) -> AttemptView:
     moments = {name: _moment(document[name]) for name in ("claimed_at", "ended_at")}
-    return AttemptView(**(document | moments | {"attempt_id": UUID(document["attempt_id"])}))
+    attempt_id = document["attempt_id"]
+    return AttemptView(**(document | moments | {"attempt_id": None if attempt_id is None else UUID(attempt_id)}))
 
 
 def _moment(text: str | None) -> datetime | None:

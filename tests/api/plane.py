@@ -1,0 +1,100 @@
+"""A control plane for tests: the real parts on a test's own database, behind a real server on a real socket.
+
+The loops do not run: a test calls `reap()` when it wants it. The server is started once and shown one plane after the
+other, because starting and stopping it costs more than most tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+
+from penstock.api.app import create_app
+from penstock.api.identity import Identity, OperatorToken, Role
+from penstock.api.parts import Parts
+from penstock.api.server import Server, bind
+from penstock.jobs.browse import BROWSE_SETTINGS, Browser
+from penstock.jobs.kinds import KindPolicy, Kinds
+from penstock.jobs.metrics import KernelMetrics
+from penstock.jobs.scheduler import Schedules
+from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
+from penstock.kit.db import Db
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+SERVICE = "service-token-for-tests"
+OPERATOR = "operator-token-for-tests"
+ADMIN = "admin-token-for-tests"
+ANALYST = "analyst-token-for-tests"
+POLICIES = (
+    KindPolicy(name="work", lease=60, heartbeat=10, timeout=600, max_attempts=3),
+    KindPolicy(name="once", lease=60, heartbeat=10, timeout=600, max_attempts=1),
+    KindPolicy(name="elsewhere", queue="other", lease=60, heartbeat=10, timeout=600, max_attempts=3),
+)
+
+
+class Roles:
+    """Tokens of the lesser roles, which no setting gives yet."""
+
+    async def identify(self, token: str) -> Identity | None:
+        role = {ADMIN: Role.ADMIN, ANALYST: Role.ANALYST}.get(token)
+        return None if role is None else Identity(username=role.name.lower(), role=role, via="test")
+
+
+@asynccontextmanager
+async def plane(dsn: str, *, service_token: str | None = SERVICE) -> AsyncIterator[Parts]:
+    registry = CollectorRegistry()
+    async with (
+        Db(dsn, size=10, settings=ENGINE_SETTINGS, command_timeout=15) as engine,
+        Db(dsn, size=3, settings=BROWSE_SETTINGS, command_timeout=15) as browse,
+        PgJobStore(engine, Kinds(POLICIES), metrics=KernelMetrics(registry)) as store,
+    ):
+        yield Parts(
+            store=store,
+            browser=Browser(browse),
+            schedules=Schedules(engine, store),
+            registry=registry,
+            service_token=None if service_token is None else SecretStr(service_token),
+            authenticators=(OperatorToken(SecretStr(OPERATOR)), Roles()),
+        )
+
+
+class Edge:
+    """A server that answers for whatever plane it is shown."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self._app: ASGIApp | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Edge]:
+        listener = bind("127.0.0.1", 0)
+        server = Server(self)
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        await server.tried.wait()
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        try:
+            yield self
+        finally:
+            server.should_exit = True
+            await task
+
+    @contextmanager
+    def showing(self, parts: Parts) -> Iterator[str]:
+        self._app = create_app(parts)
+        try:
+            yield self.url
+        finally:
+            parts.polls.close()
+            self._app = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self._app is not None
+        await self._app(scope, receive, send)

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import asyncpg
+import pytest
+
+from penstock.jobs.http import HttpJobStore
+from tests.api.plane import SERVICE, Edge, plane
+from tests.jobs.conformance import Clock, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from penstock.api.parts import Parts
+
+
+@pytest.fixture
+async def clock(database: str) -> AsyncIterator[Clock]:
+    connection = await asyncpg.connect(database)
+    yield Clock(connection)
+    await connection.close()
+
+
+@pytest.fixture(scope="session")
+async def edge() -> AsyncIterator[Edge]:
+    async with Edge().running() as running:
+        yield running
+
+
+@pytest.fixture
+async def parts(database: str) -> AsyncIterator[Parts]:
+    async with plane(database) as made:
+        yield made
+
+
+@pytest.fixture(params=["postgres", "http"])
+async def subject(request: pytest.FixtureRequest, parts: Parts, clock: Clock, edge: Edge) -> AsyncIterator[Subject]:
+    async with AsyncExitStack() as stack:
+        if request.param == "http":
+            url = stack.enter_context(edge.showing(parts))
+            store = await stack.enter_async_context(HttpJobStore(url, SERVICE))
+            yield Subject(store=store, parts=parts, clock=clock)
+        else:
+            yield Subject(store=parts.store, parts=parts, clock=clock)
