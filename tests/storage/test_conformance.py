@@ -114,6 +114,20 @@ async def test_nothing_is_visible_before_a_stream_is_closed(store: Store) -> Non
     assert await store.exists("later")
 
 
+async def test_a_stream_that_never_ends_can_be_found_and_aborted_by_others(store: Store) -> None:
+    key = "jo@example.org/v=1+2/part-00000-a.parquet"
+    writer = store.writer(key)
+    await asyncio.to_thread(writer.write, BIG)
+    unfinished = await store.uploads.under("jo@example.org/") or []
+    assert [upload.key for upload in unfinished] == [key]
+    assert await store.uploads.under("jo@example.or/") == []
+    await store.uploads.abort(unfinished)
+    await store.uploads.abort(unfinished)
+    assert await store.uploads.under("") == []
+    await asyncio.to_thread(writer.abort)
+    assert await keys(store) == []
+
+
 async def test_an_ended_stream_takes_nothing_more(store: Store) -> None:
     writer = store.writer("ended")
     await asyncio.to_thread(writer.close)
@@ -195,9 +209,16 @@ async def test_a_url_with_credentials_is_refused_without_repeating_them() -> Non
     assert "hunter2" not in str(refused.value)
 
 
-async def test_an_unknown_scheme_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="ftp"):
-        open_store("ftp://host/folder")
+@pytest.mark.parametrize("url", ["ftp://host/folder", "s3://", "gs:///prefix", "s3://bucket/a/../b"])
+async def test_a_url_that_names_no_store_is_refused(url: str) -> None:
+    with pytest.raises(InvalidInput):
+        open_store(url)
+
+
+async def test_unfinished_writes_are_shown_only_to_who_may_see_them(remote: Place) -> None:
+    assert await remote.open().uploads.under("") == []
+    assert remote.stranger is not None
+    assert await open_store(remote.url, options=remote.stranger).uploads.under("") is None
 
 
 async def test_a_plain_path_is_a_folder_and_may_be_made(tmp_path: object) -> None:

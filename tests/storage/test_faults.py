@@ -111,6 +111,7 @@ HEAD = "Error performing PUT http://host/bucket/key?uploadId=SECRET in 1ms - Ser
         (OSError(HEAD + "403 Forbidden"), StorageRefused),
         (GenericError("DeleteObjects request failed for key SECRET: (code: AccessDenied)"), StorageRefused),
         (GenericError("Error performing token request: SECRET"), StorageRefused),
+        (GenericError("Error performing PUT http://169.254.169.254/latest SECRET - HTTP error"), StorageRefused),
         (OSError("Unable to open file SECRET: Permission denied (os error 13)"), StorageRefused),
         (OSError("Unable to copy data to file: No space left on device (os error 28)"), StorageFull),
         (OSError("Disk quota exceeded (os error 122)"), StorageFull),

@@ -76,9 +76,9 @@ def assert_every_kind_of_step(steps: list[str]) -> None:
         "before the upload is completed",
         "after the upload is completed",
         "before delete part-00000-attempt-1.parquet.claim",
+        "after delete part-00000-attempt-1.parquet.claim",
         "before put part-00001-attempt-1.parquet",
         "after put part-00001-attempt-1.parquet",
-        "before get_range_async part-00000-attempt-1.parquet",
         "before put_async manifest.json",
     ):
         assert landmark in text

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.kit.errors import InvalidInput
 from penstock.storage.errors import ObjectExists, SchemaMismatch
 from penstock.storage.groups import GroupLimits, RowGroups
 from penstock.storage.parquet import ParquetSink, SinkLimits, Written, write_parquet
@@ -202,6 +203,11 @@ async def test_nulls_in_a_column_declared_without_are_refused(folder: Place) -> 
 async def test_a_schema_that_cannot_be_kept_is_refused_first(folder: Place, schema: pa.Schema, why: str) -> None:
     with pytest.raises(SchemaMismatch, match=why):
         await write_parquet(folder.open(), "t/", schema, feed([]), attempt="a")
+
+
+async def test_an_attempt_that_is_no_id_is_refused_first(folder: Place) -> None:
+    with pytest.raises(InvalidInput, match="attempt"):
+        await write_parquet(folder.open(), "t/", SCHEMA, feed([]), attempt="../a")
 
 
 async def test_a_source_that_breaks_leaves_no_unfinished_part(store: Store) -> None:

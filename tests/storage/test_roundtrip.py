@@ -49,7 +49,6 @@ EXACT = [
     Kind(pa.binary(4), st.binary(min_size=4, max_size=4)),
     Kind(pa.float32(), st.floats(width=32, allow_nan=False)),
     Kind(pa.float64(), st.floats(allow_nan=False)),
-    Kind(pa.null(), st.none()),
     Kind(pa.date32(), whole(-700_000, 2_900_000)),
     Kind(pa.date64(), whole(-700_000, 2_900_000).map(lambda day: day * DAY_MS)),
     Kind(pa.time32("s"), whole(0, 86_399)),
@@ -97,11 +96,13 @@ def _or_null(kind: Kind) -> Values:
 
 
 flat = st.sampled_from(EXACT) | decimal_kinds() | timestamp_kinds()
-kinds = st.recursive(
+nested = st.recursive(
     flat,
     lambda inner: inner.map(_list_of) | st.tuples(inner, inner).map(_struct_of) | inner.map(_map_of),
     max_leaves=4,
 )
+# Not inside the others: pyarrow cannot cast a list of the null type, even to itself, and the check below casts.
+kinds = nested | st.just(Kind(pa.null(), st.none()))
 
 
 @st.composite
@@ -126,7 +127,7 @@ def through_the_sink(table: pa.Table, *, batch: int = 5, group: int = 4) -> pa.T
         shutil.rmtree(root)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(tables())
 def test_any_table_comes_back_equal(table: pa.Table) -> None:
     back = through_the_sink(table)
@@ -150,6 +151,7 @@ def test_any_table_comes_back_equal(table: pa.Table) -> None:
         pa.uuid(),
         pa.dictionary(pa.int32(), pa.string()),
         pa.list_(pa.int64(), 3),
+        pa.list_(pa.null()),
         pa.large_list(pa.string()),
         pa.list_(pa.struct([("x", pa.map_(pa.string(), pa.list_(pa.decimal128(10, 2))))])),
     ],

@@ -11,7 +11,10 @@ from penstock.kit.errors import InvalidInput
 from penstock.storage.errors import ObjectMissing
 from penstock.storage.manifest import Entity, Manifest, read_manifest, write_manifest
 from penstock.storage.part import Part, attempt_of
+from penstock.storage.stores import StoreOptions, open_store
 from penstock.storage.sweeper import Sweeper, Swept, remove
+from tests.storage.conftest import BUCKET
+from tests.storage.gcs_server import PAGE, WRITER, GcsServer, Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -104,6 +107,19 @@ async def test_what_no_attempt_wrote_is_never_touched(folder: Place) -> None:
     await put(store, *foreign)
     assert (await Sweeper(store, "s/", floor=NOW).run_once()).objects == 0
     assert await keys(store) == foreign
+
+
+async def test_unfinished_uploads_beyond_one_page_all_go(gcs: GcsServer) -> None:
+    options = StoreOptions(endpoint=gcs.url, bearer_token=WRITER, allow_http=True)
+    store = open_store(f"gs://{BUCKET}/pages", options=options)
+    unfinished = gcs.buckets[BUCKET].uploads
+    for number in range(2 * PAGE + 5):
+        key = f"pages/s/part-{number:05d}-a.parquet"
+        unfinished[f"id-{number}"] = Unfinished(key, datetime.now(UTC) - timedelta(hours=3))
+    unfinished["young"] = Unfinished("pages/s/part-00000-b.parquet", datetime.now(UTC))
+    swept = await Sweeper(store, "s/", floor=timedelta(hours=1)).run_once()
+    assert swept.uploads == 2 * PAGE + 5
+    assert [u.id for u in await store.uploads.under("") or ()] == ["young"]
 
 
 async def test_a_result_is_removed_whole_and_its_neighbour_kept(store: Store) -> None:

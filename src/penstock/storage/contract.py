@@ -69,7 +69,9 @@ class Uploads(Protocol):
         """None when this store's credentials do not let us look."""
         ...
 
-    async def abort(self, upload: Upload) -> None: ...
+    async def abort(self, uploads: Iterable[Upload]) -> None:
+        """Free their bytes; one that is gone is fine."""
+        ...
 
 
 class Store(Protocol):

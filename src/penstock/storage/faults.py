@@ -38,6 +38,9 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _REFUSED_CODES = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken"}
 
+# Where obstore looks for an identity when it was given none; no key can contain these.
+_NO_IDENTITY = ("token request", "://169.254.169.254/")
+
 _SENTENCES: dict[type[PenstockError], tuple[str, str | None]] = {
     ObjectExists: ("{} is there already.", None),
     ObjectMissing: ("{} does not exist.", None),
@@ -84,7 +87,7 @@ def _kind(error: Exception, facts: _Facts, text: str) -> type[PenstockError]:
         return ObjectMissing
     if facts.errno in _FULL or facts.status == HTTPStatus.INSUFFICIENT_STORAGE:
         return StorageFull
-    if _is_refusal(error, facts) or "token request" in text:
+    if _is_refusal(error, facts) or any(sign in text for sign in _NO_IDENTITY):
         return StorageRefused
     if facts.status >= 500 or facts.status == HTTPStatus.TOO_MANY_REQUESTS or "HTTP error" in text:
         return StorageUnavailable

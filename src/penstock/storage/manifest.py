@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from penstock.kit.errors import InvalidInput
-from penstock.storage.columns import Column
 from penstock.storage.errors import ObjectDamaged, ObjectExists
 from penstock.storage.keys import check_key, check_prefix
 from penstock.storage.parallel import each
@@ -27,6 +26,13 @@ if TYPE_CHECKING:
 
 NAME = "manifest.json"
 _FORMAT = "penstock-manifest/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    name: str
+    type: str
+    nullable: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

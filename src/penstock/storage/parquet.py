@@ -10,11 +10,9 @@ ever visible, and parts that were finished are named by no manifest, so the swee
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -23,17 +21,15 @@ from penstock.storage.encoding import Encodings, choose
 from penstock.storage.errors import SchemaMismatch
 from penstock.storage.groups import GroupLimits, RowGroups
 from penstock.storage.keys import check_prefix
+from penstock.storage.lane import Lane
 from penstock.storage.manifest import Entity, sql_digest
 from penstock.storage.part import Part
 from penstock.storage.schema import check_storable, describe, pack
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from penstock.storage.contract import Store, Writer
-
-T = TypeVar("T")
-A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +64,7 @@ class Written:
 
 
 class ParquetSink:
-    """The blocking face: `push` batches, then `finish`; leaving `with` by an exception aborts."""
+    """The blocking face: `push` batches, then `finish`; leaving `with` without it aborts."""
 
     def __init__(
         self, store: Store, prefix: str, schema: pa.Schema, *, attempt: str, limits: SinkLimits | None = None
@@ -79,7 +75,7 @@ class ParquetSink:
         self.groups = RowGroups(schema, self.limits.group)
         self._store = store
         self._prefix = check_prefix(prefix)
-        self._attempt = attempt
+        self._attempt = part.check_attempt(attempt)
         self._encodings: Encodings | None = None
         self._file: _PartFile | None = None
         self._parts: list[Part] = []
@@ -138,7 +134,7 @@ async def write_parquet(
 ) -> Written:
     """Drain the batches into parts under `prefix`; the iterator is closed whatever happens."""
     sink = ParquetSink(store, prefix, schema, attempt=attempt, limits=limits)
-    lane = _Lane()
+    lane = Lane()
     try:
         async with _closing(batches):
             async for batch in batches:
@@ -158,37 +154,9 @@ async def _closing(batches: AsyncIterator[pa.RecordBatch]) -> AsyncIterator[None
     try:
         yield
     finally:
-        if isinstance(batches, AsyncGenerator):
-            await batches.aclose()
-
-
-class _Lane:
-    """A thread that does one thing after another, and lets the loop be one thing ahead."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parquet")
-        self._started: asyncio.Future[object] | None = None
-
-    async def run(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
-
-    async def start(self, call: Callable[[A], object], argument: A) -> None:
-        """Begin a call once the one before has ended, which raises here if it failed."""
-        await self.idle()
-        self._started = asyncio.get_running_loop().run_in_executor(self._thread, call, argument)
-
-    async def idle(self) -> None:
-        started, self._started = self._started, None
-        if started is not None:
-            await started
-
-    async def last_words(self, call: Callable[[], object]) -> None:
-        """Queue a call behind whatever the thread still does; earlier errors have been told by now."""
-        started = [self._started] if self._started else []
-        await asyncio.gather(*started, self.run(call), return_exceptions=True)
-
-    def close(self) -> None:
-        self._thread.shutdown(wait=False)
+        aclose: Callable[[], Awaitable[None]] | None = getattr(batches, "aclose", None)
+        if aclose is not None:
+            await aclose()
 
 
 class _PartFile:

@@ -27,10 +27,14 @@ class Part:
     sha256: str | None = None
 
 
-def name(number: int, attempt: str) -> str:
+def check_attempt(attempt: str) -> str:
     if not _ATTEMPT.fullmatch(attempt):
         raise InvalidInput(f"The attempt {attempt[:80]!r} cannot be part of a file's name.")
-    return f"part-{number:05d}-{attempt}.parquet"
+    return attempt
+
+
+def name(number: int, attempt: str) -> str:
+    return f"part-{number:05d}-{check_attempt(attempt)}.parquet"
 
 
 def attempt_of(key: str) -> str | None:

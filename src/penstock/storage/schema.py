@@ -8,8 +8,8 @@ from collections import Counter
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.storage.columns import Column
 from penstock.storage.errors import SchemaMismatch
+from penstock.storage.manifest import Column
 
 
 def describe(schema: pa.Schema) -> tuple[Column, ...]:

@@ -61,6 +61,8 @@ def open_store(url: str, *, options: StoreOptions | None = None) -> Store:
     parts = urlsplit(url)
     if "@" in parts.netloc:
         raise InvalidInput("A storage URL must not carry credentials.", hint="Give them as options.")
+    if parts.scheme in ("s3", "gs") and not parts.netloc:
+        raise InvalidInput(f"The storage URL {url[:80]!r} names no bucket.")
     match parts.scheme:
         case "s3":
             return _open_s3(parts.netloc, _root(parts.path), options)
@@ -171,44 +173,50 @@ def _open_folder(root: Path, options: StoreOptions) -> Store:
 
 def _open_s3(bucket: str, root: str, options: StoreOptions) -> Store:
     config: S3Config = {"region": options.region, "virtual_hosted_style_request": False}
-    pending: Uploads = uploads.Unseen()
     if options.endpoint:
         config["endpoint"] = options.endpoint
     if options.access_key_id and options.secret_access_key:
         config["access_key_id"] = options.access_key_id
         config["secret_access_key"] = options.secret_access_key
-        if options.session_token:
-            config["session_token"] = options.session_token
-        endpoint = options.endpoint or f"https://s3.{options.region}.amazonaws.com"
-        signer = uploads.aws(
-            options.access_key_id,
-            options.secret_access_key,
-            region=options.region,
-            session=options.session_token,
-        )
-        pending = uploads.MultipartUploads(f"{endpoint.rstrip('/')}/{bucket}", signer, root=root)
+    if options.session_token:
+        config["session_token"] = options.session_token
     raw = S3Store(
         bucket, prefix=root or None, config=config, client_options=_client(options), retry_config=_retries(options)
     )
+    pending = _s3_uploads(bucket, root, options)
     return ObjectStore(raw, url=f"s3://{bucket}/{root}".rstrip("/"), uploads=pending, options=options)
+
+
+def _s3_uploads(bucket: str, root: str, options: StoreOptions) -> Uploads:
+    if not (options.access_key_id and options.secret_access_key):
+        return uploads.Unseen()
+    endpoint = (options.endpoint or f"https://s3.{options.region}.amazonaws.com").rstrip("/")
+    sign = uploads.aws(
+        options.access_key_id, options.secret_access_key, region=options.region, session=options.session_token
+    )
+    return uploads.MultipartUploads(f"{endpoint}/{bucket}", sign, root=root)
 
 
 def _open_gcs(bucket: str, root: str, options: StoreOptions) -> Store:
     config: GCSConfig = {}
-    pending: Uploads = uploads.Unseen()
     if options.endpoint:
         config["base_url"] = options.endpoint
     if options.service_account:
         config["service_account"] = str(options.service_account)
     if options.bearer_token:
         config["bearer_token"] = options.bearer_token
-        endpoint = options.endpoint or "https://storage.googleapis.com"
-        signer = uploads.bearer(options.bearer_token)
-        pending = uploads.MultipartUploads(f"{endpoint.rstrip('/')}/{bucket}", signer, root=root)
     raw = GCSStore(
         bucket, prefix=root or None, config=config, client_options=_client(options), retry_config=_retries(options)
     )
+    pending = _gcs_uploads(bucket, root, options)
     return ObjectStore(raw, url=f"gs://{bucket}/{root}".rstrip("/"), uploads=pending, options=options)
+
+
+def _gcs_uploads(bucket: str, root: str, options: StoreOptions) -> Uploads:
+    if not options.bearer_token:
+        return uploads.Unseen()
+    endpoint = (options.endpoint or "https://storage.googleapis.com").rstrip("/")
+    return uploads.MultipartUploads(f"{endpoint}/{bucket}", uploads.bearer(options.bearer_token), root=root)
 
 
 def _root(path: str) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
     from datetime import datetime
 
-    from penstock.storage.contract import ObjectInfo, Store, Upload
+    from penstock.storage.contract import ObjectInfo, Store
 
 log = logging.get(__name__)
 
@@ -76,17 +76,19 @@ class Sweeper:
         oldest = self._clock.now() - self._floor
         objects = [o async for o in self._store.list(self._prefix) if _is_old(o.key, o.modified, oldest)]
         uploads = await self._store.uploads.under(self._prefix)
-        old_uploads = [u for u in uploads or () if _is_old(u.key, u.started, oldest)]
         live = set(await self._live())
         objects = [o for o in objects if attempt_of(o.key) not in live]
+        old = [u for u in uploads or () if _is_old(u.key, u.started, oldest)]
+        abandoned = [u for u in old if attempt_of(u.key) not in live]
         named = await self._named(objects)
         orphans = [o for o in objects if not named.covers(o.key)]
         await self._store.delete(o.key for o in orphans)
-        aborted = await self._abort([u for u in old_uploads if attempt_of(u.key) not in live])
+        if abandoned:
+            await self._store.uploads.abort(abandoned)
         swept = Swept(
             objects=len(orphans),
             bytes=sum(o.size for o in orphans),
-            uploads=None if uploads is None else aborted,
+            uploads=None if uploads is None else len(abandoned),
             unread=len(named.unread),
         )
         log.info("storage_swept", prefix=self._prefix, objects=swept.objects, bytes=swept.bytes, uploads=swept.uploads)
@@ -113,10 +115,6 @@ class Sweeper:
             log.warning("manifest_unreadable", prefix=folder)
             return None
         return {part.path for part in read.parts}
-
-    async def _abort(self, uploads: Sequence[Upload]) -> int:
-        await each(uploads, self._store.uploads.abort)
-        return len(uploads)
 
 
 async def remove(store: Store, prefix: str) -> int:

@@ -21,11 +21,13 @@ import httpx2
 from penstock.kit.clock import SYSTEM, Clock
 from penstock.storage.contract import Upload
 from penstock.storage.errors import StorageError, StorageRefused, StorageUnavailable
+from penstock.storage.parallel import each
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+_TIMEOUT = 30.0
 _STAGED = re.compile(r"(?P<key>.+)#(?P<id>\d+)")
 
 
@@ -35,7 +37,7 @@ class Unseen:
     async def under(self, prefix: str) -> Sequence[Upload] | None:  # noqa: ARG002
         return None
 
-    async def abort(self, upload: Upload) -> None:  # noqa: ARG002
+    async def abort(self, uploads: Iterable[Upload]) -> None:  # noqa: ARG002
         raise StorageRefused("Unfinished uploads of this store cannot be aborted with its credentials.")
 
 
@@ -48,8 +50,8 @@ class StagedFiles:
     async def under(self, prefix: str) -> Sequence[Upload] | None:
         return await asyncio.to_thread(self._find, prefix)
 
-    async def abort(self, upload: Upload) -> None:
-        await asyncio.to_thread(self._remove, self._root / f"{upload.key}#{upload.id}")
+    async def abort(self, uploads: Iterable[Upload]) -> None:
+        await asyncio.to_thread(self._remove, [self._root / f"{upload.key}#{upload.id}" for upload in uploads])
 
     def _find(self, prefix: str) -> list[Upload]:
         found = []
@@ -60,8 +62,9 @@ class StagedFiles:
                 found.append(Upload(key=match["key"], id=match["id"], started=touched))
         return found
 
-    def _remove(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
+    def _remove(self, paths: Iterable[Path]) -> None:
+        for path in paths:
+            path.unlink(missing_ok=True)
 
 
 class Signer(Protocol):
@@ -79,10 +82,25 @@ class MultipartUploads:
         self._root = root
 
     async def under(self, prefix: str) -> Sequence[Upload] | None:
+        try:
+            async with httpx2.AsyncClient(timeout=_TIMEOUT) as client:
+                return await self._find(client, prefix)
+        except StorageRefused:
+            return None
+
+    async def abort(self, uploads: Iterable[Upload]) -> None:
+        async with httpx2.AsyncClient(timeout=_TIMEOUT) as client:
+
+            async def abort(upload: Upload) -> None:
+                await self._ask(client, "DELETE", f"/{self._root}{upload.key}", {"uploadId": upload.id})
+
+            await each(uploads, abort)
+
+    async def _find(self, client: httpx2.AsyncClient, prefix: str) -> list[Upload]:
         found: list[Upload] = []
         marker: dict[str, str] = {}
         while True:
-            answer = await self._ask("GET", "", {"uploads": "", "prefix": self._root + prefix, **marker})
+            answer = await self._ask(client, "GET", "", {"uploads": "", "prefix": self._root + prefix, **marker})
             page = _without_namespaces(answer)
             found += [self._upload(node) for node in page.iter("Upload")]
             if page.findtext("IsTruncated") != "true":
@@ -92,9 +110,6 @@ class MultipartUploads:
                 "upload-id-marker": page.findtext("NextUploadIdMarker") or "",
             }
 
-    async def abort(self, upload: Upload) -> None:
-        await self._ask("DELETE", f"/{self._root}{upload.key}", {"uploadId": upload.id})
-
     def _upload(self, node: ElementTree.Element) -> Upload:
         return Upload(
             key=(node.findtext("Key") or "").removeprefix(self._root),
@@ -102,14 +117,13 @@ class MultipartUploads:
             started=datetime.fromisoformat(node.findtext("Initiated") or ""),
         )
 
-    async def _ask(self, method: str, key: str, parameters: Mapping[str, str]) -> bytes:
+    async def _ask(self, client: httpx2.AsyncClient, method: str, key: str, parameters: Mapping[str, str]) -> bytes:
         path = quote(self._url.path + key, safe="/-_.~")
         query = "&".join(f"{quote(k, safe='')}={quote(v, safe='-_.~')}" for k, v in sorted(parameters.items()))
         headers = self._sign(method, self._url.netloc, path, query)
         url = f"{self._url.scheme}://{self._url.netloc}{path}?{query}"
         try:
-            async with httpx2.AsyncClient(timeout=30) as client:
-                answer = await client.request(method, url, headers=dict(headers))
+            answer = await client.request(method, url, headers=dict(headers))
         except httpx2.TransportError:
             raise StorageUnavailable(f"The storage at {self._url.netloc} cannot be reached.") from None
         if answer.status_code in (401, 403):

@@ -79,13 +79,16 @@ class ObjectWriter:
         if not self._open:
             return
         self._open = False
-        try:
-            with translated(self._place):
-                if self._upload is not None and not self._upload.closed():
-                    self._upload.__exit__(InterruptedError, InterruptedError(), None)
-            self._release()
-        except PenstockError as e:
-            log.warning("upload_not_aborted", place=self._place, code=e.code)
+        for undo in (self._drop_upload, self._release):
+            try:
+                undo()
+            except PenstockError as e:
+                log.warning("upload_not_aborted", place=self._place, code=e.code)
+
+    def _drop_upload(self) -> None:
+        with translated(self._place):
+            if self._upload is not None and not self._upload.closed():
+                self._upload.__exit__(InterruptedError, InterruptedError(), None)
 
     def _begin(self) -> WritableFile:
         obstore.put(self._raw, self._claim, b"", mode="create")
