@@ -55,9 +55,9 @@ def test_a_killed_child_is_reaped() -> None:
     child = Child(None, time.sleep, (60,))
     child.kill()
     child.kill()
-    assert not psutil.pid_exists(child.pid)
     with pytest.raises(ChildDied):
         child.answer()
+    assert not psutil.pid_exists(child.pid)
 
 
 async def pids_in(file: Path) -> list[int]:

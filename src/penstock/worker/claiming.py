@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.kit.errors import PenstockError
@@ -59,16 +60,12 @@ class Claimer:
         self._patience = Patience(rng)
         self._reached = False
         self._hopeless: Exception | None = None
-        self._closing = False
+        self._closing = asyncio.Event()
         self.closed = asyncio.Event()
-
-    @property
-    def closing(self) -> bool:
-        return self._closing
 
     def close(self) -> None:
         """Claim no more; answers are still delivered. `closed` is set when no claim is under way."""
-        self._closing = True
+        self._closing.set()
         self._outbox.news.set()
 
     async def run(self) -> None:
@@ -77,13 +74,12 @@ class Claimer:
         while True:
             await self._outbox.news.wait()
             self._outbox.news.clear()
-            if self._closing and not self.closed.is_set():
+            if self._closing.is_set() and not self.closed.is_set():
                 await self._last_poll()
             try:
                 await self._turn()
             except Exception as e:
-                pause = self._failed("exchange", e)
-                await asyncio.sleep(pause)
+                await self._pause(self._failed("exchange", e))
                 self._outbox.news.set()
             if self._hopeless is not None:
                 raise self._hopeless
@@ -100,7 +96,7 @@ class Claimer:
         endings = [a for a in batch if ends(a)]
         if len(endings) < len(batch):
             await self._delivery.write(self._store, [a for a in batch if not ends(a)])
-        room = 0 if self._closing or self._poll is not None else self._room()
+        room = 0 if self._closing.is_set() or self._poll is not None else self._room()
         if not room:
             await self._delivery.write(self._store, endings)
         elif not endings or not await self._exchange(endings, room):
@@ -118,13 +114,13 @@ class Claimer:
             return
         self._take(claimed)
         if self._once_until is not None:
-            self._closing = True
+            self._closing.set()
         # One pass of the loop: jobs that need no more than that go back with the next exchange.
         await asyncio.sleep(0)
         self._outbox.news.set()
 
     def _start_poll(self) -> None:
-        if not self._closing and (room := self._room()):
+        if not self._closing.is_set() and (room := self._room()):
             self._poll = asyncio.create_task(self._poll_once(room), name="poll")
 
     async def _poll_once(self, room: int) -> None:
@@ -136,17 +132,16 @@ class Claimer:
             if not claimed:
                 await self._nothing(time.monotonic() - began < wait / 2)
         except Exception as e:
-            pause = self._failed("claim", e)
-            await asyncio.sleep(pause)
+            await self._pause(self._failed("claim", e))
         finally:
             self._poll = None
             self._outbox.news.set()
 
     async def _nothing(self, early: bool) -> None:
         if self._too_late():
-            self._closing = True
+            self._closing.set()
         elif early:  # a control plane on its way out ends polls at once: do not ask it a thousand times a second
-            await asyncio.sleep(EARLY_SECONDS * self._rng.uniform(0.5, 1.0))
+            await self._pause(EARLY_SECONDS * self._rng.uniform(0.5, 1.0))
 
     async def _last_poll(self) -> None:
         if self._poll is not None:
@@ -159,9 +154,17 @@ class Claimer:
     def _failed(self, call: str, error: Exception) -> float:
         """A refusal before the first success is a wrong setting, and one job awaited in vain is an answer too."""
         refused = isinstance(error, PenstockError) and not error.retryable and not self._reached
-        if refused or (self._too_late() and not self._closing):
+        if refused or (self._too_late() and not self._closing.is_set()):
             self._hopeless = error
         return self._patience.failed(call, error)
+
+    async def _pause(self, seconds: float) -> None:
+        """Being told to close cuts it short, so that an idle worker leaves at once also during an outage."""
+        if self._closing.is_set():
+            await asyncio.sleep(seconds)
+        else:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), seconds)
 
     def _too_late(self) -> bool:
         return self._once_until is not None and time.monotonic() >= self._once_until

@@ -112,13 +112,8 @@ class Crew:
         handler = self._handlers.get(job.kind) or _stranger
         try:
             return self._writing(job, await handler(job, JobContext(attempt, self._desk)))
-        except asyncio.CancelledError as e:
-            return self._stopped(attempt, attempt.stopped, e)
-        except Stopped as e:
-            return self._stopped(attempt, attempt.stopped or e.why, e)
-        except (Exception, SystemExit) as e:
-            _report(job, e)
-            return failed(e, attempt.policy, job.attempt_no, self._rng)
+        except (Exception, SystemExit, asyncio.CancelledError) as e:
+            return self._broken_off(attempt, e)
 
     def _writing(self, job: Job, answer: Answer) -> Writing:
         match answer:
@@ -132,8 +127,9 @@ class Crew:
             case _:
                 raise InvalidInput(f"The handler of {job.kind} returned neither a Result nor a Park.")
 
-    def _stopped(self, attempt: Attempt, why: Stop | None, error: BaseException) -> Writing | None:
-        match why:
+    def _broken_off(self, attempt: Attempt, error: BaseException) -> Writing | None:
+        """A handler that was told to stop may end in any error, often its driver's: that it was told decides."""
+        match attempt.stopped or (error.why if isinstance(error, Stopped) else None):
             case Stop.DEADLINE:
                 return _overdue()
             case Stop.SHUTDOWN:
@@ -141,6 +137,7 @@ class Crew:
             case Stop.LOST | Stop.CANCELLED:
                 return None
             case None:
+                _report(attempt.job, error)
                 return failed(error, attempt.policy, attempt.job.attempt_no, self._rng)
 
     def _end(self, attempt: Attempt, writing: Writing) -> None:

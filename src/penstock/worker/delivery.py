@@ -106,7 +106,7 @@ class Delivery:
             status = _status(attempt, verdict_of[attempt])
             counts[attempt.job.kind, status] += 1
             if status == "stale":
-                log.warning("stale_attempt", **_named(attempt), verb="finish")
+                log.warning("stale_attempt", **_named(attempt), verb=_verb(attempt))
             elif audible:
                 log.info("job_ended", status=status, **_named(attempt), attempt=attempt.job.attempt_no)
         for (kind, status), count in counts.items():
@@ -130,6 +130,16 @@ def _only(attempts: Iterable[Attempt], kind: type[W]) -> list[W]:
 
 def _verdict(written: bool) -> Verdict:
     return Verdict.DONE if written else Verdict.STALE
+
+
+def _verb(attempt: Attempt) -> str:
+    match attempt.writing:
+        case Parking():
+            return "park"
+        case Release():
+            return "release"
+        case _:
+            return "finish"
 
 
 def _status(attempt: Attempt, verdict: Verdict) -> str:

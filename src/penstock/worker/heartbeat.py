@@ -52,6 +52,7 @@ class Heartbeat:
         self._slots = slots
         self._version = version
         self.session: UUID = uuid4()
+        self.answered = False
         self.answered_at = time.monotonic()
         self._next_at = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -94,7 +95,7 @@ class Heartbeat:
         )
         async with asyncio.timeout(min(CALL_SECONDS, max(1.0, interval))):
             renewal = await store.renew(beat)
-        self.answered_at = time.monotonic()
+        self.answered, self.answered_at = True, time.monotonic()
         self._obey(renewal)
         return renewal
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from bisect import bisect_left
 from collections import Counter as Tally
@@ -25,6 +26,7 @@ DURATION_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 18
 class WorkerMetrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
+        self._lock = threading.Lock()
         self.tally: Tally[str] = Tally()
         """Attempts that ended here, by what became of them."""
         self._completed = Counter(
@@ -41,7 +43,8 @@ class WorkerMetrics:
         self.lasted = self._durations.observe
 
     def completed(self, kind: str, status: str, count: int = 1) -> None:
-        self.tally[status] += count
+        with self._lock:
+            self.tally[status] += count
         self._completed.labels(kind, status).inc(count)
 
     def rows(self, kind: str, count: int) -> None:

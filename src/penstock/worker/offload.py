@@ -71,7 +71,7 @@ def _fail(answer: asyncio.Future[T], error: BaseException) -> None:
 
 
 class Child:
-    """One child process with one function to run. Nobody but `kill` reaps it, so its pid stays ours until then."""
+    """One child process with one function to run. Nobody but `answer` reaps it, so its pid stays ours until then."""
 
     def __init__(self, prepare: Callable[[], None] | None, work: Callable[[*Ts], T], args: tuple[*Ts]) -> None:
         self._order = pickle.dumps(sys.path) + pickle.dumps((prepare, work, args))
@@ -88,14 +88,14 @@ class Child:
         return self._process.pid
 
     def answer(self) -> object:
-        """Blocks until the child has answered or died."""
+        """Blocks until the child has answered or died, and reaps it."""
         if self._process.stdin is None or self._process.stdout is None:
             raise AssertionError("the child has pipes")
         with suppress(BrokenPipeError), self._process.stdin as orders:
             orders.write(self._order)
         with self._process.stdout as answers:
             said = answers.read()
-        self.kill()
+        self._reap()
         if not said:
             raise ChildDied(f"The child process ended without an answer (exit code {self._process.returncode}).")
         succeeded, value = pickle.loads(said)  # noqa: S301 - our own child wrote it
@@ -104,9 +104,18 @@ class Child:
         return value
 
     def kill(self) -> None:
-        """From any thread, any number of times; afterwards the child and what it started are gone."""
-        with self._lock:
+        """From any thread, any number of times: the child and what it started are gone at once. It never blocks."""
+        if not self._lock.acquire(blocking=False):
+            return  # somebody else is at it
+        try:
             if self._process.returncode is None:
                 with suppress(ProcessLookupError):
                     os.killpg(self._process.pid, signal.SIGKILL)
-                self._process.wait()
+        finally:
+            self._lock.release()
+
+    def _reap(self) -> None:
+        with self._lock:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()

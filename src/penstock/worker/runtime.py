@@ -120,6 +120,8 @@ class Worker:
         self.health = None if health is None else HealthServer(*health, self._pages())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
+        self.failure: BaseException | None = None
+        """What made it senseless to go on."""
         self._claimer: Claimer | None = None
         self.metrics.watch(self._held, lambda: self._heartbeat.answered_at)
 
@@ -181,6 +183,8 @@ class Worker:
         closing = asyncio.create_task(self._when_closed(claimer), name="closing")
         try:
             await _resolved(self._will.done, sideline.ended, claiming)
+            if claiming.done():
+                self.failure = claiming.exception()
         finally:
             self._will.ask(0)
             await _resolved(self._will.done, sideline.ended)
@@ -189,8 +193,8 @@ class Worker:
             claiming.cancel()
             await asyncio.wait({claiming, closing})
             await self._crew.dismiss(DISMISS_SECONDS)
-        if not claiming.cancelled():
-            claiming.result()
+        if self.failure is not None:
+            raise self.failure
         if not self._will.done.done():
             raise Internal("The worker's sideline died; its attempts will lapse.")
 
@@ -223,7 +227,7 @@ class Worker:
         return document({"status": "stopping" if self._stopping else "ok", **self._facts()})
 
     def _ready_page(self) -> Page:
-        ready = not self._stopping and self._heartbeat.silent_for < SILENCE_SECONDS
+        ready = not self._stopping and self._heartbeat.answered and self._heartbeat.silent_for < SILENCE_SECONDS
         return document({"status": "ready" if ready else "not ready", **self._facts()}, well=ready)
 
     def _facts(self) -> dict[str, object]:

@@ -10,6 +10,7 @@ import asyncio
 import contextvars
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.kit import logging
@@ -35,6 +36,7 @@ class Sideline:
         self._services = services
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing = asyncio.Event()
+        self._asked_to_close = False
         self.ready: Future[None] = Future()
         self.ended: Future[None] = Future()
         run = contextvars.copy_context().run
@@ -45,8 +47,10 @@ class Sideline:
 
     def close(self) -> None:
         """From any thread; `ended` is resolved when all is quiet."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._closing.set)
+        self._asked_to_close = True
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it is closed already
+                self._loop.call_soon_threadsafe(self._closing.set)
 
     def _run(self) -> None:
         try:
@@ -61,6 +65,8 @@ class Sideline:
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
+        if self._asked_to_close:
+            self._closing.set()
         async with self._open_store() as store:
             tasks = [asyncio.create_task(service(store)) for service in self._services]
             self.ready.set_result(None)

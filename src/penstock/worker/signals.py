@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,7 +21,7 @@ from penstock.kit.errors import PenstockError
 from penstock.worker.offload import threads_left
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from types import FrameType
 
     from penstock.worker.runtime import Worker
@@ -30,7 +29,9 @@ if TYPE_CHECKING:
     LoopFactory: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
 
 log = logging.get(__name__)
-LINGER_SECONDS = 0.3
+HURRIED_SECONDS = 0.2
+PATIENT_SECONDS = 5.0
+"""How long the handlers' thread may take to close when all is written: after a signal somebody counts the seconds."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -47,15 +48,16 @@ class Process:
 
     def run(self) -> int:
         """The exit code: 0 when nothing was lost; for one job, whether it succeeded."""
-        with self._listening():
-            self._worker.over.add_done_callback(lambda _: self._events.put(None))
-            self._thread.start()
-            received = 0
-            while (event := self._events.get()) is not None:
-                received += 1
-                log.info("signal_received", signal=event.name, times=received)
-                self._worker.stop(grace=None if received == 1 else 0.0)
-            self._thread.join(LINGER_SECONDS)
+        for number in SIGNALS:
+            signal.signal(number, self._hear)
+        self._worker.over.add_done_callback(lambda _: self._events.put(None))
+        self._thread.start()
+        received = 0
+        while (event := self._events.get()) is not None:
+            received += 1
+            log.info("signal_received", signal=event.name, times=received)
+            self._worker.stop(grace=None if received == 1 else 0.0)
+        self._thread.join(HURRIED_SECONDS if received else PATIENT_SECONDS)
         code = self._code()
         log.info("worker_left", worker=self._worker.name, exit_code=code)
         if self._thread.is_alive() or threads_left():
@@ -77,20 +79,12 @@ class Process:
 
     def _code(self) -> int:
         summary = self._worker.summary()
-        unwell = self._failed or summary.lost or (self._worker.once is not None and summary.failed)
-        return 1 if unwell else 0
+        broken = self._failed or self._worker.failure is not None
+        in_vain = self._worker.once is not None and summary.failed
+        return 1 if broken or in_vain or summary.lost else 0
 
-    @contextmanager
-    def _listening(self) -> Iterator[None]:
-        def hear(number: int, _frame: FrameType | None) -> None:
-            self._events.put(signal.Signals(number))
-
-        before = {number: signal.signal(number, hear) for number in SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def _hear(self, number: int, _frame: FrameType | None) -> None:
+        self._events.put(signal.Signals(number))
 
 
 def _leave(code: int) -> None:
