@@ -58,6 +58,11 @@ class Bell:
         self._tasks: list[asyncio.Task[None]] = []
         self.listening = asyncio.Event()
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for it in this process."""
+        return len(self._waiters)
+
     def on_ring(self, hear: Callable[[str, int], None]) -> None:
         self._hearers.append(hear)
 
