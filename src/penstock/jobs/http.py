@@ -7,6 +7,7 @@ alone knows how long that is worth while. Nobody answering, and an answer that i
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Literal
 
 import httpx2
@@ -15,7 +16,7 @@ import orjson
 from penstock.jobs import wire
 from penstock.jobs.limits import check_batch
 from penstock.jobs.model import Cancelled, Claimed, Enqueued, Exchanged, Verdict
-from penstock.kit.errors import Internal, PenstockError, Unavailable, rebuild
+from penstock.kit.errors import Internal, InvalidInput, PenstockError, Unavailable, rebuild
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -44,6 +45,10 @@ class HttpJobStore:
     """`async with HttpJobStore(url, token) as store:`; one per process is enough."""
 
     def __init__(self, url: str, token: str, *, component: Literal["worker", "wrapper"] = "worker") -> None:
+        if not url.startswith(("http://", "https://")):
+            raise InvalidInput(f"{url[:200]!r} is not the URL of a control plane.", hint="Set PENSTOCK_URL.")
+        if not re.fullmatch(r"[!-~]+", token):
+            raise InvalidInput("The service token is empty or has characters that no header takes.")
         self._url = url.rstrip("/")
         self._http = httpx2.AsyncClient(
             base_url=f"{self._url}/api/internal/jobs",

@@ -24,7 +24,6 @@ _AWAY = (
     asyncio.TimeoutError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # a connection that the server has just ended, between its last words and its end
-    asyncpg.InternalClientError,
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httpx2
+import pytest
+
+from tests.api.plane import OPERATOR, SERVICE, Edge, plane
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from penstock.api.parts import Parts
+
+
+@pytest.fixture(scope="session")
+async def edge() -> AsyncIterator[Edge]:
+    async with Edge().running() as running:
+        yield running
+
+
+@pytest.fixture
+async def parts(database: str) -> AsyncIterator[Parts]:
+    async with plane(database) as made:
+        yield made
+
+
+@pytest.fixture
+def url(edge: Edge, parts: Parts) -> Iterator[str]:
+    with edge.showing(parts) as shown:
+        yield shown
+
+
+@pytest.fixture
+async def anyone(url: str) -> AsyncIterator[httpx2.AsyncClient]:
+    """A caller without a credential."""
+    async with httpx2.AsyncClient(base_url=url, timeout=30, trust_env=False) as client:
+        yield client
+
+
+@pytest.fixture
+async def operator(anyone: httpx2.AsyncClient) -> httpx2.AsyncClient:
+    anyone.headers["Authorization"] = f"Bearer {OPERATOR}"
+    return anyone
+
+
+@pytest.fixture
+async def worker(url: str) -> AsyncIterator[httpx2.AsyncClient]:
+    """A caller of the internal API, below the routes for jobs."""
+    headers = {"Authorization": f"Bearer {SERVICE}", "X-Component": "worker"}
+    base = f"{url}/api/internal/jobs"
+    async with httpx2.AsyncClient(base_url=base, headers=headers, timeout=30, trust_env=False) as client:
+        yield client

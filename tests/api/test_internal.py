@@ -1,0 +1,124 @@
+"""Long polls over HTTP: callers who leave, and a server that goes down."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.jobs.http import HttpJobStore
+from penstock.jobs.model import JobSpec, Status
+from penstock.jobs.store import PgJobStore
+from tests.api.answers import error
+from tests.api.plane import SERVICE
+from tests.jobs.conformance import DONE, done
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import httpx2
+
+    from penstock.api.parts import Parts
+    from penstock.jobs.bell import Line
+    from penstock.jobs.model import Claimed
+
+CLAIM = {"worker": "w1", "queues": ["default"], "limit": 1, "wait_seconds": 20}
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[HttpJobStore]:
+    async with HttpJobStore(url, SERVICE) as made:
+        yield made
+
+
+async def waiting(parts: Parts, callers: int) -> None:
+    """Until so many callers wait for the bell."""
+    async with asyncio.timeout(10):
+        while parts.store.bell.waiting != callers:  # noqa: ASYNC110 - nobody rings when somebody begins to wait
+            await asyncio.sleep(0.005)
+
+
+async def test_nothing_is_claimed_for_a_caller_who_left_while_waiting(worker: httpx2.AsyncClient, parts: Parts) -> None:
+    poll = asyncio.create_task(worker.post("/claim", json=CLAIM))
+    await waiting(parts, 1)
+    poll.cancel()
+    await waiting(parts, 0)
+    [added] = await parts.store.enqueue([JobSpec(kind="work")])
+    assert (await parts.store.job(added.job_id)).attempts == []
+    assert (await worker.post("/claim", json=CLAIM)).json()["data"]["jobs"][0]["job_id"] == added.job_id
+
+
+async def test_who_still_waits_gets_the_job_that_a_leaver_was_rung_for(
+    store: HttpJobStore, worker: httpx2.AsyncClient, parts: Parts
+) -> None:
+    leavers = [asyncio.create_task(worker.post("/claim", json=CLAIM)) for _ in range(5)]
+    await waiting(parts, 5)
+    stayer = asyncio.create_task(store.claim("stayer", ["default"], 1, wait=20))
+    await waiting(parts, 6)
+    for leaver in leavers:
+        leaver.cancel()
+    started = time.monotonic()
+    [added] = await parts.store.enqueue([JobSpec(kind="work")])
+    assert [c.job_id for c in await stayer] == [added.job_id]
+    assert time.monotonic() - started < 1
+    assert len((await parts.store.job(added.job_id)).attempts) == 1
+
+
+async def test_a_claim_that_was_under_way_when_its_caller_left_is_handed_back_uncounted(
+    worker: httpx2.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimed = asyncio.Event()
+    claim = PgJobStore.claim
+
+    async def slow_claim(self: PgJobStore, *args: Any, line: Line, **values: Any) -> list[Claimed]:
+        found = await claim(self, *args, line=line, **values)
+        claimed.set()
+        while not line.dead:  # noqa: ASYNC110 - a line has no event
+            await asyncio.sleep(0.005)
+        return found
+
+    [added] = await parts.store.enqueue([JobSpec(kind="work", max_attempts=1)])
+    monkeypatch.setattr(PgJobStore, "claim", slow_claim)
+    poll = asyncio.create_task(worker.post("/claim", json=CLAIM))
+    await claimed.wait()
+    poll.cancel()
+    async with asyncio.timeout(10):
+        while (await parts.store.job(added.job_id)).status is not Status.READY:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    monkeypatch.undo()
+    [again] = await parts.store.claim("w2", ["default"], 1)
+    assert (again.job_id, again.attempt_no) == (added.job_id, 1)
+    history = (await parts.store.job(added.job_id)).attempts
+    assert [a.how for a in history] == ["released", "running"]
+
+
+async def test_closing_the_polls_answers_everybody_at_once_with_nothing(store: HttpJobStore, parts: Parts) -> None:
+    polls = [asyncio.create_task(store.claim(f"w{n}", ["default"], 1, wait=20)) for n in range(5)]
+    await waiting(parts, 5)
+    started = time.monotonic()
+    parts.polls.close()
+    assert await asyncio.gather(*polls) == [[]] * 5
+    assert await store.claim("late", ["default"], 1, wait=20) == []
+    assert time.monotonic() - started < 2
+
+
+async def test_an_exchange_of_a_closing_server_still_writes_its_ends(store: HttpJobStore, parts: Parts) -> None:
+    await parts.store.enqueue([JobSpec(kind="work")])
+    [claimed] = await store.claim("w1", ["default"], 1)
+    parts.polls.close()
+    exchanged = await store.exchange([done(claimed)], "w1", ["default"], 1, wait=20)
+    assert (list(exchanged.verdicts), list(exchanged.claimed)) == ([DONE], [])
+
+
+async def test_a_stale_attempt_is_an_answer_and_not_an_error(worker: httpx2.AsyncClient) -> None:
+    fence = {"job_id": 7, "attempt_id": "00000000-0000-0000-0000-000000000001"}
+    answer = await worker.post("/finish", json={"endings": [fence | {"status": "succeeded"}]})
+    assert (answer.status_code, answer.json()) == (200, {"data": {"verdicts": ["stale"]}})
+
+
+async def test_a_wrong_item_of_a_batch_is_named_by_its_place(worker: httpx2.AsyncClient) -> None:
+    fence = {"job_id": 7, "attempt_id": "00000000-0000-0000-0000-000000000001"}
+    body = {"endings": [fence | {"status": "succeeded"}, fence | {"status": "undecided"}]}
+    assert "body.endings.1" in str(error(await worker.post("/finish", json=body), 422, "VALIDATION_FAILED")["message"])

@@ -1,0 +1,168 @@
+"""The control plane as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import asyncpg
+import httpx2
+import pytest
+from pydantic import SecretStr
+
+from penstock import kinds, wiring
+from penstock.api.server import bind
+from penstock.jobs.http import HttpJobStore
+from penstock.jobs.model import GroupSpec, JobSpec, Status
+from penstock.kit.config import Settings
+from penstock.kit.errors import Conflict
+from tests.api.plane import OPERATOR, SERVICE
+from tests.jobs.conformance import Clock
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from penstock.jobs.gates import Fired
+    from penstock.kit.db import Tx
+    from penstock.kit.postgres import Cluster
+
+CODE = "import sys; from penstock import wiring; from penstock.kit import config; sys.exit(wiring.serve(config.load()))"
+
+
+@asynccontextmanager
+async def process(dsn: str, port: int, home: Path) -> AsyncIterator[Process]:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PENSTOCK_HOME": str(home),
+        "PENSTOCK_DATABASE_URL": dsn,
+        "PENSTOCK_PORT": str(port),
+        "PENSTOCK_SERVICE_TOKEN": SERVICE,
+        "PENSTOCK_OPERATOR_TOKEN": OPERATOR,
+    }
+    started = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", CODE, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    try:
+        yield started
+    finally:
+        if started.returncode is None:
+            started.kill()
+        await started.communicate()
+
+
+async def ready(url: str) -> None:
+    async with httpx2.AsyncClient(trust_env=False) as client, asyncio.timeout(30):
+        while True:
+            try:
+                if (await client.get(f"{url}/ready")).is_success:
+                    return
+            except httpx2.TransportError:
+                pass
+            await asyncio.sleep(0.05)
+
+
+def free_port() -> int:
+    with bind("127.0.0.1", 0) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+async def test_on_sigterm_long_polls_are_answered_and_the_process_ends_in_order(database: str, tmp_path: Path) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    async with process(database, port, tmp_path) as server, HttpJobStore(url, SERVICE) as store:
+        await ready(url)
+        polls = [asyncio.create_task(store.claim(f"w{n}", ["default"], 1, wait=25)) for n in range(5)]
+        assert not (await asyncio.wait(polls, timeout=0.3))[0]
+        started = time.monotonic()
+        server.send_signal(signal.SIGTERM)
+        assert await asyncio.gather(*polls) == [[]] * 5
+        assert await asyncio.wait_for(server.wait(), 10) == 0
+        assert time.monotonic() - started < 5
+        output, _ = await server.communicate()
+        assert b"control_plane_stopping" in output
+        assert b"Traceback" not in output
+        assert SERVICE.encode() not in output
+
+
+async def test_a_database_without_our_schema_is_refused_in_a_sentence(pg: Cluster, tmp_path: Path) -> None:
+    async with process(pg.dsn("postgres"), free_port(), tmp_path) as server:
+        output, _ = await asyncio.wait_for(server.communicate(), 30)
+        assert server.returncode
+        assert b"penstock migrate" in output or b"lacks" in output
+
+
+async def test_a_process_that_starts_without_its_database_waits_for_it(tmp_path: Path) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    dsn = f"postgresql:///nothing?host={tmp_path}&port=5999&user=nobody"
+    async with process(dsn, port, tmp_path) as server, httpx2.AsyncClient(base_url=url, trust_env=False) as client:
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    answer = await client.get("/ready")
+                    break
+                except httpx2.TransportError:
+                    await asyncio.sleep(0.05)
+        assert answer.status_code == 503
+        assert answer.json()["error"]["code"] == "DATABASE_UNAVAILABLE"
+        server.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(server.wait(), 15) == 0
+
+
+def test_a_port_in_use_is_named() -> None:
+    with bind("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Conflict, match=f"Port {port} on 127.0.0.1") as refused:
+            bind("127.0.0.1", port)
+        assert "PENSTOCK_PORT" in str(refused.value.hint)
+
+
+async def test_a_control_plane_runs_its_loops(database: str) -> None:
+    settings = Settings(operator_token=SecretStr(OPERATOR), reap_seconds=0.05)
+    connection = await asyncpg.connect(database)
+    try:
+        async with wiring.build_control_plane(settings, database) as parts, asyncio.timeout(20):
+            [added] = await parts.store.enqueue([JobSpec(kind="probe")])
+            assert await parts.store.claim("w1", ["default"], 1)
+            await Clock(connection).advance(11)
+            while (await parts.store.job(added.job_id)).status is not Status.READY:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            ran = parts.registry.get_sample_value(
+                "background_job_execution_total", {"job_name": "reaper", "status": "success"}
+            )
+            assert ran
+            assert parts.registry.get_sample_value("process_cpu_seconds_total")
+    finally:
+        await connection.close()
+
+
+async def test_a_handler_of_the_wiring_runs_when_its_gate_opens(database: str) -> None:
+    fired: list[str] = []
+
+    async def opened(_tx: Tx, gate: Fired) -> None:
+        fired.append(gate.name)
+
+    settings = Settings()
+    async with wiring.build_control_plane(settings, database, gates={"opened": opened}) as parts:
+        await parts.store.open_group(GroupSpec(name="empty", gate="opened"), [])
+    assert fired == ["empty"]
+
+
+def test_the_kinds_are_those_of_the_plan() -> None:
+    table = {k.name: (k.queue, k.lease, k.heartbeat, k.max_attempts, k.on_sigterm) for k in kinds.default_kinds()}
+    assert table == {
+        "export": ("export", 600, 30, 3, "release"),
+        "stage_plan": ("stage", 120, 30, 3, "release"),
+        "stage_chunk": ("stage", 300, 30, 3, "release"),
+        "match": ("match", 1800, 60, 2, "release"),
+        "maintenance": ("maintenance", 1800, 60, 1, "fail"),
+        "probe": ("default", kinds.PROBE.lease, kinds.PROBE.heartbeat, 5, "release"),
+    }
