@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.api.server import bind, listening
-from penstock.jobs.model import Status
+from penstock.jobs.model import JobSpec, Status
 from penstock.kit.config import Settings
 from penstock.wiring import build_control_plane
 from tests.worker.hands import KINDS
@@ -57,9 +57,7 @@ async def test_a_result_outlives_a_restart_of_the_control_plane(database: str, j
         assert await hand.exit_code() == 0
 
 
-@pytest.mark.parametrize(
-    ("kind", "payload", "code"), [("nap", {"seconds": 0}, 0), ("bad", {}, 1), ("flaky", {"failures": 1}, 1)]
-)
+@pytest.mark.parametrize(("kind", "payload", "code"), [("nap", {"seconds": 0}, 0), ("flaky", {"failures": 1}, 1)])
 async def test_one_job_decides_the_exit_code(
     database: str, jobs: Jobs, hands: Hands, kind: str, payload: dict[str, object], code: int
 ) -> None:
@@ -83,6 +81,17 @@ async def test_a_job_that_runs_once_is_handed_back_on_sigterm(database: str, job
         hand.send(SIGTERM)
         assert await hand.exit_code() == 0
         assert (await jobs.store.job(job)).status is Status.READY
+
+
+async def test_the_log_of_a_handler_carries_its_job_and_its_trace(database: str, jobs: Jobs, hands: Hands) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    [added] = await jobs.store.enqueue([JobSpec(kind="bad", trace=trace)])
+    async with control_plane(database) as port:
+        hand = await deploy(hands, port, "once=True, wait=10")
+        assert await hand.exit_code() == 1
+    [said] = hand.events("handler_failed")
+    assert (said["job_id"], said["trace"], said["process"]) == (added.job_id, trace, "worker")
+    assert "hunter2" not in hand.log.read_text()
 
 
 async def test_a_wrong_token_ends_the_worker_with_a_sentence(database: str, hands: Hands) -> None:
