@@ -59,6 +59,7 @@ async def _drain(server: Measured, text: str) -> float:
                 "queue": "default",
                 "limit": BATCH,
                 "mark": NO_MARK,
+                "polled": None,
             }
         )
         found = await statement.fetch(*values)

@@ -9,9 +9,11 @@ sure that it hides nothing); and promotion of due rows apart from the claim.
 from __future__ import annotations
 
 import time
+from operator import itemgetter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from penstock.jobs import rows
+from penstock.jobs.listeners import Listeners
 from penstock.jobs.model import Claimed, Ending, Failed, Fence, JobSpec, Outcome, Status, Succeeded, Verdict
 from penstock.kit.errors import DatabaseUnavailable
 from penstock.kit.sqlfile import load
@@ -62,6 +64,7 @@ class Exchange:
         self._marks: dict[str, int] = {}
         self._full_look_at: dict[str, float] = {}
         self._promote_at = 0.0
+        self._listeners = Listeners(bell)
         bell.on_ring(self._lower_mark)
 
     async def run(
@@ -72,38 +75,47 @@ class Exchange:
         limit: int,
         wait: float,
         line: Line | None = None,
+        polled: bool | None = None,
     ) -> tuple[list[Verdict], list[Claimed]]:
         if limit and time.monotonic() >= self._promote_at:
             await self._promote()
         one = queues[0] if len(queues) == 1 and limit else None
         heard = self._bell.heard(queues)
-        verdicts, claimed = await self._step(endings, worker, one or "", limit if one else 0)
+        verdicts, claimed = await self._step(endings, worker, one or "", limit if one else 0, polled)
         if limit and not claimed:
-            claimed = await self._claim_waiting(worker, queues, limit, wait, line, heard if one else None)
+            claimed = await self._claim_waiting(worker, queues, limit, wait, line, heard if one else None, polled)
         return verdicts, claimed
 
     async def _claim_waiting(
-        self, worker: str, queues: Sequence[str], limit: int, wait: float, line: Line | None, looked: int | None
+        self,
+        worker: str,
+        queues: Sequence[str],
+        limit: int,
+        wait: float,
+        line: Line | None,
+        looked: int | None,
+        polled: bool | None,
     ) -> list[Claimed]:
         """`looked` is what had been heard of the bell before a look that found nothing, if there was one."""
         until = time.monotonic() + wait
         while line is None or not line.dead:
             heard = self._bell.heard(queues) if looked is None else looked
-            claimed = await self._claim_over(worker, queues, limit) if looked is None else []
+            claimed = await self._claim_over(worker, queues, limit, polled) if looked is None else []
             looked = None
             if not claimed and await self._promote():
-                claimed = await self._claim_over(worker, queues, limit)
+                claimed = await self._claim_over(worker, queues, limit, polled)
             if claimed:
                 self._bell.pass_on(queues)
                 return claimed
             left = until - time.monotonic()
             if left <= 0:
                 return []
-            await self._bell.wait(queues, await self._nap(left), heard=heard, line=line)
+            nap = self._bell.wait if polled is None else self._listeners.wait
+            await nap(queues, await self._nap(left), heard=heard, line=line)
         self._bell.pass_on(queues)
         return []
 
-    async def _claim_over(self, worker: str, queues: Sequence[str], limit: int) -> list[Claimed]:
+    async def _claim_over(self, worker: str, queues: Sequence[str], limit: int, polled: bool | None) -> list[Claimed]:
         """Several queues are claimed in the order of their oldest job, one statement each, until the limit is met."""
         if len(queues) > 1:
             queues = [r["queue"] for r in await self._db.fetch(SQL.heads, queues=list(queues))]
@@ -111,7 +123,7 @@ class Exchange:
         for queue in queues:
             if len(claimed) < limit:
                 try:
-                    claimed += (await self._step((), worker, queue, limit - len(claimed)))[1]
+                    claimed += (await self._step((), worker, queue, limit - len(claimed), polled))[1]
                 except DatabaseUnavailable:
                     if not claimed:
                         raise
@@ -119,31 +131,39 @@ class Exchange:
         return claimed
 
     async def _step(
-        self, endings: Sequence[Ending], worker: str, queue: str, limit: int
+        self, endings: Sequence[Ending], worker: str, queue: str, limit: int, polled: bool | None = None
     ) -> tuple[list[Verdict], list[Claimed]]:
-        mark = self._mark(queue)
+        mark = self._mark(queue) if polled is None else NO_MARK
         first = _first(endings)
         async with self._db.transaction() as tx:
             retried = await self._retry(tx, first)
             terminal = [e for e in first if e.fence not in retried]
-            found = await self._statement(tx, terminal, worker, queue, limit, mark)
+            found = await self._statement(tx, terminal, worker, queue, limit, mark, polled)
             ended = [r for r in found if not r["claimed"]]
             done = fences_of(ended)
             spawned = _spawned(terminal, done)
             if spawned or any(r["group_id"] is not None for r in ended):
                 await self._gates.settle(tx, ended, spawned)
             repeated = await self._repeated(tx, [e.fence for e in terminal if e.fence not in done])
-        claimed = [rows.claimed(r, queue) for r in found if r["claimed"]]
+        taken = sorted((r for r in found if r["claimed"]), key=itemgetter("order_key"))
+        claimed = [rows.claimed(r, queue) for r in taken]
         self._metrics.claimed(claimed)
-        if claimed:
-            self._marks[queue] = max(r["order_key"] for r in found if r["claimed"])
+        if claimed and polled is None:
+            self._marks[queue] = taken[-1]["order_key"]
         elif limit and mark != NO_MARK:
             self._marks.pop(queue, None)
             claimed = (await self._step((), worker, queue, limit))[1]
         return self._verdicts(endings, done, retried, repeated), claimed
 
     async def _statement(
-        self, tx: Tx, endings: Sequence[Ending], worker: str, queue: str, limit: int, mark: int
+        self,
+        tx: Tx,
+        endings: Sequence[Ending],
+        worker: str,
+        queue: str,
+        limit: int,
+        mark: int,
+        polled: bool | None,
     ) -> list[asyncpg.Record]:
         outcomes = [e.outcome for e in endings]
         return await tx.fetch(
@@ -156,6 +176,7 @@ class Exchange:
             queue=queue,
             limit=limit,
             mark=mark,
+            polled=polled,
         )
 
     def _result(self, outcome: Outcome) -> str | None:

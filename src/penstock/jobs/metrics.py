@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.jobs.browse import QueueView
     from penstock.jobs.model import Claimed, Reaped
@@ -20,6 +20,7 @@ class KernelMetrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
         self._queues: set[str] = set()
+        self._watchers: list[Callable[[Reaped], None]] = []
         self._depth = Gauge("penstock_queue_depth", "Jobs ready to be claimed.", ["queue"], registry=self.registry)
         self._oldest = Gauge(
             "penstock_queue_oldest_wait_seconds", "Age of the oldest ready job.", ["queue"], registry=self.registry
@@ -51,7 +52,13 @@ class KernelMetrics:
     def lock_refused(self) -> None:
         self._refusals.inc()
 
+    def on_reaped(self, watch: Callable[[Reaped], None]) -> None:
+        """Let a workload count what the reaper did to its own kinds."""
+        self._watchers.append(watch)
+
     def reaped(self, reaped: Reaped) -> None:
+        for watch in self._watchers:
+            watch(reaped)
         self._reclaimed.inc(reaped.requeued)
         self._failed.inc(reaped.failed + reaped.expired)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -220,10 +220,13 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reaped:
+    """`kinds` says of what kind the requeued jobs are."""
+
     requeued: int = 0
     failed: int = 0
     expired: int = 0
     groups_fired: int = 0
+    kinds: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def total(self) -> int:

@@ -8,6 +8,7 @@ be deleted once.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -101,6 +102,8 @@ class PgJobStore:
         """Accept jobs; with `tx`, in the caller's transaction and visible when that commits."""
         if not specs:
             return []
+        if tx is None and (alone := await self._intake.add_alone(self._db, specs, ring=self.bell.ring)):
+            return alone
         async with self._db.transaction(tx) as inner:
             return await self._intake.add(inner, specs, force=False, ring=self.bell.ring)
 
@@ -109,9 +112,12 @@ class PgJobStore:
         self._intake.check(spec)
 
     async def open_group(
-        self, group: GroupSpec, members: Sequence[JobSpec], *, tx: Tx | None = None
+        self, group: GroupSpec, members: Sequence[JobSpec], *, tx: Tx | None = None, force: bool = False
     ) -> tuple[int, list[Enqueued]]:
-        """A group and its first members together; members may spawn more until the last one is over."""
+        """A group and its first members together; members may spawn more until the last one is over.
+
+        `force` is for what goes on with accepted work: it is taken while the system drains.
+        """
         self.gates.check(group.gate)
         for spec in (*group.on_success, *group.on_failure):
             self.check(spec)
@@ -125,7 +131,7 @@ class PgJobStore:
                 deadline_in=group.deadline_in,
             )
             specs = [replace(spec, group_id=group_id) for spec in members]
-            added = await self._intake.add(inner, specs, force=False, ring=self.bell.ring)
+            added = await self._intake.add(inner, specs, force=force, ring=self.bell.ring)
             if not specs:
                 await self.gates.fire(inner, [group_id])
             return group_id, added
@@ -133,9 +139,18 @@ class PgJobStore:
     # claim and finish
 
     async def claim(
-        self, worker: str, queues: Sequence[str], limit: int, *, wait: float = 0, line: Line | None = None
+        self,
+        worker: str,
+        queues: Sequence[str],
+        limit: int,
+        *,
+        wait: float = 0,
+        line: Line | None = None,
+        polled: bool | None = None,
     ) -> list[Claimed]:
-        return list((await self.exchange((), worker, queues, limit, wait=wait, line=line)).claimed)
+        """With `polled`, only jobs that were parked before (True) or never (False)."""
+        done = await self.exchange((), worker, queues, limit, wait=wait, line=line, polled=polled)
+        return list(done.claimed)
 
     async def finish(self, endings: Sequence[Ending]) -> list[Verdict]:
         return list((await self.exchange(endings, "", (), 0)).verdicts)
@@ -149,6 +164,7 @@ class PgJobStore:
         *,
         wait: float = 0,
         line: Line | None = None,
+        polled: bool | None = None,
     ) -> Exchanged:
         """With a `line`, the wait ends when it is hung up; a claim that is under way by then is still returned."""
         check_batch(endings)
@@ -156,7 +172,7 @@ class PgJobStore:
         for ending in endings:
             if isinstance(ending.outcome, Failed) and ending.outcome.retry_in is not None:
                 check_pause(ending.outcome.retry_in)
-        verdicts, claimed = await self._exchange.run(endings, worker, queues, limit, wait, line)
+        verdicts, claimed = await self._exchange.run(endings, worker, queues, limit, wait, line, polled)
         return Exchanged(verdicts=verdicts, claimed=claimed)
 
     # the other writes of an attempt
@@ -297,7 +313,13 @@ class PgJobStore:
             fired = await self.gates.settle(tx, [*failed, *expired])
             tx.after_commit(lambda: self._ring_for(requeued))
         fired += await self._reap_groups(limit)
-        reaped = Reaped(requeued=len(requeued), failed=len(failed), expired=len(expired), groups_fired=fired)
+        reaped = Reaped(
+            requeued=len(requeued),
+            failed=len(failed),
+            expired=len(expired),
+            groups_fired=fired,
+            kinds=Counter(r["kind"] for r in requeued),
+        )
         self.metrics.reaped(reaped)
         return reaped
 

@@ -3,6 +3,7 @@
 -- Index: live primary key for the ends, live_ready for the claim (queue, order_key; ready rows only).
 -- Locks: the rows ended, and the rows claimed (SKIP LOCKED: claimers never wait for each other).
 -- :mark is the low-water mark below which this process has seen no ready row; it only saves work.
+-- :polled takes only jobs that were parked before (true) or never (false); NULL, any.
 WITH result AS MATERIALIZED (
   SELECT * FROM unnest(:job_ids::bigint[], :attempt_ids::uuid[], :statuses::smallint[], :results::jsonb[], :errors::jsonb[])
     AS t (job_id, attempt_id, status, result, error)
@@ -18,6 +19,7 @@ WITH result AS MATERIALIZED (
   SELECT l.job_id
   FROM penstock.live l
   WHERE l.queue = :queue AND l.status = 0 AND l.order_key >= :mark
+    AND (:polled::boolean IS NULL OR (l.polls > 0) = :polled)
   ORDER BY l.order_key
   LIMIT :limit
   FOR UPDATE SKIP LOCKED

@@ -18,7 +18,7 @@ WITH lapsed AS MATERIALIZED (
   UPDATE penstock.live l
   SET status = 0, attempt_id = NULL, worker = NULL, claimed_at = NULL, lease_until = NULL, deadline = p.deadline_at
   FROM judged p WHERE l.job_id = p.job_id AND NOT p.over
-  RETURNING l.job_id, l.queue, l.order_key
+  RETURNING l.job_id, l.queue, l.order_key, p.kind
 ), gone AS (
   DELETE FROM penstock.live l USING judged p WHERE l.job_id = p.job_id AND p.over
   RETURNING l.job_id, l.group_id, l.state, p.kind, p.payload, p.cleanup_kind, p.attempt_id, p.attempt_no, p.worker,
@@ -33,6 +33,6 @@ WITH lapsed AS MATERIALIZED (
   SELECT job_id, attempt_id, attempt_no, worker, claimed_at, 'lapsed' FROM judged
 )
 SELECT job_id, queue, order_key, NULL::smallint AS status, NULL::bigint AS group_id, NULL::jsonb AS state,
-       NULL AS kind, NULL::jsonb AS payload, NULL AS cleanup_kind FROM requeued
+       kind, NULL::jsonb AS payload, NULL AS cleanup_kind FROM requeued
 UNION ALL
 SELECT job_id, NULL, NULL, 11::smallint, group_id, state, kind, payload, cleanup_kind FROM gone
