@@ -6,6 +6,7 @@ without waiting for it.
 
 from __future__ import annotations
 
+import os
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ from penstock.kit.db import Db
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+DEPTH = 20 if os.environ.get("PENSTOCK_PROOF") == "deep" else 1
+"""How many times more a proof tries when it is asked to go deep."""
 EPOCH = datetime(2027, 1, 4, 12, tzinfo=UTC)
 LEASE = 60
 TIMEOUT = 600

@@ -65,7 +65,7 @@ async def test_a_plan_that_ends_well_in_a_failing_group_ends_and_its_chunks_are_
 async def test_a_gate_handler_that_is_broken_in_any_way_does_not_undo_the_end_nor_stop_the_reaper(stand: Stand) -> None:
     fail = True
 
-    async def gate(_tx: Tx, _fired: Fired) -> None:
+    async def gate(tx: Tx, fired: Fired) -> None:
         if fail:
             raise AttributeError("a bug in a handler")
 
@@ -170,10 +170,17 @@ async def test_a_renewal_does_not_call_an_attempt_stale_that_ended_by_its_own_ha
     assert (renewal.lost, renewal.cancelled) == ([], [])
 
 
-@pytest.mark.parametrize("name", ["run_in", "deadline_in", "timeout"])
-async def test_a_span_beyond_all_measure_is_refused_in_words(stand: Stand, name: str) -> None:
+@pytest.mark.parametrize(
+    "spec",
+    [
+        JobSpec(kind="plain", run_in=timedelta.max),
+        JobSpec(kind="plain", deadline_in=timedelta.max),
+        JobSpec(kind="plain", timeout=timedelta.max),
+    ],
+)
+async def test_a_span_beyond_all_measure_is_refused_in_words(stand: Stand, spec: JobSpec) -> None:
     with pytest.raises(InvalidInput):
-        await stand.add(JobSpec(kind="plain", **{name: timedelta.max}))
+        await stand.add(spec)
 
 
 async def test_a_text_that_spells_a_nul_is_stored_and_a_nul_is_refused(stand: Stand) -> None:
@@ -181,3 +188,15 @@ async def test_a_text_that_spells_a_nul_is_stored_and_a_nul_is_refused(stand: St
     assert (await stand.claim_one()).payload == {"pattern": r"\u0000"}
     with pytest.raises(InvalidInput):
         await stand.add(JobSpec(kind="plain", payload={"text": "\x00"}))
+
+
+async def test_answers_come_in_the_order_of_the_questions_whatever_their_keys(stand: Stand) -> None:
+    [first] = await stand.add(JobSpec(kind="plain", unique_key="b"))
+    keys = ["c", None, "b", "a"]
+    added = await stand.store.enqueue([JobSpec(kind="plain", unique_key=key, payload={"key": key}) for key in keys])
+    assert [a.created for a in added] == [True, True, False, True]
+    assert added[2].job_id == first
+    found = [(await stand.store.job(a.job_id)).unique_key for a in added]
+    assert found == keys
+    claimed = await stand.claim(limit=10)
+    assert [c.payload.get("key") for c in claimed] == [None, "c", None, "a"]

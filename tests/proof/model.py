@@ -1,0 +1,325 @@
+"""The kernel in plain Python: what it should do, with no database, no concurrency and no cleverness.
+
+The state machine does everything twice, here and in PostgreSQL, and compares. Times are whole seconds since the stand's
+epoch. Identifiers, fences and the exact place within a batch are the kernel's to choose; the model takes them over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.jobs.model import Failed, JobSpec, Status, Succeeded, Verdict
+from tests.proof.stand import EPOCH, POLICIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.jobs.model import Claimed, Fence, Outcome
+
+POLICY = {p.name: p for p in POLICIES}
+AGEING = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How an attempt came to its end."""
+
+    how: str
+    attempt_no: int
+    worker: str | None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Job:
+    """A job and, while it is not over, its live row; `ways` has the attempts that are behind it."""
+
+    tag: str
+    kind: str
+    queue: str
+    priority: int
+    max_attempts: int
+    made_at: int
+    deadline_at: int | None
+    status: Status
+    deadline: int | None
+    wake_at: int | None
+    group: Group | None = None
+    lock_key: str | None = None
+    unique_key: str | None = None
+    job_id: int = 0
+    base_key: int = 0
+    order_key: int = 0
+    fence: Fence | None = None
+    attempt_no: int = 0
+    polls: int = 0
+    worker: str | None = None
+    lease_until: int | None = None
+    state: str | None = None
+    progress: str | None = None
+    ways: dict[Fence, Way] = field(default_factory=dict)
+    ended_at: int = 0
+    ended_by: Fence | None = None
+    error: str | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.status.over
+
+    @property
+    def running(self) -> bool:
+        return self.status is Status.RUNNING
+
+    def leave(self, how: str, status: Status) -> None:
+        """The attempt is over, the job is not."""
+        self._close(how)
+        self.status, self.worker = status, None
+
+    def end(self, status: Status, how: str, error: str | None, now: int) -> None:
+        by_hand = how in ("succeeded", "failed")
+        self.ended_by = self.fence if by_hand else None
+        self._close(how)
+        self.status, self.error, self.ended_at = status, error, now
+
+    def _close(self, how: str) -> None:
+        if self.fence is not None:
+            self.ways[self.fence] = Way(how, self.attempt_no, self.worker)
+        self.fence = self.lease_until = None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Group:
+    group_id: int
+    deadline: int | None
+    on_success: Sequence[JobSpec]
+    on_failure: Sequence[JobSpec]
+    fragile: bool
+    status: int = 0
+    error: str | None = None
+    members: list[Job] = field(default_factory=list)
+
+    @property
+    def alive(self) -> list[Job]:
+        return [j for j in self.members if not j.over]
+
+
+@dataclass(slots=True, kw_only=True)
+class Model:
+    now: int = 0
+    draining: bool = False
+    handlers_fail: bool = False
+    jobs: list[Job] = field(default_factory=list)
+    groups: dict[int, Group] = field(default_factory=dict)
+    schedules: dict[str, int] = field(default_factory=dict)
+    issued: set[Fence] = field(default_factory=set)
+
+    # who there is
+
+    @property
+    def alive(self) -> list[Job]:
+        return [j for j in self.jobs if not j.over]
+
+    @property
+    def held(self) -> list[tuple[Job, Fence]]:
+        return [(j, j.fence) for j in self.jobs if j.fence is not None]
+
+    @property
+    def lapsed(self) -> list[tuple[Job, Fence]]:
+        """Fences that were rotated, however."""
+        return [(j, fence) for j in self.jobs for fence in j.ways]
+
+    def of(self, job_id: int) -> Job:
+        return next(j for j in self.jobs if j.job_id == job_id)
+
+    # enqueue
+
+    def refusal(self, specs: Sequence[JobSpec]) -> str | None:
+        """Why these specs are not taken."""
+        locks = [s.lock_key for s in specs if s.lock_key]
+        if len(locks) != len(set(locks)):
+            return "CONFLICT"
+        if any(s.group_id is not None and self.groups[s.group_id].status != 0 for s in specs):
+            return "INVALID_STATE"
+        if self.draining:
+            return "DRAINING"
+        taken = {j.lock_key for j in self.alive}
+        wanted = [s.lock_key for s in specs if s.lock_key and self.twin(s) is None]
+        return "RESOURCE_LOCKED" if taken.intersection(wanted) else None
+
+    def twin(self, spec: JobSpec) -> Job | None:
+        return next((j for j in self.jobs if spec.unique_key and j.unique_key == spec.unique_key), None)
+
+    def add(self, spec: JobSpec) -> Job:
+        policy = POLICY[spec.kind]
+        deadline = None if spec.deadline_in is None else self.now + int(spec.deadline_in.total_seconds())
+        job = Job(
+            tag=tag_of(spec),
+            kind=spec.kind,
+            queue=spec.queue or policy.queue,
+            priority=policy.priority if spec.priority is None else spec.priority,
+            max_attempts=spec.max_attempts or policy.max_attempts,
+            made_at=self.now,
+            deadline_at=deadline,
+            deadline=deadline,
+            status=Status.READY if spec.run_in is None else Status.SCHEDULED,
+            wake_at=None if spec.run_in is None else self.now + int(spec.run_in.total_seconds()),
+            group=None if spec.group_id is None else self.groups[spec.group_id],
+            lock_key=spec.lock_key,
+            unique_key=spec.unique_key,
+        )
+        start = self.now if job.wake_at is None else job.wake_at
+        job.base_key = (int(EPOCH.timestamp()) + start + job.priority * AGEING) * 1_000_000
+        self.jobs.append(job)
+        if job.group is not None:
+            job.group.members.append(job)
+        return job
+
+    # claim
+
+    def promote(self) -> None:
+        for job in self.alive:
+            if job.status in (Status.PARKED, Status.SCHEDULED) and (job.wake_at or 0) <= self.now:
+                job.status, job.wake_at = Status.READY, None
+
+    def ready(self, queue: str) -> list[Job]:
+        found = [j for j in self.jobs if j.status is Status.READY and j.queue == queue]
+        return sorted(found, key=lambda j: j.order_key)
+
+    def claim(self, claimed: Claimed, worker: str) -> None:
+        """Take over what the kernel chose; that it chose well is for the caller to judge."""
+        job, policy = self.of(claimed.job_id), POLICY[claimed.kind]
+        assert job.status is Status.READY, f"{job.tag} was claimed while {job.status.name}"
+        assert claimed.fence not in self.issued, "a fence was issued twice"
+        self.issued.add(claimed.fence)
+        job.lease_until = earliest(job.deadline, self.now + min(policy.lease, policy.timeout))
+        job.deadline = earliest(job.deadline, self.now + policy.timeout)
+        job.status, job.fence, job.worker = Status.RUNNING, claimed.fence, worker
+        job.attempt_no += 1
+
+    # the writes of an attempt
+
+    def verdict(self, job: Job, fence: Fence, outcome: Outcome) -> Verdict:
+        if job.fence != fence:
+            own = job.ways[fence].how in ("succeeded", "failed", "retried")
+            return Verdict.REPEATED if own else Verdict.STALE
+        again = isinstance(outcome, Failed) and outcome.retry_in is not None and job.attempt_no < job.max_attempts
+        return Verdict.RETRYING if again else Verdict.DONE
+
+    def finish(self, endings: Iterable[tuple[Job, Fence, Outcome]]) -> None:
+        """One batch; of what is stale or repeated nothing is done."""
+        ended: list[Job] = []
+        spawned: list[JobSpec] = []
+        for job, fence, outcome in sorted(endings, key=lambda e: e[0].job_id):
+            verdict = self.verdict(job, fence, outcome)
+            if verdict is Verdict.RETRYING and isinstance(outcome, Failed):
+                job.leave("retried", Status.SCHEDULED)
+                job.deadline, job.wake_at = job.deadline_at, self.now + int(outcome.retry_in or 0)
+            elif verdict is Verdict.DONE:
+                if isinstance(outcome, Succeeded):
+                    job.end(Status.SUCCEEDED, "succeeded", None, self.now)
+                    spawned += outcome.spawn
+                else:
+                    job.end(Status.FAILED, "failed", "BAD", self.now)
+                ended.append(job)
+        self.settle(ended, spawned)
+
+    def renew(self, job: Job) -> None:
+        job.lease_until = earliest(job.deadline, self.now + POLICY[job.kind].lease)
+
+    def park(self, job: Job, state: str, wake_in: int) -> None:
+        job.leave("parked", Status.PARKED)
+        job.attempt_no -= 1
+        job.polls += 1
+        job.state, job.wake_at = state, earliest(job.deadline, self.now + wake_in)
+
+    def release(self, job: Job) -> None:
+        job.leave("released", Status.READY)
+        job.attempt_no -= 1
+        job.deadline = job.deadline_at
+
+    # ends that no worker writes
+
+    def cancel(self, job: Job) -> None:
+        self.stop(job, Status.CANCELLED, "cancelled", "CANCELLED")
+        self.settle([job])
+
+    def stop(self, job: Job, status: Status, how: str, error: str) -> None:
+        job.end(status, how, error, self.now)
+        if job.state is not None and (kind := POLICY[job.kind].cleanup_kind) is not None:
+            self.add(JobSpec(kind=kind, payload={"tag": f"sweep of {job.job_id}"}))
+
+    def reap(self) -> tuple[int, int, int, int]:
+        """How many were requeued, failed and expired, and how many gates fired."""
+        lapsed = [j for j in self.alive if j.lease_until is not None and j.lease_until <= self.now]
+        failed = [j for j in lapsed if self.lapse(j)]
+        expired = [j for j in self.alive if not j.running and j.deadline is not None and j.deadline <= self.now]
+        for job in expired:
+            self.stop(job, Status.FAILED, "expired", "DEADLINE_EXCEEDED")
+        fired = self.settle([*failed, *expired])
+        return len(lapsed) - len(failed), len(failed), len(expired), fired + self.reap_groups()
+
+    def lapse(self, job: Job) -> bool:
+        """Back to the queue, or True: this was the last of it."""
+        used_up = job.lease_until == job.deadline or (job.deadline_at is not None and job.deadline_at <= self.now)
+        if used_up or job.attempt_no >= job.max_attempts:
+            self.stop(job, Status.FAILED, "lapsed", "DEADLINE_EXCEEDED" if used_up else "ATTEMPTS_USED_UP")
+            return True
+        job.leave("lapsed", Status.READY)
+        job.deadline = job.deadline_at
+        return False
+
+    def reap_groups(self) -> int:
+        stuck = [g for g in self.groups.values() if g.status < 10]
+        for group in stuck:
+            if group.deadline is not None and group.deadline <= self.now:
+                self.fail(group, "DEADLINE_EXCEEDED", group.alive)
+            elif group.status == 1:
+                self.fail(group, "", [j for j in group.alive if not j.running])
+        return sum(self.fire(g) for g in stuck)
+
+    # gates
+
+    def settle(self, ended: Sequence[Job], spawned: Sequence[JobSpec] = ()) -> int:
+        for spec in spawned:
+            if spec.group_id is None or self.groups[spec.group_id].status == 0:
+                self.add(spec)
+        touched = {j.group.group_id: j.group for j in ended if j.group is not None}
+        for job in ended:
+            if job.group is not None and job.status is not Status.SUCCEEDED:
+                self.fail(job.group, "MEMBER_FAILED", [j for j in job.group.alive if not j.running])
+        return sum(self.fire(g) for _, g in sorted(touched.items()))
+
+    def fail(self, group: Group, error: str, doomed: Sequence[Job]) -> None:
+        if group.status == 0:
+            group.status, group.error = 1, error
+        for job in doomed:
+            self.stop(job, Status.CANCELLED, "cancelled", "GROUP_FAILED")
+
+    def fire(self, group: Group) -> bool:
+        if group.status >= 10 or group.alive or (group.fragile and self.handlers_fail):
+            return False
+        group.status = 10 if group.status == 0 else 11
+        for spec in group.on_success if group.status == 10 else group.on_failure:
+            self.add(spec)
+        return True
+
+    # schedules
+
+    def tick(self) -> list[str]:
+        """The unique keys of the jobs that a pass of the scheduler makes; the caller adds them."""
+        due = [name for name, next_at in self.schedules.items() if next_at <= self.now]
+        return [] if self.draining else sorted(due)
+
+
+def earliest(*times: int | None) -> int | None:
+    return min((t for t in times if t is not None), default=None)
+
+
+def next_minute(now: int) -> int:
+    return now // 60 * 60 + 60
+
+
+def tag_of(spec: JobSpec) -> str:
+    """What tells a job apart before it has a number."""
+    key = spec.unique_key or ""
+    return key if key.startswith(("schedule:", "retry:")) else str(spec.payload["tag"])
