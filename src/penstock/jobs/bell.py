@@ -122,9 +122,9 @@ class Bell:
         self.pass_on((queue,))
 
     async def _announce(self) -> None:
+        """At once after a silence; whatever rings within the debounce goes together with the next announcement."""
         while True:
             await self._ringing.wait()
-            await asyncio.sleep(self._debounce)
             self._ringing.clear()
             pending, self._pending = self._pending, {}
             for queue, order_key in pending.items():
@@ -132,6 +132,7 @@ class Bell:
                     await self._db.fetch(SQL.notify, message=f"{order_key}:{queue}")
                 except DatabaseUnavailable:
                     log.warning("bell_not_rung", queue=queue)
+            await asyncio.sleep(self._debounce)
 
     async def _listen(self) -> None:
         while True:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.jobs.kinds import Kinds
-    from penstock.kit.db import Tx
+    from penstock.kit.db import Db, Tx
 
 SQL = load("penstock.jobs.sql")
 AGEING_SECONDS = 60
@@ -29,9 +29,11 @@ OWN_SIZE = 3
 """What the kernel adds itself may be larger: a clean-up carries a payload and a state that were each taken before."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Row:
-    shared: tuple[tuple[str, Any], ...]
+    """`shared` is one object for all rows of one shape, so that they can go in one statement."""
+
+    shared: dict[str, Any]
     payload: str
     unique_key: str | None
     lock_key: str | None
@@ -48,9 +50,8 @@ class Intake:
         self, tx: Tx, specs: Sequence[JobSpec], *, force: bool, ring: Callable[[str, int], None]
     ) -> list[Enqueued]:
         """Insert the specs, all or none, into the caller's transaction."""
-        check_batch(specs)
-        limit = self._max_payload_bytes * (OWN_SIZE if force else 1)
-        rows = sorted((self._row(spec, place, limit) for place, spec in enumerate(specs)), key=_lock_order)
+        rows = sorted(self._rows(specs, self._max_payload_bytes * (OWN_SIZE if force else 1)), key=_lock_order)
+        _check_locks(rows)
         await self._join_groups(tx, specs)
         batches = _batches(rows)
         answers: dict[int, Enqueued] = {}
@@ -60,11 +61,40 @@ class Intake:
                 answers |= zip((r.place for r in batch), added, strict=True)
         return [answers[place] for place in range(len(specs))]
 
+    async def add_alone(
+        self, db: Db, specs: Sequence[JobSpec], *, ring: Callable[[str, int], None]
+    ) -> list[Enqueued] | None:
+        """Insert the specs in one statement, which is a transaction of its own; None when they need more than one."""
+        rows = self._rows(specs, self._max_payload_bytes)
+        shared = rows[0].shared
+        if shared["group_id"] is not None or any(r.shared is not shared or r.unique_key or r.lock_key for r in rows):
+            return None
+        added = await db.fetch(SQL.enqueue, **_values(shared, rows, force=False))
+        _check_taken(added, rows)
+        if shared["run_in"] is None:
+            ring(shared["queue"], added[0]["order_key"])
+        return [Enqueued(job_id=new["job_id"], created=True) for new in added]
+
     def check(self, spec: JobSpec) -> None:
         """Say now what is wrong with a spec that will be enqueued later."""
-        self._row(spec, 0, self._max_payload_bytes)
+        self._rows([spec], self._max_payload_bytes)
 
-    def _row(self, spec: JobSpec, place: int, limit: int) -> _Row:
+    def _rows(self, specs: Sequence[JobSpec], limit: int) -> list[_Row]:
+        check_batch(specs)
+        shapes: dict[tuple[Any, ...], dict[str, Any]] = {}
+        rows = []
+        for place, spec in enumerate(specs):
+            shape = _shape(spec)
+            shared = shapes.get(shape)
+            if shared is None:
+                shared = shapes[shape] = self._shared(spec)
+            payload = dump(spec.payload, "payload", limit)
+            unique_key, lock_key = check_key(spec.unique_key, "unique_key"), check_key(spec.lock_key, "lock_key")
+            rows.append(_Row(shared, payload, unique_key, lock_key, place))
+        return rows
+
+    def _shared(self, spec: JobSpec) -> dict[str, Any]:
+        """What all jobs of one shape have in common, checked and completed."""
         policy = self.kinds[spec.kind]
         queue = check_name(spec.queue or policy.queue, "Queue")
         priority = policy.priority if spec.priority is None else spec.priority
@@ -78,7 +108,7 @@ class Intake:
             raise InvalidInput(f"The timeout of a job must be one second to {MAX_TIMEOUT.days} days.")
         check_span(spec.run_in, "run_in")
         check_span(spec.deadline_in, "deadline_in")
-        shared = {
+        return {
             "group_id": spec.group_id,
             "retry_of": spec.retry_of,
             "deadline_in": spec.deadline_in,
@@ -93,13 +123,6 @@ class Intake:
             "created_by": check_key(spec.created_by, "created_by"),
             "trace": check_key(spec.trace, "trace"),
         }
-        return _Row(
-            shared=tuple(shared.items()),
-            payload=dump(spec.payload, f"payload of {spec.kind}", limit),
-            unique_key=check_key(spec.unique_key, "unique_key"),
-            lock_key=check_key(spec.lock_key, "lock_key"),
-            place=place,
-        )
 
     async def await_locks(self, tx: Tx, specs: Sequence[JobSpec]) -> None:
         """Let go first who is ending a holder of the specs' locks; to be called before any group is locked."""
@@ -119,19 +142,12 @@ class Intake:
     async def _insert(
         self, tx: Tx, shared: dict[str, Any], batch: Sequence[_Row], *, force: bool, ring: Callable[[str, int], None]
     ) -> list[Enqueued]:
-        values = shared | {
-            "payloads": [r.payload for r in batch],
-            "force": force,
-            "ageing_us": AGEING_SECONDS * 1_000_000,
-        }
+        values = _values(shared, batch, force=force)
         if any(r.unique_key or r.lock_key for r in batch):
             added = await self._insert_keyed(tx, values, batch)
         else:
             added = await tx.fetch(SQL.enqueue, **values)
-        if len(added) < len(batch):
-            raise Draining(
-                "The system is draining: no new jobs are taken.", hint="Try again after `penstock drain off`."
-            )
+        _check_taken(added, batch)
         if shared["run_in"] is None and (keys := [r["order_key"] for r in added if r["created"]]):
             tx.after_commit(lambda: ring(shared["queue"], min(keys)))
         return await self._with_existing(tx, added, batch)
@@ -171,14 +187,48 @@ def _lock_order(row: _Row) -> tuple[str, str]:
 
 
 def _batches(rows: Sequence[_Row]) -> list[tuple[dict[str, Any], list[_Row]]]:
-    found = groupby(rows, key=lambda r: r.shared)
-    return [(dict(shared), sorted(batch, key=lambda r: r.place)) for shared, batch in found]
+    batches = [list(batch) for _, batch in groupby(rows, key=lambda r: id(r.shared))]
+    return [(batch[0].shared, sorted(batch, key=lambda r: r.place)) for batch in batches]
+
+
+def _shape(spec: JobSpec) -> tuple[Any, ...]:
+    """All of a spec but what may differ between the rows of one statement."""
+    return (
+        spec.kind,
+        spec.queue,
+        spec.priority,
+        spec.run_in,
+        spec.deadline_in,
+        spec.max_attempts,
+        spec.timeout,
+        spec.group_id,
+        spec.retry_of,
+        spec.created_by,
+        spec.trace,
+    )
+
+
+def _values(shared: dict[str, Any], rows: Sequence[_Row], *, force: bool) -> dict[str, Any]:
+    return shared | {
+        "payloads": [r.payload for r in rows],
+        "force": force,
+        "ageing_us": AGEING_SECONDS * 1_000_000,
+    }
+
+
+def _check_taken(added: Sequence[asyncpg.Record], rows: Sequence[_Row]) -> None:
+    if len(added) < len(rows):
+        raise Draining("The system is draining: no new jobs are taken.", hint="Try again after `penstock drain off`.")
+
+
+def _check_locks(rows: Sequence[_Row]) -> None:
+    lock_keys = [r.lock_key for r in rows if r.lock_key]
+    if len(set(lock_keys)) < len(lock_keys):
+        raise Conflict("Two jobs of one call want the same lock; only one job can hold it.")
 
 
 async def _refusal(tx: Tx, lock_keys: list[str]) -> Exception:
     holders = await tx.fetch(SQL.lock_holders, lock_keys=lock_keys)
-    if len(set(lock_keys)) < len(lock_keys):
-        return Conflict("Two jobs of one call want the same lock; only one job can hold it.")
     if not holders:
         return Conflict("The lock was held a moment ago and is free now.", hint="Try again.")
     holder = holders[0]
