@@ -17,7 +17,7 @@ from penstock.kit.errors import PenstockError
 from penstock.sources import bridge
 from penstock.sources.config import read
 from penstock.sources.contract import Chunk, Column, Key, Limits, Plan, Table
-from penstock.sources.embedded.engine import Engine, Session
+from penstock.sources.embedded.engine import Engine
 from penstock.sources.embedded.engine import Limits as EngineLimits
 from penstock.sources.embedded.failure import translated
 from penstock.sources.embedded.types import quoted
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
+
+    from penstock.sources.embedded.engine import Session
 
 _MEMORY = "memory"
 _READERS = {".csv": "read_csv", ".parquet": "read_parquet", ".tsv": "read_csv"}
@@ -90,7 +92,7 @@ class DuckDBSource:
     def _session(self) -> Session:
         if self._engine is None:
             raise SourceError("The DuckDB source is not open.")
-        return Session(self._engine)
+        return self._engine.session()
 
     def _open(self) -> Engine:
         directory = Path(self._config.directory).resolve() if self._config.directory else None

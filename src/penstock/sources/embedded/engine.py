@@ -22,7 +22,7 @@ from penstock.sources.embedded.types import REAL, projection, quoted
 from penstock.sources.errors import SourceQueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -76,6 +76,10 @@ class Engine:
             self._main.execute("SET allowed_configs = ['search_path']")
             self._main.execute("SET lock_configuration = true")
 
+    def session(self, streams: Mapping[str, object] | None = None) -> Session:
+        """A query's own; `streams` are Arrow streams that it sees as tables."""
+        return Session(self, streams or {})
+
     def cursor(self) -> DuckDBPyConnection:
         with self._making:
             cursor = self._main.cursor()
@@ -91,9 +95,9 @@ class Engine:
 class Session:
     """One cursor, used in one thread; `cancel` may come from another, at any time."""
 
-    def __init__(self, engine: Engine, sources: Callable[[DuckDBPyConnection], None] = lambda _: None) -> None:
+    def __init__(self, engine: Engine, streams: Mapping[str, object]) -> None:
         self._engine = engine
-        self._sources = sources
+        self._streams = streams
         self._lock = threading.Lock()
         self._cursor: DuckDBPyConnection | None = None
 
@@ -121,7 +125,8 @@ class Session:
     @contextmanager
     def _opened(self) -> Iterator[DuckDBPyConnection]:
         with closing(self._engine.cursor()) as cursor:
-            self._sources(cursor)
+            for name, stream in self._streams.items():
+                cursor.register(name, stream)
             with self._lock:
                 self._cursor = cursor
             try:

@@ -48,4 +48,4 @@ def explain(text: str) -> PenstockError:
         return SourceUnavailable("The DuckDB file is open for writing elsewhere.", hint="Close it there, or wait.")
     if kind == "Out of Memory":
         return SourceError("The query needs more memory than DuckDB was given.", hint="Raise memory_limit.", kind=kind)
-    return _KINDS.get(kind, SourceError)(text.strip(), kind=kind)
+    return _KINDS.get(kind, SourceError)(text.partition(" Detail: Python exception")[0].strip(), kind=kind)

@@ -1,0 +1,62 @@
+"""What a query over files asks for. A choice of columns is read straight from the files; all else is DuckDB's work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from penstock.sources.errors import SourceQueryError
+from penstock.sources.select import one_table, parse
+
+DIALECT = "duckdb"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """`plain` are the columns as (in the file, in the result), `()` for all of them, None where DuckDB must work;
+    `named` are all columns that the query names, None where it may mean any."""
+
+    sql: str
+    tables: tuple[str, ...]
+    plain: tuple[tuple[str, str], ...] | None
+    named: frozenset[str] | None
+    row_by_row: bool
+
+
+def understand(sql: str) -> Reading:
+    tree = parse(sql, DIALECT)
+    if tree is None:
+        raise SourceQueryError("This is not one SELECT that can be understood.")
+    one = one_table(sql, DIALECT)
+    return Reading(
+        sql=sql,
+        tables=tuple(dict.fromkeys(_tables(tree))),
+        plain=_plain(tree) if one is not None else None,
+        named=_named(tree) if one is not None else None,
+        row_by_row=one is not None and not one.functions,
+    )
+
+
+def _tables(tree: exp.Query) -> list[str]:
+    own = {cte.alias_or_name for cte in tree.find_all(exp.CTE)}
+    named = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and not t.db]
+    return [t.name for t in named if t.name not in own]
+
+
+def _plain(tree: exp.Query) -> tuple[tuple[str, str], ...] | None:
+    if tree.args.get("where"):
+        return None
+    first = tree.selects[0]
+    if len(tree.selects) == 1 and isinstance(first, exp.Star) and not any(first.args.values()):
+        return ()
+    columns = [(chosen.unalias(), chosen.alias_or_name) for chosen in tree.selects]
+    if all(isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier) for column, _ in columns):
+        return tuple((column.name, name) for column, name in columns)
+    return None
+
+
+def _named(tree: exp.Query) -> frozenset[str] | None:
+    if tree.find(exp.Star, exp.Anonymous):
+        return None
+    return frozenset(column.name.casefold() for column in tree.find_all(exp.Column))

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from penstock.sources import bridge
+from penstock.sources.config import read
+from penstock.sources.contract import Chunk, Column, Key, Limits, Plan, Table
+from penstock.sources.errors import DriverMissing
+from penstock.sources.files.config import Config, column_types
+from penstock.sources.files.place import Place
+from penstock.sources.files.query import DIALECT
+from penstock.sources.files.scan import Scan
+from penstock.sources.files.tables import find_tables, piece, table
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from typing import TypeVar
+
+    import pyarrow as pa
+
+    from penstock.sources.embedded.engine import Engine
+    from penstock.sources.files.tables import Piece
+
+    T = TypeVar("T")
+
+_SCHEMA = "main"
+
+
+def connect(config: Mapping[str, object], secrets: Mapping[str, str]) -> FilesSource:
+    found = read(Config, config, secrets, source="files")
+    for name in found.types:
+        column_types(found, name)
+    return FilesSource(found, Place(found))
+
+
+class FilesSource:
+    dialect = DIALECT
+
+    def __init__(self, config: Config, place: Place) -> None:
+        self.config = config
+        self.place = place
+        self._engine: Engine | None = None
+        self._making = threading.Lock()
+
+    async def __aenter__(self) -> FilesSource:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await self.in_thread(engine.close)
+
+    async def test(self) -> str:
+        found = await self.in_thread(lambda: find_tables(self.place, self.config))
+        return f"{self.place.url} with {len(found)} tables"
+
+    async def schema(self, sql: str) -> pa.Schema:
+        scan = self._scan(sql)
+        return await self.in_thread(scan.schema, scan.cancel)
+
+    async def plan(self, sql: str, limits: Limits) -> Plan:
+        scan = self._scan(sql)
+        schema = await self.in_thread(scan.schema, scan.cancel)
+        parts = await self.in_thread(lambda: scan.parts(limits), scan.cancel)
+        return Plan(chunks=[_chunk(number, sql, part) for number, part in enumerate(parts)], schema=schema)
+
+    def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:  # noqa: ARG002
+        pinned = {name: [piece(part) for part in parts] for name, parts in chunk.extra.get("pieces", {}).items()}
+        scan = self._scan(chunk.sql, pinned)
+        return bridge.stream(scan.batches, scan.cancel, name="files", silence=self.config.silence_seconds)
+
+    @property
+    def catalog(self) -> FilesCatalog:
+        return FilesCatalog(self)
+
+    async def in_thread(self, work: Callable[[], T], cancel: Callable[[], None] = lambda: None) -> T:
+        return await bridge.call(work, cancel, name="files", within=self.config.silence_seconds)
+
+    def _scan(self, sql: str, pinned: Mapping[str, Sequence[Piece]] | None = None) -> Scan:
+        return Scan(sql, place=self.place, config=self.config, engine=self._duckdb, pinned=pinned)
+
+    def _duckdb(self) -> Engine:
+        """Made when a query first needs it; nothing but streams of ours is in its reach."""
+        with self._making:
+            if self._engine is None:
+                self._engine = _new_engine()
+            return self._engine
+
+
+def _new_engine() -> Engine:
+    try:
+        from penstock.sources.embedded.engine import Engine, Limits
+    except ModuleNotFoundError as e:
+        raise DriverMissing(
+            f"A query over files that is more than a choice of columns needs {e.name}, which is not installed.",
+            hint="pip install 'penstock[duckdb]'",
+        ) from None
+    engine = Engine(Limits())
+    engine.prepare(lambda _: ())
+    return engine
+
+
+def _chunk(number: int, sql: str, part: Mapping[str, Sequence[Piece]]) -> Chunk:
+    counts = [one.rows for pieces in part.values() for one in pieces]
+    known = [count for count in counts if count is not None]
+    return Chunk(
+        number=number,
+        sql=sql,
+        estimated_rows=sum(known) if len(part) == 1 and len(known) == len(counts) else None,
+        extra={"pieces": {name: [one.as_json() for one in pieces] for name, pieces in part.items()}},
+    )
+
+
+class FilesCatalog:
+    """Files declare no keys, and every column may be null."""
+
+    def __init__(self, source: FilesSource) -> None:
+        self._source = source
+
+    async def tables(self) -> Sequence[Table]:
+        found = await self._source.in_thread(lambda: find_tables(self._source.place, self._source.config))
+        return [Table(catalog="files", schema=_SCHEMA, name=name) for name in found]
+
+    async def columns(self, table: Table) -> Sequence[Column]:
+        schema = await self._source.in_thread(lambda: self._schema(table.name))
+        return [
+            Column(name=field.name, data_type=str(field.type), nullable=True, position=position)
+            for position, field in enumerate(schema, start=1)
+        ]
+
+    async def keys(self, catalog: str, schema: str) -> Sequence[Key]:  # noqa: ARG002
+        return []
+
+    def _schema(self, name: str) -> pa.Schema:
+        place, config = self._source.place, self._source.config
+        entries = find_tables(place, config).get(name, [])
+        return table(name, entries, place, config, threading.Event()).schema
