@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -32,6 +33,18 @@ class Settings(BaseSettings):
     service_token: SecretStr | None = Field(None, description="What workers show; unset means no internal API.")
     operator_token: SecretStr | None = Field(None, description="What operators show; it carries the role ops.")
 
+    secret_key: SecretStr | None = Field(
+        None, description="Seals the credentials of data sources: 32 bytes in base64, see `penstock rekey --new-key`."
+    )
+    secret_keys_old: SecretStr | None = Field(
+        None, description="Earlier keys, with commas between them; they open until `penstock rekey` has run."
+    )
+    allow_private_sources: bool | None = Field(
+        None,
+        description="Whether data sources may lead to this machine's files and to private networks;"
+        " unset means: only while `host` is a loopback address.",
+    )
+
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
     log_form: Literal["json", "text"] = Field("json", description="JSON for machines, text for people.")
 
@@ -52,6 +65,18 @@ class Settings(BaseSettings):
         9090, description="Port of a worker's health; 0 picks one."
     )
 
+    @property
+    def secret_keys(self) -> list[str]:
+        """The key that seals, then those that only open; none without a key."""
+        if self.secret_key is None:
+            return []
+        old = self.secret_keys_old.get_secret_value() if self.secret_keys_old else ""
+        return [self.secret_key.get_secret_value(), *(key for key in map(str.strip, old.split(",")) if key)]
+
+    @property
+    def private_sources(self) -> bool:
+        return is_loopback(self.host) if self.allow_private_sources is None else self.allow_private_sources
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -63,6 +88,13 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         toml = TomlConfigSettingsSource(settings_cls, toml_file=_config_file())
         return init_settings, env_settings, file_secret_settings, toml
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _config_file() -> Path:

@@ -9,6 +9,7 @@ PenstockError
 ├── PermissionDenied       403  PERMISSION_DENIED
 ├── NotFound               404  RESOURCE_NOT_FOUND
 ├── Conflict               409  CONFLICT
+│   ├── DependencyExists        DEPENDENCY_EXISTS
 │   ├── InvalidState            INVALID_STATE
 │   ├── ResourceLocked          RESOURCE_LOCKED
 │   └── StaleAttempt            STALE_ATTEMPT
@@ -76,6 +77,12 @@ class NotFound(PenstockError):
 class Conflict(PenstockError):
     code = "CONFLICT"
     status = 409
+
+
+class DependencyExists(Conflict):
+    """Something else needs it; `details` say what, with ids and a count."""
+
+    code = "DEPENDENCY_EXISTS"
 
 
 class InvalidState(Conflict):

@@ -22,6 +22,8 @@ _SECRET_KEY = re.compile(
 _URL_PASSWORD = re.compile(r"(?P<head>[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s@/]+(?=@)", re.IGNORECASE)
 _BEARER = re.compile(r"(?P<head>\bbearer\s+)[^\s\"']+", re.IGNORECASE)
 _HIDDEN = "[redacted]"
+# Without the local variables of each frame: among them are connection strings and whole request bodies.
+_tracebacks = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
 
 
 def scrub(text: str) -> str:
@@ -55,9 +57,9 @@ def configure(
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     last: list[Processor] = (
-        [structlog.processors.dict_tracebacks, _redact_event, structlog.processors.JSONRenderer(sort_keys=True)]
+        [_tracebacks, _redact_event, structlog.processors.JSONRenderer(sort_keys=True)]
         if form == "json"
-        else [_redact_event, structlog.dev.ConsoleRenderer(colors=out.isatty())]
+        else [structlog.processors.format_exc_info, _redact_event, _console(out)]
     )
     structlog.configure(
         processors=shared + last,
@@ -67,6 +69,10 @@ def configure(
     )
     if process:
         structlog.contextvars.bind_contextvars(process=process)
+
+
+def _console(out: TextIO) -> Processor:
+    return structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback)
 
 
 def get(name: str) -> FilteringBoundLogger:

@@ -2,7 +2,7 @@
 
 A sealed secret is `version, key id, nonce, ciphertext`. The row's name goes in as associated data, so a secret copied
 to another row does not open there. The first key seals; all of them open, until `penstock rekey` has sealed everything
-anew and the old ones can be dropped.
+anew and the old ones can be dropped. A vault without a key keeps nothing: it refuses, and names the setting.
 """
 
 from __future__ import annotations
@@ -16,13 +16,20 @@ from typing import TYPE_CHECKING
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from penstock.kit.errors import Internal, InvalidInput
+from penstock.kit.errors import Internal, InvalidInput, PenstockError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _VERSION = b"\x01"
 _ID, _NONCE = 4, 12
+
+
+class SecretKeyMissing(PenstockError):
+    """There is no key, or not the one that sealed this."""
+
+    code = "SECRET_KEY_MISSING"
+    status = 503
 
 
 def new_key() -> str:
@@ -33,31 +40,40 @@ def new_key() -> str:
 class Vault:
     def __init__(self, keys: Sequence[str]) -> None:
         parsed = [_key(text) for text in keys]
-        if not parsed:
-            raise InvalidInput("No secret key is set.", hint="PENSTOCK_SECRET_KEY takes 32 bytes in base64.")
         self._keys = {_key_id(key): AESGCM(key) for key in parsed}
-        self._current = _key_id(parsed[0])
+        self._current = _key_id(parsed[0]) if parsed else b""
 
     def seal(self, secret: bytes, *, row: str) -> bytes:
+        if not self._keys:
+            raise _no_key()
         nonce = os.urandom(_NONCE)
         sealed = self._keys[self._current].encrypt(nonce, secret, row.encode())
         return _VERSION + self._current + nonce + sealed
 
     def open(self, sealed: bytes, *, row: str) -> bytes:
         version, key_id, rest = sealed[:1], sealed[1 : 1 + _ID], sealed[1 + _ID :]
+        if not self._keys:
+            raise _no_key()
         key = self._keys.get(key_id)
         if version != _VERSION or key is None:
-            raise Internal(
+            raise SecretKeyMissing(
                 f"The secret of {row} was sealed with a key that is not here.",
                 hint="Add the old key to PENSTOCK_SECRET_KEYS_OLD.",
             )
         try:
             return key.decrypt(rest[:_NONCE], rest[_NONCE:], row.encode())
-        except InvalidTag:
+        except (InvalidTag, ValueError):
             raise Internal(f"The secret of {row} was changed, or belongs to another row.") from None
 
     def is_current(self, sealed: bytes) -> bool:
         return sealed[1 : 1 + _ID] == self._current
+
+
+def _no_key() -> SecretKeyMissing:
+    return SecretKeyMissing(
+        "This control plane has no secret key, so it can neither keep nor use credentials.",
+        hint="Set PENSTOCK_SECRET_KEY; `penstock rekey --new-key` makes one.",
+    )
 
 
 def _key(text: str) -> bytes:
