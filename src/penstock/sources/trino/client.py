@@ -8,15 +8,19 @@ client timeout is abandoned. It is complete when an answer has no `nextUri` and 
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from penstock.kit import logging
+from penstock.sources.errors import SourceError
 from penstock.sources.trino.headers import Session, statement_headers
 from penstock.sources.trino.reply import Reply, read_reply
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+
     from penstock.sources.trino.config import Config
     from penstock.sources.trino.wire import Wire
 
@@ -44,7 +48,37 @@ class Client:
 
     async def advance(self, next_uri: str) -> Reply:
         """One page further; Trino holds the answer back for at most a second when there is nothing new."""
-        return read_reply(await self.wire.get(next_uri))
+        reply = read_reply(await self.wire.get(next_uri))
+        if reply.next_uri == next_uri:
+            raise SourceError("Trino's answer leads back to itself; is there a cache on the way?")
+        return reply
+
+    async def replies(self, sql: str, session: Session, *, spooled: bool = False) -> AsyncGenerator[Reply]:
+        """Run a query and give its answers; whoever leaves before the last one cancels it at Trino."""
+        reply = await self.submit(sql, session, spooled=spooled)
+        try:
+            while reply.next_uri is not None:
+                reply = await self.advance(reply.next_uri)
+                yield reply.checked()
+        finally:
+            if reply.next_uri is not None:
+                await self.cancel(reply.query_id, reply.next_uri)
+
+    async def columns(self, sql: str, session: Session) -> Sequence[Mapping[str, Any]]:
+        """What Trino says of a query's columns."""
+        found: Sequence[Mapping[str, Any]] = ()
+        async with aclosing(self.replies(sql, session)) as replies:
+            async for reply in replies:
+                found = reply.columns or found
+        return found
+
+    async def rows(self, sql: str, session: Session) -> list[list[Any]]:
+        """A small answer as Python rows: catalogs, versions, lists of files."""
+        found: list[list[Any]] = []
+        async with aclosing(self.replies(sql, session)) as replies:
+            async for reply in replies:
+                found += orjson.loads(reply.rows or b"[]")
+        return found
 
     async def cancel(self, query_id: str, next_uri: str | None = None) -> None:
         """End the query at Trino. It is asked for even when the caller is being cancelled itself."""
@@ -53,16 +87,9 @@ class Client:
         task.add_done_callback(self._farewells.discard)
         await asyncio.shield(task)
 
-    async def rows(self, sql: str, session: Session) -> list[list[Any]]:
-        """A small answer as Python rows: catalogs, versions, lists of files."""
-        found: list[list[Any]] = []
-        reply = await self.submit(sql, session)
-        while reply.next_uri is not None:
-            reply = (await self.advance(reply.next_uri)).checked()
-            found += orjson.loads(reply.rows or b"[]")
-        return found
-
     async def _cancel(self, query_id: str, next_uri: str | None) -> None:
-        gone = next_uri is not None and await self.wire.delete(next_uri)
-        heard = gone or await self.wire.delete(f"{self.config.origin}/v1/query/{query_id}")
-        log.info("trino_query_cancelled", query_id=query_id, heard=heard)
+        by_id = f"{self.config.origin}/v1/query/{query_id}"
+        status = await self.wire.delete(next_uri or by_id)
+        if next_uri is not None and status in (404, 410):
+            status = await self.wire.delete(by_id)
+        log.info("trino_query_cancelled", query_id=query_id, status=status)

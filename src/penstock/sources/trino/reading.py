@@ -9,7 +9,7 @@ leaves, both tasks end and a query that is not over is cancelled at Trino.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,12 +19,13 @@ from penstock.sources.trino import spooling, types
 from penstock.sources.trino.pages import PageDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
     from typing import Any
 
     import pyarrow as pa
 
     from penstock.sources.trino.client import Client
+    from penstock.sources.trino.headers import Session
     from penstock.sources.trino.receipts import Receipts
     from penstock.sources.trino.reply import Reply
     from penstock.sources.trino.spooling import Segment
@@ -44,17 +45,26 @@ class _End:
 
 
 class Reading:
-    """Reads the query that `reply` registered, whose columns must be `columns`."""
+    """Reads a query whose columns must be `columns`."""
 
     def __init__(
-        self, client: Client, reply: Reply, columns: Sequence[types.Column], receipts: Receipts | None
+        self,
+        client: Client,
+        sql: str,
+        session: Session,
+        *,
+        columns: Sequence[types.Column],
+        receipts: Receipts | None = None,
     ) -> None:
         self._client = client
-        self._reply = reply
+        self._sql = sql
+        self._session = session
         self._columns = columns
         self._decoder = PageDecoder(columns)
         self._receipts = receipts
-        self._expected = 0
+        self._next_uri: str | None = None
+        self._checked = False
+        self._expected_row = 0
         self._arriving: asyncio.Queue[_Lump | _End] = asyncio.Queue(client.config.parallel)
         self._decoded: asyncio.Queue[tuple[pa.RecordBatch, Segment | None] | _End] = asyncio.Queue(1)
         self._fetches: set[asyncio.Task[bytes]] = set()
@@ -74,16 +84,9 @@ class Reading:
             if not batches:
                 yield self._decoder.empty()
         finally:
-            await self._leave(behind)
-
-    async def _leave(self, behind: Sequence[asyncio.Task[None]]) -> None:
-        for task in (*behind, *self._fetches):
-            task.cancel()
-        try:
+            for task in (*behind, *self._fetches):
+                task.cancel()
             await asyncio.gather(*behind, *self._fetches, return_exceptions=True)
-        finally:
-            if self._reply.next_uri is not None:
-                await self._client.cancel(self._reply.query_id, self._reply.next_uri)
 
     def _owe(self, rows: int, segment: Segment | None) -> None:
         if self._receipts is not None and segment is not None and segment.ack_uri is not None:
@@ -92,34 +95,32 @@ class Reading:
     async def _follow(self) -> None:
         end = _End()
         try:
-            async for lump in self._lumps():
-                await self._offer(lump)
+            async with aclosing(self._client.replies(self._sql, self._session, spooled=True)) as replies:
+                async for reply in replies:
+                    self._next_uri = reply.next_uri
+                    for lump in self._lumps(reply):
+                        await self._offer(lump)
         except Exception as e:
             end = _End(error=e)
         await self._offer(end)
 
-    async def _lumps(self) -> AsyncIterator[_Lump]:
-        described = False
-        while self._reply.next_uri is not None:
-            self._reply = await self._client.advance(self._reply.next_uri)
-            self._reply.checked()
-            if self._reply.columns and not described:
-                self._check(self._reply.columns)
-                described = True
-            if self._reply.rows is not None:
-                yield _Lump(raw=_present(self._reply.rows))
-            if self._reply.spool is not None:
-                for segment in spooling.segments(self._reply.spool):
-                    yield self._begin(segment)
+    def _lumps(self, reply: Reply) -> Iterator[_Lump]:
+        if reply.columns and not self._checked:
+            self._check(reply.columns)
+        if reply.rows is not None:
+            yield _Lump(raw=_present(reply.rows))
+        if reply.spool is not None:
+            yield from map(self._begin, spooling.segments(reply.spool))
 
     def _check(self, found: Sequence[Mapping[str, Any]]) -> None:
         if types.shape(types.columns(found)) != types.shape(self._columns):
             raise SourceError("The query's columns changed since it was planned.", hint="Plan it again.")
+        self._checked = True
 
     def _begin(self, segment: Segment) -> _Lump:
-        if segment.offset != self._expected:
-            raise SourceError(f"Trino left out rows {self._expected} to {segment.offset} of its result.")
-        self._expected += segment.rows
+        if segment.offset != self._expected_row:
+            raise SourceError(f"Trino left out rows {self._expected_row} to {segment.offset} of its result.")
+        self._expected_row += segment.rows
         if segment.data is not None:
             return _Lump(raw=_present(segment.data), segment=segment)
         fetch = asyncio.create_task(self._client.wire.fetch(segment.uri, segment.headers))
@@ -132,8 +133,8 @@ class Reading:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._client.config.client_timeout / 3):
                     return await self._arriving.put(item)
-            if self._reply.next_uri is not None:
-                await self._client.wire.head(self._reply.next_uri)
+            if self._next_uri is not None:
+                await self._client.wire.head(self._next_uri)
 
     async def _decode(self) -> None:
         try:

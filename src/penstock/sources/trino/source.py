@@ -28,7 +28,7 @@ from penstock.sources.trino.unload import Unload
 from penstock.sources.trino.wire import Wire
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator
 
     import pyarrow as pa
 
@@ -67,10 +67,10 @@ class TrinoSource:
         return f"Trino {version}"
 
     async def schema(self, sql: str) -> pa.Schema:
-        return types.schema(types.columns(await self._describe(sql, self._session())))
+        return types.schema(types.columns(await self._client.columns(describing(sql), self._session())))
 
     async def plan(self, sql: str, limits: Limits) -> Plan:  # noqa: ARG002 - one chunk fits any limit
-        described = await self._describe(sql, self._session())
+        described = await self._client.columns(describing(sql), self._session())
         extra = {ROLE: self._role, COLUMNS: described}
         return Plan(chunks=[Chunk(number=0, sql=sql, extra=extra)], schema=types.schema(types.columns(described)))
 
@@ -82,16 +82,18 @@ class TrinoSource:
         retries, given = 0, False
         while True:
             try:
-                async with aclosing(self._read(chunk, session, receipts)) as batches:
+                reading = await self._reading(chunk, session, receipts)
+                async with aclosing(reading.batches()) as batches:
                     async for batch in batches:
                         given = True
                         yield batch
-                return
             except PenstockError as e:
                 if given or not says_timeout(e):
                     raise
                 if retries == COLD_START_RETRIES:
                     raise _gave_up(e) from None
+            else:
+                return
             retries += 1
             log.warning("trino_cold_start", retry=retries, trace=trace)
             await self._clock.sleep(COLD_START_PAUSE)
@@ -107,21 +109,10 @@ class TrinoSource:
     def _session(self, role: Any = None, trace: str = "") -> Session:
         return Session(role=require_role(role or self._role), trace=trace)
 
-    async def _describe(self, sql: str, session: Session) -> Sequence[Mapping[str, Any]]:
-        found: Sequence[Mapping[str, Any]] = ()
-        reply = await self._client.submit(describing(sql), session)
-        while reply.next_uri is not None:
-            reply = (await self._client.advance(reply.next_uri)).checked()
-            found = reply.columns or found
-        return found
-
-    async def _read(self, chunk: Chunk, session: Session, receipts: Receipts | None) -> AsyncGenerator[pa.RecordBatch]:
-        described = chunk.extra.get(COLUMNS) or await self._describe(chunk.sql, session)
+    async def _reading(self, chunk: Chunk, session: Session, receipts: Receipts | None) -> Reading:
+        described = chunk.extra.get(COLUMNS) or await self._client.columns(describing(chunk.sql), session)
         columns = types.columns(described)
-        reply = await self._client.submit(in_utc(chunk.sql, columns), session, spooled=True)
-        async with aclosing(Reading(self._client, reply, columns, receipts).batches()) as batches:
-            async for batch in batches:
-                yield batch
+        return Reading(self._client, in_utc(chunk.sql, columns), session, columns=columns, receipts=receipts)
 
 
 def _gave_up(error: PenstockError) -> SourceError:

@@ -1,8 +1,8 @@
 """Requests that outlive a busy or restarting coordinator.
 
 A POST only registers a query and a page may be asked for again, so every request here is safe to repeat. A POST is
-tried three times; a GET for as long as `retry_seconds`. Credentials go to the coordinator's own origin and nowhere else:
-an answer that sends us elsewhere is an error, and a segment in foreign storage is fetched with the headers it came with.
+tried three times; a GET for as long as `retry_seconds`. Credentials go to the coordinator's own origin and nowhere
+else: an answer that sends us away is an error, and a segment in foreign storage is fetched with its own headers.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Patience:
     seconds: float | None = None
 
     def over(self, tries: int, elapsed: float) -> bool:
-        return (self.tries is not None and tries >= self.tries) or (self.seconds is not None and elapsed > self.seconds)
+        return (self.tries is not None and tries >= self.tries) or (self.seconds is not None and elapsed >= self.seconds)
 
     def delay(self, tries: int) -> float:
         return min(self.first_delay * 2.0 ** (tries - 1), _LONGEST_DELAY)
@@ -102,12 +102,12 @@ class Wire:
         """Let a segment go; one that nobody lets go expires by itself, so a failure here is none."""
         await self._try(self._request("GET", uri))
 
-    async def delete(self, uri: str) -> bool:
-        """Ask once for a query's end; whether the coordinator heard us."""
+    async def delete(self, uri: str) -> int | None:
+        """Ask once for a query's end; the status, or None when nobody answers."""
         self._check_origin(uri)
         request = self._request("DELETE", uri, {"X-Trino-User": self._config.user}, timeout=_FAREWELL_SECONDS)
         answer = await self._try(request)
-        return isinstance(answer, httpx2.Response) and answer.is_success
+        return answer.status_code if isinstance(answer, httpx2.Response) else None
 
     @property
     def _reading(self) -> _Patience:

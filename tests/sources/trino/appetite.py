@@ -1,0 +1,34 @@
+"""Run as a child: reads one query to its end and prints its rows, and its own peak of memory in MB.
+
+python -m tests.sources.trino.appetite '{"config": …, "secrets": …, "sql": …}'
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from pathlib import Path
+
+from penstock.kit import logging
+from penstock.sources.contract import Chunk
+from penstock.sources.trino import connect
+
+
+def peak_mb() -> int:
+    """The high-water mark of this program; that of `getrusage` begins with the parent's size."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) // 1024
+
+
+async def main(config: dict[str, object], secrets: dict[str, str], sql: str) -> None:
+    logging.configure(level="WARNING")
+    async with connect(config, secrets) as source:
+        rows = sum([batch.num_rows async for batch in source.stream(Chunk(number=0, sql=sql))])
+    print(rows, peak_mb())  # noqa: T201
+
+
+if __name__ == "__main__":
+    asyncio.run(main(**json.loads(sys.argv[1])))

@@ -1,0 +1,33 @@
+"""Run as a child that will be killed: submits a statement and polls it, printing what it would persist.
+
+python -m tests.sources.trino.poller '{"config": …, "sql": …}'
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+
+from penstock.kit import logging
+from penstock.sources.trino import connect
+from penstock.sources.trino.unload import Running
+
+
+async def main(config: dict[str, object], sql: str) -> None:
+    logging.configure(level="WARNING")
+    async with connect(config, {}) as source:
+        unload = source.unload(trace="first")
+        submitted = await unload.submit(sql)
+        step = Running(next_uri=submitted.next_uri, state="")
+        print(submitted.query_id, flush=True)  # noqa: T201
+        for _ in range(3):
+            print(step.next_uri, flush=True)  # noqa: T201
+            polled = await unload.poll(step.next_uri)
+            assert isinstance(polled, Running)
+            step = polled
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(**json.loads(sys.argv[1])))

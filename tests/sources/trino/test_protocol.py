@@ -1,0 +1,212 @@
+"""What the driver knows of Trino's protocol, held against a real server and against the one in our process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.sources.contract import Table
+from penstock.sources.trino.client import Client
+from penstock.sources.trino.failure import QueryLost
+from penstock.sources.trino.headers import Session
+from penstock.sources.trino.unload import Failed, Finished, Running, Target, Unload, ctas_sql, unload_sql
+from penstock.sources.trino.wire import Wire
+from tests.sources.conformance import chunk, freed, started, until
+from tests.sources.trino.subjects import ROLE, opened
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from penstock.sources.trino.reply import Reply
+    from tests.sources.trino.subjects import TrinoSubject
+
+SESSION = Session(role=ROLE, trace="job-7/2")
+
+
+@pytest.fixture
+async def client(trino_server: TrinoSubject) -> AsyncIterator[Client]:
+    async with opened(trino_server) as source:
+        config = source._config
+    it = Client(config, Wire(config))
+    yield it
+    await it.close()
+
+
+async def follow(client: Client, reply: Reply) -> list[Reply]:
+    replies = [reply]
+    while replies[-1].next_uri is not None:
+        replies.append((await client.advance(replies[-1].next_uri)).checked())
+    return replies
+
+
+async def drained(unload: Unload, step: Running | Finished | Failed) -> Finished | Failed:
+    while isinstance(step, Running):
+        step = await unload.poll(step.next_uri, rows=step.rows)
+    return step
+
+
+async def test_a_post_registers_a_query_and_the_first_get_starts_it(trino_server: TrinoSubject, client: Client) -> None:
+    await freed(trino_server)
+    reply = await client.submit(trino_server.endless, SESSION)
+    assert await trino_server.running() == 0
+    assert reply.next_uri is not None
+    reply = await client.advance(reply.next_uri)
+    assert await trino_server.running() == 1
+    await client.cancel(reply.query_id, reply.next_uri)
+    await freed(trino_server)
+
+
+async def test_the_last_page_may_be_asked_for_again_and_an_older_one_is_gone(
+    trino_server: TrinoSubject, client: Client
+) -> None:
+    replies = [await client.submit(trino_server.endless, SESSION)]
+    for _ in range(4):
+        replies.append(await client.advance(replies[-1].next_uri or ""))
+    assert (await client.advance(replies[-2].next_uri or "")).next_uri == replies[-1].next_uri
+    for older in replies[:-2]:
+        with pytest.raises(QueryLost):
+            await client.advance(older.next_uri or "")
+    await client.cancel(replies[0].query_id, replies[-1].next_uri)
+    await freed(trino_server)
+
+
+async def test_a_query_is_over_when_there_is_no_next_page_and_not_when_it_says_finished(client: Client) -> None:
+    replies = await follow(client, await client.submit("SELECT 1 AS one", SESSION))
+    early = [reply for reply in replies if reply.state == "FINISHED" and reply.next_uri is not None]
+    assert early
+    assert replies[-1].next_uri is None
+    assert [reply.rows for reply in replies if reply.rows] == [b"[[1]]"]
+
+
+@pytest.mark.parametrize("by", ["page", "id"])
+async def test_a_cancelled_query_ends_at_trino(trino_server: TrinoSubject, client: Client, by: str) -> None:
+    reply = await client.submit(trino_server.endless, SESSION)
+    reply = await client.advance(reply.next_uri or "")
+    await client.cancel(reply.query_id, reply.next_uri if by == "page" else None)
+    assert await trino_server.ended(reply.query_id) == "USER_CANCELED"
+
+
+async def test_a_stream_that_is_closed_early_is_cancelled_at_trino(trino_server: TrinoSubject) -> None:
+    sql = await trino_server.many(300_000)
+    async with opened(trino_server, encodings=[]) as source:
+        async with aclosing(source.stream(chunk(sql), trace="job-8/1")) as batches:
+            await anext(batches)
+        assert await trino_server.ended(await trino_server.newest()) == "USER_CANCELED"
+
+
+async def test_a_stream_whose_task_is_cancelled_is_cancelled_at_trino(trino_server: TrinoSubject) -> None:
+    async with opened(trino_server) as source:
+        plan = await source.plan(trino_server.endless, limits=None)
+        task = asyncio.create_task(anext(source.stream(plan.chunks[0])))
+        await started(trino_server)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await trino_server.ended(await trino_server.newest()) == "USER_CANCELED"
+
+
+async def test_an_answered_query_is_not_cancelled_afterwards(trino_server: TrinoSubject) -> None:
+    async with opened(trino_server) as source:
+        async for _ in source.stream(chunk("SELECT 1 AS one")):
+            pass
+        assert await trino_server.ended(await trino_server.newest()) == "FINISHED"
+
+
+async def test_a_parked_query_outlives_its_poller(trino_server: TrinoSubject) -> None:
+    """The first poller is killed before it could write down what its last poll said."""
+    await trino_server.prepare_lake()
+    target = Target(catalog="lake", schema="exports", table="taken_over")
+    job = json.dumps({"config": trino_server.config, "sql": ctas_sql(trino_server.writing, target)})
+    command = [sys.executable, "-m", "tests.sources.trino.poller", job]
+    child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    assert child.stdout is not None
+    query_id, *persisted = [(await child.stdout.readline()).decode().strip() for _ in range(4)]
+    child.kill()
+    await child.wait()
+
+    async with opened(trino_server) as source:
+        unload = source.unload(trace="second")
+        end = await drained(unload, await unload.poll(persisted[-1]))
+        assert end == Finished(rows=trino_server.writing_rows)
+        assert await trino_server.ended(query_id) == "FINISHED"
+        files = await unload.iceberg_files(target)
+        assert sum(file.rows for file in files) == trino_server.writing_rows
+        assert all(file.size > 0 and file.path.endswith(".parquet") for file in files)
+        await unload.drop(target)
+
+
+async def test_a_silent_reader_loses_its_query_and_a_slow_one_keeps_it(trino_server: TrinoSubject) -> None:
+    """A slow consumer sends no GET either, but its driver says that it is there."""
+    trino_server.hurry()
+    sql = await trino_server.many(300_000)
+    brisk = {"encodings": [], "parallel": 1, "client_timeout": 1.5}
+    async with opened(trino_server) as parked, opened(trino_server, **brisk) as source:
+        async with aclosing(source.stream(chunk(sql))) as batches:
+            rows = (await anext(batches)).num_rows
+            unload = parked.unload()
+            step = await unload.poll((await unload.submit(trino_server.endless)).next_uri)
+            assert isinstance(step, Running)
+            silent = await trino_server.newest()
+
+            async def abandoned() -> bool:
+                return await trino_server.ended(silent) is not None
+
+            await until(abandoned)
+            assert await trino_server.ended(silent) == "ABANDONED_QUERY"
+            lost = await unload.poll(step.next_uri)
+            assert isinstance(lost, Failed)
+            assert lost.lost
+            rows += sum([batch.num_rows async for batch in batches])
+    assert rows == 300_000
+
+
+async def test_a_server_without_unload_says_so(trino_server: TrinoSubject) -> None:
+    async with opened(trino_server) as source:
+        unload = source.unload()
+        submitted = await unload.submit(unload_sql("SELECT 1 AS one", catalog="lake", location="s3://bucket/prefix/"))
+        end = await drained(unload, await unload.poll(submitted.next_uri))
+    assert isinstance(end, Failed)
+    assert end.unsupported
+    assert not end.lost
+    assert "not registered" in end.error.message
+
+
+async def test_a_failed_ctas_is_a_failure_and_nothing_else(trino_server: TrinoSubject) -> None:
+    await trino_server.prepare_lake()
+    target = Target(catalog="lake", schema="exports", table="failing")
+    async with opened(trino_server) as source:
+        unload = source.unload()
+        submitted = await unload.submit(ctas_sql("SELECT x FROM no_such_table", target))
+        end = await drained(unload, await unload.poll(submitted.next_uri))
+    assert isinstance(end, Failed)
+    assert (end.unsupported, end.lost) == (False, False)
+    assert end.error.details["error_name"] == "TABLE_NOT_FOUND"
+
+
+async def test_the_catalog_can_be_browsed(trino_server: TrinoSubject) -> None:
+    import pyarrow as pa
+
+    await trino_server.load("browsed", pa.table({"id": pa.array([1], pa.int64()), "name": ["x"]}))
+    async with opened(trino_server) as source:
+        tables = await source.catalog.tables()
+        [mine] = [table for table in tables if table.name == "browsed"]
+        columns = await source.catalog.columns(mine)
+        assert await source.catalog.keys(mine.catalog, mine.schema) == []
+        assert await source.catalog.columns(Table(catalog="memory", schema="x'y", name="no")) == []
+    assert mine.catalog == "memory"
+    assert [(column.name, column.position, column.nullable) for column in columns] == [
+        ("id", 1, True),
+        ("name", 2, True),
+    ]
+
+
+async def test_all_catalogs_are_browsed_when_none_is_configured(trino_server: TrinoSubject) -> None:
+    async with opened(trino_server, catalog=None, schema=None) as source:
+        found = {table.catalog for table in await source.catalog.tables()}
+    assert found >= {"memory"}
+    assert "system" not in found
