@@ -9,11 +9,41 @@ PROBE = KindPolicy(
 )
 """A job that only shows that jobs go through."""
 
+UNLOAD = KindPolicy(
+    name="unload",
+    queue="export",
+    lease=60,
+    heartbeat=15,
+    timeout=7200,
+    max_attempts=3,
+    cleanup_kind="cancel_query",
+)
+"""An export that Trino writes. A worker holds it only while it asks after the query, and Trino gives up a query that
+nobody asks after for five minutes: whoever takes over from a worker that died must come well before that."""
+
 
 def default_kinds() -> Kinds:
     return Kinds(
         (
-            KindPolicy(name="export", queue="export", lease=600, heartbeat=30, timeout=7200, max_attempts=3),
+            KindPolicy(
+                name="export",
+                queue="export",
+                lease=600,
+                heartbeat=30,
+                timeout=7200,
+                max_attempts=3,
+                cleanup_kind="cancel_query",
+            ),
+            UNLOAD,
+            KindPolicy(
+                name="publish", queue="publish", priority=2, lease=60, heartbeat=15, timeout=1800, max_attempts=5
+            ),
+            KindPolicy(
+                name="cancel_query", queue="publish", priority=1, lease=60, heartbeat=15, timeout=300, max_attempts=5
+            ),
+            KindPolicy(
+                name="sweep", queue="publish", priority=8, lease=120, heartbeat=30, timeout=14_400, max_attempts=2
+            ),
             KindPolicy(name="stage_plan", queue="stage", lease=120, heartbeat=30, timeout=600, max_attempts=3),
             KindPolicy(name="stage_chunk", queue="stage", lease=300, heartbeat=30, timeout=3600, max_attempts=3),
             KindPolicy(name="match", queue="match", lease=1800, heartbeat=60, timeout=7200, max_attempts=2),

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-ROOMS_WITH_TABLES = ("penstock.jobs.migrations", "penstock.sources.migrations")
+ROOMS_WITH_TABLES = ("penstock.jobs.migrations", "penstock.sources.migrations", "penstock.graphs.migrations")

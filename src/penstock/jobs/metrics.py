@@ -20,6 +20,7 @@ class KernelMetrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
         self._queues: set[str] = set()
+        self._depths: dict[str, int] = {}
         self._watchers: list[Callable[[Reaped], None]] = []
         self._depth = Gauge("penstock_queue_depth", "Jobs ready to be claimed.", ["queue"], registry=self.registry)
         self._oldest = Gauge(
@@ -66,13 +67,18 @@ class KernelMetrics:
         """Show these queues as empty ones before anything was ever put into them: a scaler reads a zero, not a gap."""
         self._queues.update(queues)
 
+    def depth(self, queue: str) -> int:
+        """Ready jobs, as the last look at the queues found them."""
+        return self._depths.get(queue, 0)
+
     def queues(self, found: Iterable[QueueView]) -> None:
         """Set the gauges from a look at the queues; one that is empty now goes back to zero."""
         views = {view.queue: view for view in found}
         self._queues.update(views)
         for queue in self._queues:
             view = views.get(queue)
-            self._depth.labels(queue).set(view.ready if view else 0)
+            self._depths[queue] = view.ready if view else 0
+            self._depth.labels(queue).set(self._depths[queue])
             self._oldest.labels(queue).set((view.oldest_wait or 0) if view else 0)
             self._parked.labels(queue).set(view.parked if view else 0)
             self._running.labels(queue).set(view.running if view else 0)

@@ -45,6 +45,22 @@ class Settings(BaseSettings):
         " unset means: only while `host` is a loopback address.",
     )
 
+    storage_url: str | None = Field(
+        None, description="Where results are kept: file:///folder, s3://bucket/prefix, gs://bucket/prefix."
+    )
+    storage_engine_url: str | None = Field(
+        None, description="What a query engine calls the same place, where it has another name for it."
+    )
+    storage_endpoint: str | None = Field(None, description="The address of an S3 or GCS that is not the vendor's.")
+    storage_region: str = Field("us-east-1", description="Region of the S3 bucket.")
+    storage_access_key_id: str | None = Field(None, description="S3 key; without one the machine's own identity.")
+    storage_secret_access_key: SecretStr | None = Field(None, description="The secret of that key.")
+    storage_allow_http: bool = Field(False, description="Whether the storage may be reached without TLS.")
+
+    export_max_duration_seconds: Annotated[int, Field(ge=60, le=86_400)] = Field(
+        3600, description="How long one export may take."
+    )
+
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
     log_form: Literal["json", "text"] = Field("json", description="JSON for machines, text for people.")
 
@@ -55,7 +71,7 @@ class Settings(BaseSettings):
     reap_seconds: Annotated[float, Field(gt=0, le=60)] = Field(5.0, description="Pace of the reaper.")
     retention_days: Annotated[int, Field(ge=1, le=3650)] = Field(90, description="How long ended jobs are kept.")
 
-    worker_queues: str = Field("default,export,stage,match,maintenance", description="Queues a worker serves.")
+    worker_queues: str = Field("default,export,publish,stage,match,maintenance", description="Queues a worker serves.")
     worker_slots: Annotated[int, Field(ge=1, le=1000)] = Field(50, description="Jobs one worker runs at once.")
     worker_grace_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(
         20.0, description="How long short work may end after SIGTERM before the rest is handed back."
@@ -76,6 +92,11 @@ class Settings(BaseSettings):
     @property
     def private_sources(self) -> bool:
         return is_loopback(self.host) if self.allow_private_sources is None else self.allow_private_sources
+
+    @property
+    def storage_root(self) -> str:
+        """The storage in force: without another one, a folder of our home."""
+        return self.storage_url or f"file://{self.home / 'storage'}"
 
     @classmethod
     def settings_customise_sources(

@@ -1,0 +1,1 @@
+"""Graphs: snapshots, and the exports that fill them."""

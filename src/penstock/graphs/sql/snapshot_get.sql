@@ -1,0 +1,1 @@
+SELECT * FROM penstock.snapshot WHERE snapshot_id = :snapshot_id

@@ -1,0 +1,123 @@
+"""Snapshots in PostgreSQL: their rows, and the steps that they take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from penstock.graphs.snapshot import Snapshot, SnapshotStatus, prefix_of
+from penstock.kit import logging
+from penstock.kit.errors import InvalidInput, NotFound
+from penstock.kit.sqlfile import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import timedelta
+
+    import asyncpg
+
+    from penstock.kit.db import Db, Tx
+
+SQL = load("penstock.graphs.sql")
+MAX_ID = 2**63 - 1
+MAX_NAME = 255
+MAX_DESCRIPTION = 4000
+log = logging.get(__name__)
+
+
+class Snapshots:
+    def __init__(self, db: Db) -> None:
+        self._db = db
+
+    async def add(
+        self,
+        *,
+        owner: str,
+        name: str,
+        description: str | None = None,
+        mapping_id: int | None = None,
+        mapping_version: int | None = None,
+        ttl: timedelta | None = None,
+        inactivity_timeout: timedelta | None = None,
+        tx: Tx | None = None,
+    ) -> Snapshot:
+        if not 1 <= len(name) <= MAX_NAME or len(description or "") > MAX_DESCRIPTION:
+            raise InvalidInput(
+                f"A snapshot's name has 1 to {MAX_NAME} characters, its description up to {MAX_DESCRIPTION}."
+            )
+        async with self._db.transaction(tx) as inner:
+            snapshot_id: int = await inner.value(
+                SQL.snapshot_add,
+                mapping_id=mapping_id,
+                mapping_version=mapping_version,
+                owner_username=owner,
+                name=name,
+                description=description,
+                ttl=ttl,
+                inactivity_timeout=inactivity_timeout,
+            )
+            prefix = prefix_of(owner, mapping_id, mapping_version, snapshot_id)
+            await inner.changed(SQL.snapshot_place, snapshot_id=snapshot_id, prefix=prefix)
+            return await self.get(snapshot_id, tx=inner)
+
+    async def get(self, snapshot_id: int, *, tx: Tx | None = None) -> Snapshot:
+        async with self._db.transaction(tx) as inner:
+            row = await inner.row(SQL.snapshot_get, snapshot_id=_known(snapshot_id))
+        return _found(row, snapshot_id)
+
+    async def lock(self, tx: Tx, snapshot_id: int) -> Snapshot:
+        """The snapshot, held until the transaction ends."""
+        return _found(await tx.row(SQL.snapshot_lock, snapshot_id=_known(snapshot_id)), snapshot_id)
+
+    async def move(
+        self,
+        tx: Tx,
+        snapshot: Snapshot,
+        status: SnapshotStatus,
+        *,
+        size_bytes: int | None = None,
+        node_counts: Mapping[str, int] | None = None,
+        edge_counts: Mapping[str, int] | None = None,
+        error_message: str | None = None,
+        failed_step: str | None = None,
+    ) -> Snapshot:
+        """The next step of a snapshot that `lock` gave; one that the state machine does not have is refused."""
+        snapshot.check(status)
+        row = await tx.row(
+            SQL.snapshot_move,
+            snapshot_id=snapshot.snapshot_id,
+            status=str(status),
+            size_bytes=size_bytes,
+            node_counts=_dumped(node_counts),
+            edge_counts=_dumped(edge_counts),
+            error_message=error_message,
+            failed_step=failed_step,
+            publish_job=None if status is SnapshotStatus.CREATING else snapshot.publish_job,
+        )
+        tx.after_commit(
+            lambda: log.info("snapshot_moved", snapshot_id=snapshot.snapshot_id, status=str(status), step=failed_step)
+        )
+        return _found(row, snapshot.snapshot_id)
+
+
+def _dumped(counts: Mapping[str, int] | None) -> str | None:
+    return None if counts is None else orjson.dumps(dict(counts)).decode()
+
+
+def _known(snapshot_id: int) -> int:
+    if not 0 < snapshot_id <= MAX_ID:
+        raise _missing(snapshot_id)
+    return snapshot_id
+
+
+def _missing(snapshot_id: int) -> NotFound:
+    return NotFound(f"There is no snapshot {snapshot_id}.")
+
+
+def _found(row: asyncpg.Record | None, snapshot_id: int) -> Snapshot:
+    if row is None:
+        raise _missing(snapshot_id)
+    values: dict[str, Any] = dict(row)
+    counts = {name: orjson.loads(values[name]) for name in ("node_counts", "edge_counts")}
+    return Snapshot(**(values | counts | {"status": SnapshotStatus(values["status"])}))
