@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 
 from penstock.jobs.model import JobSpec, JobView, Status
-from penstock.worker import Summary, Worker
+from penstock.worker import Summary, Worker, claiming
 from tests.worker.hands import HANDLERS, KINDS, open_store
 
 if TYPE_CHECKING:
@@ -91,8 +91,9 @@ async def jobs(database: str) -> AsyncIterator[Jobs]:
 
 
 @pytest.fixture
-async def working(database: str) -> AsyncIterator[Callable[..., Worker]]:
+async def working(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Worker]]:
     """Starts workers in this process; they are stopped when the test is over."""
+    monkeypatch.setattr(claiming, "LAST_POLL_SECONDS", 0.02)
     running: list[tuple[Worker, asyncio.Task[Summary]]] = []
 
     def start(**options: object) -> Worker:
