@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from penstock.api import server
 from penstock.api.identity import OperatorToken
-from penstock.api.parts import Parts
+from penstock.api.parts import Loops, Parts
 from penstock.jobs.browse import BROWSE_SETTINGS, Browser
 from penstock.jobs.metrics import KernelMetrics
 from penstock.jobs.reaper import Reaper
@@ -24,6 +24,7 @@ from penstock.rooms import ROOMS_WITH_TABLES
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from penstock.api.identity import Authenticator
     from penstock.jobs.gates import GateHandler
     from penstock.jobs.kinds import Kinds
     from penstock.kit.config import Settings
@@ -43,30 +44,25 @@ async def build_control_plane(
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     browsing = max(1, settings.database_pool // 4)
-    async with AsyncExitStack() as stack:
-        engine = await stack.enter_async_context(_db(dsn, max(2, settings.database_pool - browsing), ENGINE_SETTINGS))
-        browse = await stack.enter_async_context(_db(dsn, browsing, BROWSE_SETTINGS))
-        store = await stack.enter_async_context(_store(settings, engine, kinds or default_kinds(), registry))
+    working = max(2, settings.database_pool - browsing)
+    async with (
+        Db(dsn, size=working, settings=ENGINE_SETTINGS, command_timeout=COMMAND_SECONDS) as engine,
+        Db(dsn, size=browsing, settings=BROWSE_SETTINGS) as browse,
+        _store(settings, engine, kinds or default_kinds(), registry) as store,
+    ):
         for name, handler in (gates or {}).items():
             store.gates.handle(name, handler)
-        loop_metrics = LoopMetrics(registry)
-        for loop in (
-            Reaper(engine, store, every=settings.reap_seconds, metrics=loop_metrics),
-            Scheduler(engine, store, every=SCHEDULER_SECONDS, metrics=loop_metrics),
-            Retention(engine, every=RETENTION_SECONDS, metrics=loop_metrics, days=settings.retention_days),
-        ):
-            loop.start()
-            stack.push_async_callback(loop.stop)
-        operator = settings.operator_token
-        yield Parts(
-            store=store,
-            browser=Browser(browse),
-            schedules=Schedules(engine, store),
-            registry=registry,
-            service_token=settings.service_token,
-            authenticators=() if operator is None else (OperatorToken(operator),),
-            max_body_bytes=max(LEAST_BODY_BYTES, 2 * settings.max_payload_bytes),
-        )
+        async with _running(_loops(settings, engine, store, registry)) as loops:
+            yield Parts(
+                store=store,
+                browser=Browser(browse),
+                schedules=Schedules(engine, store),
+                loops=loops,
+                registry=registry,
+                service_token=settings.service_token,
+                authenticators=_authenticators(settings),
+                max_body_bytes=max(LEAST_BODY_BYTES, 2 * settings.max_payload_bytes),
+            )
 
 
 def serve(settings: Settings) -> int:
@@ -74,8 +70,29 @@ def serve(settings: Settings) -> int:
     return server.serve(settings, build_control_plane, ROOMS_WITH_TABLES)
 
 
-def _db(dsn: str, size: int, settings: Mapping[str, str]) -> Db:
-    return Db(dsn, size=size, settings=settings, command_timeout=COMMAND_SECONDS)
+def _authenticators(settings: Settings) -> tuple[Authenticator, ...]:
+    operator = settings.operator_token
+    return () if operator is None else (OperatorToken(operator),)
+
+
+def _loops(settings: Settings, db: Db, store: PgJobStore, registry: CollectorRegistry) -> Loops:
+    metrics = LoopMetrics(registry)
+    return (
+        Reaper(db, store, every=settings.reap_seconds, metrics=metrics),
+        Scheduler(db, store, every=SCHEDULER_SECONDS, metrics=metrics),
+        Retention(db, every=RETENTION_SECONDS, metrics=metrics, days=settings.retention_days),
+    )
+
+
+@asynccontextmanager
+async def _running(loops: Loops) -> AsyncIterator[Loops]:
+    for loop in loops:
+        loop.start()
+    try:
+        yield loops
+    finally:
+        for loop in loops:
+            await loop.stop()
 
 
 def _store(settings: Settings, engine: Db, kinds: Kinds, registry: CollectorRegistry) -> PgJobStore:

@@ -25,7 +25,8 @@ async def test_an_unknown_route_and_an_unknown_method_are_answered_in_the_envelo
     error(await operator.get("/api/jobs/"), 404, "RESOURCE_NOT_FOUND")
     refused = await operator.patch("/api/jobs")
     error(refused, 405, "METHOD_NOT_ALLOWED")
-    assert refused.headers["allow"]
+    assert refused.headers["allow"] == "GET, POST"
+    assert (await operator.get("/api/internal/jobs/claim")).status_code == 405
 
 
 async def test_a_field_that_is_wrong_is_named(operator: httpx2.AsyncClient) -> None:
@@ -86,7 +87,7 @@ async def test_no_identifier_breaks_anything(operator: httpx2.AsyncClient) -> No
     for job_id in ("abc", "-1", "0", "1.5", "9223372036854775808", "9" * 5000, "%00", "1%0A", "null", "１"):
         answer = await operator.get(f"/api/jobs/{job_id}")
         assert answer.status_code in (404, 422), (job_id, answer.text)
-    error(await operator.get("/api/jobs/9223372036854775807"), 404, "RESOURCE_NOT_FOUND")
+    error(await operator.get("/api/jobs/9007199254740991"), 404, "RESOURCE_NOT_FOUND")
 
 
 async def test_a_body_past_the_limit_is_refused_whether_it_says_so_or_not(

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from penstock import __version__
-from penstock.api import errors, health, internal, jobs, queues, schedules
+from penstock.api import errors, export_jobs, health, internal, jobs, openings, queues, schedules, snapshot_jobs
 from penstock.api.reading import BodyLimit
 from penstock.api.requests import RequestIds
 
 if TYPE_CHECKING:
     from penstock.api.parts import Parts
+
+GRAPHS = (openings.router, export_jobs.router, snapshot_jobs.router)
 
 
 def create_app(parts: Parts) -> FastAPI:
@@ -24,10 +26,19 @@ def create_app(parts: Parts) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.parts = parts
-    errors.install(app)
-    for router in (health.create_router(parts), jobs.router, queues.router, schedules.router, internal.router):
+    routers = (
+        health.create_router(parts),
+        jobs.router,
+        queues.router,
+        schedules.router,
+        internal.router,
+        *(GRAPHS if parts.graphs is not None else ()),
+    )
+    for router in routers:
         app.include_router(router)
+    app.state.parts = parts
+    app.state.routes = [route for router in routers for route in router.routes]
+    errors.install(app)
     app.add_middleware(BodyLimit, limit=parts.max_body_bytes)
     app.add_middleware(RequestIds)
     return app

@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from penstock.api.reply import Reply, request_id
 from penstock.kit.errors import (
@@ -96,7 +97,8 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def of_the_framework(request: Request, error: HTTPException) -> Reply:
         answer = reply(_translated(error, request), request_id(request))
-        answer.headers.update(error.headers or {})
+        if answer.status_code == MethodNotAllowed.status:
+            answer.headers["Allow"] = ", ".join(_methods(request))
         return answer
 
 
@@ -115,6 +117,12 @@ def _problem(error: dict[str, Any]) -> str:
 
 def _path(loc: tuple[int | str, ...]) -> str:
     return ".".join(str(part)[:80] for part in loc)
+
+
+def _methods(request: Request) -> list[str]:
+    """What is possible here; the framework names the methods of the first route only."""
+    here = [route for route in request.app.state.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in here for method in route.methods})
 
 
 def _translated(error: HTTPException, request: Request) -> PenstockError:

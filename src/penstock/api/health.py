@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 from fastapi import APIRouter, Response
 from fastapi.responses import PlainTextResponse
@@ -15,6 +16,9 @@ from penstock.kit.errors import DatabaseUnavailable, PenstockError, Unavailable
 
 ANSWER_SECONDS = 3.0
 FRESH_SECONDS = 1.0
+METRICS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/plain": {"example": 'penstock_queue_depth{queue="default"} 7.0\n'}}}
+}
 
 
 class Health(BaseModel):
@@ -67,7 +71,7 @@ def create_router(parts: Parts) -> APIRouter:
             raise DatabaseUnavailable("The database does not answer.") from None
         return Readiness(status="ready", draining=control["draining"])
 
-    @router.get("/metrics", summary="Prometheus metrics", response_class=PlainTextResponse)
+    @router.get("/metrics", summary="Prometheus metrics", response_class=PlainTextResponse, responses=METRICS)
     async def metrics() -> Response:
         await gauges.refresh()
         return Response(generate_latest(parts.registry), media_type=CONTENT_TYPE_LATEST)

@@ -99,7 +99,7 @@ class Nothing(BaseModel):
 )
 async def enqueue(body: bodies.EnqueueBody, parts: HasParts) -> Reply:
     added = await parts.store.enqueue([job.value() for job in body.jobs])
-    return _data({"jobs": added})
+    return _data({"jobs": [wire.dump_enqueued(a) for a in added]})
 
 
 @router.post("/claim", summary="Claim jobs, waiting for the first", response_model=Data[ClaimedJobs])
@@ -156,7 +156,7 @@ async def release(body: bodies.ReleaseBody, parts: HasParts) -> Reply:
     responses=declare(NotFound, InvalidState),
 )
 async def cancel(body: bodies.CancelBody, parts: HasParts) -> Reply:
-    return _data(await parts.store.cancel(body.job_id, actor=body.actor, reason=body.reason))
+    return _data(wire.dump_cancelled(await parts.store.cancel(body.job_id, actor=body.actor, reason=body.reason)))
 
 
 @router.post("/farewell", summary="Take a worker off the list", response_model=Data[Nothing])
@@ -166,7 +166,7 @@ async def farewell(body: bodies.FarewellBody, parts: HasParts) -> Reply:
 
 
 @router.get(
-    "/{job_id}",
+    "/{job_id:int}",
     summary="Show a job in the kernel's words",
     response_model=Data[dict[str, Any]],
     responses=declare(NotFound),

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Literal, TypeVar
 
 from fastapi import Request
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from penstock.api.reply import Listing, Meta, request_id
 
@@ -25,6 +25,13 @@ def _clamped(limit: int) -> int:
     return min(limit, MAX_LIMIT)
 
 
+def _iso(text: object) -> object:
+    """Pydantic would take a bare number for a Unix time."""
+    if not isinstance(text, str) or "-" not in text[1:]:
+        raise ValueError("not an ISO 8601 moment")
+    return text
+
+
 def _in_utc(moment: datetime) -> datetime:
     """A moment without a zone is in UTC; one that no calendar of ours holds is refused."""
     if moment.tzinfo is None:
@@ -35,7 +42,7 @@ def _in_utc(moment: datetime) -> datetime:
         raise ValueError("out of range") from None
 
 
-Moment = Annotated[datetime, AfterValidator(_in_utc), Field(examples=["2026-01-31T12:00:00Z"])]
+Moment = Annotated[datetime, BeforeValidator(_iso), AfterValidator(_in_utc), Field(examples=["2026-01-31T12:00:00Z"])]
 
 
 class Page(BaseModel):

@@ -1,7 +1,7 @@
 """What the routes work with. `wiring` builds it; a route takes it with `parts: HasParts`."""
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any, TypeAlias
 
 from fastapi import Depends, Request
 from prometheus_client import CollectorRegistry
@@ -12,6 +12,9 @@ from penstock.api.polls import Polls
 from penstock.jobs.browse import Browser
 from penstock.jobs.scheduler import Schedules
 from penstock.jobs.store import PgJobStore
+from penstock.kit.loop import Loop
+
+Loops: TypeAlias = tuple[Loop[Any], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,7 @@ class Parts:
     browser: Browser
     schedules: Schedules
     registry: CollectorRegistry
+    loops: Loops = ()
     service_token: SecretStr | None = None
     """What workers and graph servers show; without one there is no internal API."""
     authenticators: tuple[Authenticator, ...] = ()

@@ -65,8 +65,8 @@ class EnqueueBody(Body):
 
 
 class FenceBody(Body):
-    job_id: Id
-    attempt_id: UUID
+    job_id: Annotated[Id, Field(examples=[1])]
+    attempt_id: Annotated[UUID, Field(examples=["01997b1e-0c3f-7c5a-9a51-3d2f6c1b8e70"])]
 
     def fence(self) -> model.Fence:
         return model.Fence(job_id=self.job_id, attempt_id=self.attempt_id)
@@ -163,8 +163,8 @@ class ReleaseBody(Body):
 
 
 class CancelBody(Body):
-    job_id: Id
-    actor: Key
+    job_id: Annotated[Id, Field(examples=[1])]
+    actor: Annotated[Key, Field(examples=["ann"])]
     reason: Text = ""
 
 

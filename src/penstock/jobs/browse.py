@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -14,7 +15,7 @@ from penstock.kit.errors import Unavailable
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from penstock.kit.db import Db
@@ -87,7 +88,8 @@ class Browser:
         return [rows.job_view(r) for r in found], total
 
     async def queues(self) -> list[QueueView]:
-        return [QueueView(**dict(r)) for r in await self._db.fetch(SQL.queues)]
+        with _in_time():
+            return [QueueView(**dict(r)) for r in await self._db.fetch(SQL.queues)]
 
     async def workers(self, *, seconds: int = 300) -> list[WorkerView]:
         return [WorkerView(**dict(r)) for r in await self._db.fetch(SQL.workers, seconds=seconds)]
@@ -103,12 +105,18 @@ class Browser:
     async def _page(
         self, listing: Statement, count: Statement, values: dict[str, object], offset: int, limit: int
     ) -> tuple[list[asyncpg.Record], int]:
-        try:
+        with _in_time():
             async with self._db.transaction() as tx:
                 found = await tx.fetch(listing, **values, offset=offset, limit=limit)
                 return found, await tx.value(count, **values)
-        except asyncpg.QueryCanceledError as e:
-            raise Unavailable("The list took too long to make.", hint="Narrow the filter, or page less far.") from e
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    try:
+        yield
+    except asyncpg.QueryCanceledError as e:
+        raise Unavailable("The list took too long to make.", hint="Narrow the filter, or page less far.") from e
 
 
 def _statements(wanted: Filter, *, ascending: bool) -> tuple[Statement, Statement, dict[str, object]]:

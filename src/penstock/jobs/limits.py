@@ -21,7 +21,8 @@ MAX_SPAN = timedelta(days=3653)
 """How far ahead a start or a deadline may lie."""
 MAX_TIMEOUT = timedelta(days=30)
 MAX_KEY = 500
-MAX_JOB_ID = 2**63 - 1
+MAX_JOB_ID = 2**53 - 1
+"""Every reader of JSON holds it exactly."""
 PRIORITIES = range(10)
 
 

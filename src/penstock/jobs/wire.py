@@ -15,8 +15,10 @@ import orjson
 from penstock.jobs.model import (
     AttemptView,
     Beat,
+    Cancelled,
     Claimed,
     Ending,
+    Enqueued,
     Fence,
     JobView,
     Json,
@@ -103,6 +105,14 @@ def dump_beat(beat: Beat) -> Document:
 
 
 # what the control plane answers, and how a worker reads it
+
+
+def dump_enqueued(enqueued: Enqueued) -> Document:
+    return {"job_id": enqueued.job_id, "created": enqueued.created}
+
+
+def dump_cancelled(cancelled: Cancelled) -> Document:
+    return {"job_id": cancelled.job_id, "newly": cancelled.newly}
 
 
 def dump_claimed(claimed: Claimed) -> Document:

@@ -1,0 +1,77 @@
+"""The description of the API, and whether the API keeps to it whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.api.app import create_app
+from tests.api.plane import OPERATOR, SERVICE
+from tests.api.test_server import free_port, process, ready
+
+if TYPE_CHECKING:
+    from penstock.api.parts import Parts
+
+CHECKS = (
+    "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
+    "response_headers_conformance,negative_data_rejection,unsupported_method,allow_header_conformance,ignored_auth"
+)
+EXAMPLES = os.environ.get("PENSTOCK_SCHEMATHESIS_EXAMPLES", "8")
+"""An hour's worth before a release: 1000."""
+IDENTITIES = {
+    "operator": [
+        *("-H", f"Authorization: Bearer {OPERATOR}", "--exclude-path-regex", "^/api/internal"),
+        *("--phases", "examples,coverage,fuzzing"),
+    ],
+    "service": [
+        *("-H", f"Authorization: Bearer {SERVICE}", "-H", "X-Component: worker", "--include-path-regex", "internal"),
+        *("--phases", "examples,coverage,fuzzing"),
+    ],
+    "anonymous": ["--phases", "examples,fuzzing"],
+}
+
+
+async def test_no_request_breaks_it_and_no_answer_surprises(database: str, tmp_path: Path) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    async with process(database, port, tmp_path):
+        await ready(url)
+        reports = await asyncio.gather(*(_try(url, options, tmp_path) for options in IDENTITIES.values()))
+    assert [report for report in reports if report] == []
+
+
+async def _try(url: str, options: list[str], folder: Path) -> str:
+    """What schemathesis found; nothing, if there is nothing."""
+    command = [sys.executable, "-m", "schemathesis.cli", "run", f"{url}/api/openapi.json", *options]
+    command += ["--checks", CHECKS, "-n", EXAMPLES, "--seed", "7", "--no-color", "--warnings", "off"]
+    command += ["--suppress-health-check", "all", "--request-timeout", "30"]
+    environment = os.environ | {"SCHEMATHESIS_HOOKS": "tests.api.schemathesis_hooks", "PYTHONPATH": str(Path.cwd())}
+    run = await asyncio.create_subprocess_exec(
+        *command, env=environment, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    output, _ = await run.communicate()
+    return "" if run.returncode == 0 else output.decode()
+
+
+async def test_every_operation_is_described(parts: Parts) -> None:
+    schema = create_app(parts).openapi()
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            assert operation["summary"], (method, path)
+            if path.startswith("/api/"):
+                assert {"401", "403", "422", "503"} <= set(operation["responses"]), (method, path)
+                assert operation["security"], (method, path)
+            for part in ("requestBody", "responses"):
+                assert part not in operation or "example" in resolved(schema, operation[part]), (method, path, part)
+
+
+def resolved(schema: dict[str, Any], node: Any) -> str:
+    """A part of the description as text, with what it refers to."""
+    text = str(node)
+    for name in set(re.findall(r"#/components/schemas/([^']+)'", text)):
+        text += resolved(schema, schema["components"]["schemas"][name])
+    return text
