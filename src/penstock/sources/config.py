@@ -36,27 +36,36 @@ def read(kind: type[T], config: Mapping[str, object], secrets: Mapping[str, str]
     """The configuration as `kind`; what does not fit is named in one sentence, its value never shown."""
     hidden = _secret_names(kind)
     if misplaced := sorted(hidden & config.keys()):
-        raise InvalidInput(f"{source}: {', '.join(misplaced)} belongs in the secrets, not in the configuration.")
-    known = {name: value for name, value in secrets.items() if name in hidden}
+        raise InvalidInput(
+            f"{source}: {', '.join(misplaced)} belongs in the secrets, not in the configuration.",
+            field=f"config.{misplaced[0]}",
+        )
+    if unknown := sorted(secrets.keys() - hidden):
+        raise InvalidInput(
+            f"{source}: there is no secret {unknown[0][:80]}.",
+            hint=f"Known: {', '.join(sorted(hidden))}." if hidden else "It has none.",
+            field=f"credentials.{unknown[0][:80]}",
+        )
     try:
-        return TypeAdapter(with_config(extra="forbid")(kind)).validate_python({**config, **known})
+        return TypeAdapter(with_config(extra="forbid")(kind)).validate_python({**config, **secrets})
     except ValidationError as e:
-        raise InvalidInput(f"{source}: {_sentence(e)}") from None
+        first = e.errors(include_url=False, include_input=False, include_context=False)[0]
+        name = ".".join(str(part)[:80] for part in first["loc"])
+        field = f"{'credentials' if name in hidden else 'config'}.{name}".rstrip(".")
+        raise InvalidInput(f"{source}: {_sentence(first['type'], name, first['msg'])}", field=field) from None
 
 
 def _secret_names(kind: type[Any]) -> set[str]:
     return {f.name for f in dataclasses.fields(kind) if f.metadata.get("secret")}
 
 
-def _sentence(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    name = ".".join(str(part) for part in first["loc"])
-    match first["type"]:
+def _sentence(problem: str, name: str, message: str) -> str:
+    match problem:
         case "unexpected_keyword_argument" | "extra_forbidden":
             return f"there is no setting {name}."
         case "missing" | "missing_argument" | "missing_keyword_only_argument":
             return f"{name} is missing."
         case _ if name:
-            return f"{name}: {first['msg']}."
+            return f"{name}: {message}."
         case _:
-            return f"{first['msg']}."
+            return f"{message}."

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import asyncpg
 import orjson
 
 from penstock.kit.errors import Conflict, InvalidInput, NotFound, PenstockError
 from penstock.kit.ids import check_name
-from penstock.kit.logging import scrub
 from penstock.kit.sqlfile import load
-from penstock.sources.registry import open_source
+from penstock.sources.destinations import destinations
+from penstock.sources.errors import SourceUnavailable
+from penstock.sources.opening import Opening
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from datetime import datetime
+    from typing import TypeAlias, TypeVar
 
     from penstock.kit.db import Db, Tx
     from penstock.kit.vault import Vault
     from penstock.sources.contract import Source
 
+    T = TypeVar("T")
+    Reach: TypeAlias = Callable[[str], None]
+
 SQL = load("penstock.sources.sql")
 MAX_CONFIG = 64 * 1024
+MAX_ID = 2**53 - 1
+ASK_SECONDS = 30.0
+_SAYS = 2000
+
+
+class Audit(Protocol):
+    """Writes down who changed what, in the transaction that changes it."""
+
+    async def __call__(self, tx: Tx, actor: str, action: str, subject: str, detail: object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,71 +58,86 @@ class DataSource:
     test_says: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """What it takes to open a source; held in memory only."""
-
-    type: str
-    config: Mapping[str, Any]
-    secrets: Mapping[str, str]
-
-    def __repr__(self) -> str:
-        return f"Opening(type={self.type!r})"
-
-    def source(self) -> Source:
-        return open_source(self.type, self.config, self.secrets)
-
-
 class DataSources:
-    def __init__(self, db: Db, vault: Vault) -> None:
+    """`reach` refuses a destination by raising; it is asked when a source is written and whenever it is opened."""
+
+    def __init__(self, db: Db, vault: Vault, *, reach: Reach | None = None, audit: Audit | None = None) -> None:
         self._db = db
         self._vault = vault
+        self._reach = reach
+        self._audit = audit
+
+    # writing
 
     async def add(
         self, *, name: str, kind: str, owner: str, config: Mapping[str, Any], secrets: Mapping[str, str]
     ) -> DataSource:
         """The configuration is checked by its driver before anything is written."""
         check_name(name, "Data source")
-        open_source(kind, config, secrets)
+        await self._check(Opening(type=kind, config=config, secrets=secrets))
+        text = _dump(config, "configuration")
         async with self._db.transaction() as tx:
             try:
-                row_id: int = await tx.value(
-                    SQL.source_add, name=name, type=kind, owner=owner, config=_dump(config, "configuration")
-                )
+                row_id: int = await tx.value(SQL.source_add, name=name, type=kind, owner=owner, config=text)
             except asyncpg.UniqueViolationError:
-                raise Conflict(f"There is a data source {name!r} already.", name=name) from None
+                raise _taken(name) from None
             await self._seal(tx, row_id, secrets)
+            await self._note(tx, owner, "add", row_id, {"name": name, "type": kind})
         return await self.get(row_id)
 
     async def update(
         self,
         data_source_id: int,
         *,
-        name: str | None,
-        config: Mapping[str, Any] | None,
-        secrets: Mapping[str, str] | None,
+        actor: str,
+        name: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> DataSource:
         """What is None stays as it is; an earlier test no longer counts."""
-        old = await self.opening(data_source_id)
-        open_source(old.type, old.config if config is None else config, old.secrets if secrets is None else secrets)
-        if name is not None:
-            check_name(name, "Data source")
+        row = await self._row(data_source_id)
+        now = Opening(
+            type=row["type"],
+            config=orjson.loads(row["config"]) if config is None else config,
+            secrets=self._open(row) if secrets is None else secrets,
+        )
+        await self._check(now)
+        if secrets is None and now.secrets:
+            _check_stays(now, orjson.loads(row["config"]))
+        changed = {"name": name, "config": config is not None, "credentials": secrets is not None}
         text = None if config is None else _dump(config, "configuration")
         async with self._db.transaction() as tx:
-            try:
-                await tx.changed(SQL.source_update, data_source_id=data_source_id, name=name, config=text)
-            except asyncpg.UniqueViolationError:
-                raise Conflict(f"There is a data source {name!r} already.", name=name) from None
+            await self._rewrite(tx, data_source_id, name, text)
             if secrets is not None:
                 await self._seal(tx, data_source_id, secrets)
+            await self._note(tx, actor, "update", data_source_id, changed)
         return await self.get(data_source_id)
+
+    async def drop(self, data_source_id: int, *, actor: str) -> None:
+        async with self._db.transaction() as tx:
+            if not await tx.changed(SQL.source_drop, data_source_id=_id(data_source_id)):
+                raise _missing(data_source_id)
+            await self._note(tx, actor, "drop", data_source_id, {})
+
+    async def make_default(self, data_source_id: int, *, actor: str) -> DataSource:
+        async with self._db.transaction() as tx:
+            await tx.fetch(SQL.source_default_turn)
+            await tx.changed(SQL.source_undefault)
+            if not await tx.changed(SQL.source_make_default, data_source_id=_id(data_source_id)):
+                raise _missing(data_source_id)
+            await self._note(tx, actor, "default", data_source_id, {})
+        return await self.get(data_source_id)
+
+    # looking
 
     async def get(self, data_source_id: int) -> DataSource:
         return _record(await self._row(data_source_id))
 
     async def find(self, reference: str) -> DataSource:
         """By name, or by number."""
-        row_id = int(reference) if reference.isdigit() else await self._db.value(SQL.source_by_name, name=reference)
+        row_id = await self._db.value(SQL.source_by_name, name=reference)
+        if row_id is None and reference.isascii() and reference.isdigit():
+            row_id = int(reference[:20])
         if row_id is None:
             raise NotFound(f"There is no data source {reference[:80]!r}.")
         return await self.get(row_id)
@@ -115,64 +146,113 @@ class DataSources:
         row_id = await self._db.value(SQL.source_default)
         return None if row_id is None else await self.get(row_id)
 
-    async def page(self, *, kind: str | None = None, offset: int = 0, limit: int = 50) -> tuple[list[DataSource], int]:
-        found = await self._db.fetch(SQL.source_list, type=kind, offset=offset, limit=limit)
+    async def page(
+        self, *, kind: str | None = None, offset: int = 0, limit: int = 50, ascending: bool = False
+    ) -> tuple[list[DataSource], int]:
+        listing = SQL.source_list.ascending() if ascending else SQL.source_list
+        found = await self._db.fetch(listing, type=kind, offset=offset, limit=limit)
         return [_record(r) for r in found], await self._db.value(SQL.source_count, type=kind)
 
-    async def drop(self, data_source_id: int) -> None:
-        if not await self._db.changed(SQL.source_drop, data_source_id=data_source_id):
-            raise NotFound(f"There is no data source {data_source_id}.")
-
-    async def make_default(self, data_source_id: int) -> DataSource:
-        async with self._db.transaction() as tx:
-            await tx.changed(SQL.source_undefault)
-            if not await tx.changed(SQL.source_make_default, data_source_id=data_source_id):
-                raise NotFound(f"There is no data source {data_source_id}.")
-        return await self.get(data_source_id)
+    # opening
 
     async def opening(self, data_source_id: int) -> Opening:
         row = await self._row(data_source_id)
-        secrets: dict[str, str] = {}
-        if row["credentials"] is not None:
-            secrets = orjson.loads(self._vault.open(row["credentials"], row=_row_name(data_source_id)))
-        return Opening(type=row["type"], config=orjson.loads(row["config"]), secrets=secrets)
+        opening = Opening(type=row["type"], config=orjson.loads(row["config"]), secrets=self._open(row))
+        await self._check_reach(opening)
+        return opening
 
-    async def test(self, data_source_id: int) -> DataSource:
-        """Really connect, and remember what was said."""
+    async def ask(self, data_source_id: int, question: Callable[[Source], Awaitable[T]]) -> T:
+        """Open the source, ask it something short, and close it."""
         opening = await self.opening(data_source_id)
         try:
-            async with opening.source() as source:
-                ok, says = True, await source.test()
+            async with asyncio.timeout(ASK_SECONDS), opening.opened() as source:
+                return await question(source)
+        except TimeoutError:
+            raise SourceUnavailable(f"The source did not answer within {ASK_SECONDS:g} seconds.") from None
+
+    async def test(self, data_source_id: int) -> tuple[DataSource, float]:
+        """Really connect, and remember what was said; with the seconds that it took."""
+        await self.opening(data_source_id)
+        started = time.monotonic()
+        try:
+            ok, says = True, await self.ask(data_source_id, lambda source: source.test())
         except PenstockError as e:
             ok, says = False, e.message
-        await self._db.changed(SQL.source_tested, data_source_id=data_source_id, ok=ok, says=scrub(says)[:2000])
-        return await self.get(data_source_id)
+        took = time.monotonic() - started
+        text = says.replace("\x00", "")[:_SAYS]
+        await self._db.changed(SQL.source_tested, data_source_id=data_source_id, ok=ok, says=text)
+        return await self.get(data_source_id), took
 
-    async def rekey(self) -> int:
-        """Seal with the current key what an older one sealed; returns how many."""
-        changed = 0
-        async with self._db.transaction() as tx:
-            for row in await tx.fetch(SQL.source_sealed):
-                if not self._vault.is_current(row["credentials"]):
-                    name = _row_name(row["data_source_id"])
-                    sealed = self._vault.seal(self._vault.open(row["credentials"], row=name), row=name)
-                    await tx.changed(SQL.source_seal, data_source_id=row["data_source_id"], credentials=sealed)
-                    changed += 1
-        return changed
+    async def _check(self, opening: Opening) -> None:
+        await asyncio.to_thread(opening.source)
+        await self._check_reach(opening)
+
+    async def _check_reach(self, opening: Opening) -> None:
+        if self._reach is None:
+            return
+        for setting, url in destinations(opening.type, opening.config):
+            try:
+                await asyncio.to_thread(self._reach, url)
+            except InvalidInput as e:
+                field = f"config.{setting}"
+                raise type(e)(f"{field}: {e.message}", hint=e.hint, field=field) from None
+
+    async def _rewrite(self, tx: Tx, data_source_id: int, name: str | None, config: str | None) -> None:
+        if name is not None:
+            check_name(name, "Data source")
+        try:
+            if not await tx.changed(SQL.source_update, data_source_id=data_source_id, name=name, config=config):
+                raise _missing(data_source_id)
+        except asyncpg.UniqueViolationError:
+            raise _taken(name) from None
 
     async def _seal(self, tx: Tx, data_source_id: int, secrets: Mapping[str, str]) -> None:
         text = _dump(secrets, "credentials").encode()
-        sealed = self._vault.seal(text, row=_row_name(data_source_id)) if secrets else None
+        sealed = self._vault.seal(text, row=row_name(data_source_id)) if secrets else None
         await tx.changed(SQL.source_seal, data_source_id=data_source_id, credentials=sealed)
 
+    async def _note(self, tx: Tx, actor: str, action: str, data_source_id: int, detail: Mapping[str, object]) -> None:
+        if self._audit is not None:
+            await self._audit(tx, actor, f"data_source.{action}", row_name(data_source_id), detail)
+
+    def _open(self, row: asyncpg.Record) -> dict[str, str]:
+        if row["credentials"] is None:
+            return {}
+        secrets: dict[str, str] = orjson.loads(
+            self._vault.open(row["credentials"], row=row_name(row["data_source_id"]))
+        )
+        return secrets
+
     async def _row(self, data_source_id: int) -> asyncpg.Record:
-        row = await self._db.row(SQL.source_get, data_source_id=data_source_id) if 0 < data_source_id < 2**63 else None
+        row = await self._db.row(SQL.source_get, data_source_id=_id(data_source_id))
         if row is None:
-            raise NotFound(f"There is no data source {data_source_id}.")
+            raise _missing(data_source_id)
         return row
 
 
-def _row_name(data_source_id: int) -> str:
+def _id(data_source_id: int) -> int:
+    if not 0 < data_source_id <= MAX_ID:
+        raise _missing(data_source_id)
+    return data_source_id
+
+
+def _missing(data_source_id: int) -> NotFound:
+    return NotFound(f"There is no data source {data_source_id}.")
+
+
+def _taken(name: str | None) -> Conflict:
+    return Conflict(f"There is a data source {name!r} already.", name=name)
+
+
+def _check_stays(now: Opening, before: Mapping[str, Any]) -> None:
+    """Kept credentials are shown to no other server than the one they were given for."""
+    if set(destinations(now.type, now.config)) != set(destinations(now.type, before)):
+        raise InvalidInput(
+            "credentials: the source moves to another place, so they must be given again.", field="credentials"
+        )
+
+
+def row_name(data_source_id: int) -> str:
     return f"data_source:{data_source_id}"
 
 
@@ -183,7 +263,12 @@ def _record(row: asyncpg.Record) -> DataSource:
 
 
 def _dump(value: Mapping[str, Any], what: str) -> str:
-    raw = orjson.dumps(dict(value))
+    try:
+        raw = orjson.dumps(dict(value))
+    except TypeError:
+        raise InvalidInput(f"The {what} cannot be written as JSON.") from None
     if len(raw) > MAX_CONFIG:
         raise InvalidInput(f"The {what} has {len(raw):,} bytes; at most {MAX_CONFIG:,} are taken.")
+    if b"\\u0000" in raw:
+        raise InvalidInput(f"The {what} holds a NUL character, which cannot be stored.")
     return raw.decode()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.kit import logging
-from penstock.kit.errors import InvalidInput, NotFound, PenstockError
+from penstock.kit.errors import DatabaseUnavailable, InvalidInput, NotFound, PenstockError
 from penstock.kit.loop import Loop, LoopMetrics
 from penstock.kit.sqlfile import load
 
@@ -28,6 +28,7 @@ SQL = load("penstock.sources.sql")
 log = logging.get(__name__)
 MAX_SEARCH = 1000
 PAGE = 100
+FILLED_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +76,13 @@ class SchemaCache:
     async def refresh(self, data_source_id: int) -> int:
         """Ask one source for its catalogue and replace what was known of it; returns its tables."""
         opening = await self._sources.opening(data_source_id)
-        async with opening.source() as source:
-            tables = list(await source.catalog.tables())
-            columns = [await source.catalog.columns(table) for table in tables]
+        async with opening.opened() as source:
+            tables = await source.catalog.tables()
+            found = [(table, column) for table in tables for column in await source.catalog.columns(table)]
         async with self._db.transaction() as tx:
             await tx.changed(SQL.schema_clear, data_source_id=data_source_id)
-            for table, of_table in zip(tables, columns, strict=True):
-                await _fill(tx, data_source_id, table, of_table)
+            for start in range(0, len(found), FILLED_AT_ONCE):
+                await _fill(tx, data_source_id, found[start : start + FILLED_AT_ONCE])
         return len(tables)
 
     async def _rows(self, statement: Statement, **values: Any) -> list[dict[str, Any]]:
@@ -104,26 +105,31 @@ class SchemaRefresh(Loop[Refreshed]):
                 try:
                     tables += await self._cache.refresh(source.data_source_id)
                     done += 1
+                except DatabaseUnavailable:
+                    raise
                 except PenstockError as e:
                     failed += 1
                     log.warning("schema_not_refreshed", data_source=source.name, error=e.message)
+                except Exception:
+                    failed += 1
+                    log.exception("schema_not_refreshed", data_source=source.name)
             offset += PAGE
         return Refreshed(sources=done, failed=failed, tables=tables)
 
 
-async def _fill(tx: Tx, data_source_id: int, table: Table, columns: Sequence[Column]) -> None:
+async def _fill(tx: Tx, data_source_id: int, found: Sequence[tuple[Table, Column]]) -> None:
     await tx.changed(
         SQL.schema_fill,
         data_source_id=data_source_id,
-        catalog_name=table.catalog,
-        schema_name=table.schema,
-        table_name=table.name,
-        table_type=table.kind,
-        names=[c.name for c in columns],
-        positions=[c.position for c in columns],
-        types=[c.data_type for c in columns],
-        nullable=[c.nullable for c in columns],
-        defaults=[c.default for c in columns],
+        catalogs=[t.catalog for t, _ in found],
+        schemas=[t.schema for t, _ in found],
+        tables=[t.name for t, _ in found],
+        kinds=[t.kind for t, _ in found],
+        names=[c.name for _, c in found],
+        positions=[c.position for _, c in found],
+        types=[c.data_type for _, c in found],
+        nullable=[c.nullable for _, c in found],
+        defaults=[c.default for _, c in found],
     )
 
 
@@ -139,4 +145,4 @@ def _pattern(text: str, limit: int) -> str:
         raise InvalidInput(f"limit must be 1 to {MAX_SEARCH}.")
     if not 1 <= len(text) <= 200:
         raise InvalidInput("q must have 1 to 200 characters.")
-    return text.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -1,0 +1,61 @@
+"""Where a configuration leads, so that somebody can decide whether it may.
+
+A destination is a URL: `https://host:port` for anything on a network, whatever it speaks there, `unix:path` for a
+socket and `file:path` for files of the machine itself. A bucket without an endpoint is the cloud's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+HOSTS = ("host", "hosts")
+URLS = ("url", "urls", "endpoint")
+SOCKETS = ("unix_socket",)
+FOLDERS = ("database", "directory")
+_ANY_PORT = 443
+
+
+def destinations(kind: str, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each with the setting that names it; the configuration has been accepted by its driver."""
+    if kind == "duckdb":
+        yield from ((name, f"file:{config[name]}") for name in FOLDERS if config.get(name) is not None)
+        return
+    if kind in ("mysql", "postgres") and not config.keys() & {*HOSTS, *SOCKETS}:
+        yield "host", _on_network("localhost", config.get("port"))
+    for name in SOCKETS:
+        yield from ((name, f"unix:{path}") for path in _each(config.get(name)))
+    for name in HOSTS:
+        yield from ((name, _host(host, config.get("port"))) for host in _each(config.get(name)))
+    for name in URLS:
+        yield from ((name, found) for url in _each(config.get(name)) if (found := _url(url)))
+
+
+def _each(value: Any) -> Iterator[str]:
+    """One, a list, or libpq's list with commas."""
+    for text in [value] if isinstance(value, str) else value or ():
+        yield from (part.strip() for part in str(text).split(","))
+
+
+def _host(host: str, port: Any) -> str:
+    return f"unix:{host}" if not host or host[0] in "/@" else _on_network(host, port)
+
+
+def _on_network(host: str, port: Any) -> str:
+    return f"https://{f'[{host}]' if ':' in host else host}:{port or _ANY_PORT}"
+
+
+def _url(url: str) -> str | None:
+    parts = urlsplit(url)
+    match parts.scheme:
+        case "s3" | "gs":
+            return None
+        case "http" | "https":
+            return f"{parts.scheme}://{parts.netloc}"
+        case "file" | "":
+            return f"file:{parts.path}"
+        case _:
+            return f"https://{parts.netloc}"

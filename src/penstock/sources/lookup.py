@@ -1,0 +1,42 @@
+"""Tables of a source by what people type: `orders`, `sales.orders`, `lake.sales.orders`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.kit.errors import Conflict, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.sources.contract import Column, Source, Table
+
+_SHOWN = 10
+
+
+async def tables(source: Source, prefix: str = "") -> list[Table]:
+    """Those with a name, qualified or not, that begins with the prefix; by their names."""
+    found = [t for t in await source.catalog.tables() if any(n.startswith(prefix.lower()) for n in _names(t))]
+    return sorted(found, key=lambda t: (t.catalog, t.schema, t.name))
+
+
+async def columns(source: Source, name: str) -> tuple[Table, Sequence[Column]]:
+    found = [t for t in await source.catalog.tables() if name.lower() in _names(t)]
+    exactly = [t for t in found if name in (t.name, f"{t.schema}.{t.name}", f"{t.catalog}.{t.schema}.{t.name}")]
+    match exactly or found:
+        case []:
+            raise NotFound(f"There is no table {name[:200]!r} in this source.")
+        case [table]:
+            return table, await source.catalog.columns(table)
+        case several:
+            raise Conflict(
+                f"There are {len(several)} tables {name[:200]!r}.",
+                hint="Write its schema, and its catalog, before it.",
+                tables=[f"{t.catalog}.{t.schema}.{t.name}" for t in several[:_SHOWN]],
+            )
+
+
+def _names(table: Table) -> tuple[str, str, str]:
+    name = table.name.lower()
+    within = f"{table.schema.lower()}.{name}"
+    return name, within, f"{table.catalog.lower()}.{within}"
