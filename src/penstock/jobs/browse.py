@@ -87,6 +87,12 @@ class Browser:
         found, total = await self._page(listing, count, values, offset, limit)
         return [rows.job_view(r) for r in found], total
 
+    async def live_with(self, fragment: Json, *, limit: int = 20) -> tuple[list[int], int]:
+        """The first jobs that are not over and have this in their payload, and how many there are."""
+        text = orjson.dumps(fragment).decode()
+        found = await self._db.fetch(SQL.live_with, fragment=text, limit=limit)
+        return [r["job_id"] for r in found], found[0]["total"] if found else 0
+
     async def queues(self) -> list[QueueView]:
         with _in_time():
             return [QueueView(**dict(r)) for r in await self._db.fetch(SQL.queues)]

@@ -20,7 +20,7 @@ _ANY_PORT = 443
 
 
 def destinations(kind: str, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each with the setting that names it; the configuration has been accepted by its driver."""
+    """Each with the setting that names it; of a configuration that no driver takes, whatever can be read."""
     if kind == "duckdb":
         yield from ((name, f"file:{config[name]}") for name in FOLDERS if config.get(name) is not None)
         return
@@ -36,7 +36,8 @@ def destinations(kind: str, config: Mapping[str, Any]) -> Iterator[tuple[str, st
 
 def _each(value: Any) -> Iterator[str]:
     """One, a list, or libpq's list with commas."""
-    for text in [value] if isinstance(value, str) else value or ():
+    texts = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else ()
+    for text in texts:
         yield from (part.strip() for part in str(text).split(","))
 
 
@@ -49,7 +50,10 @@ def _on_network(host: str, port: Any) -> str:
 
 
 def _url(url: str) -> str | None:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
     match parts.scheme:
         case "s3" | "gs":
             return None

@@ -184,7 +184,14 @@ class DataSources:
         return await self.get(data_source_id), took
 
     async def _check(self, opening: Opening) -> None:
-        await asyncio.to_thread(opening.source)
+        try:
+            await asyncio.to_thread(opening.source)
+        except PenstockError:
+            raise
+        except Exception as e:  # a library that stumbles over a configuration instead of naming what is wrong
+            raise InvalidInput(
+                f"The {opening.type} driver cannot use this configuration ({type(e).__name__}).", field="config"
+            ) from None
         await self._check_reach(opening)
 
     async def _check_reach(self, opening: Opening) -> None:
