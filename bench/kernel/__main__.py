@@ -17,10 +17,11 @@ from rich.console import Console
 from bench.figures import Figure, figure, median, publish, quantile
 from bench.kernel import fence, ours, peers
 from bench.server import Cost, Measured, measured
+from penstock.kit import logging
 
 ROUNDS = 3
 DRAIN = {"ours": 20_000, "pgqueuer": 20_000, "procrastinate": 600}
-SINGLES = {"ours": 8_000, "pgqueuer": 1_600, "procrastinate": 1_600}
+SINGLES = {"ours": 4_000, "pgqueuer": 1_600, "procrastinate": 800}
 BULK = {"ours": 50_000, "pgqueuer": 50_000}
 PRODUCERS = 16
 BATCH = 100
@@ -46,6 +47,7 @@ class Run:
 
 
 async def main() -> int:
+    logging.configure(level="ERROR")
     async with measured() as server:
         figures: dict[str, Figure] = {}
         figures |= await _drain(server)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from bench.kernel import ours, peers
+from penstock.kit import logging as kit_logging
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -35,6 +36,7 @@ ACTIONS: dict[str, Callable[[str, int, int], Awaitable[object]]] = {
 
 def main(system: str, action: str, dsn: str, jobs: str, size: str) -> None:
     logging.disable(logging.CRITICAL)
+    kit_logging.configure(level="ERROR")
     work = ACTIONS[f"{system} {action}"]
     before = _cpu()
     started = time.perf_counter()

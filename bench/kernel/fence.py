@@ -63,8 +63,8 @@ async def _drain(server: Measured, text: str) -> float:
             }
         )
         found = await statement.fetch(*values)
-        done += sum(not r["claimed"] for r in found)
-        ended = [r for r in found if r["claimed"]]
+        done += sum(len(r["places"]) for r in found if r["places"] is not None)
+        ended = [r for r in found if r["places"] is None]
         if not ended:
             break
     spent = await server.cost(dsn) - before

@@ -8,16 +8,31 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from pydantic import SecretStr
+
+from penstock.api.server import bind, listening
+from penstock.jobs.http import HttpJobStore
 from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.model import Ending, JobSpec, Succeeded
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
+from penstock.kit.config import Settings
 from penstock.kit.db import Db
 from penstock.kit.migrate import find, migrate
+from penstock.wiring import build_control_plane
+from penstock.worker.handlers import Handlers, Result
+from penstock.worker.runtime import Worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from penstock.jobs.contract import JobStore
+    from penstock.worker.context import JobContext
+    from penstock.worker.handlers import Job
+    from penstock.worker.runtime import StoreFactory
+
 KINDS = Kinds([KindPolicy(name="noop")])
+TOKEN = "bench"
+IDLE_SECONDS = 0.02
 PAYLOAD = {"n": 1, "pad": "0123456789012345678901234567890123456789"}
 
 
@@ -77,13 +92,50 @@ async def churn(dsn: str, jobs: int, batch: int) -> None:
 
 
 async def drain(dsn: str, jobs: int, batch: int) -> None:
-    del dsn, jobs, batch
-    raise NotImplementedError
+    """The production worker with a handler that does nothing, straight on the store."""
+    done = 0
+
+    async def noop(_job: Job, _ctx: JobContext) -> Result:
+        nonlocal done
+        done += 1
+        if done == jobs:
+            worker.stop()
+        return Result()
+
+    worker = Worker(lambda: store(dsn), Handlers({"noop": noop}), KINDS, name="bench", queues=["default"], slots=batch)
+    await worker.run()
 
 
-async def pickup(dsn: str, jobs: int, batch: int) -> list[float]:
-    raise NotImplementedError
+async def pickup(dsn: str, jobs: int, _batch: int) -> list[float]:
+    """Seconds from an enqueue to the handler's first line, one job at a time on an idle worker."""
+    async with store(dsn) as giver:
+        return await _pickup(lambda: store(dsn), giver, jobs)
 
 
-async def pickup_http(dsn: str, jobs: int, batch: int) -> list[float]:
-    raise NotImplementedError
+async def pickup_http(dsn: str, jobs: int, _batch: int) -> list[float]:
+    """The same through a control plane: the job comes in by HTTP and the worker long-polls by HTTP."""
+    settings = Settings(service_token=SecretStr(TOKEN), port=0)
+    async with build_control_plane(settings, dsn, kinds=KINDS) as parts:
+        with bind("127.0.0.1", 0) as listener:
+            async with listening(parts, listener) as url, HttpJobStore(url, TOKEN) as giver:
+                return await _pickup(lambda: HttpJobStore(url, TOKEN), giver, jobs)
+
+
+async def _pickup(open_store: StoreFactory, giver: JobStore, jobs: int) -> list[float]:
+    began: asyncio.Queue[float] = asyncio.Queue()
+
+    async def noop(_job: Job, _ctx: JobContext) -> Result:
+        began.put_nowait(time.perf_counter())
+        return Result()
+
+    worker = Worker(open_store, Handlers({"noop": noop}), KINDS, name="bench", queues=["default"], slots=10)
+    running = asyncio.create_task(worker.run())
+    times = []
+    for _ in range(jobs):
+        given = time.perf_counter()
+        await giver.enqueue([JobSpec(kind="noop", payload=PAYLOAD)])
+        times.append(await began.get() - given)
+        await asyncio.sleep(IDLE_SECONDS)
+    worker.stop()
+    await running
+    return times

@@ -49,9 +49,10 @@ async def pgqueuer_singles(dsn: str, jobs: int, producers: int) -> None:
 async def pgqueuer_drain(dsn: str, jobs: int, batch: int) -> None:
     from pgqueuer.db import AsyncpgDriver
     from pgqueuer.qm import QueueManager
+    from pgqueuer.queries import Queries
 
     connection = await asyncpg.connect(dsn)
-    manager = QueueManager(AsyncpgDriver(connection))
+    manager = QueueManager(Queries(AsyncpgDriver(connection)))
     done = 0
 
     @manager.entrypoint("noop")

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Attempt = tuple[int, str]
-_VERDICTS = {"job_succeeded": "done", "job_failed": "done", "stale_attempt": "stale"}
 
 
 @dataclass(slots=True)
@@ -66,7 +65,7 @@ async def read(folder: Path, dsn: str) -> History:
         history.effects += _lines(file)
     for file in sorted(folder.glob("worker-*.log")):
         for line in _lines(file):
-            if verdict := _VERDICTS.get(line.get("event", "")):
+            if verdict := _verdict(line):
                 history.verdicts.setdefault((line["job_id"], line["attempt_id"]), set()).add(verdict)
     for file in sorted(folder.glob("plane-*.log")):
         history.stale += sum(line.get("event") == "stale_attempt" for line in _lines(file))
@@ -92,6 +91,17 @@ async def _table(connection: asyncpg.Connection[asyncpg.Record], name: str) -> l
         if row.get("attempt_id") is not None:
             row["attempt_id"] = str(row["attempt_id"])
     return rows
+
+
+def _verdict(line: dict[str, Any]) -> str | None:
+    """What a worker was told of the end that it wrote."""
+    match line.get("event"), line.get("status"), line.get("verb"):
+        case "job_ended", "succeeded" | "failed", _:
+            return "done"
+        case "stale_attempt", _, "finish":
+            return "stale"
+        case _:
+            return None
 
 
 def _lines(file: Path) -> Iterator[dict[str, Any]]:

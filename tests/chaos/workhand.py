@@ -8,11 +8,10 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from penstock.worker.process import run_worker
-
 from penstock.jobs.kinds import Kinds
 from penstock.jobs.model import JobSpec
 from penstock.worker.handlers import Handlers, Park, Result
+from penstock.worker.process import run_worker
 from tests.chaos.kinds import KINDS
 
 if TYPE_CHECKING:

@@ -139,15 +139,15 @@ class Exchange:
             retried = await self._retry(tx, first)
             terminal = [e for e in first if e.fence not in retried]
             found = await self._statement(tx, terminal, worker, queue, limit, mark, polled)
-            ended = [r for r in found if not r["claimed"]]
-            done = fences_of(ended)
+            done = {terminal[place - 1].fence for r in found if r["places"] is not None for place in r["places"]}
+            members = [r for r in found if r["places"] is not None and r["group_id"] is not None]
             spawned = _spawned(terminal, done)
-            if spawned or any(r["group_id"] is not None for r in ended):
-                await self._gates.settle(tx, ended, spawned)
+            if spawned or members:
+                await self._gates.settle(tx, members, spawned)
             repeated = await self._repeated(tx, [e.fence for e in terminal if e.fence not in done])
-        taken = sorted((r for r in found if r["claimed"]), key=itemgetter("order_key"))
+        taken = sorted((r for r in found if r["places"] is None), key=itemgetter("order_key"))
         claimed = [rows.claimed(r, queue) for r in taken]
-        self._metrics.claimed(claimed)
+        self._metrics.claimed(queue, claimed)
         if claimed and polled is None:
             self._marks[queue] = taken[-1]["order_key"]
         elif limit and mark != NO_MARK:
@@ -211,6 +211,8 @@ class Exchange:
     def _verdicts(
         self, endings: Sequence[Ending], done: set[Fence], retried: set[Fence], repeated: set[Fence]
     ) -> list[Verdict]:
+        if len(done) == len(endings):
+            return [Verdict.DONE] * len(endings)
         verdicts = {e.fence: _verdict(e.fence, done, retried, repeated) for e in endings}
         for fence, verdict in verdicts.items():
             if verdict is Verdict.STALE:

@@ -42,10 +42,11 @@ class KernelMetrics:
         self._stale = Counter("penstock_stale_attempts", "Writes refused by the fence.", registry=self.registry)
         self._refusals = Counter("penstock_lock_wait_refusals", "Enqueues refused by a lock.", registry=self.registry)
 
-    def claimed(self, claimed: Sequence[Claimed]) -> None:
+    def claimed(self, queue: str, claimed: Sequence[Claimed]) -> None:
+        pickup = self._pickup.labels(queue)
         for job in claimed:
             if job.attempt_no == 1 and job.polls == 0:
-                self._pickup.labels(job.queue).observe(job.waited)
+                pickup.observe(job.waited)
 
     def stale(self) -> None:
         self._stale.inc()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import orjson
 
@@ -40,9 +40,11 @@ class Status(enum.IntEnum):
         return "queued" if self in (Status.READY, Status.SCHEDULED) else self.name.lower()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fence:
-    """The right to write one attempt's outcome; only `claim` makes one."""
+class Fence(NamedTuple):
+    """The right to write one attempt's outcome; only `claim` makes one.
+
+    A tuple, as is `Claimed`: the hot path makes and hashes one a job, and a dataclass would do that in Python.
+    """
 
     job_id: JobId
     attempt_id: AttemptId
@@ -92,8 +94,7 @@ class GroupSpec:
     deadline_in: timedelta | None = timedelta(seconds=7200)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class Claimed(NamedTuple):
     """One attempt: a job in the hands of one worker, with the fence that it must show."""
 
     fence: Fence

@@ -10,6 +10,7 @@ import logging
 import re
 import sys
 from typing import TYPE_CHECKING, Any, Literal, TextIO
+from uuid import UUID
 
 import structlog
 
@@ -40,7 +41,7 @@ def redact(value: Any, key: str = "") -> Any:
         return {k: redact(v, str(k)) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [redact(v) for v in value]
-    return value
+    return str(value) if isinstance(value, UUID) else value
 
 
 def _redact_event(_logger: object, _method: str, event: EventDict) -> EventDict:

@@ -106,7 +106,7 @@ class Crew:
 
     async def _work(self, attempt: Attempt) -> Writing | None:
         job = attempt.job
-        bind_contextvars(job_id=job.job_id, attempt_id=str(job.fence.attempt_id))
+        bind_contextvars(job_id=job.job_id, attempt_id=job.fence.attempt_id)
         if job.trace is not None:
             bind_contextvars(trace=job.trace)
         handler = self._handlers.get(job.kind) or _stranger

@@ -3,15 +3,16 @@
 -- Index: live primary key for the ends, live_ready for the claim (queue, order_key; ready rows only).
 -- Locks: the rows ended, and the rows claimed (SKIP LOCKED: claimers never wait for each other).
 -- :mark is the low-water mark below which this process has seen no ready row; it only saves work.
+-- Ends come back as the places of their endings, all in one row but for members of groups, whose gates must be moved.
 -- :polled takes only jobs that were parked before (true) or never (false); NULL, any.
 WITH result AS MATERIALIZED (
   SELECT * FROM unnest(:job_ids::bigint[], :attempt_ids::uuid[], :statuses::smallint[], :results::jsonb[], :errors::jsonb[])
-    AS t (job_id, attempt_id, status, result, error)
+    WITH ORDINALITY AS t (job_id, attempt_id, status, result, error, place)
 ), ended AS (
   DELETE FROM penstock.live l
   USING result r
   WHERE l.job_id = r.job_id AND l.attempt_id = r.attempt_id
-  RETURNING l.job_id, l.attempt_id, l.attempt_no, l.worker, l.claimed_at, l.group_id, r.status, r.result, r.error
+  RETURNING l.job_id, l.attempt_id, l.attempt_no, l.worker, l.claimed_at, l.group_id, r.status, r.result, r.error, r.place
 ), recorded AS (
   INSERT INTO penstock.outcome (job_id, claimed_at, attempt_id, attempt_no, status, worker, result, error)
   SELECT job_id, claimed_at, attempt_id, attempt_no, status, worker, result, error FROM ended
@@ -42,12 +43,16 @@ WITH result AS MATERIALIZED (
   RETURNING l.job_id, l.attempt_id, l.attempt_no, l.group_id, l.order_key, l.polls, l.state, l.deadline,
             j.kind, j.payload, j.max_attempts, j.lease_s, j.created_at, j.lock_key, j.trace
 )
-SELECT true AS claimed, job_id, attempt_id, attempt_no, group_id, order_key, polls, state,
+SELECT NULL::bigint[] AS places, job_id, attempt_id, attempt_no, group_id, order_key, polls, state,
        date_part('epoch', deadline - penstock.now()) AS seconds_left,
        date_part('epoch', penstock.now() - created_at) AS waited,
        kind, payload, max_attempts, lease_s, lock_key, trace, NULL::smallint AS status
 FROM claimed
 UNION ALL
-SELECT false, job_id, attempt_id, attempt_no, group_id, NULL, NULL, NULL,
-       date_part('epoch', penstock.now() - claimed_at), NULL, NULL, NULL, NULL, NULL, NULL, NULL, status
-FROM ended
+SELECT array_agg(place), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM ended WHERE group_id IS NULL
+HAVING count(*) > 0
+UNION ALL
+SELECT ARRAY[place], job_id, attempt_id, attempt_no, group_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, status
+FROM ended WHERE group_id IS NOT NULL
