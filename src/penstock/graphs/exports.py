@@ -78,6 +78,17 @@ class Exports:
             await _begin_submitted(inner, wanted, job_ids)
             return await self._views(inner, job_ids)
 
+    async def begin(self, snapshot_id: int) -> Snapshot:
+        """A worker says that it has begun; its jobs may follow."""
+        async with self._db.transaction() as tx:
+            snapshot = await self._snapshots.lock(tx, snapshot_id)
+            if snapshot.status is not SnapshotStatus.PENDING:
+                raise InvalidStateTransition(
+                    f"Snapshot {snapshot_id} is {snapshot.status}; only a pending one is begun.",
+                    hint="A failed one is tried again.",
+                )
+            return await self._snapshots.move(tx, snapshot, SnapshotStatus.CREATING)
+
     async def of_snapshot(self, snapshot_id: int, status: Word | None = None) -> list[ExportJob]:
         async with self._db.transaction() as tx:
             await self._snapshots.get(snapshot_id, tx=tx)

@@ -31,6 +31,8 @@ class StorageSweep(Loop[Asked]):
         self._clock = clock
 
     async def run_once(self) -> Asked:
+        if SWEEP not in self._jobs.kinds:
+            return Asked()
         today = self._clock.now().date().isoformat()
         [added] = await self._jobs.enqueue([JobSpec(kind=SWEEP, unique_key=f"{SWEEP}:{today}")])
         return Asked(total=int(added.created))

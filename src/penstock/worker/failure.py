@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import orjson
+
 from penstock.jobs.model import Failed, Json
 from penstock.kit.errors import PenstockError
-from penstock.kit.logging import scrub
+from penstock.kit.logging import redact, scrub
 
 if TYPE_CHECKING:
     import random
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.jobs.kinds import KindPolicy
 
 MAX_MESSAGE = 2000
+MAX_FACTS = 16_000
 
 
 def describe(error: BaseException) -> dict[str, Json]:
@@ -21,7 +24,17 @@ def describe(error: BaseException) -> dict[str, Json]:
     code, message, retryable = "INTERNAL", str(error) or type(error).__name__, True
     if isinstance(error, PenstockError):
         code, message, retryable = error.code, error.message, error.retryable
-    return {"code": code, "message": _storable(message), "type": type(error).__name__, "retryable": retryable}
+    described = {"code": code, "message": _storable(message), "type": type(error).__name__, "retryable": retryable}
+    return described | _more(error) if isinstance(error, PenstockError) else described
+
+
+def _more(error: PenstockError) -> dict[str, Json]:
+    """The hint and the facts, as long as they are no burden."""
+    more: dict[str, Json] = {} if error.hint is None else {"hint": _storable(error.hint)}
+    facts = orjson.dumps(redact(error.details), default=str)
+    if error.details and len(facts) <= MAX_FACTS and b"\\u0000" not in facts:
+        more["details"] = orjson.loads(facts)
+    return more
 
 
 def failed(error: BaseException, policy: KindPolicy, attempt_no: int, rng: random.Random) -> Failed:

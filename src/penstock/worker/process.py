@@ -10,8 +10,6 @@ from penstock.kinds import default_kinds
 from penstock.kit import logging
 from penstock.kit.errors import InvalidInput, PenstockError
 from penstock.kit.ids import worker_name
-from penstock.worker.handlers import Handlers
-from penstock.worker.probe import PROBE, probe
 from penstock.worker.runtime import Worker
 from penstock.worker.signals import Process
 
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.jobs.kinds import Kinds
     from penstock.kit.config import Settings
+    from penstock.worker.handlers import Handlers
     from penstock.worker.runtime import StoreFactory
 
 log = logging.get(__name__)
@@ -38,14 +37,14 @@ def run_worker(
 ) -> int:
     """A worker in this process, from the main thread; the exit code.
 
-    `once` runs one job, for which it waits `wait` seconds at most. Without handlers it can run probes, and no more.
+    `once` runs one job, for which it waits `wait` seconds at most. Without handlers it does what `duties` lists.
     """
     configure = partial(logging.configure, level=settings.log_level, form=settings.log_form, process="worker")
     configure()
     try:
         worker = Worker(
             store_factory(settings),
-            handlers or Handlers({PROBE.name: probe}),
+            handlers or _duties(settings),
             kinds or default_kinds(),
             name=name or worker_name(),
             queues=queues or _split(settings.worker_queues),
@@ -60,6 +59,13 @@ def run_worker(
         log.error("worker_failed", code=e.code, message=e.message, hint=e.hint)  # noqa: TRY400 - it says enough
         return 1
     return Process(worker, loop_factory=_fast_loop()).run()
+
+
+def _duties(settings: Settings) -> Handlers:
+    """Loaded only here: drivers, storage and parsers are no business of a worker that is given its handlers."""
+    from penstock.worker.duties import default_handlers
+
+    return default_handlers(settings)
 
 
 def store_factory(settings: Settings) -> StoreFactory:

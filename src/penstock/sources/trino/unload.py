@@ -132,6 +132,13 @@ class Unload:
         """Drop the table of a CTAS; unless it is external, its files go with it."""
         await self._client.rows(f"DROP TABLE IF EXISTS {target}", self._session)
 
+    async def forget(self, target: Target) -> None:
+        """Take the table of a CTAS out of its Iceberg catalog; its files stay."""
+        call = (
+            f"CALL {quoted(target.catalog)}.system.unregister_table({literal(target.schema)}, {literal(target.table)})"
+        )
+        await self._client.rows(call, self._session)
+
     async def _files(self, sql: str) -> list[WrittenFile]:
         found = await self._client.rows(f"{sql} ORDER BY 1", self._session)
         return [WrittenFile(path=path, rows=rows, size=size) for path, rows, size in found]

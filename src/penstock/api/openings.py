@@ -1,0 +1,70 @@
+"""What it takes to open the source of a job: told to the attempt that holds the job, and to nobody else.
+
+Payloads carry no credentials. Whoever holds a job asks for them here with its fence, and keeps them in memory only.
+"""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel
+
+from penstock.api.auth import OnlyWorkers
+from penstock.api.errors import INTERNAL, declare
+from penstock.api.parts import HasGraphs, HasParts
+from penstock.api.reading import StrictRoute
+from penstock.api.reply import Data, Reply
+from penstock.jobs.bodies import Body
+from penstock.jobs.limits import MAX_JOB_ID
+from penstock.jobs.model import Fence, Json
+from penstock.kit.errors import NotFound, StaleAttempt
+
+router = APIRouter(
+    prefix="/api/internal/jobs",
+    tags=["internal"],
+    route_class=StrictRoute,
+    dependencies=[OnlyWorkers],
+    responses=declare(*INTERNAL),
+)
+
+
+class OpeningBody(Body):
+    attempt_id: UUID
+
+
+class Opening(BaseModel):
+    type: str
+    config: dict[str, Any]
+    secrets: dict[str, str]
+
+
+@router.post(
+    "/{job_id:int}/source",
+    summary="Get what opens a job's source",
+    response_model=Data[Opening],
+    responses=declare(NotFound, StaleAttempt, *INTERNAL),
+)
+async def source(
+    job_id: Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])],
+    body: OpeningBody,
+    parts: HasParts,
+    graphs: HasGraphs,
+) -> Reply:
+    """Type, configuration and credentials, while the attempt holds the job; 409 STALE_ATTEMPT when it does not."""
+    view = await parts.store.job(job_id)
+    async with parts.store.fenced_transaction(Fence(job_id=job_id, attempt_id=body.attempt_id)):
+        data_source_id = _data_source(view.payload)
+        if data_source_id is None:
+            raise NotFound(f"Job {job_id} has no data source.")
+        opening = await graphs.sources.opening(data_source_id)
+    answer = Reply({"data": {"type": opening.type, "config": opening.config, "secrets": opening.secrets}})
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+def _data_source(payload: Json) -> int | None:
+    """A clean-up has the payload of the job that it cleans up after inside its own."""
+    if not isinstance(payload, dict):
+        return None
+    found = payload.get("data_source_id")
+    return found if isinstance(found, int) else _data_source(payload.get("payload"))

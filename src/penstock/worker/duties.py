@@ -1,0 +1,32 @@
+"""What a worker can do, unless it is told otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.graphs.order import CANCEL_QUERY, EXPORT, PUBLISH, SWEEP, UNLOAD
+from penstock.worker.depot import Depot
+from penstock.worker.exports import Exporter, QueryCanceller
+from penstock.worker.handlers import Handlers
+from penstock.worker.plane import plane_factory
+from penstock.worker.probe import PROBE, probe
+from penstock.worker.publishing import Publisher
+from penstock.worker.sweeping import StorageSweeper
+
+if TYPE_CHECKING:
+    from penstock.kit.config import Settings
+
+
+def default_handlers(settings: Settings) -> Handlers:
+    planes, depot = plane_factory(settings), Depot(settings)
+    exporter = Exporter(planes, depot)
+    return Handlers(
+        {
+            PROBE.name: probe,
+            EXPORT: exporter,
+            UNLOAD: exporter,
+            PUBLISH: Publisher(planes, depot),
+            CANCEL_QUERY: QueryCanceller(planes, depot),
+            SWEEP: StorageSweeper(planes, depot),
+        }
+    )

@@ -1,0 +1,103 @@
+"""The export job: from a query at a source to files in the storage, named by the attempt and counted.
+
+Credentials come from the control plane while the job is held, and go with the handler. Whatever goes wrong is told with
+the entity, and the column where there is one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.graphs.order import ExportOrder, Mode, QueryState
+from penstock.sources.trino import TrinoSource
+from penstock.sources.trino.headers import require_role
+from penstock.worker import direct
+from penstock.worker.attempt import Stop, Stopped
+from penstock.worker.handlers import Answer, Result
+from penstock.worker.naming import naming
+from penstock.worker.unloads import Unloading
+
+if TYPE_CHECKING:
+    from penstock.sources.contract import Source
+    from penstock.sources.opening import Opening
+    from penstock.worker.context import JobContext
+    from penstock.worker.depot import Depot
+    from penstock.worker.handlers import Job
+    from penstock.worker.plane import PlaneFactory
+
+
+class Exporter:
+    """The handler of the kinds `export` and `unload`."""
+
+    def __init__(self, planes: PlaneFactory, depot: Depot) -> None:
+        self._planes = planes
+        self._depot = depot
+
+    async def __call__(self, job: Job, ctx: JobContext) -> Answer:
+        order = ExportOrder.read(job.payload)
+        async with self._planes() as plane:
+            opening = await plane.opening(ctx.fence)
+        opening = for_order(opening, order)
+        with naming(order.entity):
+            async with opening.opened() as source:
+                ctx.log.info("export_began", entity=str(order.entity), mode=str(order.wanted.mode))
+                answer = await self._look(job, ctx, order, opening, source)
+                return answer or await direct.export(order, source, self._depot.open(), ctx)
+
+    async def _look(
+        self, job: Job, ctx: JobContext, order: ExportOrder, opening: Opening, source: Source
+    ) -> Answer | None:
+        query = QueryState.read(job.state)
+        if not isinstance(source, TrinoSource) or (query is None and order.wanted.mode is Mode.DIRECT):
+            return None
+        unloading = Unloading(job, ctx, order, source, self._depot, opening.config)
+        try:
+            return await unloading.look(query)
+        except asyncio.CancelledError:
+            if query is not None and _is_over(ctx):
+                await unloading.cancel(query)
+            raise
+
+
+class QueryCanceller:
+    """The handler of `cancel_query`: stops at Trino what a job left running that ended without its worker."""
+
+    def __init__(self, planes: PlaneFactory, depot: Depot) -> None:
+        self._planes = planes
+        self._depot = depot
+
+    async def __call__(self, job: Job, ctx: JobContext) -> Answer:
+        order = ExportOrder.read(job.payload["payload"])
+        query = QueryState.read(job.payload["state"])
+        if query is None:
+            return Result()
+        async with self._planes() as plane:
+            opening = await plane.opening(ctx.fence)
+        opening = for_order(opening, order)
+        with naming(order.entity):
+            async with opening.opened() as source:
+                if isinstance(source, TrinoSource):
+                    await Unloading(job, ctx, order, source, self._depot, opening.config).cancel(query)
+        return Result({"query_id": query.query_id})
+
+
+def for_order(opening: Opening, order: ExportOrder) -> Opening:
+    """The source as this job may use it: Trino under the job's own role, for there is no role by default."""
+    if opening.type != "trino":
+        return opening
+    wanted, config = order.wanted, dict(opening.config)
+    config["starburst_role"] = require_role(wanted.starburst_role or config.get("starburst_role"))
+    if wanted.starburst_catalog:
+        config["catalog"] = wanted.starburst_catalog
+    return replace(opening, config=config)
+
+
+def _is_over(ctx: JobContext) -> bool:
+    """Whether the job ends with this attempt: then nobody will ask after its query again."""
+    try:
+        ctx.check()
+    except Stopped as e:
+        return e.why is Stop.DEADLINE
+    return False

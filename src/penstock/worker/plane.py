@@ -1,0 +1,80 @@
+"""What handlers ask of the control plane beside the kernel's verbs.
+
+A control plane that is away is waited for: a job that has just begun would otherwise use up an attempt for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from penstock.jobs.http import HttpJobStore
+from penstock.kit.errors import InvalidInput, StaleAttempt, Unavailable
+from penstock.sources.opening import Opening
+from penstock.worker.attempt import Stop, Stopped
+from penstock.worker.patience import Patience
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from penstock.jobs.model import Fence, JobId, JobView
+    from penstock.kit.config import Settings
+
+    PlaneFactory: TypeAlias = Callable[[], "Plane"]
+
+T = TypeVar("T")
+PATIENCE_SECONDS = 300.0
+AT_ONCE = 8
+
+
+class Plane(HttpJobStore):
+    """`async with factory() as plane:`, for as long as a handler has questions."""
+
+    async def __aenter__(self) -> Plane:
+        return self
+
+    async def opening(self, fence: Fence) -> Opening:
+        """What opens the source of a job that we hold; a job that we do not hold any more is given up."""
+        body = {"attempt_id": fence.attempt_id}
+        try:
+            found = await _patiently("source", lambda: self._post(f"{fence.job_id}/source", body))
+        except StaleAttempt:
+            raise Stopped(Stop.LOST) from None
+        return Opening(type=found["type"], config=found["config"], secrets=found["secrets"])
+
+    async def jobs(self, job_ids: Sequence[JobId]) -> list[JobView]:
+        room = asyncio.Semaphore(AT_ONCE)
+
+        async def one(job_id: JobId) -> JobView:
+            async with room:
+                return await _patiently("job", lambda: self.job(job_id))
+
+        return await asyncio.gather(*(one(job_id) for job_id in job_ids))
+
+    async def live_attempts(self) -> list[str]:
+        """The attempts whose files may still become part of a result."""
+        address = f"{self._url}/api/internal/export-jobs/attempts"
+        found = await _patiently("attempts", lambda: self._call("GET", address))
+        return [str(attempt) for attempt in found["attempts"]]
+
+
+def plane_factory(settings: Settings) -> PlaneFactory:
+    if settings.service_token is None:
+        raise InvalidInput("A worker needs the service token of its control plane.", hint="Set PENSTOCK_SERVICE_TOKEN.")
+    url = settings.url or f"http://{settings.host}:{settings.port}"
+    token = settings.service_token.get_secret_value()
+    return lambda: Plane(url, token, component="worker")
+
+
+async def _patiently(what: str, call: Callable[[], Awaitable[T]]) -> T:
+    patience = Patience(random.Random())  # noqa: S311 - it spreads pauses
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return await call()
+        except Unavailable as e:
+            if time.monotonic() >= until:
+                raise
+            await asyncio.sleep(patience.failed(what, e))

@@ -1,0 +1,175 @@
+"""A control plane as it is deployed, behind a real socket, with workers that reach it over HTTP alone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import httpx2
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.api.server import bind, listening
+from penstock.graphs.snapshot import Snapshot, SnapshotStatus
+from penstock.kinds import default_kinds
+from penstock.kit.config import Settings
+from penstock.kit.vault import new_key
+from penstock.storage.manifest import read_manifest
+from penstock.wiring import build_control_plane
+from penstock.worker.depot import Depot
+from penstock.worker.duties import default_handlers
+from penstock.worker.process import store_factory
+from penstock.worker.runtime import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from pathlib import Path
+
+    from penstock.api.parts import Graphs, Parts
+    from penstock.storage.contract import Store
+    from penstock.worker.handlers import Handlers
+
+TOKEN = "service-token-for-tests"
+PATIENCE = 60.0
+QUEUES = ("export", "publish")
+
+
+async def until(true: Callable[[], Awaitable[object]], *, within: float = PATIENCE) -> None:
+    """Looks until it is true; a test that waits in vain says for what."""
+    deadline = time.monotonic() + within
+    while not await true():
+        assert time.monotonic() < deadline, f"not within {within:g} s: {true}"
+        await asyncio.sleep(0.02)
+
+
+def settings(home: Path, **changes: Any) -> Settings:
+    given = {"service_token": TOKEN, "operator_token": "operator", "secret_key": new_key(), "worker_port": 0}
+    return Settings(home=home, **(given | changes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stand:
+    parts: Parts
+    settings: Settings
+    http: httpx2.AsyncClient
+
+    @property
+    def graphs(self) -> Graphs:
+        assert self.parts.graphs is not None
+        return self.parts.graphs
+
+    @property
+    def store(self) -> Store:
+        return Depot(self.settings).open()
+
+    async def ask(self, method: str, path: str, *, status: int = 200, **body: Any) -> Any:
+        answer = await self.http.request(method, path, json=body or None)
+        assert answer.status_code == status, answer.text
+        document = answer.json()
+        return document["data"] if "data" in document else document["error"]
+
+    async def source(self, kind: str, config: dict[str, Any], secrets: dict[str, str] | None = None) -> int:
+        name = f"{kind}-{time.monotonic_ns()}"
+        added = await self.graphs.sources.add(name=name, kind=kind, owner="me", config=config, secrets=secrets or {})
+        return added.data_source_id
+
+    async def snapshot(self, *jobs: dict[str, Any], name: str = "test") -> int:
+        """A snapshot with its export jobs, made through the internal API."""
+        made = await self.graphs.snapshots.add(owner="me@example.com", name=name)
+        if jobs:
+            path = f"/api/internal/snapshots/{made.snapshot_id}/export-jobs"
+            await self.ask("POST", path, status=201, jobs=list(jobs))
+        return made.snapshot_id
+
+    async def jobs(self, snapshot_id: int) -> list[dict[str, Any]]:
+        return list((await self.ask("GET", f"/api/internal/snapshots/{snapshot_id}/export-jobs"))["jobs"])
+
+    async def over(self, snapshot_id: int, *, within: float = PATIENCE) -> Snapshot:
+        async def is_it() -> bool:
+            return not (await self.graphs.snapshots.get(snapshot_id)).status.open
+
+        await until(is_it, within=within)
+        return await self.graphs.snapshots.get(snapshot_id)
+
+    async def ready(self, snapshot_id: int, *, within: float = PATIENCE) -> Snapshot:
+        snapshot = await self.over(snapshot_id, within=within)
+        assert snapshot.status is SnapshotStatus.READY, snapshot
+        return snapshot
+
+    async def failed(self, snapshot_id: int, *, within: float = PATIENCE) -> Snapshot:
+        snapshot = await self.over(snapshot_id, within=within)
+        assert snapshot.status is SnapshotStatus.FAILED, snapshot
+        return snapshot
+
+    async def table(self, snapshot: Snapshot, entity: str) -> pa.Table:
+        """What a reader finds by way of the manifest, and nothing else."""
+        assert snapshot.prefix is not None
+        manifest = await read_manifest(self.store, snapshot.prefix)
+        parts = manifest.entities[entity].parts
+        return pa.concat_tables([pq.read_table(pa.BufferReader(await self.store.get(p.path))) for p in parts])
+
+    async def files(self) -> list[str]:
+        return sorted([info.key async for info in self.store.list("")])
+
+    @asynccontextmanager
+    async def working(
+        self, *, handlers: Handlers | None = None, queues: Sequence[str] = QUEUES, **changes: Any
+    ) -> AsyncIterator[Worker]:
+        told = self.settings.model_copy(update=changes)
+        worker = Worker(
+            store_factory(told),
+            handlers or default_handlers(told),
+            default_kinds(),
+            name=f"here-{time.monotonic_ns()}",
+            queues=queues,
+            slots=20,
+        )
+        task = asyncio.create_task(worker.run())
+        try:
+            yield worker
+        finally:
+            worker.stop(grace=0)
+            await asyncio.wait_for(task, PATIENCE)
+
+
+@asynccontextmanager
+async def standing(dsn: str, told: Settings) -> AsyncIterator[Stand]:
+    async with build_control_plane(told, dsn) as parts:
+        with bind("127.0.0.1", 0) as listener:
+            async with listening(parts, listener) as url:
+                headers = {"Authorization": f"Bearer {TOKEN}", "X-Component": "worker"}
+                async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as http:
+                    yield Stand(parts=parts, settings=told.model_copy(update={"url": url}), http=http)
+
+
+def shop(folder: Path, *, customers: int = 1000) -> dict[str, Any]:
+    """A DuckDB file with customers and purchases; how to open it as a source."""
+    file = folder / "shop.duckdb"
+    with duckdb.connect(str(file)) as db:
+        db.execute(
+            "CREATE TABLE customers AS SELECT range AS id, 'c' || range AS name, (range % 90)::INTEGER AS age "
+            f"FROM range({customers})"
+        )
+        db.execute(
+            "CREATE TABLE purchases AS SELECT range % 1000 AS customer, range AS item, "
+            f"(range / 7.0)::DECIMAL(12, 2) AS price FROM range({customers * 3})"
+        )
+    return {"database": str(file)}
+
+
+CUSTOMER = {
+    "job_type": "node",
+    "entity_name": "Customer",
+    "sql": "SELECT id, name, age FROM customers",
+    "columns": [{"name": "id", "type": "INT64"}, {"name": "name", "type": "STRING"}, {"name": "age", "type": "INT64"}],
+}
+PURCHASED = {
+    "job_type": "edge",
+    "entity_name": "PURCHASED",
+    "sql": "SELECT customer, item FROM purchases",
+    "column_names": ["customer", "item"],
+}
