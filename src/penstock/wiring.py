@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from penstock.api import server
 from penstock.api.identity import OperatorToken
-from penstock.api.parts import Loops, Parts
+from penstock.api.parts import Graphs, Loops, Parts
+from penstock.graphs.exports import Exports
+from penstock.graphs.face import ExportFace
+from penstock.graphs.finalisation import GATE
+from penstock.graphs.metrics import ExportMetrics
+from penstock.graphs.reconciliation import ExportReconciliation
+from penstock.graphs.store import Snapshots
+from penstock.graphs.sweep import StorageSweep
 from penstock.jobs.browse import BROWSE_SETTINGS, Browser
 from penstock.jobs.metrics import KernelMetrics
 from penstock.jobs.reaper import Reaper
@@ -19,7 +27,9 @@ from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kinds import default_kinds
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
+from penstock.kit.vault import Vault
 from penstock.rooms import ROOMS_WITH_TABLES
+from penstock.sources.records import DataSources
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -31,6 +41,8 @@ if TYPE_CHECKING:
 
 SCHEDULER_SECONDS = 1.0
 RETENTION_SECONDS = 3600.0
+RECONCILIATION_SECONDS = 5.0
+SWEEP_SECONDS = 3600.0
 COMMAND_SECONDS = 15.0
 """A database that hangs is as good as away; every statement of ours is short."""
 LEAST_BODY_BYTES = 10 * 1024 * 1024
@@ -50,9 +62,11 @@ async def build_control_plane(
         Db(dsn, size=browsing, settings=BROWSE_SETTINGS) as browse,
         _store(settings, engine, kinds or default_kinds(), registry) as store,
     ):
-        for name, handler in (gates or {}).items():
+        graphs = _graphs(settings, engine, store)
+        for name, handler in ({GATE: graphs.exports.finalisation} | dict(gates or {})).items():
             store.gates.handle(name, handler)
-        async with _running(_loops(settings, engine, store, registry)) as loops:
+        ExportMetrics(registry, store.metrics)
+        async with _running(_loops(settings, engine, store, graphs, registry)) as loops:
             yield Parts(
                 store=store,
                 browser=Browser(browse),
@@ -62,6 +76,7 @@ async def build_control_plane(
                 service_token=settings.service_token,
                 authenticators=_authenticators(settings),
                 max_body_bytes=max(LEAST_BODY_BYTES, 2 * settings.max_payload_bytes),
+                graphs=graphs,
             )
 
 
@@ -75,12 +90,18 @@ def _authenticators(settings: Settings) -> tuple[Authenticator, ...]:
     return () if operator is None else (OperatorToken(operator),)
 
 
-def _loops(settings: Settings, db: Db, store: PgJobStore, registry: CollectorRegistry) -> Loops:
+def _loops(settings: Settings, db: Db, store: PgJobStore, graphs: Graphs, registry: CollectorRegistry) -> Loops:
     metrics = LoopMetrics(registry)
+    longest = timedelta(seconds=settings.export_max_duration_seconds)
+    finalisation = graphs.exports.finalisation
     return (
         Reaper(db, store, every=settings.reap_seconds, metrics=metrics),
         Scheduler(db, store, every=SCHEDULER_SECONDS, metrics=metrics),
         Retention(db, every=RETENTION_SECONDS, metrics=metrics, days=settings.retention_days),
+        ExportReconciliation(
+            db, store, finalisation, every=RECONCILIATION_SECONDS, metrics=metrics, max_duration=longest
+        ),
+        StorageSweep(db, store, every=SWEEP_SECONDS, metrics=metrics),
     )
 
 
@@ -93,6 +114,26 @@ async def _running(loops: Loops) -> AsyncIterator[Loops]:
     finally:
         for loop in loops:
             await loop.stop()
+
+
+def _graphs(settings: Settings, engine: Db, store: PgJobStore) -> Graphs:
+    sources = DataSources(engine, _vault(settings))
+    snapshots = Snapshots(engine)
+    longest = timedelta(seconds=settings.export_max_duration_seconds)
+    exports = Exports(engine, store, snapshots, sources, max_duration=longest)
+    return Graphs(
+        snapshots=snapshots,
+        exports=exports,
+        face=ExportFace(store, exports),
+        sources=sources,
+        storage_url=settings.storage_root,
+    )
+
+
+def _vault(settings: Settings) -> Vault:
+    given = (settings.secret_key, settings.secret_keys_old)
+    texts = [text for secret in given if secret is not None for text in secret.get_secret_value().split(",")]
+    return Vault([text.strip() for text in texts if text.strip()])
 
 
 def _store(settings: Settings, engine: Db, kinds: Kinds, registry: CollectorRegistry) -> PgJobStore:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from penstock import __version__
-from penstock.api import errors, health, internal, jobs, queues, schedules
+from penstock.api import errors, export_jobs, health, internal, jobs, openings, queues, schedules, snapshot_jobs
 from penstock.api.reading import BodyLimit
 from penstock.api.requests import RequestIds
 
 if TYPE_CHECKING:
     from penstock.api.parts import Parts
+
+GRAPHS = (openings.router, export_jobs.router, snapshot_jobs.router)
 
 
 def create_app(parts: Parts) -> FastAPI:
@@ -24,7 +26,14 @@ def create_app(parts: Parts) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    routers = (health.create_router(parts), jobs.router, queues.router, schedules.router, internal.router)
+    routers = (
+        health.create_router(parts),
+        jobs.router,
+        queues.router,
+        schedules.router,
+        internal.router,
+        *(GRAPHS if parts.graphs is not None else ()),
+    )
     for router in routers:
         app.include_router(router)
     app.state.parts = parts

@@ -9,12 +9,32 @@ from pydantic import SecretStr
 
 from penstock.api.identity import Authenticator
 from penstock.api.polls import Polls
+from penstock.graphs.exports import Exports
+from penstock.graphs.face import ExportFace
+from penstock.graphs.store import Snapshots
 from penstock.jobs.browse import Browser
 from penstock.jobs.scheduler import Schedules
 from penstock.jobs.store import PgJobStore
+from penstock.kit.errors import NotFound
 from penstock.kit.loop import Loop
+from penstock.sources.records import DataSources
 
 Loops: TypeAlias = tuple[Loop[Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graphs:
+    """What the routes of the graphs work with."""
+
+    snapshots: Snapshots
+    exports: Exports
+    face: ExportFace
+    sources: DataSources
+    storage_url: str
+
+    def path(self, prefix: str) -> str:
+        """Where a prefix of the storage is, as people and engines name it."""
+        return f"{self.storage_url.rstrip('/')}/{prefix}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +49,7 @@ class Parts:
     authenticators: tuple[Authenticator, ...] = ()
     """Who may use the public API, asked in this order; none means nobody."""
     max_body_bytes: int = 10 * 1024 * 1024
+    graphs: Graphs | None = None
     polls: Polls = field(default_factory=Polls)
 
 
@@ -38,3 +59,12 @@ def of(request: Request) -> Parts:
 
 
 HasParts = Annotated[Parts, Depends(of)]
+
+
+async def graphs_of(parts: HasParts) -> Graphs:
+    if parts.graphs is None:
+        raise NotFound("This control plane has no graphs.")
+    return parts.graphs
+
+
+HasGraphs = Annotated[Graphs, Depends(graphs_of)]
