@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import time
+from signal import SIGKILL
+from typing import TYPE_CHECKING
+
+import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Cli
+
+
+def until(check: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.05)
+
+
+def supervisor(cli: Cli) -> int:
+    pid: int = json.loads((cli.home / "run" / "up.json").read_text())["pid"]
+    return pid
+
+
+def test_up_makes_everything_answer_and_doctor_finds_nothing_missing(up: Cli) -> None:
+    found = up("doctor", "--json")
+    assert found.code == 0, found.out
+    assert {f["what"] for f in found.json} >= {"postgres", "control plane", "a job", "disk"}
+    status = up("status", "--json").json
+    assert status["ready"]
+    assert len(status["workers"]) == 1
+
+
+def test_a_second_up_on_the_same_home_says_who_holds_it(up: Cli) -> None:
+    again = up("up", "--port", "0")
+    assert again.code == 4
+    assert f"process {supervisor(up)}" in again.err
+    assert "penstock down" in again.err
+
+
+def test_a_worker_that_is_killed_is_started_again(up: Cli) -> None:
+    before = _workers(supervisor(up))
+    os.kill(before[0], SIGKILL)
+    until(lambda: bool(now := _workers(supervisor(up))) and now != before)
+    assert up("doctor").code == 0
+
+
+def test_jobs_outlive_a_restart(cli: Cli) -> None:
+    assert cli("up", "--detach", "--port", "0").code == 0
+    assert cli("doctor").code == 0
+    jobs = cli("job", "list", "--json").json["data"]
+    assert cli("down").code == 0
+    assert cli("up", "--detach", "--port", "0").code == 0
+    try:
+        kept = cli("job", "list", "--json").json["data"]
+        assert [j["id"] for j in kept] == [j["id"] for j in jobs]
+        assert jobs
+    finally:
+        cli("down")
+
+
+def test_after_kill_9_of_the_supervisor_nothing_is_left_running_and_the_next_up_recovers(cli: Cli) -> None:
+    assert cli("up", "--detach", "--port", "0").code == 0
+    assert cli("doctor").code == 0
+    pid = supervisor(cli)
+    children = psutil.Process(pid).children(recursive=True)
+    os.kill(pid, SIGKILL)
+    until(lambda: not any(_lives(child) for child in children))
+    assert cli("status").code == 5
+    assert cli("up", "--detach", "--port", "0").code == 0
+    try:
+        assert len(cli("job", "list", "--status", "succeeded", "--json").json["data"]) == 1
+    finally:
+        assert cli("down").code == 0
+
+
+def test_a_port_that_is_in_use_is_named(cli: Cli) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        refused = cli("up", "--port", str(port))
+    assert refused.code == 4
+    assert f"Port {port} is in use" in refused.err
+    assert f"--port {port + 1}" in refused.err
+
+
+def test_down_without_up_is_no_fault(cli: Cli) -> None:
+    stopped = cli("down")
+    assert stopped.code == 0
+    assert "Nothing runs here" in stopped.out
+
+
+def test_secrets_are_readable_by_their_owner_alone_and_on_no_command_line(up: Cli) -> None:
+    files = list((up.home / "secrets").iterdir())
+    assert files
+    assert all(f.stat().st_mode & 0o077 == 0 for f in files)
+    words = [f.read_text().strip() for f in files]
+    lines = [" ".join(p.cmdline()) for p in psutil.Process(supervisor(up)).children(recursive=True) if _lives(p)]
+    assert not [line for line in lines for word in words if word in line]
+
+
+def _workers(pid: int) -> list[int]:
+    found = (p for p in psutil.Process(pid).children() if _lives(p))
+    return [p.pid for p in found if re.search(r"penstock\.cli worker", " ".join(p.cmdline()))]
+
+
+def _lives(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
