@@ -19,7 +19,7 @@ from penstock.guard.tables import TableName, TablePolicy
 from tests.guard import mutations
 from tests.guard.cases import Case, cases
 
-EXAMPLES = int(os.environ.get("PENSTOCK_FUZZ", "1000"))
+EXAMPLES = int(os.environ.get("PENSTOCK_FUZZ", "700"))
 fuzz = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -32,10 +32,14 @@ chance = st.integers(0, 2**32).map(Random)
 SHOP = TablePolicy(allowed=frozenset(TableName(name=name) for name in ("customers", "orders", "edges")))
 SEEDS = [case for case in cases("hostile.sql") if case.expected not in ("unreadable", "column")]
 QUERIES = [case for case in SEEDS if case.sql.startswith(("SELECT", "WITH", "FROM", "TABLE")) and ";" not in case.sql]
-BENIGN = [case for case in cases("benign.sql") if "FROM my-project" not in case.sql]
+# A space inside these makes them something else: a difference of two columns, and a comment.
+TIGHT = ("my-project.sales.orders", "3--1")
+BENIGN = [case for case in cases("benign.sql") if not any(tight in case.sql for tight in TIGHT)]
+
+# A word that is hostile by itself (CURRENT_USER, FOR UPDATE) would be another word, and harmless, in other letters.
+NAMED = [case for case in QUERIES if case.expected == "table" or (case.expected == "function" and "(" in case.sql)]
 
 DISGUISES = [mutations.change_case, mutations.fill_gaps, mutations.stack]
-DEEPER = [mutations.change_case, mutations.fill_gaps, mutations.look_alike, mutations.quote]
 
 
 def verdict(sql: str, dialect: str) -> Checked | None:
@@ -58,15 +62,27 @@ def test_no_disguise_lets_a_hostile_statement_pass(
 
 
 @fuzz
-@given(case=st.sampled_from(QUERIES), layers=st.integers(1, 4), disguise=st.sampled_from(DEEPER), rng=chance)
+@given(case=st.sampled_from(QUERIES), layers=st.integers(1, 4), disguise=st.sampled_from(DISGUISES), rng=chance)
 def test_no_nesting_lets_a_hostile_query_pass(
     case: Case, layers: int, disguise: mutations.Mutation, rng: Random
 ) -> None:
+    sql = disguise(_wrapped(case, layers, rng), case.dialect, rng)
+    assert verdict(sql, case.dialect) is None, sql
+
+
+@fuzz
+@given(case=st.sampled_from(NAMED), layers=st.integers(0, 2), rng=chance)
+def test_no_other_letters_or_quotes_let_a_hostile_name_pass(case: Case, layers: int, rng: Random) -> None:
+    disguise = rng.choice([mutations.look_alike, mutations.quote])
+    sql = disguise(_wrapped(case, layers, rng), case.dialect, rng)
+    assert verdict(sql, case.dialect) is None, sql
+
+
+def _wrapped(case: Case, layers: int, rng: Random) -> str:
     sql = case.sql
     for _ in range(layers):
         sql = mutations.wrap(sql, case.dialect, rng)
-    sql = disguise(sql, case.dialect, rng)
-    assert verdict(sql, case.dialect) is None, sql
+    return sql
 
 
 @fuzz

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _STRUCTURE = """
-    Alias Aliases All Any CTE Column Cube Distinct Dot Except Fetch Filter From Group GroupingSets Having HavingMax
+    Alias All Any CTE Column Cube Distinct Dot Except Fetch Filter From Group GroupingSets Having HavingMax
     HistoricalData Identifier IgnoreNulls IndexTableHint Intersect Join Kwarg Lambda Lateral Limit LimitOptions Offset
     Order Ordered OverflowTruncateBehavior Paren Partition Pivot PivotAlias Qualify RespectNulls Rollup Select Star
     Subquery Table TableAlias TableSample Tuple Union UnpivotColumns Values Version Where Window WindowSpec With
@@ -99,9 +99,9 @@ def check_nodes(nodes: Iterable[exp.Expr]) -> None:
 
 
 def _check_identifier(node: exp.Identifier) -> None:
-    if not node.name.isprintable() or set(node.name) & set('"`\\'):
+    if not node.name or not node.name.isprintable() or set(node.name) & set('"`\\'):
         raise SqlRefused(
-            f"The name {node.name[:80]!r} has a quote, a backslash or an invisible character in it.",
+            f"The name {node.name[:80]!r} is empty or has a quote, a backslash or an invisible character in it.",
             hint="Choose another alias, or select the column by a view.",
             **place_of(node),
         )

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.guard.grammar import Grammar
 
 _LEAVES = (exp.Boolean, exp.Identifier, exp.JSONPath, exp.Literal, exp.Null)
+_LEVELS_A_BRACKET = 8
 _ROOTS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 
 
@@ -52,8 +53,8 @@ def check(sql: str, dialect: str, *, tables: TablePolicy | None = None, limits: 
     limits, policy = limits or SqlLimits(), tables or TablePolicy()
     try:
         meant = _understand(sql, grammar, limits)
+        _check_size(meant, limits)
         read_tables(meant, dialect, policy)
-        _check_table_count(meant, limits)
         written = _write(meant, grammar)
         understood = _understand(written, grammar, _unbound(written, limits))
         _check_same(meant, understood, written, grammar)
@@ -133,10 +134,17 @@ def _is_word(node: exp.Expr) -> bool:
     return isinstance(parent.parent, exp.Anonymous) and node.name.upper() in WORD_ARGUMENTS
 
 
-def _check_table_count(tree: exp.Expr, limits: SqlLimits) -> None:
-    count = sum(isinstance(node, exp.Table) for node in tree.walk())
-    if count > limits.tables:
-        raise SqlTooLarge(f"The SQL names tables {count} times; at most {limits.tables} are allowed.")
+def _check_size(tree: exp.Expr, limits: SqlLimits) -> None:
+    """Writing takes time with the square of a tree's height; a long chain of operators is long, not high."""
+    rising, tables = [(tree, 0)], 0
+    while rising:
+        node, height = rising.pop()
+        tables += isinstance(node, exp.Table)
+        if height > _LEVELS_A_BRACKET * limits.depth:
+            raise SqlTooLarge("The SQL is nested too deeply.", hint="Move inner parts into WITH clauses.")
+        rising += [(child, height + (not isinstance(child, exp.Binary))) for child in node.iter_expressions()]
+    if tables > limits.tables:
+        raise SqlTooLarge(f"The SQL names tables {tables} times; at most {limits.tables} are allowed.")
 
 
 def _write(tree: exp.Expr, grammar: Grammar) -> str:

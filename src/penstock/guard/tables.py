@@ -16,7 +16,7 @@ from penstock.guard.errors import TableRefused
 from penstock.guard.lexis import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _PLAIN = re.compile(r"[^\W\d](?:[\w $-]*[\w$])?|\d[\w$-]*")
 _CASE_SENSITIVE = {"postgres", "mysql"}
@@ -54,18 +54,46 @@ class TableName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePolicy:
-    """Which tables may be named; without one, any table but the system's own."""
+    """Which tables may be named; without one, any table but the system's own.
+
+    `allowed` has full names, in lower case where the dialect knows no other: build it with `of`.
+    """
 
     allowed: frozenset[TableName] | None = None
     default_catalog: str | None = None
     default_schema: str | None = None
     system: bool = False
 
-    def completed(self, table: TableName, dialect: str) -> TableName:
-        """The full name, in one case where the dialect knows no other."""
-        fold = str if dialect in _CASE_SENSITIVE else str.lower
+    @classmethod
+    def of(
+        cls,
+        dialect: str,
+        tables: Iterable[TableName],
+        *,
+        default_catalog: str | None = None,
+        default_schema: str | None = None,
+    ) -> TablePolicy:
+        """Only these tables, given by their full names."""
+        allowed = frozenset(_folded(table, dialect) for table in tables)
+        return cls(allowed=allowed, default_catalog=default_catalog, default_schema=default_schema)
+
+    def permits(self, table: TableName, dialect: str) -> bool:
         catalog, schema = table.catalog or self.default_catalog, table.schema or self.default_schema
-        return TableName(catalog=catalog and fold(catalog), schema=schema and fold(schema), name=fold(table.name))
+        full = TableName(catalog=catalog, schema=schema, name=table.name)
+        return self.allowed is None or _folded(full, dialect) in self.allowed
+
+
+def _fold(dialect: str) -> Callable[[str], str]:
+    return str if dialect in _CASE_SENSITIVE else str.lower
+
+
+def _folded(table: TableName, dialect: str) -> TableName:
+    fold = _fold(dialect)
+    return TableName(
+        catalog=table.catalog and fold(table.catalog),
+        schema=table.schema and fold(table.schema),
+        name=fold(table.name),
+    )
 
 
 def read_tables(tree: exp.Expr, dialect: str, policy: TablePolicy) -> tuple[TableName, ...]:
@@ -87,7 +115,7 @@ def _table_name(node: exp.Table) -> TableName:
 
 
 def _parts(table: TableName) -> list[str]:
-    return [part for part in (table.catalog, table.schema, table.name) if part]
+    return [*filter(None, (table.catalog, table.schema)), table.name]
 
 
 def _refused(node: exp.Table, message: str, hint: str) -> TableRefused:
@@ -114,14 +142,14 @@ def _check_system(table: TableName, dialect: str, node: exp.Table) -> None:
 
 
 def _check_policy(table: TableName, dialect: str, policy: TablePolicy, node: exp.Table) -> None:
-    if policy.allowed is not None and policy.completed(table, dialect) not in policy.allowed:
+    if not policy.permits(table, dialect):
         raise _refused(node, f"Table {table} is not in the source's catalogue.", "Check its name and schema.")
 
 
 def _is_defined(node: exp.Table, dialect: str) -> bool:
     if node.args.get("db"):
         return False
-    fold = str if dialect in _CASE_SENSITIVE else str.lower
+    fold = _fold(dialect)
     return fold(node.name) in {fold(name) for name in _names_in_force(node)}
 
 

@@ -1705,3 +1705,15 @@ SELECT * FROM customers LEFT JOIN evil() AS e ON 1 = 1
 
 ## postgres,duckdb,mysql,trino,bigquery function
 SELECT ｅｖｉｌ()
+
+## postgres,duckdb,trino part
+SELECT * FROM ""
+
+## postgres,duckdb,trino part
+SELECT 1 AS ""
+
+## duckdb part
+SELECT show(name) FROM customers
+
+## postgres part
+SELECT overlaps(name) FROM customers

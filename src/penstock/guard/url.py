@@ -1,0 +1,129 @@
+"""Outbound URLs (callbacks, sources, identity providers) that can only reach the public internet.
+
+    pinned = resolve_public("https://hooks.example/run")
+    connect to one of pinned.addresses, send pinned.host as Host and server name
+
+A name is resolved once and every address it has must be public; whoever connects uses these addresses and asks no
+resolver again, so a second answer (rebinding) cannot lead elsewhere. A redirect is another URL: check it anew. Hosts
+written in a way that libraries read differently (octal, hexadecimal, short forms, percent signs, other scripts) are
+refused rather than understood.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from urllib.parse import urlsplit
+
+from penstock.guard.errors import UrlRefused
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+Resolver = Callable[[str, int], Iterable[str]]
+
+PORTS = (80, 443, 8080, 8443)
+_MAX_LENGTH = 2048
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_NUMERIC_LABEL = re.compile(r"\d+|0x[0-9a-f]*")
+_LOCAL_NAMES = ("localhost", "local", "internal", "localdomain", "home.arpa")
+
+_NOT_PUBLIC_V4 = tuple(
+    IPv4Network(text)
+    for text in (
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+        "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
+        "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+    )
+)  # fmt: skip
+# Of IPv6 only global unicast is public, without its documentation, protocol and IPv4-carrying tunnel blocks.
+_PUBLIC_V6 = IPv6Network("2000::/3")
+_NOT_PUBLIC_V6 = tuple(IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned:
+    """A URL and the only addresses that may be connected to for it."""
+
+    url: str
+    scheme: str
+    host: str
+    port: int
+    addresses: tuple[Address, ...]
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """Every address the system's resolver knows; blocking."""
+    return [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
+def resolve_public(
+    url: str,
+    *,
+    allow: Sequence[Network | str] = (),
+    ports: Collection[int] | None = PORTS,
+    resolver: Resolver = resolve,
+) -> Pinned:
+    """The URL with its addresses pinned; `allow` names private networks that may be reached, `ports=None` any port."""
+    scheme, host, port = _parts(url)
+    if ports is not None and port not in ports:
+        raise UrlRefused(f"Port {port} is not allowed.", hint=f"Use one of {', '.join(map(str, sorted(ports)))}.")
+    allowed = [ip_network(network) for network in allow]
+    literal = _literal(host)
+    addresses = (literal,) if literal else _resolved(host, port, resolver, local=bool(allowed))
+    for address in addresses:
+        if not _is_public(address) and not any(address in network for network in allowed):
+            raise UrlRefused(
+                f"{host} leads to {address}, which is not a public address.",
+                hint="Only public addresses can be called; an operator can allow a private network.",
+            )
+    return Pinned(url=url, scheme=scheme, host=host, port=port, addresses=addresses)
+
+
+def _parts(url: str) -> tuple[str, str, int]:
+    if len(url) > _MAX_LENGTH or not url.isascii() or re.search(r"[\x00-\x20\x7f\\]", url):
+        raise UrlRefused("The URL is too long or has a space, a backslash or a character that is not ASCII.")
+    try:
+        split = urlsplit(url)
+        host, port = (split.hostname or "").removesuffix("."), split.port
+    except ValueError:
+        raise UrlRefused("The URL cannot be read: its host or port is malformed.") from None
+    if split.scheme not in _DEFAULT_PORTS or not url.lower().startswith(f"{split.scheme}://"):
+        raise UrlRefused("The URL must begin with http:// or https://.")
+    if not host or set("@%") & set(split.netloc) or ("[" in split.netloc) != (":" in host) or port == 0:
+        raise UrlRefused("The URL must name a host, without a user, a password or percent signs in it.")
+    return split.scheme, host, port or _DEFAULT_PORTS[split.scheme]
+
+
+def _literal(host: str) -> Address | None:
+    """The address a host is, None for a name; a number in any but the plain form is neither."""
+    if ":" in host or _NUMERIC_LABEL.fullmatch(host.rsplit(".", 1)[-1]):
+        try:
+            return ip_address(host)
+        except (AddressValueError, ValueError):
+            raise UrlRefused(f"{host[:80]!r} is not an address in its plain form.") from None
+    return None
+
+
+def _resolved(host: str, port: int, resolver: Resolver, *, local: bool) -> tuple[Address, ...]:
+    labels = host.split(".")
+    if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
+        raise UrlRefused(f"{host[:80]!r} is not a host name.", hint="Write names of other scripts in punycode (xn--…).")
+    if not local and (len(labels) == 1 or any(host == name or host.endswith(f".{name}") for name in _LOCAL_NAMES)):
+        raise UrlRefused(f"{host} is a name of the local network.")
+    try:
+        found = tuple(dict.fromkeys(ip_address(text) for text in resolver(host, port)))
+    except (OSError, ValueError):
+        found = ()
+    if not found:
+        raise UrlRefused(f"{host} has no address.", hint="Check the host name.")
+    return found
+
+
+def _is_public(address: Address) -> bool:
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _NOT_PUBLIC_V4)
+    return address in _PUBLIC_V6 and not any(address in network for network in _NOT_PUBLIC_V6)
