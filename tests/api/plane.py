@@ -15,14 +15,19 @@ from pydantic import SecretStr
 
 from penstock.api.app import create_app
 from penstock.api.identity import Identity, OperatorToken, Role
-from penstock.api.parts import Parts
+from penstock.api.parts import Parts, Sources
 from penstock.api.server import Server, bind
+from penstock.guard.reach import Reach
 from penstock.jobs.browse import BROWSE_SETTINGS, Browser
 from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.metrics import KernelMetrics
 from penstock.jobs.scheduler import Schedules
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kit.db import Db
+from penstock.kit.loop import LoopMetrics
+from penstock.kit.vault import Vault, new_key
+from penstock.sources.records import DataSources
+from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -56,11 +61,16 @@ async def plane(dsn: str, *, service_token: str | None = SERVICE) -> AsyncIterat
         Db(dsn, size=3, settings=BROWSE_SETTINGS, command_timeout=15) as browse,
         PgJobStore(engine, Kinds(POLICIES), metrics=KernelMetrics(registry)) as store,
     ):
+        records = DataSources(browse, Vault([new_key()]), reach=Reach(private=True), audit=store.audit)
+        sources = Sources(records=records, cache=SchemaCache(browse, records))
+        metrics = LoopMetrics(registry)
         yield Parts(
             store=store,
             browser=Browser(browse),
             schedules=Schedules(engine, store),
             registry=registry,
+            loops=(SchemaRefresh(engine, records, sources.cache, every=3600, metrics=metrics),),
+            sources=sources,
             service_token=None if service_token is None else SecretStr(service_token),
             authenticators=(OperatorToken(SecretStr(OPERATOR)), Roles()),
         )

@@ -1,0 +1,384 @@
+"""The export face: the words of export workers on the kernel's fenced verbs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from penstock.graphs.snapshot import SnapshotStatus
+from penstock.jobs.model import JobSpec
+from tests.graphs.stand import CUSTOMER, PURCHASED, Stand, settings, shop, standing
+from tests.jobs.conformance import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+FACE = "/api/internal/export-jobs"
+SNAPSHOTS = "/api/internal/snapshots"
+NEXT_URI = "https://trino.example/v1/statement/executing/q1/y1/1"
+
+
+@pytest.fixture
+async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
+    async with standing(database, settings(tmp_path / "home")) as it:
+        await it.graphs.sources.make_default(await it.source("duckdb", shop(tmp_path, customers=10)))
+        yield it
+
+
+@asynccontextmanager
+async def clock(database: str) -> AsyncIterator[Clock]:
+    connection = await asyncpg.connect(database)
+    try:
+        yield Clock(connection)
+    finally:
+        await connection.close()
+
+
+async def claim(stand: Stand, **more: Any) -> list[dict[str, Any]]:
+    answer = await stand.ask("POST", f"{FACE}/claim", worker_id="w1", **more)
+    assert answer["claimed"] == len(answer["jobs"])
+    return list(answer["jobs"])
+
+
+async def claim_one(stand: Stand) -> dict[str, Any]:
+    [job] = await claim(stand, limit=1)
+    return job
+
+
+async def pollable(stand: Stand) -> list[dict[str, Any]]:
+    return list((await stand.ask("GET", f"{FACE}/pollable?limit=50"))["jobs"])
+
+
+async def update(
+    stand: Stand, job: dict[str, Any], *, status_code: int = 200, method: str = "PATCH", **said: Any
+) -> Any:
+    body = {"attempt_id": job["attempt_id"], **said}
+    return await stand.ask(method, f"{FACE}/{job['id']}", expect=status_code, **body)
+
+
+async def submit(stand: Stand, job: dict[str, Any], *, pause: float = 0, **said: Any) -> Any:
+    due = datetime.now(UTC) + timedelta(seconds=pause)
+    said = {"starburst_query_id": "q1", "next_uri": NEXT_URI, "next_poll_at": due.isoformat(), **said}
+    return await update(stand, job, status="submitted", **said)
+
+
+async def test_a_claimed_job_says_all_that_its_worker_needs_and_no_credential(stand: Stand) -> None:
+    snapshot_id = await stand.snapshot(CUSTOMER | {"starburst_catalog": "lake", "starburst_role": "analyst"})
+    job = await claim_one(stand)
+    prefix = f"{stand.settings.storage_root}/me@example.com/0/v0/{snapshot_id}"
+    assert job["gcs_path"] == f"{prefix}/nodes/Customer/"
+    expected = {
+        "snapshot_id": snapshot_id,
+        "job_type": "node",
+        "entity_name": "Customer",
+        "status": "claimed",
+        "sql": CUSTOMER["sql"],
+        "column_names": ["id", "name", "age"],
+        "starburst_catalog": "lake",
+        "starburst_role": "analyst",
+        "claimed_by": "w1",
+        "lease_seconds": 600,
+    }
+    assert {name: job[name] for name in expected} == expected
+    assert job["source"]["type"] == "duckdb"
+    assert job["claimed_at"].endswith("Z")
+    assert job["attempt_id"]
+    assert await claim(stand) == []
+
+
+async def test_of_many_claimers_each_job_has_one(stand: Stand) -> None:
+    await stand.snapshot(*({**CUSTOMER, "entity_name": f"N{n}"} for n in range(20)))
+    answers = await asyncio.gather(*(claim(stand, limit=3) for _ in range(10)))
+    claimed = [job["id"] for jobs in answers for job in jobs]
+    assert len(claimed) == len(set(claimed)) == 20
+
+
+async def test_a_waiting_claimer_is_woken_by_a_new_job(stand: Stand) -> None:
+    waiting = asyncio.create_task(claim(stand, wait_seconds=20))
+    began = time.monotonic()
+    await stand.snapshot(CUSTOMER)
+    [job] = await waiting
+    assert job["entity_name"] == "Customer"
+    assert time.monotonic() - began < 10
+
+
+async def test_a_submitted_job_is_pollable_when_due_by_one_worker_at_a_time_and_never_claimable(stand: Stand) -> None:
+    await stand.snapshot(CUSTOMER)
+    job = await claim_one(stand)
+    shown = await submit(stand, job, poll_count=1, submitted_at="2026-01-15T10:30:00Z")
+    assert (shown["status"], shown["starburst_query_id"], shown["next_uri"]) == ("submitted", "q1", NEXT_URI)
+    assert (shown["poll_count"], shown["submitted_at"]) == (1, "2026-01-15T10:30:00Z")
+    assert await claim(stand) == []
+    answers = await asyncio.gather(*(pollable(stand) for _ in range(5)))
+    [due] = [job for jobs in answers for job in jobs]
+    assert due["attempt_id"] != job["attempt_id"]
+    assert (due["status"], due["next_uri"]) == ("submitted", NEXT_URI)
+    again = await update(stand, due, next_uri=f"{NEXT_URI}0", next_poll_at=datetime.now(UTC).isoformat(), poll_count=2)
+    assert (again["status"], again["next_uri"], again["poll_count"]) == ("submitted", f"{NEXT_URI}0", 2)
+    assert again["submitted_at"] == "2026-01-15T10:30:00Z"
+    [last] = await pollable(stand)
+    done = await update(stand, last, status="completed", row_count=7, size_bytes=70)
+    assert (done["status"], done["row_count"], done["size_bytes"]) == ("completed", 7, 70)
+    assert (done["starburst_query_id"], done["next_uri"]) == ("q1", None)
+
+
+async def test_a_job_that_is_not_due_is_not_pollable_and_no_pause_lets_a_query_be_abandoned(stand: Stand) -> None:
+    await stand.snapshot(CUSTOMER)
+    shown = await submit(stand, await claim_one(stand), pause=86_400)
+    assert await pollable(stand) == []
+    pause = datetime.fromisoformat(shown["next_poll_at"]) - datetime.now(UTC)
+    assert timedelta(seconds=50) < pause <= timedelta(seconds=100)
+
+
+async def test_a_submission_without_its_query_is_refused(stand: Stand) -> None:
+    await stand.snapshot(CUSTOMER)
+    job = await claim_one(stand)
+    error = await update(stand, job, status="submitted", status_code=422)
+    assert error["code"] == "VALIDATION_FAILED"
+    assert "Node Customer" in error["message"]
+    assert (await stand.ask("GET", f"{FACE}/{job['id']}"))["status"] == "claimed"
+
+
+async def test_completed_needs_a_row_count_and_zero_is_one(stand: Stand) -> None:
+    await stand.snapshot(CUSTOMER)
+    job = await claim_one(stand)
+    error = await update(stand, job, status="completed", status_code=422)
+    assert "row_count" in error["message"]
+    done = await update(stand, job, status="completed", row_count=0, method="PUT")
+    assert (done["status"], done["row_count"]) == ("completed", 0)
+    assert done["completed_at"] is not None
+    repeated = await update(stand, job, status="completed", row_count=0)
+    assert repeated["row_count"] == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"status": "completed", "row_count": 1},
+        {"status": "failed", "error_message": "no"},
+        {"status": "submitted", "starburst_query_id": "q", "next_uri": NEXT_URI},
+        {"rows_so_far": 5},
+    ],
+)
+async def test_a_foreign_attempt_changes_nothing_and_is_told_so(stand: Stand, said: dict[str, Any]) -> None:
+    await stand.snapshot(CUSTOMER)
+    job = await claim_one(stand)
+    before = await stand.ask("GET", f"{FACE}/{job['id']}")
+    error = await update(stand, job | {"attempt_id": str(uuid4())}, status_code=409, **said)
+    assert error["code"] == "STALE_ATTEMPT"
+    assert await stand.ask("GET", f"{FACE}/{job['id']}") == before
+
+
+async def test_a_lapsed_attempt_changes_nothing_and_another_worker_has_the_job(stand: Stand, database: str) -> None:
+    snapshot_id = await stand.snapshot(CUSTOMER)
+    old = await claim_one(stand)
+    async with clock(database) as time_:
+        await time_.advance(601)
+        await stand.parts.store.reap()
+        new = await claim_one(stand)
+        assert new["attempts"] == 2
+        error = await update(stand, old, status="completed", row_count=1, status_code=409)
+        assert error["code"] == "STALE_ATTEMPT"
+        await update(stand, new, status="completed", row_count=2)
+    [job] = await stand.jobs(snapshot_id)
+    assert job["row_count"] == 2
+
+
+async def test_rows_so_far_are_shown_while_the_job_runs(stand: Stand) -> None:
+    await stand.snapshot(CUSTOMER)
+    shown = await update(stand, await claim_one(stand), rows_so_far=123)
+    assert (shown["status"], shown["rows_so_far"]) == ("claimed", 123)
+
+
+async def test_a_failed_job_fails_its_snapshot_names_the_step_and_cancels_what_waits(stand: Stand) -> None:
+    snapshot_id = await stand.snapshot(CUSTOMER, PURCHASED)
+    job = await claim_one(stand)
+    await update(stand, job, status="failed", error_message="QUERY_EXCEEDED_TIME_LIMIT")
+    snapshot = await stand.failed(snapshot_id)
+    assert snapshot.failed_step == "Customer"
+    assert snapshot.error_message == "Node Customer: QUERY_EXCEEDED_TIME_LIMIT"
+    first, second = await stand.jobs(snapshot_id)
+    assert (first["error_message"], second["status"]) == ("QUERY_EXCEEDED_TIME_LIMIT", "failed")
+
+
+async def test_only_export_jobs_are_found_here(stand: Stand) -> None:
+    [other] = await stand.parts.store.enqueue([JobSpec(kind="probe")])
+    for job_id in (other.job_id, 999_999, 2**62):
+        assert (await stand.ask("GET", f"{FACE}/{job_id}", expect=404))["code"] == "RESOURCE_NOT_FOUND"
+        body = {"attempt_id": str(uuid4()), "rows_so_far": 1}
+        assert (await stand.ask("PATCH", f"{FACE}/{job_id}", expect=404, **body))["code"] == "RESOURCE_NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", f"{FACE}/claim"),
+        ("GET", f"{FACE}/pollable"),
+        ("GET", f"{FACE}/attempts"),
+        ("GET", f"{FACE}/1"),
+        ("PATCH", f"{FACE}/1"),
+        ("POST", f"{SNAPSHOTS}/1/export-jobs"),
+        ("GET", f"{SNAPSHOTS}/1/export-jobs"),
+        ("PUT", f"{SNAPSHOTS}/1/status"),
+        ("POST", "/api/internal/jobs/1/source"),
+    ],
+)
+async def test_graph_servers_and_strangers_do_not_reach_the_workers_routes(
+    stand: Stand, method: str, path: str
+) -> None:
+    answer = await stand.http.request(method, path, headers={"X-Component": "wrapper"}, json={})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "PERMISSION_DENIED")
+    answer = await stand.http.request(method, path, headers={"Authorization": "Bearer wrong"}, json={})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "INVALID_TOKEN")
+
+
+@pytest.mark.parametrize("limit", [0, 101, "ten"])
+async def test_a_claim_takes_1_to_100_jobs(stand: Stand, limit: object) -> None:
+    error = await stand.ask("POST", f"{FACE}/claim", expect=422, worker_id="w1", limit=limit)
+    assert "limit" in error["message"]
+
+
+async def test_jobs_are_made_once_and_for_a_snapshot_that_is_there(stand: Stand) -> None:
+    assert (await stand.ask("POST", f"{SNAPSHOTS}/77/export-jobs", expect=404, jobs=[CUSTOMER]))["code"] == (
+        "RESOURCE_NOT_FOUND"
+    )
+    snapshot_id = await stand.snapshot()
+    path = f"{SNAPSHOTS}/{snapshot_id}/export-jobs"
+    answers = await asyncio.gather(*(stand.http.post(path, json={"jobs": [CUSTOMER, PURCHASED]}) for _ in range(5)))
+    assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409, 409]
+    refused = next(answer for answer in answers if answer.status_code == 409)
+    assert refused.json()["error"]["code"] == "JOBS_ALREADY_EXIST"
+    created = next(answer for answer in answers if answer.status_code == 201).json()["data"]
+    assert created["created"] == 2
+    assert [job["status"] for job in created["jobs"]] == ["pending", "pending"]
+    assert (await stand.graphs.snapshots.get(snapshot_id)).status is SnapshotStatus.CREATING
+
+
+@pytest.mark.parametrize(
+    ("job", "field"),
+    [
+        ({"entity_name": "1Customer"}, "entity_name"),
+        ({"entity_name": "../../etc"}, "entity_name"),
+        ({"job_type": "vertex"}, "job_type"),
+        ({"sql": None}, "sql"),
+        ({"columns": [{"name": "id", "type": "NUMBER"}]}, "type"),
+        ({"next_uri": NEXT_URI}, "starburst_query_id"),
+        ({"from_node": "Customer"}, "from_node"),
+        ({"gcs_path": "gs://elsewhere/nodes/Customer/"}, "files belong into"),
+        ({"data_source_id": 12345}, "data source"),
+        ({"password": "hunter2"}, "password"),
+    ],
+)
+async def test_a_job_that_cannot_be_is_refused_with_its_field_and_nothing_is_made(
+    stand: Stand, job: dict[str, Any], field: str
+) -> None:
+    snapshot_id = await stand.snapshot()
+    answer = await stand.http.post(f"{SNAPSHOTS}/{snapshot_id}/export-jobs", json={"jobs": [CUSTOMER | job]})
+    assert answer.status_code in (404, 422)
+    assert field in answer.json()["error"]["message"]
+    assert "hunter2" not in answer.text
+    assert await stand.jobs(snapshot_id) == []
+
+
+async def test_an_entity_is_exported_once(stand: Stand) -> None:
+    snapshot_id = await stand.snapshot()
+    path = f"{SNAPSHOTS}/{snapshot_id}/export-jobs"
+    error = await stand.ask("POST", path, expect=422, jobs=[CUSTOMER, CUSTOMER])
+    assert error["message"].startswith("Node Customer is there twice")
+    pair = {"from_node": "Customer", "to_node": "Item"}
+    other = {"from_node": "Company", "to_node": "Item"}
+    made = await stand.ask("POST", path, expect=201, jobs=[PURCHASED | pair, PURCHASED | other])
+    assert made["created"] == 2
+    assert len({job["gcs_path"] for job in made["jobs"]}) == 2
+
+
+async def test_jobs_are_listed_by_status(stand: Stand) -> None:
+    snapshot_id = await stand.snapshot(CUSTOMER, PURCHASED)
+    job = await claim_one(stand)
+    path = f"{SNAPSHOTS}/{snapshot_id}/export-jobs"
+    assert [j["id"] for j in (await stand.ask("GET", f"{path}?status=claimed"))["jobs"]] == [job["id"]]
+    assert len((await stand.ask("GET", f"{path}?status=pending"))["jobs"]) == 1
+    assert (await stand.ask("GET", f"{path}?status=completed"))["jobs"] == []
+    assert (await stand.ask("GET", f"{path}?status=lost", expect=422))["code"] == "VALIDATION_FAILED"
+    assert (await stand.ask("GET", f"{SNAPSHOTS}/88/export-jobs", expect=404))["code"] == "RESOURCE_NOT_FOUND"
+
+
+async def test_jobs_whose_query_was_submitted_before_begin_submitted(stand: Stand) -> None:
+    query = {"starburst_query_id": "q9", "next_uri": NEXT_URI, "status": "running"}
+    snapshot_id = await stand.snapshot({"job_type": "node", "entity_name": "Customer", **query})
+    [listed] = await stand.jobs(snapshot_id)
+    assert (listed["status"], listed["mode"], listed["starburst_query_id"]) == ("submitted", "unload", "q9")
+    assert await claim(stand) == []
+    [due] = await pollable(stand)
+    assert due["next_uri"] == NEXT_URI
+
+
+async def test_a_snapshot_takes_the_steps_it_has_and_no_other(stand: Stand) -> None:
+    snapshot_id = await stand.snapshot()
+    path = f"{SNAPSHOTS}/{snapshot_id}/status"
+    error = await stand.ask("PUT", path, expect=409, status="failed", error_message="x")
+    assert error["code"] == "INVALID_STATE_TRANSITION"
+    assert await stand.ask("PUT", path, status="creating", phase="exporting_nodes") == {"updated": True}
+    assert await stand.ask("PATCH", path, status="creating") == {"updated": False}
+    error = await stand.ask("PUT", path, expect=409, status="ready", node_counts={"Customer": 1})
+    assert error["code"] == "INVALID_STATE_TRANSITION"
+    assert "manifest" in error["message"]
+    assert await stand.ask("PUT", path, status="failed", error_message="boom", failed_step="Customer") == {
+        "updated": True
+    }
+    snapshot = await stand.graphs.snapshots.get(snapshot_id)
+    assert (snapshot.error_message, snapshot.failed_step) == ("boom", "Customer")
+    error = await stand.ask("PUT", path, expect=409, status="cancelled")
+    assert error["code"] == "INVALID_STATE_TRANSITION"
+    assert (await stand.ask("PUT", f"{SNAPSHOTS}/99/status", expect=404, status="failed"))["code"] == (
+        "RESOURCE_NOT_FOUND"
+    )
+
+
+async def test_a_snapshot_that_is_cancelled_ends_its_jobs_and_their_attempts(stand: Stand) -> None:
+    snapshot_id = await stand.snapshot(CUSTOMER, PURCHASED)
+    job = await claim_one(stand)
+    assert await stand.ask("PUT", f"{SNAPSHOTS}/{snapshot_id}/status", status="cancelled") == {"updated": True}
+    assert [j["status"] for j in await stand.jobs(snapshot_id)] == ["failed", "failed"]
+    assert (await update(stand, job, status="completed", row_count=1, status_code=409))["code"] == "STALE_ATTEMPT"
+    assert (await stand.graphs.snapshots.get(snapshot_id)).status is SnapshotStatus.CANCELLED
+
+
+async def test_what_opens_a_source_is_told_to_the_attempt_that_holds_the_job_and_to_nobody_else(
+    stand: Stand, database: str
+) -> None:
+    secret = "a-password-for-nobody"
+    config = {"database": "d", "user": "u", "host": "127.0.0.1"}
+    source = await stand.source("postgres", config, {"password": secret})
+    await stand.snapshot(CUSTOMER | {"data_source_id": source})
+    job = await claim_one(stand)
+    assert secret not in str(job)
+    path = f"/api/internal/jobs/{job['id']}/source"
+    answer = await stand.http.post(path, json={"attempt_id": job["attempt_id"]})
+    assert answer.json()["data"] == {"type": "postgres", "config": config, "secrets": {"password": secret}}
+    assert answer.headers["Cache-Control"] == "no-store"
+    error = await stand.ask("POST", path, expect=409, attempt_id=str(uuid4()))
+    assert error["code"] == "STALE_ATTEMPT"
+    await update(stand, job, status="failed", error_message="over")
+    error = await stand.ask("POST", path, expect=409, attempt_id=job["attempt_id"])
+    assert error["code"] == "STALE_ATTEMPT"
+    stored = await _everything(database)
+    assert secret not in stored
+    assert (await stand.ask("POST", "/api/internal/jobs/4711/source", expect=404, attempt_id=str(uuid4())))["code"]
+
+
+async def _everything(database: str) -> str:
+    connection = await asyncpg.connect(database)
+    try:
+        tables = ("job", "live", "outcome", "attempt", "job_group", "audit")
+        return "".join([str(await connection.fetch(f"SELECT t::text FROM penstock.{t} t")) for t in tables])
+    finally:
+        await connection.close()
