@@ -32,6 +32,7 @@ _PLUGINS = ("spooling-filesystem", *(f"trino-{name}-{maven.VERSION}" for name in
 class Trino:
     url: str
     folder: Path
+    spool: Weed
 
 
 @contextmanager
@@ -44,8 +45,8 @@ def trino(folder: Path) -> Iterator[Trino]:
         _configure(folder, home, port, s3)
         archive = maven.cache() / "classes.jsa"
         with running(_command(str(java), folder, home, archive), log=folder / "server.log", cwd=folder) as process:
-            it = Trino(url=f"http://127.0.0.1:{port}", folder=folder)
-            _await(it, s3, (process, weed_process))
+            it = Trino(url=f"http://127.0.0.1:{port}", folder=folder, spool=s3)
+            _await(it, (process, weed_process))
             yield it
             _end(process, archive)
 
@@ -125,9 +126,9 @@ def _write(path: Path, properties: dict[str, object]) -> None:
     path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
 
 
-def _await(it: Trino, s3: Weed, processes: tuple[subprocess.Popen[bytes], ...]) -> None:
+def _await(it: Trino, processes: tuple[subprocess.Popen[bytes], ...]) -> None:
     deadline = time.monotonic() + READY_SECONDS
-    while not (s3.ready() and _started(it)):
+    while not (it.spool.ready() and _started(it)):
         if time.monotonic() > deadline or any(process.poll() is not None for process in processes):
             raise RuntimeError(f"Trino did not start:\n{(it.folder / 'server.log').read_text()[-3000:]}")
         time.sleep(0.1)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import sqlglot
 
 CATALOGS = ("lake", "memory")
-_ERRORS = {
+_ERRORS: dict[type[duckdb.Error], str] = {
     duckdb.BinderException: "COLUMN_NOT_FOUND",
     duckdb.CatalogException: "TABLE_NOT_FOUND",
     duckdb.ParserException: "SYNTAX_ERROR",
@@ -89,7 +89,7 @@ class Engine:
 
     def _arrow(self, sql: str) -> pa.Table:
         try:
-            relation = self._duck.cursor().sql(sql)
+            relation: duckdb.DuckDBPyRelation | None = self._duck.cursor().sql(sql)
             return pa.table({}) if relation is None else relation.to_arrow_table()
         except duckdb.Error as e:
             raise QueryError(_ERRORS.get(type(e), "GENERIC_INTERNAL_ERROR"), str(e)) from None
@@ -149,8 +149,8 @@ def _values(array: pa.Array, kind: pa.DataType) -> list[Any]:
         texts = array.view(pa.timestamp(kind.unit)).cast(pa.timestamp("us")).cast(pa.string()).to_pylist()
         return [None if text is None else text + zone for text in texts]
     if pa.types.is_decimal(kind) or pa.types.is_date(kind):
-        return array.cast(pa.string()).to_pylist()
-    return array.to_pylist()
+        array = array.cast(pa.string())
+    return list(array.to_pylist())
 
 
 def _float(value: float | None) -> float | str | None:

@@ -1,7 +1,7 @@
 """Trino's statement protocol in our own process, true to what a real coordinator was seen to do.
 
 - POST registers; the first GET starts the query. Every page has its own slug, and its token is one higher.
-- The page just given may be asked for again; an older token is 410, one beyond the next 404.
+- The page just given may be asked for again; an older token is 410, one that was never given 404.
 - A query that nobody asks after for `client_timeout` is abandoned; one that was only registered is forgotten.
 - A query is over when an answer has no nextUri; `FINISHED` comes with one, twice.
 - With an encoding that the client asked for, rows come in segments: small ones inline, others to be fetched.
@@ -49,9 +49,8 @@ class Query:
     headers: dict[str, str]
     encoding: str | None
     script: Script | None = None
-    stage: str = "queued"
     token: int = 0
-    answer: bytes = b""
+    answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     state: str = "REGISTERED"
     error: QueryError | None = None
     result: Result | None = None
@@ -81,6 +80,9 @@ class TrinoFake:
         self.segments: dict[str, bytes] = {}
         self.acknowledged: list[str] = []
         self.before_segment: Callable[[], Any] | None = None
+        self.storage_url: str | None = None
+        self.redirect_url: str | None = None
+        self.forget_page = 0
         self.forbidden_roles: set[str] = set()
         self.passwords: dict[str, str] = {}
         self._http = HttpServer(self._serve)
@@ -163,8 +165,7 @@ class TrinoFake:
             encoding=encodings[0] if encodings else None,
         )
         self.queries[query.id] = query
-        query.answer = self._answer(query, "queued", 1)
-        return Response(body=query.answer)
+        return Response(body=self._answer(query, "queued", 1))
 
     async def _page(self, method: str, stage: str, query_id: str, slug: str, token: int) -> Response:
         query = self.queries.get(query_id)
@@ -175,13 +176,14 @@ class TrinoFake:
             return self._cancel(query)
         if method == "HEAD":
             return Response(status=200 if stage == "executing" else 405)
-        if (stage, token) == (query.stage, query.token) and query.state != "REGISTERED":
-            return Response(body=query.answer)
-        if (stage == "queued" and query.stage == "executing") or (stage == query.stage and token < query.token):
+        last, answer = query.answers.get(stage, (-1, b""))
+        if token < last:
             return Response(status=410, body=b"Error 410 Gone: Invalid token")
-        query.stage, query.token = stage, token
-        query.answer = await self._advance(query)
-        return Response(body=query.answer)
+        if token > last:
+            query.token = token
+            answer = await self._advance(query)
+            query.answers[stage] = (token, answer)
+        return Response(body=answer)
 
     async def _advance(self, query: Query) -> bytes:
         if query.state == "REGISTERED":
@@ -229,6 +231,7 @@ class TrinoFake:
             parts["columns"] = query.result.columns
         if page is not None and query.result is not None:
             query.pages_given += 1
+            query.rows_given += self.page_rows if query.pages_given == self.forget_page else 0
             parts["data"] = orjson.Fragment(page) if query.encoding is None else self._spooled(query, page)
             query.rows_given = min(query.rows_given + self.page_rows, query.result.table.num_rows)
         parts["stats"] = {"state": query.state, "queued": query.state == "QUEUED"}
@@ -264,10 +267,15 @@ class TrinoFake:
     def _kept(self, query: Query, raw: bytes) -> dict[str, Any]:
         name = f"{query.id}-{query.pages_given}"
         self.segments[name] = raw
-        addresses = {"uri": f"{self.url}/v1/spooled/download/{name}", "ackUri": f"{self.url}/v1/spooled/ack/{name}"}
-        return {**addresses, "headers": {"X-Segment": [name]}}
+        return {
+            "uri": f"{self.storage_url or self.url}/v1/spooled/download/{name}",
+            "ackUri": f"{self.url}/v1/spooled/ack/{name}",
+            "headers": {"X-Segment": [name]},
+        }
 
     async def _segment(self, name: str) -> Response:
+        if self.redirect_url is not None:
+            return Response(status=303, headers={"Location": f"{self.redirect_url}/{name}"})
         if self.before_segment is not None:
             await self.before_segment()
         if name not in self.segments:

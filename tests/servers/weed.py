@@ -34,6 +34,11 @@ class Weed:
         except httpx2.TransportError:
             return False
 
+    def objects(self) -> set[str]:
+        """The keys in the bucket's root."""
+        listed = httpx2.get(f"{self.filer}/buckets/{self.bucket}/?limit=10000", headers={"Accept": "application/json"})
+        return {entry["FullPath"].rpartition("/")[2] for entry in listed.json()["Entries"] or []}
+
 
 @contextmanager
 def weed(folder: Path, bucket: str) -> Iterator[tuple[Weed, subprocess.Popen[bytes]]]:

@@ -1,6 +1,6 @@
-"""Run as a child: reads one query to its end and prints its rows, and its own peak of memory in MB.
+"""Run as a child: reads one query to its end; prints its rows and its peak of memory in MB, early and at the end.
 
-python -m tests.sources.trino.appetite '{"config": …, "secrets": …, "sql": …}'
+python -m tests.sources.trino.appetite '{"config": …, "secrets": …, "sql": …, "early": 100000}'
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ def peak_mb() -> int:
     return int(found[1]) // 1024
 
 
-async def main(config: dict[str, object], secrets: dict[str, str], sql: str) -> None:
+async def main(config: dict[str, object], secrets: dict[str, str], sql: str, early: int) -> None:
     logging.configure(level="WARNING")
+    rows = first = 0
     async with connect(config, secrets) as source:
-        rows = sum([batch.num_rows async for batch in source.stream(Chunk(number=0, sql=sql))])
-    print(rows, peak_mb())  # noqa: T201
+        async for batch in source.stream(Chunk(number=0, sql=sql)):
+            rows += batch.num_rows
+            if rows >= early and not first:
+                first = peak_mb()
+    print(rows, first, peak_mb())  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -145,13 +145,13 @@ class RealSubject:
         return f'"{name}"'
 
     async def newest(self) -> str:
-        return max(query["queryId"] for query in await self._get("/v1/query"))
+        return max(str(query["queryId"]) for query in await self._get("/v1/query"))
 
     async def ended(self, query_id: str) -> str | None:
         found = await self._get(f"/v1/query/{query_id}?pruned=true")
         if found["state"] not in ("FINISHED", "FAILED"):
             return None
-        return found["errorCode"]["name"] if found["state"] == "FAILED" else "FINISHED"
+        return str(found["errorCode"]["name"]) if found["state"] == "FAILED" else "FINISHED"
 
     async def prepare_lake(self) -> None:
         async with opened(self) as source:

@@ -13,7 +13,7 @@ from penstock.sources.errors import SourceError, SourceUnavailable
 from penstock.sources.trino import Config, TrinoSource
 from penstock.sources.trino.client import Client
 from penstock.sources.trino.wire import Wire
-from tests.servers.http import Fault
+from tests.servers.http import Fault, Misdeed
 from tests.sources.conformance import chunk
 from tests.sources.trino.clock import FastClock
 from tests.sources.trino.subjects import FakeSubject
@@ -69,7 +69,7 @@ async def test_a_fault_that_passes_is_never_seen(
 
 @pytest.mark.parametrize("misdeed", ["torn", "reset", "empty"])
 async def test_a_segment_that_was_torn_is_fetched_again(
-    fake_trino: TrinoFake, config: Config, clock: FastClock, misdeed: str
+    fake_trino: TrinoFake, config: Config, clock: FastClock, misdeed: Misdeed
 ) -> None:
     fake_trino.faults.append(Fault(misdeed=misdeed, path=SPOOL, skip=1, times=2))
     assert await numbers(replace(config, encodings=("json+zstd",)), clock) == list(range(9000))

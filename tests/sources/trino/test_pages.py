@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+import gc
 import json
 import random
 import string
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
+import pytest
 
+from penstock.sources.errors import SourceError
 from penstock.sources.trino import jsonpage, types
 from penstock.sources.trino.csvpage import CsvReader
 from penstock.sources.trino.pages import PageDecoder
+from penstock.sources.trino.reply import read_reply
 
-Cell = Callable[[random.Random], object]
+Cell = Callable[[random.Random], Any]
 PAGES = 6000
 
 _NASTY = [
@@ -165,3 +170,67 @@ def test_both_ways_agree_on_thousands_of_hostile_pages() -> None:
         assert same(PageDecoder(columns).decode(raw, rows=len(rows)), right)
         fast += quick is not None
     assert fast > PAGES / 3
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b'[["x],[y"]]',
+        b'[["a"], ["b"]]',
+        b'[\n["a"],\n["b"]\n]',
+        b'[["a\\u0041"]]',
+        b'[["tab\\t"]]',
+        b'[["line\\nbreak"]]',
+        b'[ ["a"] ]',
+        b"[]",
+    ],
+)
+def test_what_is_no_csv_in_disguise_is_left_to_json(page: bytes) -> None:
+    columns = [column(of("varchar"))]
+    assert CsvReader(columns).read(page) is None
+    assert PageDecoder(columns).decode(page)["x"].to_pylist() == [row[0] for row in json.loads(page)]
+
+
+@pytest.mark.parametrize(
+    "page", [b'[["a\\\\"],["b\\"c"],["d\\/e"],["\\\\n"],["\\\\\\""]]', b'[["null"],[null],[""]]', b'[["]"],["["]]']
+)
+def test_shared_escapes_and_quoted_nulls_take_the_fast_way(page: bytes) -> None:
+    quick = CsvReader([column(of("varchar"))]).read(page)
+    assert quick is not None
+    assert quick["x"].to_pylist() == [row[0] for row in json.loads(page)]
+
+
+def test_a_nested_column_takes_the_way_of_json() -> None:
+    numbers = column(of("array", children=(("", of("bigint")),)))
+    assert PageDecoder([numbers]).decode(b"[[[1,2]],[null],[[]]]")["x"].to_pylist() == [[1, 2], None, []]
+
+
+@pytest.mark.parametrize(
+    "page", [b"[[1,2]]", b"[[1],[2,3]]", b"{}", b"[[1]", b'[["x"]]', b"nonsense", b"[[99999999999999999999]]"]
+)
+def test_rows_that_do_not_fit_their_columns_are_an_error(page: bytes) -> None:
+    with pytest.raises(SourceError):
+        PageDecoder([column(of("bigint"))]).decode(page)
+
+
+def test_rows_that_are_missing_are_an_error() -> None:
+    with pytest.raises(SourceError, match="announced 3 rows and sent 2"):
+        PageDecoder([column(of("bigint"))]).decode(b"[[1],[2]]", rows=3)
+
+
+def test_the_collector_runs_again_after_a_page() -> None:
+    jsonpage.read(b"[[1]]", [column(of("bigint"))])
+    assert gc.isenabled()
+
+
+def test_the_envelope_is_parsed_without_its_rows() -> None:
+    rows = '[["\\"data\\":[[1]],\\"stats\\":{"],["x"]]'
+    body = f'{{"id":"q","nextUri":"u","columns":[],"data":{rows},"stats":{{"state":"RUNNING"}},"warnings":[]}}'
+    reply = read_reply(body.encode())
+    assert (reply.query_id, reply.next_uri, reply.state) == ("q", "u", "RUNNING")
+    assert reply.rows == rows.encode()
+
+
+def test_an_envelope_that_is_not_compact_is_read_as_well() -> None:
+    body = json.dumps({"id": "q", "data": [[1, "a"], [2, None]], "stats": {"state": "RUNNING"}}, indent=1)
+    assert read_reply(body.encode()).rows == b'[[1,"a"],[2,null]]'

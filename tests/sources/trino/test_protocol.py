@@ -8,9 +8,10 @@ import sys
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
-from penstock.sources.contract import Table
+from penstock.sources.contract import Limits, Table
 from penstock.sources.trino.client import Client
 from penstock.sources.trino.failure import QueryLost
 from penstock.sources.trino.headers import Session
@@ -64,23 +65,30 @@ async def test_a_post_registers_a_query_and_the_first_get_starts_it(trino_server
 async def test_the_last_page_may_be_asked_for_again_and_an_older_one_is_gone(
     trino_server: TrinoSubject, client: Client
 ) -> None:
-    replies = [await client.submit(trino_server.endless, SESSION)]
-    for _ in range(4):
-        replies.append(await client.advance(replies[-1].next_uri or ""))
-    assert (await client.advance(replies[-2].next_uri or "")).next_uri == replies[-1].next_uri
-    for older in replies[:-2]:
+    reply = await client.submit(trino_server.endless, SESSION)
+    pages: list[str] = []
+    while len(pages) < 4:
+        assert reply.next_uri is not None
+        reply = await client.advance(reply.next_uri)
+        pages += [reply.next_uri] if reply.next_uri and "/executing/" in reply.next_uri else []
+    assert (await client.advance(pages[-2])).next_uri == pages[-1]
+    for older in pages[:-2]:
         with pytest.raises(QueryLost):
-            await client.advance(older.next_uri or "")
-    await client.cancel(replies[0].query_id, replies[-1].next_uri)
+            await client.advance(older)
+    await client.cancel(reply.query_id, reply.next_uri)
     await freed(trino_server)
 
 
 async def test_a_query_is_over_when_there_is_no_next_page_and_not_when_it_says_finished(client: Client) -> None:
-    replies = await follow(client, await client.submit("SELECT 1 AS one", SESSION))
-    early = [reply for reply in replies if reply.state == "FINISHED" and reply.next_uri is not None]
+    """Whether an answer says so too early is a matter of luck; within a few queries one does."""
+    early = 0
+    for _ in range(25):
+        replies = await follow(client, await client.submit("SELECT 1 AS one", SESSION))
+        early += sum(reply.state == "FINISHED" and reply.next_uri is not None for reply in replies)
+        assert [reply.rows for reply in replies if reply.rows] == [b"[[1]]"]
+        if early:
+            break
     assert early
-    assert replies[-1].next_uri is None
-    assert [reply.rows for reply in replies if reply.rows] == [b"[[1]]"]
 
 
 @pytest.mark.parametrize("by", ["page", "id"])
@@ -101,7 +109,7 @@ async def test_a_stream_that_is_closed_early_is_cancelled_at_trino(trino_server:
 
 async def test_a_stream_whose_task_is_cancelled_is_cancelled_at_trino(trino_server: TrinoSubject) -> None:
     async with opened(trino_server) as source:
-        plan = await source.plan(trino_server.endless, limits=None)
+        plan = await source.plan(trino_server.endless, Limits())
         task = asyncio.create_task(anext(source.stream(plan.chunks[0])))
         await started(trino_server)
         task.cancel()
@@ -144,24 +152,23 @@ async def test_a_silent_reader_loses_its_query_and_a_slow_one_keeps_it(trino_ser
     """A slow consumer sends no GET either, but its driver says that it is there."""
     trino_server.hurry()
     sql = await trino_server.many(300_000)
-    brisk = {"encodings": [], "parallel": 1, "client_timeout": 1.5}
-    async with opened(trino_server) as parked, opened(trino_server, **brisk) as source:
-        async with aclosing(source.stream(chunk(sql))) as batches:
-            rows = (await anext(batches)).num_rows
-            unload = parked.unload()
-            step = await unload.poll((await unload.submit(trino_server.endless)).next_uri)
-            assert isinstance(step, Running)
-            silent = await trino_server.newest()
+    async with opened(trino_server, encodings=[], parallel=1, client_timeout=1.5) as source:
+        batches = source.stream(chunk(sql))
+        rows = (await anext(batches)).num_rows
+        unload = source.unload()
+        step = await unload.poll((await unload.submit(trino_server.endless)).next_uri)
+        assert isinstance(step, Running)
+        silent = await trino_server.newest()
 
-            async def abandoned() -> bool:
-                return await trino_server.ended(silent) is not None
+        async def abandoned() -> bool:
+            return await trino_server.ended(silent) is not None
 
-            await until(abandoned)
-            assert await trino_server.ended(silent) == "ABANDONED_QUERY"
-            lost = await unload.poll(step.next_uri)
-            assert isinstance(lost, Failed)
-            assert lost.lost
-            rows += sum([batch.num_rows async for batch in batches])
+        await until(abandoned)
+        assert await trino_server.ended(silent) == "ABANDONED_QUERY"
+        lost = await unload.poll(step.next_uri)
+        assert isinstance(lost, Failed)
+        assert lost.lost
+        rows += sum([batch.num_rows async for batch in batches])
     assert rows == 300_000
 
 
@@ -189,8 +196,6 @@ async def test_a_failed_ctas_is_a_failure_and_nothing_else(trino_server: TrinoSu
 
 
 async def test_the_catalog_can_be_browsed(trino_server: TrinoSubject) -> None:
-    import pyarrow as pa
-
     await trino_server.load("browsed", pa.table({"id": pa.array([1], pa.int64()), "name": ["x"]}))
     async with opened(trino_server) as source:
         tables = await source.catalog.tables()

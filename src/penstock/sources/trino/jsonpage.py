@@ -27,9 +27,9 @@ def read(page: bytes, columns: Sequence[types.Column]) -> pa.RecordBatch:
     with _collector_paused():
         try:
             rows = orjson.loads(page)
-            values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+            values = list(zip(*rows, strict=True)) if rows != [] else [()] * len(columns)
             arrays = [_named(column, each) for column, each in zip(columns, values, strict=True)]
-        except ValueError:
+        except (TypeError, ValueError):
             raise SourceError("Trino sent rows that are not a table of JSON values.") from None
     return pa.RecordBatch.from_arrays(arrays, schema=types.schema(columns))
 

@@ -25,7 +25,12 @@ class Receipts:
         """`release` is to be called when the first `rows` rows are stored; asked in the order of the rows."""
         self._owed.append((rows, release))
 
+    def __len__(self) -> int:
+        """How many segments are still held for us."""
+        return len(self._owed)
+
     async def stored(self, rows: int) -> None:
+        """The first `rows` rows of the stream are durable."""
         due: list[Callable[[], Awaitable[None]]] = []
         while self._owed and self._owed[0][0] <= rows:
             due.append(self._owed.popleft()[1])

@@ -11,6 +11,7 @@ import random
 import ssl
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from math import inf
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -47,11 +48,11 @@ class _Setback:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Patience:
     first_delay: float
-    tries: int | None = None
-    seconds: float | None = None
+    tries: float = inf
+    seconds: float = inf
 
     def over(self, tries: int, elapsed: float) -> bool:
-        return (self.tries is not None and tries >= self.tries) or (self.seconds is not None and elapsed >= self.seconds)
+        return tries >= self.tries or elapsed >= self.seconds
 
     def delay(self, tries: int) -> float:
         return min(self.first_delay * 2.0 ** (tries - 1), _LONGEST_DELAY)
