@@ -54,11 +54,11 @@ def test_a_worker_that_is_killed_is_started_again(up: Cli) -> None:
 def test_jobs_outlive_a_restart(cli: Cli) -> None:
     assert cli("up", "--detach", "--port", "0").code == 0
     assert cli("doctor").code == 0
-    jobs = cli("job", "list", "--json").json["data"]
+    jobs = cli("job", "list", "--kind", "probe", "--json").json["data"]
     assert cli("down").code == 0
     assert cli("up", "--detach", "--port", "0").code == 0
     try:
-        kept = cli("job", "list", "--json").json["data"]
+        kept = cli("job", "list", "--kind", "probe", "--json").json["data"]
         assert [j["id"] for j in kept] == [j["id"] for j in jobs]
         assert jobs
     finally:
@@ -75,7 +75,7 @@ def test_after_kill_9_of_the_supervisor_nothing_is_left_running_and_the_next_up_
     assert cli("status").code == 5
     assert cli("up", "--detach", "--port", "0").code == 0
     try:
-        assert len(cli("job", "list", "--status", "succeeded", "--json").json["data"]) == 1
+        assert len(cli("job", "list", "--kind", "probe", "--status", "succeeded", "--json").json["data"]) == 1
     finally:
         assert cli("down").code == 0
 
