@@ -66,9 +66,9 @@ class Stand:
     def store(self) -> Store:
         return Depot(self.settings).open()
 
-    async def ask(self, method: str, path: str, *, status: int = 200, **body: Any) -> Any:
+    async def ask(self, method: str, path: str, *, expect: int = 200, **body: Any) -> Any:
         answer = await self.http.request(method, path, json=body or None)
-        assert answer.status_code == status, answer.text
+        assert answer.status_code == expect, answer.text
         document = answer.json()
         return document["data"] if "data" in document else document["error"]
 
@@ -82,7 +82,7 @@ class Stand:
         made = await self.graphs.snapshots.add(owner="me@example.com", name=name)
         if jobs:
             path = f"/api/internal/snapshots/{made.snapshot_id}/export-jobs"
-            await self.ask("POST", path, status=201, jobs=list(jobs))
+            await self.ask("POST", path, expect=201, jobs=list(jobs))
         return made.snapshot_id
 
     async def jobs(self, snapshot_id: int) -> list[dict[str, Any]]:

@@ -148,9 +148,14 @@ class Exports:
                         tx, snapshot, status, error_message=reason or None, failed_step=step if failed else None
                     )
                     for job_id in live:
-                        await self._jobs.cancel(job_id, actor=actor, reason=reason, tx=tx)
+                        await self._cancel(tx, job_id, actor, reason)
                     return ended
         raise Conflict(f"Snapshot {snapshot_id} moves on at this very moment.", hint="Try again.")
+
+    async def _cancel(self, tx: Tx, job_id: int, actor: str, reason: str) -> None:
+        """The first job of a group that is cancelled takes those that wait with it."""
+        if await tx.fetch(SQL.hold_live, job_ids=[job_id]):
+            await self._jobs.cancel(job_id, actor=actor, reason=reason, tx=tx)
 
     async def _hold(self, tx: Tx, snapshot: Snapshot) -> list[int]:
         """Lock what is live of a snapshot, and its groups."""
