@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from penstock.api import server
 from penstock.api.identity import OperatorToken
-from penstock.api.parts import Graphs, Loops, Parts
+from penstock.api.parts import Graphs, Loops, Parts, Sources
 from penstock.graphs.exports import Exports
 from penstock.graphs.face import ExportFace
 from penstock.graphs.finalisation import GATE
@@ -18,6 +18,7 @@ from penstock.graphs.metrics import ExportMetrics
 from penstock.graphs.reconciliation import ExportReconciliation
 from penstock.graphs.store import Snapshots
 from penstock.graphs.sweep import StorageSweep
+from penstock.guard.reach import Reach
 from penstock.jobs.browse import BROWSE_SETTINGS, Browser
 from penstock.jobs.metrics import KernelMetrics
 from penstock.jobs.reaper import Reaper
@@ -30,6 +31,7 @@ from penstock.kit.loop import LoopMetrics
 from penstock.kit.vault import Vault
 from penstock.rooms import ROOMS_WITH_TABLES
 from penstock.sources.records import DataSources
+from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -43,6 +45,7 @@ SCHEDULER_SECONDS = 1.0
 RETENTION_SECONDS = 3600.0
 RECONCILIATION_SECONDS = 5.0
 SWEEP_SECONDS = 3600.0
+SCHEMA_SECONDS = 86_400.0
 COMMAND_SECONDS = 15.0
 """A database that hangs is as good as away; every statement of ours is short."""
 LEAST_BODY_BYTES = 10 * 1024 * 1024
@@ -62,11 +65,12 @@ async def build_control_plane(
         Db(dsn, size=browsing, settings=BROWSE_SETTINGS) as browse,
         _store(settings, engine, kinds or default_kinds(), registry) as store,
     ):
-        graphs = _graphs(settings, engine, store)
+        sources = _sources(settings, browse, store)
+        graphs = _graphs(settings, engine, store, sources.records)
         for name, handler in ({GATE: graphs.exports.finalisation} | dict(gates or {})).items():
             store.gates.handle(name, handler)
         ExportMetrics(registry, store.metrics)
-        async with _running(_loops(settings, engine, store, graphs, registry)) as loops:
+        async with _running(_loops(settings, engine, store, graphs, sources, registry)) as loops:
             yield Parts(
                 store=store,
                 browser=Browser(browse),
@@ -77,6 +81,7 @@ async def build_control_plane(
                 authenticators=_authenticators(settings),
                 max_body_bytes=max(LEAST_BODY_BYTES, 2 * settings.max_payload_bytes),
                 graphs=graphs,
+                sources=sources,
             )
 
 
@@ -90,7 +95,9 @@ def _authenticators(settings: Settings) -> tuple[Authenticator, ...]:
     return () if operator is None else (OperatorToken(operator),)
 
 
-def _loops(settings: Settings, db: Db, store: PgJobStore, graphs: Graphs, registry: CollectorRegistry) -> Loops:
+def _loops(
+    settings: Settings, db: Db, store: PgJobStore, graphs: Graphs, sources: Sources, registry: CollectorRegistry
+) -> Loops:
     metrics = LoopMetrics(registry)
     longest = timedelta(seconds=settings.export_max_duration_seconds)
     finalisation = graphs.exports.finalisation
@@ -102,6 +109,7 @@ def _loops(settings: Settings, db: Db, store: PgJobStore, graphs: Graphs, regist
             db, store, finalisation, every=RECONCILIATION_SECONDS, metrics=metrics, max_duration=longest
         ),
         StorageSweep(db, store, every=SWEEP_SECONDS, metrics=metrics),
+        SchemaRefresh(db, sources.records, sources.cache, every=SCHEMA_SECONDS, metrics=metrics),
     )
 
 
@@ -116,8 +124,13 @@ async def _running(loops: Loops) -> AsyncIterator[Loops]:
             await loop.stop()
 
 
-def _graphs(settings: Settings, engine: Db, store: PgJobStore) -> Graphs:
-    sources = DataSources(engine, _vault(settings))
+def _sources(settings: Settings, db: Db, store: PgJobStore) -> Sources:
+    reach = Reach(private=settings.private_sources)
+    records = DataSources(db, Vault(settings.secret_keys), reach=reach, audit=store.audit)
+    return Sources(records=records, cache=SchemaCache(db, records))
+
+
+def _graphs(settings: Settings, engine: Db, store: PgJobStore, sources: DataSources) -> Graphs:
     snapshots = Snapshots(engine)
     longest = timedelta(seconds=settings.export_max_duration_seconds)
     exports = Exports(engine, store, snapshots, sources, max_duration=longest)
@@ -128,12 +141,6 @@ def _graphs(settings: Settings, engine: Db, store: PgJobStore) -> Graphs:
         sources=sources,
         storage_url=settings.storage_root,
     )
-
-
-def _vault(settings: Settings) -> Vault:
-    given = (settings.secret_key, settings.secret_keys_old)
-    texts = [text for secret in given if secret is not None for text in secret.get_secret_value().split(",")]
-    return Vault([text.strip() for text in texts if text.strip()])
 
 
 def _store(settings: Settings, engine: Db, kinds: Kinds, registry: CollectorRegistry) -> PgJobStore:

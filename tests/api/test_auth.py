@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -61,6 +62,33 @@ MATRIX: dict[tuple[str, str], set[str]] = {
         )
     },
     ("GET", "/api/internal/jobs/{job_id}"): {"worker"},
+    **{
+        (method, f"/api/data-sources{path}"): {"analyst", "admin", "ops", "ops as worker"}
+        for method, path in (
+            ("GET", ""),
+            ("POST", ""),
+            ("GET", "/{data_source_id}"),
+            ("PUT", "/{data_source_id}"),
+            ("DELETE", "/{data_source_id}"),
+            ("POST", "/{data_source_id}/test"),
+            ("GET", "/{data_source_id}/browse"),
+            ("GET", "/{data_source_id}/schema"),
+        )
+    },
+    ("PUT", "/api/data-sources/{data_source_id}/default"): {"admin", "ops", "ops as worker"},
+    **{
+        ("GET", f"/api/schema/{path}"): {"analyst", "admin", "ops", "ops as worker"}
+        for path in (
+            "catalogs",
+            "catalogs/{catalog}/schemas",
+            "catalogs/{catalog}/schemas/{schema}/tables",
+            "catalogs/{catalog}/schemas/{schema}/tables/{table}/columns",
+            "search/tables",
+            "search/columns",
+        )
+    },
+    ("POST", "/api/schema/admin/refresh"): {"admin", "ops", "ops as worker"},
+    ("GET", "/api/schema/stats"): {"admin", "ops", "ops as worker"},
 }
 REFUSALS = {
     "anonymous": (401, "AUTHENTICATION_REQUIRED"),
@@ -98,7 +126,7 @@ async def test_nothing_is_served_that_the_description_does_not_show(parts: Parts
 
 async def test_every_cell_of_the_matrix(anyone: httpx2.AsyncClient) -> None:
     for (method, path), allowed in MATRIX.items():
-        target = path.replace("{job_id}", "999999").replace("{name}", "nothing")
+        target = re.sub(r"{\w+}", "nothing", re.sub(r"{\w+_id}", "999999", path))
         for name, headers in IDENTITIES.items():
             answer = await anyone.request(method, target, headers=headers)
             cell = f"{method} {path} as {name}: {answer.status_code} {answer.text[:200]}"

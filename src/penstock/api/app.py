@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from penstock import __version__
-from penstock.api import errors, export_jobs, health, internal, jobs, openings, queues, schedules, snapshot_jobs
+from penstock.api import (
+    data_sources,
+    errors,
+    export_jobs,
+    health,
+    internal,
+    jobs,
+    openings,
+    queues,
+    schedules,
+    schema_browser,
+    snapshot_jobs,
+)
 from penstock.api.reading import BodyLimit
 from penstock.api.requests import RequestIds
 
@@ -15,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.api.parts import Parts
 
 GRAPHS = (openings.router, export_jobs.router, snapshot_jobs.router)
+SOURCES = (data_sources.router, schema_browser.router)
 
 
 def create_app(parts: Parts) -> FastAPI:
@@ -33,6 +46,7 @@ def create_app(parts: Parts) -> FastAPI:
         schedules.router,
         internal.router,
         *(GRAPHS if parts.graphs is not None else ()),
+        *(SOURCES if parts.sources is not None else ()),
     )
     for router in routers:
         app.include_router(router)

@@ -18,6 +18,7 @@ from penstock.jobs.store import PgJobStore
 from penstock.kit.errors import NotFound
 from penstock.kit.loop import Loop
 from penstock.sources.records import DataSources
+from penstock.sources.schema_cache import SchemaCache
 
 Loops: TypeAlias = tuple[Loop[Any], ...]
 
@@ -38,6 +39,14 @@ class Graphs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What the routes of data sources and of the schema browser work with."""
+
+    records: DataSources
+    cache: SchemaCache
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     store: PgJobStore
     browser: Browser
@@ -50,6 +59,7 @@ class Parts:
     """Who may use the public API, asked in this order; none means nobody."""
     max_body_bytes: int = 10 * 1024 * 1024
     graphs: Graphs | None = None
+    sources: Sources | None = None
     polls: Polls = field(default_factory=Polls)
 
 
@@ -68,3 +78,12 @@ async def graphs_of(parts: HasParts) -> Graphs:
 
 
 HasGraphs = Annotated[Graphs, Depends(graphs_of)]
+
+
+async def sources_of(parts: HasParts) -> Sources:
+    if parts.sources is None:
+        raise NotFound("This control plane has no data sources.")
+    return parts.sources
+
+
+HasSources = Annotated[Sources, Depends(sources_of)]

@@ -59,7 +59,7 @@ def _url(url: str) -> str | None:
             return None
         case "http" | "https":
             return f"{parts.scheme}://{parts.netloc}"
-        case "file" | "":
+        case "file":
             return f"file:{parts.path}"
         case _:
-            return f"https://{parts.netloc}"
+            return f"https://{parts.netloc or url}"

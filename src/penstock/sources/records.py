@@ -33,6 +33,7 @@ SQL = load("penstock.sources.sql")
 MAX_CONFIG = 64 * 1024
 MAX_ID = 2**53 - 1
 ASK_SECONDS = 30.0
+ITSELF = "penstock"
 _SAYS = 2000
 
 
@@ -89,7 +90,7 @@ class DataSources:
         self,
         data_source_id: int,
         *,
-        actor: str,
+        actor: str = ITSELF,
         name: str | None = None,
         config: Mapping[str, Any] | None = None,
         secrets: Mapping[str, str] | None = None,
@@ -113,13 +114,13 @@ class DataSources:
             await self._note(tx, actor, "update", data_source_id, changed)
         return await self.get(data_source_id)
 
-    async def drop(self, data_source_id: int, *, actor: str) -> None:
+    async def drop(self, data_source_id: int, *, actor: str = ITSELF) -> None:
         async with self._db.transaction() as tx:
             if not await tx.changed(SQL.source_drop, data_source_id=_id(data_source_id)):
                 raise _missing(data_source_id)
             await self._note(tx, actor, "drop", data_source_id, {})
 
-    async def make_default(self, data_source_id: int, *, actor: str) -> DataSource:
+    async def make_default(self, data_source_id: int, *, actor: str = ITSELF) -> DataSource:
         async with self._db.transaction() as tx:
             await tx.fetch(SQL.source_default_turn)
             await tx.changed(SQL.source_undefault)
