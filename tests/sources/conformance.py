@@ -73,7 +73,7 @@ ROWS = [
         "flag": False,
         "born": dt.date(9999, 12, 30),
         "local": dt.datetime(1970, 1, 1),  # noqa: DTZ001
-        "moment": dt.datetime(1582, 10, 15, tzinfo=UTC),
+        "moment": dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
         "blob": b"",
     },
 ]

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from penstock.sources.files.place import ObjectFile
 
-_CELLS = 1_000_000
-_LEAST_ROWS = 256
+_BATCH = 16 * 1024 * 1024
+_LEAST_ROWS = 4
 _MOST_ROWS = 32_768
 _BUFFERS = 64 * 1024 * 1024
 _LEAST_BUFFER = 64 * 1024
@@ -36,7 +36,9 @@ def batches(file: ObjectFile, columns: Sequence[str], groups: Sequence[int] | No
         found = _plain(parquet.schema_arrow)
         wanted = pa.schema([found.field(name) for name in columns])
         chosen = range(parquet.metadata.num_row_groups) if groups is None else groups
-        for batch in parquet.iter_batches(_rows(len(columns)), row_groups=chosen, columns=columns, use_threads=False):
+        for batch in parquet.iter_batches(
+            _rows(parquet.metadata, chosen), row_groups=chosen, columns=columns, use_threads=False
+        ):
             yield batch.select(columns).cast(wanted)
 
 
@@ -45,8 +47,12 @@ def _plain(found: pa.Schema) -> pa.Schema:
     return pa.schema([(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in found])
 
 
-def _rows(columns: int) -> int:
-    return max(_LEAST_ROWS, min(_MOST_ROWS, _CELLS // max(columns, 1)))
+def _rows(footer: pq.FileMetaData, groups: Sequence[int]) -> int:
+    """Rows a batch, by what the footer says of their size."""
+    found = [footer.row_group(number) for number in groups]
+    size: int = sum(group.total_byte_size for group in found)
+    rows: int = sum(group.num_rows for group in found)
+    return max(_LEAST_ROWS, min(_MOST_ROWS, _BATCH * rows // max(size, 1)))
 
 
 def _buffer(columns: int) -> int:

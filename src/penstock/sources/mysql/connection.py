@@ -1,0 +1,117 @@
+# mypy: disable-error-code="import-untyped"
+"""PyMySQL, and the two things that it lacks: preparing without running, and rows that are one value.
+
+Both stand on its protected methods, which read and write whole packets and know errors, sequence and size limits.
+Nothing else of this driver knows PyMySQL.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+from pymysql.constants import COMMAND, FIELD_TYPE, FLAG
+from pymysql.protocol import FieldDescriptorPacket
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["FIELD_TYPE", "Connection", "Field", "MySQLFailure"]
+
+
+class MySQLFailure(Exception):
+    """What the server, or the way to it, said no with; number 0 where it has none."""
+
+    def __init__(self, number: int, text: str) -> None:
+        super().__init__(text)
+        self.number = number
+        self.text = text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A column of a result, as the server describes it."""
+
+    name: str
+    kind: int
+    length: int
+    scale: int
+    unsigned: bool
+    charset: int
+
+
+class Connection:
+    """Over a socket that is already connected."""
+
+    def __init__(self, raw: socket.socket, **options: Any) -> None:
+        with _failing():
+            self._inner = pymysql.Connection(charset="utf8mb4", program_name="penstock", defer_connect=True, **options)
+            self._inner.connect(raw)
+        self.number: int = self._inner.thread_id()
+        self.version: str = self._inner.get_server_info()
+
+    def execute(self, statement: str) -> None:
+        with _failing():
+            self._inner.query(statement)
+
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """A question of our own, small."""
+        with _failing(), self._inner.cursor() as cursor:
+            cursor.execute(sql, values or None)
+            return list(cursor.fetchall())
+
+    def prepare(self, sql: str) -> Sequence[Field]:
+        """The columns of one statement as the server would send them; none where it returns no rows."""
+        with _failing():
+            self._inner._execute_command(COMMAND.COM_STMT_PREPARE, sql)
+            answer = self._inner._read_packet()
+            answer.read_uint8()
+            statement, columns, parameters = answer.read_uint32(), answer.read_uint16(), answer.read_uint16()
+            for _ in range(parameters + bool(parameters)):
+                self._inner._read_packet()
+            fields = [self._inner._read_packet(FieldDescriptorPacket) for _ in range(columns)]
+            if columns:
+                self._inner._read_packet()
+            self._inner._execute_command(COMMAND.COM_STMT_CLOSE, statement.to_bytes(4, "little"))
+            return [_field(field) for field in fields]
+
+    def values(self, sql: str) -> Iterator[bytes | None]:
+        """The only column of a query, row by row as the server sends it."""
+        with _failing():
+            self._inner._execute_command(COMMAND.COM_QUERY, sql)
+            read = self._inner._read_packet
+            for _ in range(read().read_length_encoded_integer()):
+                read(FieldDescriptorPacket)
+            read()
+            while not (row := read()).is_eof_packet():
+                yield row.read_length_coded_string()
+
+    def close(self) -> None:
+        """At once: a goodbye would first wait for the rows that were not read."""
+        self._inner._force_close()
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    try:
+        yield
+    except pymysql.MySQLError as e:
+        match e.args:
+            case (int(number), str(text)):
+                raise MySQLFailure(number, text) from None
+            case _:
+                raise MySQLFailure(0, str(e)) from None
+
+
+def _field(field: FieldDescriptorPacket) -> Field:
+    return Field(
+        name=field.name,
+        kind=field.type_code,
+        length=field.length,
+        scale=field.scale,
+        unsigned=bool(field.flags & FLAG.UNSIGNED),
+        charset=field.charsetnr,
+    )
