@@ -62,7 +62,8 @@ async def test_of_postgres_functions_only_listed_ones_without_effects_pass(datab
     connection = await asyncpg.connect(database)
     try:
         found = await connection.fetch(
-            "SELECT proname, bool_or(provolatile = 'v') AS volatile, bool_or(proretset OR prorettype = 'record'::regtype) AS rows FROM pg_proc "
+            "SELECT proname, bool_or(provolatile = 'v') AS volatile, "
+            "bool_or(proretset OR prorettype = 'record'::regtype) AS rows FROM pg_proc "
             "WHERE pronamespace = 'pg_catalog'::regnamespace GROUP BY proname"
         )
     finally:

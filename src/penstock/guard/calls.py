@@ -31,14 +31,22 @@ def _check_call(node: exp.Func, dialect: str) -> None:
         return
     name = ".".join([*qualifiers, node.name if isinstance(node, exp.Anonymous) else type(node).sql_name()])
     listed = TABLE_FUNCTIONS[dialect] if in_from else FUNCTIONS[dialect]
-    quoted = isinstance(node.this, exp.Identifier)
-    if not isinstance(node, exp.Anonymous) or quoted or not name.isascii() or name.lower() not in listed:
+    if not isinstance(node, exp.Anonymous) or not _is_plain(node) or name.lower() not in listed:
         raise FunctionRefused(
             f"Function {name} is not on the list of allowed functions{' in FROM' if in_from else ''}.",
             hint="A query may call the listed pure functions, without quotes and without a schema before the name.",
             function=name,
             **place_of(node),
         )
+
+
+def _is_plain(node: exp.Anonymous) -> bool:
+    """Not quoted, not in other letters; and TABLE(…) around nothing but a call of SEQUENCE."""
+    if isinstance(node.this, exp.Identifier) or not node.name.isascii():
+        return False
+    if node.name.upper() != "TABLE":
+        return True
+    return [(type(inner), inner.name.upper()) for inner in node.expressions] == [(exp.Anonymous, "SEQUENCE")]
 
 
 def _qualifiers(node: exp.Func) -> list[str]:

@@ -7,6 +7,7 @@ anchor's reference under RECURSIVE) it counts as a table, so that no real table 
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,12 @@ from penstock.guard.errors import TableRefused
 from penstock.guard.lexis import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
 _PLAIN = re.compile(r"[^\W\d](?:[\w $-]*[\w$])?|\d[\w$-]*")
-_CASE_SENSITIVE = {"postgres", "mysql"}
+_CASE_SENSITIVE_TABLES = {"bigquery", "mysql", "postgres"}
+_CASE_SENSITIVE_WITH = {"mysql", "postgres"}
+_SHAPE = "Name a table of the source as [catalog.][schema.]name; files, URLs, links and wildcards are not tables."
 
 _SYSTEM_QUALIFIERS = {
     "duckdb": {"information_schema", "pg_catalog", "system", "temp"},
@@ -83,12 +86,8 @@ class TablePolicy:
         return self.allowed is None or _folded(full, dialect) in self.allowed
 
 
-def _fold(dialect: str) -> Callable[[str], str]:
-    return str if dialect in _CASE_SENSITIVE else str.lower
-
-
 def _folded(table: TableName, dialect: str) -> TableName:
-    fold = _fold(dialect)
+    fold = str if dialect in _CASE_SENSITIVE_TABLES else str.lower
     return TableName(
         catalog=table.catalog and fold(table.catalog),
         schema=table.schema and fold(table.schema),
@@ -100,7 +99,7 @@ def read_tables(tree: exp.Expr, dialect: str, policy: TablePolicy) -> tuple[Tabl
     """The tables in the order they are first named; raises for the first that may not be read."""
     found: dict[TableName, None] = {}
     for node in tree.find_all(exp.Table, bfs=False):
-        if isinstance(node.this, exp.Identifier) and not _is_defined(node, dialect):
+        if not _is_call(node) and not _is_defined(node, dialect):
             table = _table_name(node)
             _check_shape(table, dialect, node)
             if not policy.system:
@@ -110,7 +109,13 @@ def read_tables(tree: exp.Expr, dialect: str, policy: TablePolicy) -> tuple[Tabl
     return tuple(found)
 
 
+def _is_call(node: exp.Table) -> bool:
+    return isinstance(node.this, exp.Func) or bool(node.args.get("rows_from"))
+
+
 def _table_name(node: exp.Table) -> TableName:
+    if not isinstance(node.this, exp.Identifier):
+        raise _refused(node, f"{node.sql()[:200]} has too many parts for a table name.", _SHAPE)
     return TableName(catalog=node.catalog or None, schema=node.db or None, name=node.name)
 
 
@@ -126,19 +131,21 @@ def _check_shape(table: TableName, dialect: str, node: exp.Table) -> None:
     dollar = dialect == "trino" and "$" in table.name
     file = dialect == "duckdb" and bool(table.schema) and table.name.lower() in _FILE_ENDINGS
     if dollar or file or not all(_PLAIN.fullmatch(part) for part in _parts(table)):
-        raise _refused(
-            node,
-            f"{str(table)[:200]!r} is not a table name.",
-            "Name a table of the source as [catalog.][schema.]name; files, URLs, links and wildcards are not tables.",
-        )
+        raise _refused(node, f"{str(table)[:200]!r} is not a table name.", _SHAPE)
 
 
 def _check_system(table: TableName, dialect: str, node: exp.Table) -> None:
-    *qualifiers, name = (part.lower() for part in _parts(table))
+    *qualifiers, name = map(_unaccented, _parts(table))
     prefixes = _SYSTEM_PREFIXES[dialect]
     hidden = dialect == "postgres" and any(part.startswith("pg_") for part in qualifiers)
     if hidden or name.startswith(prefixes) or not _SYSTEM_QUALIFIERS[dialect].isdisjoint(qualifiers):
         raise _refused(node, f"{table} is a system table.", "Use the schema browser to see what the source has.")
+
+
+def _unaccented(name: str) -> str:
+    """A name as a forgiving engine may compare it: `İ`, `ı` and `ſ` are letters of `information_schema` to some."""
+    decomposed = unicodedata.normalize("NFKD", name).casefold().replace("ı", "i")
+    return "".join(character for character in decomposed if not unicodedata.combining(character))
 
 
 def _check_policy(table: TableName, dialect: str, policy: TablePolicy, node: exp.Table) -> None:
@@ -149,7 +156,7 @@ def _check_policy(table: TableName, dialect: str, policy: TablePolicy, node: exp
 def _is_defined(node: exp.Table, dialect: str) -> bool:
     if node.args.get("db"):
         return False
-    fold = _fold(dialect)
+    fold = str if dialect in _CASE_SENSITIVE_WITH else str.lower
     return fold(node.name) in {fold(name) for name in _names_in_force(node)}
 
 

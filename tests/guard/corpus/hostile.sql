@@ -1717,3 +1717,57 @@ SELECT show(name) FROM customers
 
 ## postgres part
 SELECT overlaps(name) FROM customers
+
+## postgres,duckdb,mysql,trino,bigquery table
+SELECT * FROM a.b.c.d
+
+## duckdb table
+SELECT * FROM a.b.c.d.csv
+
+## bigquery table
+SELECT * FROM `a.b.c.d`
+
+## postgres,duckdb,trino table
+SELECT * FROM "a"."b"."information_schema"."tables"
+
+## mysql table
+SELECT * FROM İnformation_schema.tables
+
+## mysql table
+SELECT * FROM ınformation_schema.tables
+
+## mysql table
+SELECT * FROM myſql.user
+
+## trino table
+SELECT * FROM ＳＹＳＴＥＭ.runtime.queries
+
+## trino function
+SELECT * FROM TABLE(customers)
+
+## trino function
+SELECT * FROM TABLE(sequence(1, 2), sequence(1, 2))
+
+## trino function
+SELECT * FROM TABLE(sequence(1, TABLE(customers)))
+
+## postgres table
+SELECT * FROM (pg_shadow)
+
+## postgres table
+SELECT * FROM ((pg_shadow JOIN customers ON true))
+
+## postgres table
+SELECT * FROM customers WHERE id IN (TABLE pg_shadow)
+
+## postgres table
+SELECT 1 UNION TABLE pg_shadow
+
+## duckdb table
+SELECT * FROM (PIVOT (SELECT * FROM 'x.csv') ON a USING sum(b))
+
+## duckdb function
+SELECT * FROM customers AT (TIMESTAMP => getenv('HOME'))
+
+## duckdb function
+SELECT * FROM IDENTIFIER('pg_shadow')
