@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from structlog.testing import capture_logs
 
+from penstock.api import requests
 from penstock.kit.errors import Draining
 from tests.api.answers import error
 
@@ -110,10 +110,15 @@ async def test_what_nobody_foresaw_is_an_internal_error_without_internals(
     async def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("the password is hunter2")
 
+    class Log:
+        def exception(self, event: str, **values: str) -> None:
+            logged.append((event, values["path"]))
+
+    logged: list[tuple[str, str]] = []
     monkeypatch.setattr(type(parts.store), "job", broken)
-    with capture_logs() as logs:
-        answer = await operator.get("/api/jobs/1")
-    assert [(e["event"], e["path"]) for e in logs] == [("request_failed", "/api/jobs/1")]
+    monkeypatch.setattr(requests, "log", Log())
+    answer = await operator.get("/api/jobs/1")
+    assert logged == [("request_failed", "/api/jobs/1")]
     error(answer, 500, "INTERNAL")
     assert "hunter2" not in answer.text
     assert "ZeroDivision" not in answer.text
