@@ -21,6 +21,7 @@ from penstock.jobs.http import HttpJobStore
 from penstock.jobs.model import GroupSpec, JobSpec, Status
 from penstock.kit.config import Settings
 from penstock.kit.errors import Conflict
+from penstock.kit.vault import new_key
 from tests.api.plane import OPERATOR, SERVICE
 from tests.jobs.conformance import Clock
 
@@ -45,6 +46,7 @@ async def process(dsn: str, port: int, home: Path) -> AsyncIterator[Process]:
         "PENSTOCK_PORT": str(port),
         "PENSTOCK_SERVICE_TOKEN": SERVICE,
         "PENSTOCK_OPERATOR_TOKEN": OPERATOR,
+        "PENSTOCK_SECRET_KEY": new_key(),
     }
     started = await asyncio.create_subprocess_exec(
         sys.executable, "-c", CODE, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
