@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 import psutil
 
-from penstock.kit.postgres import Cluster, ClusterSettings, locate
+from penstock.kit.postgres import Cluster, ClusterSettings, Tcp, locate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,11 +68,11 @@ class Measured:
 
 
 @asynccontextmanager
-async def measured() -> AsyncIterator[Measured]:
+async def measured(tcp: Tcp | None = None) -> AsyncIterator[Measured]:
     folder = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
     folder.chmod(0o755)
     try:
-        async with Cluster(folder / "pg", locate(), settings=ClusterSettings(server=SETTINGS)) as cluster:
+        async with Cluster(folder / "pg", locate(), settings=ClusterSettings(server=SETTINGS, tcp=tcp)) as cluster:
             yield Measured(cluster)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

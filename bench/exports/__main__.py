@@ -1,0 +1,152 @@
+"""`make bench NAME=exports`: our export path and its peers on the same data, by client CPU.
+
+A peer that is not there (no Maven for Trino, no wheel of DuckDB's scanner) is left out with a line that says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+from rich.console import Console
+
+from bench.exports import chunks, waiting
+from bench.figures import Figure, figure, publish
+from bench.server import Measured, measured
+from penstock.kit import logging
+from penstock.kit.postgres import Tcp
+
+HERE = Path(__file__).parent
+UV = HERE.parents[1] / ".cache" / "bootstrap" / "bin" / "uv"
+ROWS = 5_000_000
+FEWER = {"polars": 2_000_000, "pandas": 300_000}
+WAYS = ("ours", "adbc", "adbc_tuned", "connectorx", "polars", "pandas")
+FLAT = (1_000_000, 10_000_000, 50_000_000)
+say = Console(stderr=True).print
+
+
+async def main() -> int:
+    logging.configure(level="ERROR")
+    scratch = Path(tempfile.mkdtemp(prefix="penstock-bench-out-"))
+    try:
+        async with measured(Tcp(port=_free_port(), password="bench")) as server:
+            figures = await _postgres(server, scratch)
+        figures |= await _trino(scratch)
+        figures |= await waiting.cost(scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return publish("exports", figures)
+
+
+async def _postgres(server: Measured, scratch: Path) -> dict[str, Figure]:
+    dsn = await server.fresh("ledger")
+    connection = await asyncpg.connect(dsn)
+    statement = (HERE / "table.sql").read_text().replace(":rows", str(ROWS))
+    await connection.execute(statement, timeout=600)
+    await connection.execute("CREATE INDEX ON ledger (id)", timeout=600)
+    shuffled = "CREATE TABLE shuffled AS SELECT * FROM ledger WHERE id % 5 = 0 ORDER BY digest, id"
+    await connection.execute(shuffled, timeout=600)
+    for text in ("CREATE INDEX ON shuffled (id)", "VACUUM ANALYZE ledger", "VACUUM ANALYZE shuffled"):
+        await connection.execute(text, timeout=600)
+    await connection.close()
+    figures = await _ways(server, dsn, scratch)
+    figures |= await _memory(server, dsn, scratch)
+    figures |= await chunks.cost(dsn, "correlated", "ledger")
+    return figures | await chunks.cost(dsn, "shuffled", "shuffled")
+
+
+async def _ways(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure]:
+    tcp = server.cluster.tcp_dsn("ledger")
+    cpu: dict[str, float] = {}
+    found: dict[str, Any] = {}
+    for way in WAYS:
+        sql = "SELECT * FROM ledger" + (f" WHERE id <= {FEWER[way]}" if way in FEWER else "")
+        found[way] = await _child("bench.exports.methods", way, dsn, tcp, sql, str(scratch / way))
+        cpu[way] = found[way]["cpu"] / found[way]["rows"] * 1e6
+        say(f"{way}: {cpu[way]:.2f} CPU s a million rows, {found[way]['peak_mb']:.0f} MB, {found[way]['rows']:,} rows")
+    if (scanned := await _scanner(tcp, scratch)) is not None:
+        cpu["duckdb"] = scanned["cpu"] / scanned["rows"] * 1e6
+        say(f"duckdb scanner: {cpu['duckdb']:.2f} CPU s a million rows")
+    best = min(value for way, value in cpu.items() if way != "ours")
+    figures = {f"postgres_cpu_{way}": figure(value, "CPU s / 1 M rows") for way, value in cpu.items()}
+    return figures | {
+        "postgres_cpu_vs_best_peer": figure(cpu["ours"] / best, "x", "<= 1.1"),
+        "postgres_peak_memory": figure(found["ours"]["peak_mb"], "MB", "<= 500"),
+    }
+
+
+async def _scanner(tcp: str, scratch: Path) -> dict[str, Any] | None:
+    packages = ["--with", "duckdb==1.5.5", "--with", "duckdb-extension-postgres-scanner==1.5.5"]
+    command = [str(UV), "run", "--quiet", "--no-project", "--python", sys.executable, *packages]
+    command += ["python", str(HERE / "scanner.py"), tcp, "SELECT * FROM pg.public.ledger", str(scratch / "duckdb")]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    said, _ = await process.communicate()
+    if process.returncode:
+        say("DuckDB's PostgreSQL scanner cannot be had here and is left out.")
+        return None
+    scanned: dict[str, Any] = json.loads(said)
+    return scanned
+
+
+async def _memory(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure]:
+    """Resident memory over rows that are made as they are read: a curve that must be flat."""
+    tcp = server.cluster.tcp_dsn("ledger")
+    figures: dict[str, Figure] = {}
+    for rows in FLAT:
+        sql = f"SELECT g AS id, g % 1000 AS kind, 'r' || g AS name FROM generate_series(1::bigint, {rows}) g"
+        found = await _child("bench.exports.methods", "ours", dsn, tcp, sql, str(scratch / f"flat{rows}"))
+        shutil.rmtree(scratch / f"flat{rows}")
+        figures[f"memory_{rows // 1_000_000}m_rows"] = figure(found["peak_mb"], "MB", "<= 500")
+        say(f"{rows:,} rows: {found['peak_mb']:.0f} MB")
+    return figures
+
+
+async def _trino(scratch: Path) -> dict[str, Figure]:
+    from tests.servers import maven
+    from tests.servers.trino import trino
+
+    sql = "SELECT * FROM tpch.sf1.lineitem WHERE orderkey <= 1000000"
+    (scratch / "trino").mkdir()
+    try:
+        with trino(scratch / "trino") as server:
+            rate = {}
+            for way in ("official", "ours"):
+                found = await _child("bench.exports.pages", way, server.url, sql, str(scratch / f"pages-{way}"))
+                rate[way] = found["rows"] / found["cpu"]
+                say(f"trino {way}: {rate[way]:,.0f} rows per CPU second of {found['rows']:,}")
+    except maven.Unobtainable as e:
+        say(f"No Trino here: {e}")
+        return {}
+    return {
+        "trino_rows_per_cpu_second": figure(rate["ours"], "rows/s"),
+        "trino_vs_official_client": figure(rate["ours"] / rate["official"], "x", ">= 8"),
+    }
+
+
+async def _child(module: str, *arguments: str) -> dict[str, Any]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", module, *arguments, stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"{module} {arguments[0]} failed")
+    found: dict[str, Any] = json.loads(said)
+    return found
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
