@@ -1,7 +1,5 @@
-"""Which drivers there are. A driver's module is imported only when it is chosen, and has one function:
-
-def connect(config: Mapping[str, object], secrets: Mapping[str, str]) -> Source
-"""
+"""Which drivers there are. A driver's module is imported only when it is chosen; its one function is `connect`,
+which takes a configuration and secrets and gives a `Source`."""
 
 from __future__ import annotations
 
