@@ -97,7 +97,7 @@ def _storm(stack: Stack, http: Session, say: Callable[[str], None], *, quiet: bo
     with Live(console=err, refresh_per_second=8, transient=True) as live:
 
         def look() -> list[dict[str, Any]]:
-            jobs = http.call("GET", "/api/jobs", kind="probe", limit=100, sort_order="asc")["data"]
+            jobs: list[dict[str, Any]] = http.call("GET", "/api/jobs", kind="probe", limit=100, sort_order="asc")["data"]
             if not quiet:
                 live.update(_board(jobs))
             return jobs
