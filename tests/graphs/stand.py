@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
 
+import asyncpg
 import duckdb
 import httpx2
 import pyarrow as pa
@@ -15,6 +17,7 @@ import pyarrow.parquet as pq
 
 from penstock.api.server import bind, listening
 from penstock.graphs.snapshot import Snapshot, SnapshotStatus
+from penstock.jobs.kinds import Backoff, Kinds
 from penstock.kinds import default_kinds
 from penstock.kit.config import Settings
 from penstock.kit.vault import new_key
@@ -44,6 +47,12 @@ async def until(true: Callable[[], Awaitable[object]], *, within: float = PATIEN
     while not await true():
         assert time.monotonic() < deadline, f"not within {within:g} s: {true}"
         await asyncio.sleep(0.02)
+
+
+def brisk() -> Kinds:
+    """The kinds as they are deployed, for a worker that hears of a cancel and tries again at once."""
+    pace = {"heartbeat": 1, "backoff": Backoff(base=0.05, factor=1.0)}
+    return Kinds(replace(policy, **pace) for policy in default_kinds())
 
 
 def settings(home: Path, **changes: Any) -> Settings:
@@ -119,11 +128,11 @@ class Stand:
     async def working(
         self, *, handlers: Handlers | None = None, queues: Sequence[str] = QUEUES, **changes: Any
     ) -> AsyncIterator[Worker]:
-        told = self.settings.model_copy(update=changes)
+        told = Settings(**(self.settings.model_dump() | changes))
         worker = Worker(
             store_factory(told),
             handlers or default_handlers(told),
-            default_kinds(),
+            brisk(),
             name=f"here-{time.monotonic_ns()}",
             queues=queues,
             slots=20,
@@ -144,6 +153,32 @@ async def standing(dsn: str, told: Settings) -> AsyncIterator[Stand]:
                 headers = {"Authorization": f"Bearer {TOKEN}", "X-Component": "worker"}
                 async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as http:
                     yield Stand(parts=parts, settings=told.model_copy(update={"url": url}), http=http)
+
+
+@asynccontextmanager
+async def connected(dsn: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    connection = await asyncpg.connect(dsn)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+def postgres(dsn: str) -> dict[str, Any]:
+    """A test's own database as a source."""
+    parts = urlsplit(dsn)
+    where = parse_qs(parts.query)
+    place = {"host": where["host"][0], "port": int(where["port"][0])}
+    return {"database": parts.path.strip("/"), "user": where["user"][0], **place}
+
+
+async def fill(dsn: str, rows: int) -> None:
+    """Customers in a PostgreSQL."""
+    async with connected(dsn) as connection:
+        await connection.execute(
+            "CREATE TABLE customers AS SELECT i::int8 AS id, 'c' || i AS name, (i % 90)::int4 AS age "
+            f"FROM generate_series(0, {rows - 1}) AS i"
+        )
 
 
 def shop(folder: Path, *, customers: int = 1000) -> dict[str, Any]:
