@@ -97,7 +97,8 @@ def _storm(stack: Stack, http: Session, say: Callable[[str], None], *, quiet: bo
     with Live(console=err, refresh_per_second=8, transient=True) as live:
 
         def look() -> list[dict[str, Any]]:
-            jobs: list[dict[str, Any]] = http.call("GET", "/api/jobs", kind="probe", limit=100, sort_order="asc")["data"]
+            page = http.call("GET", "/api/jobs", kind="probe", limit=100, sort_order="asc")
+            jobs: list[dict[str, Any]] = page["data"]
             if not quiet:
                 live.update(_board(jobs))
             return jobs
