@@ -20,6 +20,7 @@ class Request:
     path: str
     headers: dict[str, str]
     body: bytes = b""
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +127,8 @@ async def _request(reader: asyncio.StreamReader) -> Request | None:
     method, target, _ = first.split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return Request(method=method, path=urlsplit(target).path, headers=headers, body=body)
+    parts = urlsplit(target)
+    return Request(method=method, path=parts.path, headers=headers, body=body, query=parts.query)
 
 
 def _bytes(response: Response, request: Request) -> bytes:

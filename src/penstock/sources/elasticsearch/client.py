@@ -1,0 +1,121 @@
+"""Requests to one cluster, and the points in time that were opened there."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from penstock.kit import logging
+from penstock.kit.errors import PenstockError
+from penstock.sources.elasticsearch.failure import failure
+from penstock.sources.errors import SourceUnavailable
+from penstock.sources.rest import Rest
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from penstock.sources.elasticsearch.config import Config
+    from penstock.sources.rest import Answer
+
+PRODUCT = "Elasticsearch"
+_FAREWELL_SECONDS = 5.0
+
+log = logging.get("sources.elasticsearch")
+
+
+class Client:
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self._rest = Rest(
+            PRODUCT,
+            config.url.rstrip("/"),
+            timeout=config.request_timeout,
+            patience=config.retry_seconds,
+            ca_file=config.ca_file,
+        )
+        self._farewells: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        await asyncio.gather(*self._farewells)
+        await self._rest.close()
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        params: Mapping[str, str] | None = None,
+        trace: str = "",
+    ) -> Answer:
+        """A good answer; any other is raised as what it means."""
+        answer = await self._rest.send(method, path, body=body, params=params, headers=self._headers(trace))
+        if answer.status != 200:
+            raise failure(answer, self.config)
+        return answer
+
+    async def document(self, method: str, path: str, *, body: object = None) -> dict[str, Any]:
+        return (await self.ask(method, path, body=body)).json(PRODUCT)
+
+    async def open_moment(self, index: str) -> str:
+        """A point in time: what is written from now on is not seen through it. It lives while it is read."""
+        params = {"keep_alive": self.config.keep_alive}
+        answer = await self.ask("POST", f"/{in_path(index)}/_pit", params=params)
+        return str(answer.json(PRODUCT)["id"])
+
+    async def close_moment(self, pit: str) -> None:
+        """It is asked for even when the caller is being cancelled itself; one that stays open expires."""
+        task = asyncio.create_task(self._close_moment(pit))
+        self._farewells.add(task)
+        task.add_done_callback(self._farewells.discard)
+        await asyncio.shield(task)
+
+    @asynccontextmanager
+    async def moment(self, index: str) -> AsyncIterator[str]:
+        pit = await self.open_moment(index)
+        try:
+            yield pit
+        finally:
+            await self.close_moment(pit)
+
+    async def _close_moment(self, pit: str) -> None:
+        status = await self._rest.once(
+            "DELETE", "/_pit", body={"id": pit}, headers=self._headers(""), seconds=_FAREWELL_SECONDS
+        )
+        if status != 200:
+            log.warning("elasticsearch_moment_left_to_expire", status=status, keep_alive=self.config.keep_alive)
+
+    def _headers(self, trace: str) -> dict[str, str]:
+        sent = {} if self.config.authorization is None else {"Authorization": self.config.authorization}
+        return {**sent, "X-Opaque-Id": trace.encode("ascii", "replace").decode()} if trace else sent
+
+
+class MomentHold:
+    """Keeps a plan's point in time; each look at it makes it live longer."""
+
+    def __init__(self, client: Client, pit: str) -> None:
+        self._client = client
+        self._pit = pit
+
+    async def alive(self) -> bool:
+        body = {"size": 0, "track_total_hits": False, "pit": {"id": self._pit, "keep_alive": self._keep_alive}}
+        try:
+            await self._client.ask("POST", "/_search", body=body)
+        except SourceUnavailable:
+            raise
+        except PenstockError:
+            return False
+        return True
+
+    async def close(self) -> None:
+        await self._client.close_moment(self._pit)
+
+    @property
+    def _keep_alive(self) -> str:
+        return self._client.config.keep_alive
+
+
+def in_path(index: str) -> str:
+    return quote(index, safe="*,")

@@ -1,0 +1,65 @@
+"""Elasticsearch's errors in our words: its own type and reason, and never a credential."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from penstock.sources.errors import SnapshotLost, SourceError, SourceQueryError, SourceRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.kit.errors import PenstockError
+    from penstock.sources.elasticsearch.config import Config
+    from penstock.sources.rest import Answer
+
+_LOST = "search_context_missing_exception"
+
+
+def failure(answer: Answer, config: Config) -> PenstockError:
+    """What an answer that is not 200 means to the caller."""
+    error = _error(answer.body)
+    causes = list(_causes(error))
+    name = str(causes[-1].get("type", f"HTTP {answer.status}"))
+    reason = config.scrub(str(causes[-1].get("reason") or "no reason given"))[:500]
+    if any(cause.get("type") == _LOST for cause in causes):
+        return SnapshotLost("The point in time is gone: it expired, or was closed.", error_name=_LOST)
+    return _kind(answer.status)(f"{name}: {reason}", error_name=name, status=answer.status)
+
+
+def partial(shards: dict[str, Any], config: Config) -> PenstockError:
+    """A search that left shards out: its hits would be fewer than the index has."""
+    failures = shards.get("failures") or [{}]
+    reason = failures[0].get("reason") or {}
+    if reason.get("type") == _LOST:
+        return SnapshotLost("The point in time is gone: it expired, or was closed.", error_name=_LOST)
+    told = config.scrub(str(reason.get("reason", "no reason given")))[:500]
+    return SourceError(f"{shards.get('failed')} of {shards.get('total')} shards did not answer: {told}")
+
+
+def _kind(status: int) -> type[PenstockError]:
+    match status:
+        case 401 | 403:
+            return SourceRefused
+        case 400 | 404:
+            return SourceQueryError
+        case _:
+            return SourceError
+
+
+def _error(body: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    error = found.get("error") if isinstance(found, dict) else None
+    return error if isinstance(error, dict) else {"reason": error}
+
+
+def _causes(error: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The error, then what lies under it; the last one says most."""
+    yield error
+    yield from (each["reason"] for each in error.get("failed_shards", ()) if isinstance(each.get("reason"), dict))
+    yield from error.get("root_cause", ())

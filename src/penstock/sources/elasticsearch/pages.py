@@ -1,0 +1,131 @@
+"""A page of hits as one record batch.
+
+Elasticsearch has no columnar answer over REST, so its values are Python objects for the moment between the JSON parser
+and the typed array: one page of them at a time, which is what keeps memory flat.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+
+from penstock.sources.elasticsearch.mapping import DATES, META
+from penstock.sources.elasticsearch.query import Column, schema_of
+from penstock.sources.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from penstock.sources.elasticsearch.mapping import Field
+
+Hit = dict[str, Any]
+_ISO = "strict_date_optional_time_nanos"
+_MISSING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    batch: pa.RecordBatch
+    pit: str
+    after: list[Any] | None
+    timed_out: bool
+    shards: dict[str, Any]
+
+
+class Decoder:
+    def __init__(self, columns: list[Column]) -> None:
+        self._columns = columns
+        self.schema = schema_of(columns)
+
+    def request(self) -> dict[str, Any]:
+        """What a search must ask for so that `page` can read its answer."""
+        fields = [column.field for column in self._columns if column.field.kind not in META]
+        scalars = [_asked(field) for field in fields if not field.from_document]
+        documents = sorted({field.path for field in fields if field.from_document})
+        return {"_source": documents or False, "fields": scalars}
+
+    def page(self, answer: dict[str, Any]) -> Page:
+        hits: list[Hit] = answer["hits"]["hits"]
+        arrays = [self._array(column, hits) for column in self._columns]
+        return Page(
+            batch=pa.RecordBatch.from_arrays(arrays, schema=self.schema),
+            pit=answer.get("pit_id", ""),
+            after=hits[-1]["sort"] if hits else None,
+            timed_out=answer.get("timed_out", False),
+            shards=answer.get("_shards", {}),
+        )
+
+    def _array(self, column: Column, hits: list[Hit]) -> pa.Array:
+        field = column.field
+        values = list(_values(field, hits))
+        try:
+            if field.kind in DATES:
+                return pa.array(values, pa.string()).cast(field.arrow)
+            return pa.array(values, field.arrow)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            raise SourceError(f"Field {field.path} has a value that is no {field.kind}.", field=field.path) from None
+
+
+def _asked(field: Field) -> str | dict[str, str]:
+    return {"field": field.path, "format": _ISO} if field.kind in DATES else field.path
+
+
+def _values(field: Field, hits: list[Hit]) -> Iterator[Any]:
+    if field.kind in META:
+        return (hit[field.kind] for hit in hits)
+    if field.is_json:
+        return (_json(_dig(hit.get("_source", _MISSING), field.path)) for hit in hits)
+    if field.kind == "binary":
+        return (_bytes(_dig(hit.get("_source", _MISSING), field.path), field.path) for hit in hits)
+    return (_only(hit.get("fields", _MISSING).get(field.path), field.path) for hit in hits)
+
+
+def _only(values: list[Any] | None, path: str) -> Any:
+    """`fields` gives every value in a list; more than one does not fit into a column."""
+    if not values:
+        return None
+    if len(values) > 1:
+        raise _array_in(path)
+    return values[0]
+
+
+def _json(value: object) -> str | None:
+    return None if value is None else orjson.dumps(value).decode()
+
+
+def _bytes(value: object, path: str) -> bytes | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise _array_in(path)
+    try:
+        return base64.b64decode(value, validate=False)
+    except binascii.Error:
+        raise SourceError(f"Field {path} has a value that is no binary.", field=path) from None
+
+
+def _dig(node: object, path: str) -> Any:
+    """The value at a path; a document may write `a.b` as an object in an object or as one name."""
+    if isinstance(node, list):
+        raise _array_in(path)
+    if not isinstance(node, dict):
+        return None
+    if path in node:
+        return node[path]
+    for at in (at for at, sign in enumerate(path) if sign == "."):
+        if (found := _dig(node.get(path[:at]), path[at + 1 :])) is not None:
+            return found
+    return None
+
+
+def _array_in(path: str) -> SourceError:
+    return SourceError(
+        f"Field {path} has an array in a document; a column holds one value a row.",
+        hint="Select the object around it, which comes as JSON, or exclude such documents.",
+        field=path,
+    )

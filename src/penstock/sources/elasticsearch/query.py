@@ -1,0 +1,93 @@
+"""What a source's SQL asks for: an index, columns, a condition."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.tokenizer_core import TokenType
+
+from penstock.sources import select
+from penstock.sources.errors import SourceQueryError
+from penstock.sources.exact import distinct
+
+if TYPE_CHECKING:
+    from penstock.sources.elasticsearch.mapping import Field, Fields
+
+# Elasticsearch quotes as Trino does, and the guard knows that dialect.
+DIALECT = "trino"
+_INDEX = re.compile(r"""[^\s"'()\\/?#;_][^\s"'()\\/?#;]*""")
+_HINT = "It is SELECT columns FROM index [WHERE condition], or the name of an index."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """`wanted` are pairs of a column's name and a field's path; None in their place is `*`."""
+
+    index: str
+    wanted: tuple[tuple[str, str] | None, ...]
+    translatable: str | None = None
+    """A query of all columns under the same condition, for Elasticsearch to translate; None without a condition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    name: str
+    field: Field
+
+
+def read_query(sql: str) -> Query:
+    if _INDEX.fullmatch(sql.strip()):
+        return Query(index=_checked(sql.strip()), wanted=(None,))
+    tree, one = select.parse(sql, DIALECT), select.one_table(sql, DIALECT)
+    table = tree.find(exp.Table) if tree is not None else None
+    if tree is None or one is None or table is None or table.args.get("db"):
+        raise SourceQueryError("This is no query that can be asked of Elasticsearch.", hint=_HINT)
+    names = {table.name, table.alias_or_name}
+    return Query(
+        index=_checked(table.name),
+        wanted=tuple(_wanted(each, names) for each in tree.expressions),
+        translatable=_everything(one.text) if tree.args.get("where") else None,
+    )
+
+
+def columns_of(query: Query, fields: Fields) -> list[Column]:
+    found: list[Column] = []
+    for each in query.wanted:
+        pairs = [(path, path) for path in fields.top] if each is None else [each]
+        found += [Column(name=name, field=fields.named(path)) for name, path in pairs]
+    distinct([column.name for column in found])
+    return found
+
+
+def schema_of(columns: list[Column]) -> pa.Schema:
+    return pa.schema([(column.name, column.field.arrow) for column in columns])
+
+
+def _wanted(expression: exp.Expression, names: set[str]) -> tuple[str, str] | None:
+    inner = expression.this if isinstance(expression, exp.Alias) else expression
+    if inner.is_star and isinstance(inner, exp.Star | exp.Column):
+        return None
+    if not isinstance(inner, exp.Column | exp.Dot):
+        raise SourceQueryError(f"{inner.sql(DIALECT)} is not a field.", hint=_HINT)
+    parts = [part.name for part in inner.parts]
+    if len(parts) > 1 and parts[0] in names:
+        parts = parts[1:]
+    path = ".".join(parts)
+    return (expression.alias if isinstance(expression, exp.Alias) else path), path
+
+
+def _everything(sql: str) -> str:
+    tokens = Dialect.get_or_raise(DIALECT).tokenize(sql)
+    start = next(token.start for token in tokens if token.token_type == TokenType.FROM)
+    return "SELECT * " + sql[start:]
+
+
+def _checked(index: str) -> str:
+    if index in (".", "..") or index.startswith(("_", "-")):
+        raise SourceQueryError(f"{index} is not the name of an index.", hint=_HINT)
+    return index

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from penstock.sources.config import read as read_config
+from penstock.sources.contract import Chunk, Limits, Plan
+from penstock.sources.elasticsearch.catalog import ElasticsearchCatalog
+from penstock.sources.elasticsearch.client import PRODUCT, Client, MomentHold, in_path
+from penstock.sources.elasticsearch.config import Config
+from penstock.sources.elasticsearch.mapping import Field, read_mappings
+from penstock.sources.elasticsearch.query import DIALECT, Column, columns_of, read_query, schema_of
+from penstock.sources.elasticsearch.reading import Order, read
+from penstock.sources.errors import SourceError, SourceRefused
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    import pyarrow as pa
+
+    from penstock.sources.elasticsearch.query import Query
+
+_MOST_SLICES = 1024  # index.max_slices_per_pit, as it comes
+
+
+def connect(config: Mapping[str, object], secrets: Mapping[str, str]) -> ElasticsearchSource:
+    return ElasticsearchSource(read_config(Config, config, secrets, source="elasticsearch"))
+
+
+class ElasticsearchSource:
+    """The chunks of a plan are slices of one point in time, which its hold closes."""
+
+    dialect = DIALECT
+
+    def __init__(self, config: Config) -> None:
+        self._client = Client(config)
+
+    async def __aenter__(self) -> ElasticsearchSource:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
+
+    async def test(self) -> str:
+        version = (await self._client.document("GET", "/")).get("version") or {}
+        if "number" not in version or version.get("distribution") == "opensearch":
+            raise SourceError(f"What answered is not {PRODUCT}.")
+        return f"{PRODUCT} {version['number']}"
+
+    async def schema(self, sql: str) -> pa.Schema:
+        query = read_query(sql)
+        columns = await self._columns(query)
+        await self._condition(query)
+        return schema_of(columns)
+
+    async def plan(self, sql: str, limits: Limits) -> Plan:
+        query = read_query(sql)
+        columns, condition = await self._columns(query), await self._condition(query)
+        slices, rows = await self._size(query.index, limits)
+        pit = await self._client.open_moment(query.index) if slices > 1 else None
+        stored = {"columns": [asdict(column) for column in columns], "condition": condition, "slices": slices}
+        chunks = [
+            Chunk(
+                number=number,
+                sql=sql,
+                snapshot=pit,
+                estimated_rows=None if rows is None else rows // slices,
+                extra={**stored, "slice": number},
+            )
+            for number in range(slices)
+        ]
+        hold = None if pit is None else MomentHold(self._client, pit)
+        return Plan(chunks=chunks, schema=schema_of(columns), hold=hold)
+
+    async def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:
+        query = read_query(chunk.sql)
+        order = _planned(chunk.extra) or await self._order(query)
+        if chunk.snapshot is not None:
+            async with aclosing(read(self._client, chunk.snapshot, order, trace)) as batches:
+                async for batch in batches:
+                    yield batch
+            return
+        async with (
+            self._client.moment(query.index) as pit,
+            aclosing(read(self._client, pit, order, trace)) as batches,
+        ):
+            async for batch in batches:
+                yield batch
+
+    @property
+    def catalog(self) -> ElasticsearchCatalog:
+        return ElasticsearchCatalog(self._client)
+
+    async def _order(self, query: Query) -> Order:
+        return Order(columns=await self._columns(query), condition=await self._condition(query))
+
+    async def _columns(self, query: Query) -> list[Column]:
+        mappings = await self._client.document("GET", f"/{in_path(query.index)}/_mapping")
+        return columns_of(query, read_mappings(mappings))
+
+    async def _condition(self, query: Query) -> dict[str, Any] | None:
+        if query.translatable is None:
+            return None
+        translated = await self._client.document("POST", "/_sql/translate", body={"query": query.translatable})
+        return translated.get("query")
+
+    async def _size(self, index: str, limits: Limits) -> tuple[int, int | None]:
+        """How many slices, and the rows; whoever may read but not look at sizes reads in one."""
+        if limits.max_chunks == 1:
+            return 1, None
+        try:
+            stats = await self._client.document("GET", f"/{in_path(index)}/_stats/docs,store")
+        except SourceRefused:
+            return 1, None
+        total = stats["_all"]["primaries"]
+        wanted = -(-total["store"]["size_in_bytes"] // limits.chunk_bytes)
+        return max(1, min(wanted, limits.max_chunks, _MOST_SLICES)), total["docs"]["count"]
+
+
+def _planned(extra: Mapping[str, Any]) -> Order | None:
+    if "columns" not in extra:
+        return None
+    columns = [Column(name=each["name"], field=Field(**each["field"])) for each in extra["columns"]]
+    return Order(columns=columns, condition=extra["condition"], slice=extra["slice"], slices=extra["slices"])

@@ -1,0 +1,163 @@
+"""JSON over HTTP, for drivers whose source speaks it.
+
+Only requests that may be repeated go through here: a busy source, a lost connection or a torn answer is tried again for
+as long as the driver is patient. Redirects are not followed, so that credentials stay with the origin they belong to.
+"""
+
+from __future__ import annotations
+
+import random
+import ssl
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import httpx2
+import orjson
+
+from penstock.kit.clock import SYSTEM, Clock
+from penstock.kit.errors import InvalidInput
+from penstock.sources.errors import SourceError, SourceUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_BUSY = frozenset({429, 502, 503, 504})
+_FIRST_DELAY, _LONGEST_DELAY, _LONGEST_RETRY_AFTER = 0.1, 5.0, 60.0
+_CONNECT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    status: int
+    body: bytes
+
+    def json(self, product: str) -> dict[str, Any]:
+        try:
+            found = orjson.loads(self.body)
+        except orjson.JSONDecodeError:
+            found = None
+        if not isinstance(found, dict):
+            raise SourceError(f"{product} did not answer in JSON; is its address right?", status=self.status)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Setback:
+    reason: str
+    wait: float | None = None
+
+
+class Rest:
+    """One origin of one product; `patience` is how many seconds a request is tried again."""
+
+    def __init__(
+        self,
+        product: str,
+        base: str,
+        *,
+        timeout: float,
+        patience: float,
+        ca_file: str | None = None,
+        clock: Clock = SYSTEM,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._product = product
+        self._patience = patience
+        self._clock = clock
+        self._chance = chance
+        self._http = httpx2.AsyncClient(
+            base_url=base,
+            headers={"Accept": "application/json", "User-Agent": "penstock"},
+            timeout=httpx2.Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout)),
+            trust_env=False,
+            verify=ssl.create_default_context(cafile=ca_file) if base.startswith("https:") else True,
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """What the source answers, be it an error; `SourceUnavailable` when it does not in time."""
+        request = self._request(method, path, body, params, headers)
+        began, tries = self._clock.monotonic(), 0
+        while not isinstance(answer := await self._try(request), Answer):
+            tries += 1
+            if self._clock.monotonic() - began >= self._patience:
+                raise SourceUnavailable(
+                    f"{self._product} did not answer: {answer.reason}, after {tries} tries.", error_name=answer.reason
+                )
+            delay = min(_FIRST_DELAY * 2.0 ** (tries - 1), _LONGEST_DELAY) if answer.wait is None else answer.wait
+            await self._clock.sleep(delay * (1 + self._chance() / 4))
+        return answer
+
+    async def once(
+        self, method: str, path: str, *, body: object = None, headers: Mapping[str, str] | None = None, seconds: float
+    ) -> int | None:
+        """One try, for farewells; the status, or None when nobody answers."""
+        request = self._request(method, path, body, None, headers)
+        request.extensions["timeout"] = httpx2.Timeout(seconds).as_dict()
+        answer = await self._try(request)
+        return answer.status if isinstance(answer, Answer) else None
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: object,
+        params: Mapping[str, str] | None,
+        headers: Mapping[str, str] | None,
+    ) -> httpx2.Request:
+        sent = dict(headers or {})
+        content = None
+        if body is not None:
+            content, sent["Content-Type"] = orjson.dumps(body), "application/json"
+        return self._http.build_request(method, path, headers=sent, content=content, params=params)
+
+    async def _try(self, request: httpx2.Request) -> Answer | _Setback:
+        try:
+            answer = await self._http.send(request)
+        except httpx2.TransportError as e:
+            return _Setback(reason=type(e).__name__)
+        except httpx2.DecodingError:
+            return _Setback(reason="a torn answer")
+        if answer.status_code in _BUSY:
+            said = answer.headers.get("Retry-After", "")
+            wait = min(float(said), _LONGEST_RETRY_AFTER) if said.isdigit() else None
+            return _Setback(reason=f"HTTP {answer.status_code}", wait=wait)
+        return Answer(status=answer.status_code, body=answer.content)
+
+
+def checked_url(url: str, *, source: str, allow_http: bool = False) -> str:
+    """The address without a trailing slash; plain http reaches this machine only, unless it is allowed."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise InvalidInput(f"{source}: the address must be https://host:port.")
+    if parts.username is not None or parts.password is not None:
+        raise InvalidInput(f"{source}: the address holds a user or a password.", hint="They belong in the secrets.")
+    if parts.scheme == "http" and not allow_http and not is_loopback(parts.hostname):
+        raise InvalidInput(f"{source}: plain http would show credentials and data to the network.", hint="Use https.")
+    return url.rstrip("/")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def scrubbed(text: str, *hidden: str | None) -> str:
+    """The text without our credentials, should a server or a proxy have echoed them."""
+    for each in filter(None, hidden):
+        text = text.replace(each, "[redacted]")
+    return text
