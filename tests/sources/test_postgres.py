@@ -404,6 +404,27 @@ async def collect_batches_at(source: Source, plan: Plan, number: int) -> int:
     return sum([batch.num_rows async for batch in source.stream(plan.chunks[number])])
 
 
+@pytest.mark.parametrize("body", ["SELECT * FROM account LIMIT 9000", "SELECT DISTINCT ON (filler) * FROM account"])
+async def test_a_view_that_chooses_among_its_rows_is_not_cut(
+    subject: PostgresSubject, source: Source, body: str
+) -> None:
+    await make_accounts(subject)
+    await subject.admin.execute(f"CREATE VIEW chosen AS {body}; GRANT SELECT ON chosen TO {READER}")
+    plan = await source.plan("SELECT * FROM chosen", Limits(chunk_bytes=100))
+    assert [part.extra["way"] for part in plan.chunks] == ["whole"]
+
+
+async def test_a_table_with_children_is_cut_with_them(subject: PostgresSubject, source: Source) -> None:
+    await make_accounts(subject)
+    await subject.admin.execute(
+        "CREATE TABLE young () INHERITS (account);"
+        "INSERT INTO young SELECT i, repeat('y', 100), 1 FROM generate_series(20001, 50000) AS i"
+    )
+    plan = await source.plan("SELECT id FROM account", small(4))
+    assert [part.extra["way"] for part in plan.chunks] == ["pages"] * 4
+    assert sorted((await collect_chunks(source, plan))["id"].to_pylist()) == list(range(1, 50_001))
+
+
 async def test_nulls_in_the_key_of_a_view_are_read_once(subject: PostgresSubject, source: Source) -> None:
     await make_accounts(subject)
     await subject.admin.execute(

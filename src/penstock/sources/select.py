@@ -65,6 +65,15 @@ def parse(sql: str, dialect: str) -> exp.Query | None:
     return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query) else None
 
 
+def bare(sql: str, dialect: str) -> str:
+    """The text without the semicolons and comments at its end, to be put between brackets."""
+    try:
+        tokens = _tokens(sql, dialect)
+    except SqlglotError:
+        return sql
+    return sql[: tokens[-1].end + 1] if tokens else sql
+
+
 def one_table(sql: str, dialect: str) -> OneTable | None:
     tree = parse(sql, dialect)
     table = _only_table(tree) if tree is not None else None

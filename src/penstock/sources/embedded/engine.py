@@ -20,6 +20,7 @@ from penstock.sources import exact
 from penstock.sources.embedded.failure import translated
 from penstock.sources.embedded.types import REAL, projection, quoted
 from penstock.sources.errors import SourceQueryError
+from penstock.sources.select import bare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -149,8 +150,7 @@ def _only_select(cursor: DuckDBPyConnection, sql: str) -> str:
     statements = cursor.extract_statements(sql)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise SourceQueryError("A source is only read: one SELECT is taken, and nothing else.")
-    text: str = statements[0].query
-    return text.strip().rstrip(";")
+    return bare(statements[0].query, "duckdb")
 
 
 def _rows(columns: int) -> int:

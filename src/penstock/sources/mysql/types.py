@@ -18,6 +18,7 @@ from pyarrow import csv
 from penstock.sources import exact
 from penstock.sources.errors import SourceError, SourceQueryError
 from penstock.sources.mysql.connection import FIELD_TYPE
+from penstock.sources.select import bare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,7 +70,7 @@ def schema_of(columns: Sequence[Leaving]) -> pa.Schema:
 def query(columns: Sequence[Leaving], sql: str) -> str:
     """One line a row. The last, empty field keeps a row of a single null from being no line at all."""
     fields = ", ".join(column.expression for column in columns)
-    return f"SELECT CAST(CONCAT_WS(',', {fields}, '') AS BINARY) FROM (\n{sql.strip().rstrip(';')}\n) AS q"
+    return f"SELECT CAST(CONCAT_WS(',', {fields}, '') AS BINARY) FROM (\n{bare(sql, 'mysql')}\n) AS q"
 
 
 def parse(columns: Sequence[Leaving], schema: pa.Schema, lines: Sequence[bytes | None]) -> pa.RecordBatch:

@@ -3,7 +3,7 @@
 - A table is cut by its pages (ctid ranges, Tid Range Scan): together the parts read each page once.
 - A partitioned table is its partitions' pages laid end to end, where the user may read them.
 - A view, or a partitioned table whose partitions are closed, is cut at quantiles of an indexed column: ANALYZE's, or
-  those of a sample. Nulls go with the first part.
+  those of a sample. Nulls go with the first part. A view that limits, ranks or samples its rows is not cut.
 - Anything else is one part.
 """
 
@@ -13,7 +13,7 @@ import json
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.sources.postgres.session import SQL, Session, literal
 from penstock.sources.postgres.types import quoted
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.sources.contract import Limits
 
 _SAMPLED_ROWS = 20_000
+_UNSTEADY = {"Foreign Scan", "Function Scan", "Limit", "Sample Scan", "Table Function Scan", "Unique", "WindowAgg"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,9 +158,14 @@ def _by_key(session: Session, query: OneTable, oid: int, limits: Limits) -> Sequ
 
 
 def _estimated_bytes(session: Session, sql: str) -> float:
+    """Nothing, if which rows there are may depend on how they are asked for: then there is nothing to cut."""
     [(text,)] = session.rows(f"EXPLAIN (FORMAT JSON) {sql}")
     top = json.loads(text)[0]["Plan"]
-    return float(top["Plan Rows"] * max(top["Plan Width"], 1))
+    return 0.0 if _nodes(top) & _UNSTEADY else float(top["Plan Rows"] * max(top["Plan Width"], 1))
+
+
+def _nodes(plan: dict[str, Any]) -> set[str]:
+    return {plan["Node Type"]}.union(*(_nodes(child) for child in plan.get("Plans", ())))
 
 
 def _histogram(session: Session, schema: str, table: str, column: str) -> list[str]:

@@ -43,7 +43,7 @@ _BY_CLASS: dict[str, type[PenstockError]] = {
     "53": SourceUnavailable,
 }
 _LATER = re.compile(r"too many|starting up|shutting down|recovery|not yet accepting|remaining connection slots")
-_REFUSAL = re.compile(r"FATAL: |password|authentication|certificate|SSL")
+_REFUSAL = re.compile(r"FATAL: |password|authentication|certificate|does not support SSL")
 _WRAPPING = re.compile(
     r"^[A-Z_]+: (\[libpq\] )?(Failed to [a-z ]+: )?(could not begin COPY: )?|\s*Query was: .*", re.DOTALL
 )

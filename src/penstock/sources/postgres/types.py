@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from penstock.sources import exact
 from penstock.sources.errors import SourceQueryError
 from penstock.sources.exact import Range
+from penstock.sources.select import bare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,7 +62,7 @@ def schema_of(columns: Sequence[Leaving]) -> pa.Schema:
 
 def query(columns: Sequence[Leaving], sql: str) -> str:
     asked = ", ".join(f"{column.expression} AS {quoted(column.name)}" for column in columns)
-    return f"SELECT {asked} FROM (\n{sql.strip().rstrip(';')}\n) AS q"
+    return f"SELECT {asked} FROM (\n{bare(sql, 'postgres')}\n) AS q"
 
 
 def convert(columns: Sequence[Leaving], schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,7 +1,8 @@
--- The partitions that hold rows, in the order of their tree, and whether each can be read by its pages.
+-- The partitions that hold rows, and whether each can be read by its pages. A partition's own row security does not
+-- count when the parent is read, but would when it is read itself.
 SELECT
   format('%I.%I', n.nspname, c.relname),
-  c.relkind = 'r' AND a.amname = 'heap' AND has_table_privilege(c.oid, 'SELECT'),
+  c.relkind = 'r' AND a.amname = 'heap' AND NOT c.relrowsecurity AND has_table_privilege(c.oid, 'SELECT'),
   c.reltuples::float8,
   pg_relation_size(c.oid) / current_setting('block_size')::int8
 FROM pg_partition_tree(:oid::int8::oid) AS t
