@@ -22,6 +22,8 @@ for target, name, text in (
     ("penstock.cli.processes:serve", "serve", "Run the control plane."),
     ("penstock.cli.processes:worker", "worker", "Run a worker."),
     ("penstock.cli.processes:migrate", "migrate", "Bring the database's schema up to date."),
+    ("penstock.cli.keys:rekey", "rekey", "Seal the credentials of data sources with another key."),
+    ("penstock.cli.export:export", "export", "Write the rows of a query as Parquet."),
     ("penstock.cli.jobs:queue", "queue", "Say how the queues stand, and who works on them."),
     ("penstock.cli.jobs:drain", "drain", "Stop or resume taking new jobs."),
 ):

@@ -8,10 +8,13 @@ import os
 import secrets
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from penstock.client.errors import ClientError
 from penstock.client.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +50,13 @@ class Home:
         for folder in (self.logs, self._run, self._secrets):
             folder.mkdir(exist_ok=True, mode=0o700)
 
-    def secret(self, name: str) -> str:
+    def secret(self, name: str, make: Callable[[], str] = lambda: secrets.token_urlsafe(32)) -> str:
         """A secret of this home, made on first use and readable by its owner alone."""
         file = self._secrets / name
         if not file.exists():
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w") as handle:
-                handle.write(secrets.token_urlsafe(32))
+                handle.write(make())
         return file.read_text().strip()
 
     def hold(self) -> IO[str] | None:

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Self
 import httpx2
 
 from penstock.cli.home import Home, Running
+from penstock.cli.keys import secret_keys
 from penstock.kit import child, config
 from penstock.kit.errors import Conflict, Unavailable
 from penstock.kit.migrate import find, migrate
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _READY_SECONDS = 60.0
 _RESTART_SECONDS = (0.5, 1, 2, 5, 10, 30)
+_NOT_FOR_WORKERS = {"PENSTOCK_DATABASE_URL", "PENSTOCK_SECRET_KEY", "PENSTOCK_SECRET_KEYS_OLD"}
 
 
 @dataclass(slots=True)
@@ -93,7 +95,7 @@ class Stack:
         await migrate(dsn, find(ROOMS_WITH_TABLES))
         self.url = f"http://127.0.0.1:{port}"
         self._say("control plane")
-        await self._launch(Member("control-plane", ["serve"], self._environment(dsn=dsn, port=port)))
+        await self._launch(Member("control-plane", ["serve"], self._plane_environment(settings, dsn)))
         await self._until_ready()
         self._say("worker")
         for number in range(1, self._workers + 1):
@@ -141,21 +143,25 @@ class Stack:
             port: int = probe.getsockname()[1]
             return port
 
-    def _environment(self, *, dsn: str | None = None, port: int | None = None) -> dict[str, str]:
+    def _environment(self) -> dict[str, str]:
         own = {
             "PENSTOCK_HOME": str(self.home.folder),
             "PENSTOCK_URL": self.url,
             "PENSTOCK_SERVICE_TOKEN": self.home.secret("service_token"),
             "PENSTOCK_WORKER_PORT": "0",
         }
-        if dsn is not None:
-            own |= {
-                "PENSTOCK_DATABASE_URL": dsn,
-                "PENSTOCK_OPERATOR_TOKEN": self.home.secret("operator_token"),
-                "PENSTOCK_PORT": str(port),
-            }
-        inherited = {name: value for name, value in os.environ.items() if name != "PENSTOCK_DATABASE_URL"}
+        inherited = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_WORKERS}
         return inherited | own | self._extra
+
+    def _plane_environment(self, settings: config.Settings, dsn: str) -> dict[str, str]:
+        keys = secret_keys(settings, self.home)
+        return self._environment() | {
+            "PENSTOCK_DATABASE_URL": dsn,
+            "PENSTOCK_OPERATOR_TOKEN": self.home.secret("operator_token"),
+            "PENSTOCK_PORT": str(settings.port),
+            "PENSTOCK_SECRET_KEY": keys[0],
+            "PENSTOCK_SECRET_KEYS_OLD": ",".join(keys[1:]),
+        }
 
     async def _launch(self, member: Member) -> Member:
         self.members[member.name] = member

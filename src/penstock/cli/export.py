@@ -1,0 +1,173 @@
+"""`penstock export`: from a query to Parquet, without a control plane."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import signal
+import sys
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from penstock.cli.output import REFUSED, USAGE, complain, emit, err, out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from rich.progress import Progress
+
+    from penstock.cli.extraction import Extracted
+    from penstock.cli.source_url import SourceUrl
+    from penstock.storage.stores import StoreOptions
+
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
+INTERRUPTED = 130
+
+
+def export(
+    sql: str,
+    *,
+    source: Annotated[
+        str, Parameter(help="A URL (duckdb:, postgresql:, mysql:, trino:, s3:, gs:), a file or a folder.")
+    ],
+    to: Annotated[str, Parameter(help="A folder, s3://bucket/prefix or gs://bucket/prefix.")],
+    json: Json = False,
+) -> int:
+    """Write the rows of one SELECT as Parquet parts with a manifest.
+
+    Passwords come from PENSTOCK_SOURCE_PASSWORD (or PGPASSWORD, MYSQL_PWD, TRINO_PASSWORD), else they are asked for.
+    """
+    try:
+        from penstock.cli import source_url
+        from penstock.kit import logging
+        from penstock.sources.errors import SourceRefused
+        from penstock.storage import parquet  # noqa: F401 - whether it is there
+    except ModuleNotFoundError as e:
+        complain(f"An export needs {e.name}, which is not installed.", "pip install 'penstock[worker]'")
+        return USAGE
+    logging.configure(level="ERROR", form="text")
+    try:
+        with _terminable():
+            done = asyncio.run(_export(sql, _with_password(source_url.read(source)), to, quiet=json))
+    except KeyboardInterrupt:
+        complain("Interrupted: the query was cancelled and nothing was left behind.")
+        return INTERRUPTED
+    except SourceRefused as e:
+        complain(e.message, e.hint or "Set PENSTOCK_SOURCE_PASSWORD.")
+        return REFUSED
+    emit(_document(done), as_json=json, render=lambda: _print(done))
+    return 0
+
+
+async def _export(sql: str, source: SourceUrl, to: str, *, quiet: bool) -> Extracted:
+    from penstock.cli.extraction import destination, extract
+    from penstock.sources.opening import Opening
+
+    opening = Opening(type=source.kind, config=source.config, secrets=source.secrets)
+    board = Board()
+    async with destination(to, _options()) as store, opening.opened() as opened:
+        with board.shown(quiet=quiet):
+            return await extract(opened, sql, store, board)
+
+
+def _with_password(source: SourceUrl) -> SourceUrl:
+    """Asked for only when the source wants one, none was given, and somebody is there to type it."""
+    from penstock.sources.errors import SourceRefused
+
+    if source.secrets or not source.takes_password or not sys.stdin.isatty():
+        return source
+    try:
+        asyncio.run(_probe(source))
+    except SourceRefused:
+        return replace(source, secrets={"password": getpass.getpass()})
+    return source
+
+
+async def _probe(source: SourceUrl) -> None:
+    from penstock.sources.opening import Opening
+
+    async with Opening(type=source.kind, config=source.config, secrets=source.secrets).opened() as opened:
+        await opened.test()
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """A polite kill is answered as Ctrl-C is."""
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _options() -> StoreOptions:
+    """What people set for the tools of their cloud."""
+    from penstock.storage.stores import StoreOptions
+
+    endpoint = os.environ.get("AWS_ENDPOINT_URL") or None
+    return StoreOptions(
+        endpoint=endpoint,
+        region=os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1",
+        access_key_id=os.environ.get("AWS_ACCESS_KEY_ID") or None,
+        secret_access_key=os.environ.get("AWS_SECRET_ACCESS_KEY") or None,
+        session_token=os.environ.get("AWS_SESSION_TOKEN") or None,
+        allow_http=bool(endpoint and endpoint.startswith("http://")),
+        create_root=True,
+    )
+
+
+class Board:
+    """Rows, megabytes and rows a second, on stderr and only for people."""
+
+    def __init__(self) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._rows = self._size = 0
+        self._progress: Progress = Progress(
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[says]}"),
+            TimeElapsedColumn(),
+            console=err,
+            transient=True,
+        )
+        self._task = self._progress.add_task("export", total=None, says="planning")
+
+    def shown(self, *, quiet: bool) -> AbstractContextManager[Any]:
+        return nullcontext() if quiet or not err.is_terminal else self._progress
+
+    def planned(self, rows: int | None) -> None:
+        self._progress.update(self._task, total=rows, says="reading")
+
+    def read(self, rows: int, size: int) -> None:
+        self._rows += rows
+        self._size += size
+        speed = self._rows / max(self._progress.tasks[0].elapsed or 0.0, 1e-3)
+        says = f"{self._rows:,} rows  {self._size / 1e6:,.1f} MB  {speed:,.0f} rows/s"
+        self._progress.update(self._task, completed=self._rows, says=says)
+
+
+def _print(done: Extracted) -> None:
+    rows, parts = done.written.rows, len(done.written.parts)
+    out.print(
+        f"[green]✓[/green] [bold]{rows:,}[/bold] rows, {done.written.size / 1e6:,.1f} MB in {parts} part"
+        f"{'' if parts == 1 else 's'}, {done.seconds:.1f} s ({rows / max(done.seconds, 1e-3):,.0f} rows/s)"
+    )
+    out.print(done.manifest, markup=False, soft_wrap=True, style="dim")
+
+
+def _document(done: Extracted) -> dict[str, Any]:
+    return {
+        "place": done.place,
+        "manifest": done.manifest,
+        "rows": done.written.rows,
+        "bytes": done.written.size,
+        "parts": [{"path": part.path, "rows": part.rows, "bytes": part.size} for part in done.written.parts],
+        "columns": [{"name": column.name, "type": str(column.type)} for column in done.written.schema],
+        "seconds": round(done.seconds, 3),
+        "rows_per_second": round(done.written.rows / max(done.seconds, 1e-3)),
+    }
