@@ -110,8 +110,11 @@ def _invalid(error: RequestValidationError) -> InvalidInput:
 
 
 def _problem(error: dict[str, Any]) -> str:
-    if error["type"] == "json_invalid":
-        return f"not valid JSON ({error['ctx']['error']})"
+    match error["type"]:
+        case "json_invalid":
+            return f"not valid JSON ({error['ctx']['error']})"
+        case "union_tag_invalid":
+            return f"{error['ctx']['discriminator']} must be one of {error['ctx']['expected_tags']}"
     return re.sub(r"^Value error, ", "", str(error["msg"]))
 
 
