@@ -2,18 +2,49 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import asyncpg
 import pytest
 
+from tests.conftest import prepare_template
 from tests.proof.invariants import broken
+from tests.proof.servers import oldest_server
 from tests.proof.stand import Stand, stand_on
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from penstock.kit.postgres import Cluster
 
 
 @pytest.fixture
 async def stand(database: str) -> AsyncIterator[Stand]:
     """A stand on a fresh database; whatever the test did, the invariants hold after it."""
     async with stand_on(database) as made:
+        yield made
+        assert await broken(made.eye) == []
+
+
+@pytest.fixture(scope="session")
+async def oldest(short_dir: Path) -> AsyncIterator[Cluster]:
+    async with oldest_server(short_dir / "oldest") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+async def old_database(oldest: Cluster) -> AsyncIterator[str]:
+    """The DSN of a fresh database on the oldest server that we support."""
+    admin = await asyncpg.connect(oldest.dsn("postgres"))
+    await admin.execute("CREATE DATABASE proof")
+    await prepare_template(oldest.dsn("proof"))
+    yield oldest.dsn("proof")
+    await admin.execute("DROP DATABASE proof WITH (FORCE)")
+    await admin.close()
+
+
+@pytest.fixture
+async def old_stand(old_database: str) -> AsyncIterator[Stand]:
+    """A stand on the oldest server that we support."""
+    async with stand_on(old_database) as made:
         yield made
         assert await broken(made.eye) == []

@@ -525,18 +525,18 @@ async def _opens(store: PgJobStore, fence: Fence) -> bool:
         return False
 
 
-def test_the_kernel_does_what_its_model_does(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def tell(dsn: str, monkeypatch: pytest.MonkeyPatch, *, stories: int) -> int:
+    """Tell so many stories of 50 sentences on a database; returns how many sentences there were."""
     pace = Pace()
     monkeypatch.setattr(exchange_module, "time", pace)
     with asyncio.Runner() as runner, capture_logs():
-        standing = stand_on(database)
-        stand = runner.run(standing.__aenter__())
-        world = World(runner, stand, pace)
+        standing = stand_on(dsn)
+        world = World(runner, runner.run(standing.__aenter__()), pace)
         try:
             run_state_machine_as_test(
                 type("Kernel", (Kernel,), {"world": world}),
                 settings=settings(
-                    max_examples=100 * DEPTH,
+                    max_examples=stories,
                     stateful_step_count=50,
                     deadline=None,
                     print_blob=True,
@@ -545,4 +545,12 @@ def test_the_kernel_does_what_its_model_does(database: str, monkeypatch: pytest.
             )
         finally:
             runner.run(standing.__aexit__(None, None, None))
-    assert world.sentences > 1000 * DEPTH
+    return world.sentences
+
+
+def test_the_kernel_does_what_its_model_does(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tell(database, monkeypatch, stories=100 * DEPTH) > 1000 * DEPTH
+
+
+def test_the_oldest_server_does_what_the_model_does(old_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tell(old_database, monkeypatch, stories=10 * DEPTH) > 100 * DEPTH

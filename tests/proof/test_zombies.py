@@ -162,6 +162,15 @@ def stale_count(stand: Stand) -> float:
 
 @pytest.mark.parametrize("write", LATE_WRITES)
 async def test_a_zombie_changes_nothing_when_it(stand: Stand, write: str) -> None:
+    await try_late(stand, write)
+
+
+async def test_a_zombie_changes_nothing_on_the_oldest_server_either(old_stand: Stand) -> None:
+    for write in LATE_WRITES:
+        await try_late(old_stand, write)
+
+
+async def try_late(stand: Stand, write: str) -> None:
     for lose in LOSSES:
         zombie = await a_zombie(stand)
         await lose(stand, zombie)
