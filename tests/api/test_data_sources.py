@@ -12,7 +12,7 @@ import httpx2
 import pytest
 import structlog
 
-from penstock.api.data_sources import SourceType
+from penstock.api.data_source_views import SourceType
 from penstock.api.parts import Sources
 from penstock.guard.reach import Reach
 from penstock.kit import logging

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.cli.home import Home
+from penstock.cli.stack import Stack
+from penstock.kit import config
 from penstock.kit.db import Db
 from penstock.kit.vault import Vault, new_key
 from penstock.sources.records import DataSources
@@ -117,3 +119,18 @@ def test_a_home_makes_a_key_that_a_vault_takes_and_keeps_it(tmp_path: Path) -> N
     assert Vault([made])
     assert home.secret("secret_key", new_key) == made
     assert (tmp_path / "secrets" / "secret_key").stat().st_mode & 0o077 == 0
+
+
+def test_the_control_plane_gets_the_key_and_workers_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
+    given, old = new_key(), new_key()
+    stack = Stack(Home(tmp_path))
+    stack.home.make()
+    plane = stack._plane_environment(config.load(), "postgresql:///x")
+    assert Vault([plane["PENSTOCK_SECRET_KEY"]])
+    assert (tmp_path / "secrets" / "secret_key").read_text() == plane["PENSTOCK_SECRET_KEY"]
+    monkeypatch.setenv("PENSTOCK_SECRET_KEYS_OLD", old)
+    assert stack._plane_environment(config.load(), "")["PENSTOCK_SECRET_KEYS_OLD"] == old
+    monkeypatch.setenv("PENSTOCK_SECRET_KEY", given)
+    assert stack._plane_environment(config.load(), "")["PENSTOCK_SECRET_KEY"] == given
+    assert not any(key in str(stack._environment()) for key in (plane["PENSTOCK_SECRET_KEY"], given, old))

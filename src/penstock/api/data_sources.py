@@ -6,118 +6,40 @@ server itself are reached only by sources of admins and ops.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, Field, SecretStr
 
 from penstock.api.auth import Caller, Reader
+from penstock.api.data_source_views import (
+    BrowseQuery,
+    ChangedDataSource,
+    DataSource,
+    DataSourceQuery,
+    Dropped,
+    NewDataSource,
+    Table,
+    TableSchema,
+    TestResult,
+    revealed,
+    schema_view,
+    table_view,
+)
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.identity import Identity, Role
-from penstock.api.paging import Page
 from penstock.api.parts import HasParts, HasSources, Sources
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Listing
-from penstock.jobs.bodies import Body, Name, Text
+from penstock.jobs.bodies import Text
 from penstock.kit.errors import Conflict, DependencyExists, NotFound, PayloadTooLarge, PermissionDenied
 from penstock.kit.vault import SecretKeyMissing
-from penstock.sources import contract, lookup, records
+from penstock.sources import lookup, records
 from penstock.sources.destinations import destinations
 from penstock.sources.errors import SourceError, SourceUnavailable
 from penstock.sources.records import MAX_ID
 
 router = APIRouter(prefix="/api/data-sources", tags=["data sources"], route_class=StrictRoute)
 SourceId = Annotated[int, Path(ge=1, le=MAX_ID, examples=[1])]
-SourceType = Literal["bigquery", "duckdb", "elasticsearch", "files", "mysql", "postgres", "trino"]
-SecretName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
-Secret = Annotated[SecretStr, Field(min_length=1, max_length=64 * 1024)]
-Config = Annotated[
-    dict[str, Any],
-    Field(max_length=100, description="What its driver needs, without secrets.", examples=[{"threads": 1}]),
-]
-Credentials = Annotated[
-    dict[SecretName, Secret],
-    Field(
-        max_length=20,
-        description="Such as password or token. Kept sealed, and never shown.",
-        examples=[{}],
-        json_schema_extra={"writeOnly": True},
-    ),
-]
-
-
-class DataSource(BaseModel):
-    id: int = Field(validation_alias="data_source_id", examples=[1])
-    name: str = Field(examples=["warehouse"])
-    type: str = Field(examples=["duckdb"])
-    owner_username: str = Field(validation_alias="owner", examples=["ann"])
-    is_default: bool
-    config: dict[str, Any] | None = Field(description="Null for those who may not use the source.")
-    has_credentials: bool
-    created_at: datetime
-    updated_at: datetime
-    tested_at: datetime | None
-    test_ok: bool | None = Field(description="How its last test ended; null when it has changed since.")
-    test_message: str | None = Field(validation_alias="test_says")
-
-
-class NewDataSource(Body):
-    name: Annotated[Name, Field(examples=["warehouse"])]
-    type: Annotated[SourceType, Field(examples=["duckdb"])]
-    config: Config = Field(default_factory=dict)
-    credentials: Credentials = Field(default_factory=dict)
-
-
-class ChangedDataSource(Body):
-    """What is left out, or null, stays as it is; `{}` takes the credentials away."""
-
-    name: Annotated[Name, Field(examples=["warehouse"])] | None = None
-    config: Config | None = None
-    credentials: Credentials | None = None
-
-
-class TestResult(BaseModel):
-    id: int = Field(examples=[1])
-    ok: bool
-    message: str = Field(description="What answered, or what went wrong.", examples=["DuckDB v2.0.0"])
-    seconds: float
-    tested_at: datetime
-
-
-class Table(BaseModel):
-    catalog_name: str = Field(examples=["warehouse"])
-    schema_name: str = Field(examples=["main"])
-    table_name: str = Field(examples=["orders"])
-    table_type: str = Field(examples=["table"])
-
-
-class Column(BaseModel):
-    column_name: str = Field(examples=["id"])
-    data_type: str = Field(examples=["BIGINT"])
-    is_nullable: bool
-    ordinal_position: int
-    column_default: str | None
-
-
-class TableSchema(Table):
-    columns: list[Column]
-
-
-class Dropped(BaseModel):
-    id: int = Field(examples=[1])
-
-
-class DataSourceQuery(Page):
-    sort_by: Literal["created_at", "id"] = "created_at"
-    type: SourceType | None = None
-
-
-class BrowseQuery(Page):
-    sort_by: Literal["name"] = "name"
-    sort_order: Literal["asc", "desc"] = "asc"
-    prefix: Annotated[Text, Field(description="How a table's name begins, qualified or not.", examples=["ma"])] = ""
-
 
 CHANGES = (*PUBLIC, SecretKeyMissing, PayloadTooLarge, Conflict)
 ASKS = (*PUBLIC, NotFound, SecretKeyMissing, SourceError, SourceUnavailable)
@@ -143,7 +65,7 @@ async def add(body: NewDataSource, sources: HasSources, caller: Caller) -> Data[
         kind=body.type,
         owner=caller.username,
         config=body.config,
-        secrets=_revealed(body.credentials),
+        secrets=revealed(body.credentials),
     )
     return Data(data=_view(made, caller))
 
@@ -166,7 +88,7 @@ async def change(
         actor=caller.username,
         name=body.name,
         config=body.config,
-        secrets=None if body.credentials is None else _revealed(body.credentials),
+        secrets=None if body.credentials is None else revealed(body.credentials),
     )
     return Data(data=_view(changed, caller))
 
@@ -222,7 +144,7 @@ async def browse(
     """Asks the source itself, now; the schema browser knows what it said last."""
     await _to_use(data_source_id, sources, caller)
     tables = await sources.records.ask(data_source_id, lambda source: lookup.tables(source, query.prefix))
-    found = [Table(**_named(table)) for table in tables]
+    found = [table_view(table) for table in tables]
     return query.cut(found if query.ascending else found[::-1], request)
 
 
@@ -236,17 +158,7 @@ async def schema(
     """A name that several tables have is 409 until its schema, or its catalog, is written before it."""
     await _to_use(data_source_id, sources, caller)
     found, columns = await sources.records.ask(data_source_id, lambda source: lookup.columns(source, table))
-    described = [
-        Column(
-            column_name=c.name,
-            data_type=c.data_type,
-            is_nullable=c.nullable,
-            ordinal_position=c.position,
-            column_default=c.default,
-        )
-        for c in columns
-    ]
-    return Data(data=TableSchema(**_named(found), columns=described))
+    return Data(data=schema_view(found, columns))
 
 
 def _rules_over(source: records.DataSource, caller: Identity) -> bool:
@@ -260,14 +172,18 @@ def _may_use(source: records.DataSource, caller: Identity) -> bool:
 async def _to_change(data_source_id: int, sources: Sources, caller: Identity) -> records.DataSource:
     source = await sources.records.get(data_source_id)
     if not _rules_over(source, caller):
-        raise PermissionDenied(f"Data source {data_source_id} is for its owner, {source.owner}, and for admins.")
+        raise _others(source)
     return source
 
 
 async def _to_use(data_source_id: int, sources: Sources, caller: Identity) -> None:
     source = await sources.records.get(data_source_id)
     if not _may_use(source, caller):
-        raise PermissionDenied(f"Data source {data_source_id} is for its owner, {source.owner}, and for admins.")
+        raise _others(source)
+
+
+def _others(source: records.DataSource) -> PermissionDenied:
+    return PermissionDenied(f"Data source {source.data_source_id} is for its owner, {source.owner}, and for admins.")
 
 
 def _check_local(caller: Identity, kind: str, config: Mapping[str, Any]) -> None:
@@ -276,20 +192,7 @@ def _check_local(caller: Identity, kind: str, config: Mapping[str, Any]) -> None
         raise PermissionDenied("Sources on the server's own files and sockets are made by admins.")
 
 
-def _revealed(credentials: Mapping[str, SecretStr]) -> dict[str, str]:
-    return {name: secret.get_secret_value() for name, secret in credentials.items()}
-
-
 def _view(source: records.DataSource, caller: Identity) -> DataSource:
     values = {name: getattr(source, name) for name in records.DataSource.__slots__}
     hidden = {} if _may_use(source, caller) else {"config": None}
     return DataSource.model_validate(values | hidden)
-
-
-def _named(table: contract.Table) -> dict[str, str]:
-    return {
-        "catalog_name": table.catalog,
-        "schema_name": table.schema,
-        "table_name": table.name,
-        "table_type": table.kind,
-    }

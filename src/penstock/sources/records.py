@@ -164,19 +164,14 @@ class DataSources:
 
     async def ask(self, data_source_id: int, question: Callable[[Source], Awaitable[T]]) -> T:
         """Open the source, ask it something short, and close it."""
-        opening = await self.opening(data_source_id)
-        try:
-            async with asyncio.timeout(ASK_SECONDS), opening.opened() as source:
-                return await question(source)
-        except TimeoutError:
-            raise SourceUnavailable(f"The source did not answer within {ASK_SECONDS:g} seconds.") from None
+        return await _ask(await self.opening(data_source_id), question)
 
     async def test(self, data_source_id: int) -> tuple[DataSource, float]:
         """Really connect, and remember what was said; with the seconds that it took."""
-        await self.opening(data_source_id)
+        opening = await self.opening(data_source_id)
         started = time.monotonic()
         try:
-            ok, says = True, await self.ask(data_source_id, lambda source: source.test())
+            ok, says = True, await _ask(opening, lambda source: source.test())
         except PenstockError as e:
             ok, says = False, e.message
         took = time.monotonic() - started
@@ -236,6 +231,14 @@ class DataSources:
         if row is None:
             raise _missing(data_source_id)
         return row
+
+
+async def _ask(opening: Opening, question: Callable[[Source], Awaitable[T]]) -> T:
+    try:
+        async with asyncio.timeout(ASK_SECONDS), opening.opened() as source:
+            return await question(source)
+    except TimeoutError:
+        raise SourceUnavailable(f"The source did not answer within {ASK_SECONDS:g} seconds.") from None
 
 
 def _id(data_source_id: int) -> int:
