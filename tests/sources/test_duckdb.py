@@ -147,6 +147,14 @@ async def test_the_files_of_the_directory_are_tables(folder: Path) -> None:
     assert "broken" not in names
 
 
+async def test_a_link_out_of_the_directory_is_not_followed(folder: Path, warehouse: Path) -> None:
+    (folder / "linked.duckdb").symlink_to(warehouse)
+    async with source_of(directory=str(folder)) as source:
+        assert await source.catalog.tables() == []
+        with pytest.raises(SourceQueryError):
+            await collect_batches(source, "SELECT * FROM linked.person")
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -118,9 +118,14 @@ def _attach(main: DuckDBPyConnection, database: str | None, directory: Path | No
         name = Path(database).stem
         _attach_database(main, Path(database), name)
         path.insert(0, name)
-    for file in sorted(directory.iterdir()) if directory else ():
-        _offer(main, file.resolve())
+    for file in _files(directory) if directory else ():
+        _offer(main, file)
     return path
+
+
+def _files(directory: Path) -> Sequence[Path]:
+    """Without links that lead out of it: a database behind one would be attached for good."""
+    return [file for file in sorted(directory.iterdir()) if file.resolve().is_relative_to(directory)]
 
 
 def _offer(main: DuckDBPyConnection, file: Path) -> None:

@@ -58,19 +58,26 @@ class Place:
         found: list[Entry] = []
         with reached(self.url):
             for page in obstore.list(self._store, chunk_size=1000):
-                found += [_entry(meta["path"], meta["size"], meta["e_tag"]) for meta in page if _visible(meta["path"])]
+                found += [
+                    Entry(path=meta["path"], size=meta["size"], etag=meta["e_tag"])
+                    for meta in page
+                    if _visible(meta["path"])
+                ]
                 if len(found) > _MOST_FILES:
                     raise SourceError(f"There are more than {_MOST_FILES} files below {self.url}.")
         return sorted(found, key=lambda entry: entry.path)
 
     def open(self, entry: Entry, stop: threading.Event) -> ObjectFile:
-        self._check(entry)
+        self.check(entry)
         with reached(f"{self.url}/{entry.path}"):
             reader = obstore.open_reader(self._store, entry.path, buffer_size=_READ_AHEAD)
         return ObjectFile(reader, f"{self.url}/{entry.path}", stop)
 
-    def _check(self, entry: Entry) -> None:
-        """That it lies within, also through links, and is still the one that was listed."""
+    def check(self, entry: Entry) -> None:
+        """That it lies within, also through links, and is still the one that was listed.
+
+        To be asked again after the last byte, for a file may be replaced while it is read.
+        """
         place = f"{self.url}/{entry.path}"
         if self._folder and not (self._folder / entry.path).resolve().is_relative_to(self._folder):
             raise SourceRefused(f"{place} leads out of its folder.")
@@ -78,10 +85,6 @@ class Place:
             now = obstore.head(self._store, entry.path)
         if (now["size"], now["e_tag"]) != (entry.size, entry.etag):
             raise SourceUnavailable(f"{place} has changed since it was listed.", hint="Read it again from the start.")
-
-    def unchanged(self, entry: Entry) -> None:
-        """To be asked after the last byte, for a file may be replaced while it is read."""
-        self._check(entry)
 
 
 class ObjectFile:
@@ -121,10 +124,6 @@ def matching(pattern: str, entries: Sequence[Entry]) -> list[Entry]:
     signs = {"**": ".*", "**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
     wanted = re.compile("".join(signs.get(part) or re.escape(part) for part in parts))
     return [entry for entry in entries if wanted.fullmatch(entry.path)]
-
-
-def _entry(path: str, size: int, etag: str | None) -> Entry:
-    return Entry(path=path, size=size, etag=etag)
 
 
 def _visible(path: str) -> bool:

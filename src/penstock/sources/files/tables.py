@@ -84,7 +84,7 @@ class FileTable:
                         f"{part.entry.path} has other columns or types than the first file of {self.name}."
                     )
                 yield batch
-            self.place.unchanged(part.entry)
+            self.place.check(part.entry)
 
     def _read(self, part: Piece, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         path = part.entry.path
