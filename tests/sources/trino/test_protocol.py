@@ -9,21 +9,24 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from penstock.sources.contract import Limits, Table
+from penstock.sources.errors import SourceQueryError
 from penstock.sources.trino.client import Client
 from penstock.sources.trino.failure import QueryLost
 from penstock.sources.trino.headers import Session
 from penstock.sources.trino.unload import Failed, Finished, Running, Target, Unload, ctas_sql, unload_sql
 from penstock.sources.trino.wire import Wire
 from tests.sources.conformance import chunk, freed, started, until
-from tests.sources.trino.subjects import ROLE, opened
+from tests.sources.trino.subjects import ROLE, RealSubject, opened, run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from penstock.sources.trino.reply import Reply
+    from tests.servers.trino import Trino
     from tests.sources.trino.subjects import TrinoSubject
 
 SESSION = Session(role=ROLE, trace="job-7/2")
@@ -146,6 +149,22 @@ async def test_a_parked_query_outlives_its_poller(trino_server: TrinoSubject) ->
         assert sum(file.rows for file in files) == trino_server.writing_rows
         assert all(file.size > 0 and file.path.endswith(".parquet") for file in files)
         await unload.drop(target)
+
+
+async def test_a_table_can_be_forgotten_while_its_files_stay(real_trino: Trino) -> None:
+    subject = RealSubject(real_trino)
+    await subject.prepare_lake()
+    target = Target(catalog="lake", schema="exports", table="it's")
+    async with opened(subject) as source:
+        unload = source.unload()
+        await run(unload, ctas_sql("SELECT name FROM tpch.tiny.nation", target, location="local:///elsewhere/1"))
+        [file] = await unload.iceberg_files(target)
+        await unload.forget(target)
+        with pytest.raises(SourceQueryError):
+            await unload.iceberg_files(target)
+    left = real_trino.folder / file.path.removeprefix("local:///")
+    assert file.path.startswith("local:///elsewhere/1/")
+    assert pq.read_metadata(left).num_rows == file.rows == 25
 
 
 async def test_a_silent_reader_loses_its_query_and_a_slow_one_keeps_it(trino_server: TrinoSubject) -> None:

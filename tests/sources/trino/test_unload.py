@@ -56,7 +56,8 @@ def test_a_ctas_writes_parquet_where_it_is_told() -> None:
     assert ctas_sql("SELECT 1 AS a", target) == (
         'CREATE TABLE "lake"."exports"."job_7_2" WITH (format = \'PARQUET\') AS\nSELECT 1 AS a'
     )
-    assert "location = 's3://b/p/'" in ctas_sql("SELECT 1 AS a", target, location="s3://b/p/")
+    assert ", location = 's3://b/p/'" in ctas_sql("SELECT 1 AS a", target, location="s3://b/p/")
+    assert ", external_location = 's3://b/p/'" in ctas_sql("SELECT 1 AS a", target, location="s3://b/p/", kind="hive")
 
 
 async def test_an_unload_tells_how_many_rows_it_wrote(starburst: TrinoFake) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from penstock.kit import logging
+from penstock.kit.clock import SYSTEM, Clock
 from penstock.sources.errors import SourceError
 from penstock.sources.trino.headers import Session, statement_headers
 from penstock.sources.trino.reply import Reply, read_reply
@@ -24,15 +25,19 @@ if TYPE_CHECKING:
     from penstock.sources.trino.config import Config
     from penstock.sources.trino.wire import Wire
 
+# A query that has had nothing to say so often is waiting for the cluster, or at work for long: ask half as often.
+_EAGER, _PAUSE = 10, 1.0
+
 log = logging.get("sources.trino")
 
 
 class Client:
     """Speaks to one coordinator, for any number of queries and roles at once."""
 
-    def __init__(self, config: Config, wire: Wire) -> None:
+    def __init__(self, config: Config, wire: Wire, *, clock: Clock = SYSTEM) -> None:
         self.config = config
         self.wire = wire
+        self._clock = clock
         self._farewells: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
@@ -56,10 +61,14 @@ class Client:
     async def replies(self, sql: str, session: Session, *, spooled: bool = False) -> AsyncGenerator[Reply]:
         """Run a query and give its answers; whoever leaves before the last one cancels it at Trino."""
         reply = await self.submit(sql, session, spooled=spooled)
+        idle = 0
         try:
             while reply.next_uri is not None:
                 reply = await self.advance(reply.next_uri)
                 yield reply.checked()
+                idle = 0 if reply.has_rows else idle + 1
+                if idle > _EAGER:
+                    await self._clock.sleep(_PAUSE)
         finally:
             if reply.next_uri is not None:
                 await self.cancel(reply.query_id, reply.next_uri)

@@ -52,10 +52,13 @@ class CsvReader:
         """The rows, or None when the page is not CSV in disguise."""
         if not _looks_like_csv(page):
             return None
-        lines = page[2:-2].replace(b"],[", b"\n")
+        lines = page.replace(b"],[", b"\n")
+        separators = (len(page) - len(lines)) // 2
+        if not separators and b"], [" in page:
+            return None
         try:
             table = csv.read_csv(
-                pa.BufferReader(lines),
+                pa.BufferReader(pa.py_buffer(lines).slice(2, len(lines) - 4)),
                 read_options=csv.ReadOptions(
                     column_names=self._names, use_threads=False, block_size=max(len(lines) + 1, 4096)
                 ),
@@ -64,7 +67,7 @@ class CsvReader:
             )
         except pa.ArrowInvalid:
             return None
-        if table.num_rows != page.count(b"],[") + 1:
+        if table.num_rows != separators + 1:
             return None
         return self._batch(table)
 
@@ -88,7 +91,6 @@ def _looks_like_csv(page: bytes) -> bool:
         and page.endswith(b"]]")
         and b"\n" not in page
         and b"\r" not in page
-        and b"], [" not in page
         and _escapes_are_shared(page)
     )
 

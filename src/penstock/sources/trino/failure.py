@@ -61,11 +61,6 @@ def http_error(status: int, text: str) -> PenstockError:
             return SourceError(f"Trino answered HTTP {status}: {line}", error_name=f"HTTP_{status}")
 
 
-def says_timeout(error: PenstockError) -> bool:
-    """Whether its type or text speaks of a timeout: what a cold cluster does to the first query of a session."""
-    told = f"{type(error).__name__} {error.details.get('error_name')} {error.details.get('error_type')} {error.message}"
-    return "timeout" in told.lower() or "timed out" in told.lower()
-
-
 def error_type(error: PenstockError) -> str:
+    """What Trino calls it, or what we do."""
     return str(error.details.get("error_name") or type(error).__name__)

@@ -1,8 +1,8 @@
 """What may be forgotten at the source once its rows are stored.
 
 A consumer that keeps rows safely says so: `await receipts.stored(rows)`, with the number of rows of the stream that are
-durable by now. The driver then lets go of the segments that held them. A consumer that never says so loses nothing but
-space in the cluster's spool, until the segments expire.
+durable by now, while the source is open. The driver then lets go of the segments that held them. A consumer that never
+says so loses nothing but space in the cluster's spool, until the segments expire.
 """
 
 from __future__ import annotations

@@ -35,6 +35,10 @@ class Reply:
     update_count: int | None = None
     error: PenstockError | None = None
 
+    @property
+    def has_rows(self) -> bool:
+        return self.rows is not None or self.spool is not None
+
     def checked(self) -> Reply:
         if self.error is not None:
             raise self.error

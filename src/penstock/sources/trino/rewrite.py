@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.sources.select import bare
 from penstock.sources.trino.types import ZONED, TrinoType
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def trimmed(sql: str) -> str:
-    return sql.strip().rstrip(";").rstrip()
+    return bare(sql, "trino").strip()
 
 
 def describing(sql: str) -> str:

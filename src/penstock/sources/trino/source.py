@@ -2,9 +2,6 @@
 
 One chunk a plan: Trino reads in parallel itself, and one query sees one moment. Every call runs under a role: the one
 in the chunk (`extra["starburst_role"]`), or the one that `as_role` or the configuration gave. There is no default.
-
-A cluster that sleeps answers its first query with a timeout. Such an error, and no other, is tried again twice, as long
-as no row has been given: the query before it is cancelled first.
 """
 
 from __future__ import annotations
@@ -12,15 +9,13 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from penstock.kit import logging
 from penstock.kit.clock import SYSTEM, Clock
 from penstock.kit.errors import PenstockError
 from penstock.sources.contract import Chunk, Limits, Plan
-from penstock.sources.errors import SourceError
 from penstock.sources.trino import types
 from penstock.sources.trino.catalog import TrinoCatalog
 from penstock.sources.trino.client import Client
-from penstock.sources.trino.failure import error_type, says_timeout
+from penstock.sources.trino.coldstart import ColdStart
 from penstock.sources.trino.headers import Session, require_role
 from penstock.sources.trino.reading import Reading
 from penstock.sources.trino.rewrite import describing, in_utc
@@ -28,7 +23,7 @@ from penstock.sources.trino.unload import Unload
 from penstock.sources.trino.wire import Wire
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -36,9 +31,6 @@ if TYPE_CHECKING:
     from penstock.sources.trino.receipts import Receipts
 
 ROLE, COLUMNS = "starburst_role", "columns"
-COLD_START_RETRIES, COLD_START_PAUSE = 2, 5.0
-
-log = logging.get("sources.trino")
 
 
 class TrinoSource:
@@ -48,7 +40,7 @@ class TrinoSource:
         self._config = config
         self._clock = clock
         self._role = config.starburst_role
-        self._client = client or Client(config, Wire(config, clock=clock))
+        self._client = client or Client(config, Wire(config, clock=clock), clock=clock)
 
     async def __aenter__(self) -> TrinoSource:
         return self
@@ -67,10 +59,10 @@ class TrinoSource:
         return f"Trino {version}"
 
     async def schema(self, sql: str) -> pa.Schema:
-        return types.schema(types.columns(await self._client.columns(describing(sql), self._session())))
+        return types.schema(types.columns(await self._describe(sql, self._session())))
 
     async def plan(self, sql: str, limits: Limits) -> Plan:  # noqa: ARG002 - one chunk fits any limit
-        described = await self._client.columns(describing(sql), self._session())
+        described = await self._describe(sql, self._session())
         extra = {ROLE: self._role, COLUMNS: described}
         return Plan(chunks=[Chunk(number=0, sql=sql, extra=extra)], schema=types.schema(types.columns(described)))
 
@@ -79,24 +71,21 @@ class TrinoSource:
     ) -> AsyncGenerator[pa.RecordBatch]:
         """Read a chunk; `receipts` is where the consumer says what it has stored, see `Receipts`."""
         session = self._session(chunk.extra.get(ROLE), trace)
-        retries, given = 0, False
+        columns = types.columns(chunk.extra.get(COLUMNS) or await self._describe(chunk.sql, session))
+        sql, cold, given = in_utc(chunk.sql, columns), ColdStart(self._clock), False
         while True:
+            reading = Reading(self._client, sql, session, columns=columns, receipts=receipts)
             try:
-                reading = await self._reading(chunk, session, receipts)
                 async with aclosing(reading.batches()) as batches:
                     async for batch in batches:
                         given = True
                         yield batch
             except PenstockError as e:
-                if given or not says_timeout(e):
-                    raise
-                if retries == COLD_START_RETRIES:
-                    raise _gave_up(e) from None
+                if given:
+                    raise  # rows that the consumer has would come twice
+                await cold.pause(e)
             else:
                 return
-            retries += 1
-            log.warning("trino_cold_start", retry=retries, trace=trace)
-            await self._clock.sleep(COLD_START_PAUSE)
 
     @property
     def catalog(self) -> TrinoCatalog:
@@ -106,18 +95,13 @@ class TrinoSource:
         """The other way out: Trino itself writes the files, and the job is parked between polls."""
         return Unload(self._client, self._session(role, trace))
 
-    def _session(self, role: Any = None, trace: str = "") -> Session:
+    def _session(self, role: str | None = None, trace: str = "") -> Session:
         return Session(role=require_role(role or self._role), trace=trace)
 
-    async def _reading(self, chunk: Chunk, session: Session, receipts: Receipts | None) -> Reading:
-        described = chunk.extra.get(COLUMNS) or await self._client.columns(describing(chunk.sql), session)
-        columns = types.columns(described)
-        return Reading(self._client, in_utc(chunk.sql, columns), session, columns=columns, receipts=receipts)
-
-
-def _gave_up(error: PenstockError) -> SourceError:
-    return SourceError(
-        f"Direct export failed after {COLD_START_RETRIES} retries: {error_type(error)}",
-        hint=error.message,
-        **error.details,
-    )
+    async def _describe(self, sql: str, session: Session) -> Sequence[Mapping[str, Any]]:
+        cold = ColdStart(self._clock)
+        while True:
+            try:
+                return await self._client.columns(describing(sql), session)
+            except PenstockError as e:
+                await cold.pause(e)

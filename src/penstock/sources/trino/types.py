@@ -6,6 +6,7 @@ prints. A type whose printed form is no text (sketches, tiles) is refused by nam
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from penstock.sources.errors import SourceQueryError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_NUMBERS = {
+_FIXED = {
     "bigint": pa.int64(),
     "boolean": pa.bool_(),
     "double": pa.float64(),
@@ -95,8 +96,8 @@ def parse(signature: Mapping[str, Any]) -> TrinoType:
 
 def arrow_type(kind: TrinoType) -> pa.DataType:
     match kind.name:
-        case name if name in _NUMBERS:
-            return _NUMBERS[name]
+        case name if name in _FIXED:
+            return _FIXED[name]
         case name if name in _TEXTS:
             return pa.string()
         case "date":
@@ -142,8 +143,8 @@ def _nested(kind: TrinoType) -> pa.DataType:
 def columns(described: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
     """The columns of an answer; two of one name are refused, for a file cannot hold them."""
     found = tuple(_column(each["name"], parse(each["typeSignature"])) for each in described)
-    names = [column.name for column in found]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    names = Counter(column.name for column in found)
+    if twice := sorted(name for name, times in names.items() if times > 1):
         raise SourceQueryError(
             f"The query has more than one column named {', '.join(twice)}.", hint="Give each its own name with AS."
         )

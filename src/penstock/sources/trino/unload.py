@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.sources.trino.headers import Session
     from penstock.sources.trino.reply import Reply
 
+TableKind = Literal["hive", "iceberg"]
 Compression = Literal["ZSTD", "SNAPPY", "GZIP", "LZ4", "NONE"]
 
 _DELAYS = (2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 55.0, 89.0)
@@ -161,9 +162,10 @@ def unload_sql(sql: str, *, catalog: str, location: str, compression: Compressio
     )
 
 
-def ctas_sql(sql: str, target: Target, *, location: str | None = None) -> str:
+def ctas_sql(sql: str, target: Target, *, location: str | None = None, kind: TableKind = "iceberg") -> str:
     """Plain Trino's way: a table of Parquet files in an Iceberg or Hive catalog, committed as a whole."""
-    where = f", location = {literal(location)}" if location is not None else ""
+    place = "location" if kind == "iceberg" else "external_location"
+    where = f", {place} = {literal(location)}" if location is not None else ""
     return f"CREATE TABLE {target} WITH (format = 'PARQUET'{where}) AS\n{trimmed(sql)}"
 
 
