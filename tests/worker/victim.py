@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from penstock.kit import config
+from penstock.sources.trino.unload import Unload
 from penstock.storage.parquet import ParquetSink
 from penstock.worker import direct, publishing, unloads
 from penstock.worker.exports import Exporter
@@ -110,7 +111,7 @@ WIRES: dict[str, tuple[Callable[[Any, str], None], Any, str]] = {
     "its manifest is about to be written": (before, publishing, "write_manifest"),
     "its manifest is written": (after_waiting, publishing, "write_manifest"),
     "its query is submitted": (after_waiting, unloads.Unloading, "_begin"),
-    "its query was asked after": (after_waiting, unloads.Unloading, "look"),
+    "its query was asked after": (after_waiting, Unload, "poll"),
     "its files are about to be collected": (before, unloads.Unloading, "_collect"),
 }
 

@@ -8,6 +8,7 @@ be deleted once.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ import asyncpg
 
 from penstock.jobs import rows
 from penstock.jobs.bell import Bell, Line
-from penstock.jobs.exchange import Exchange, columns, fences_of, in_lock_order
+from penstock.jobs.exchange import POLL_SECONDS, Exchange, columns, fences_of, in_lock_order
 from penstock.jobs.gates import Gates
 from penstock.jobs.intake import Intake
 from penstock.jobs.limits import MAX_JOB_ID, check_batch, check_claim, check_pause, check_text
@@ -48,7 +49,7 @@ from penstock.kit.errors import InvalidState, NotFound, StaleAttempt, Unavailabl
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from uuid import UUID
 
     from penstock.jobs.kinds import Kinds
@@ -221,6 +222,7 @@ class PgJobStore:
             states=[rows.dump(p.state, "state", self._max_bytes) for p in ordered],
             wake_ins=[p.wake_in for p in ordered],
         )
+        self._ring_soon(found, {p.fence.job_id: p.wake_in for p in parkings})
         return await self._written([p.fence for p in parkings], found, "parked")
 
     async def release(self, releases: Sequence[Release]) -> list[bool]:
@@ -230,6 +232,13 @@ class PgJobStore:
         found = await self._db.fetch(SQL.release, **columns(r.fence for r in ordered), reasons=reasons)
         self._ring_for(found)
         return await self._written([r.fence for r in releases], found, "released")
+
+    def _ring_soon(self, parked: Sequence[asyncpg.Record], pauses: Mapping[JobId, float]) -> None:
+        """Who waits for work looks every few seconds; what is due before that is rung for."""
+        for row in parked:
+            if pauses[row["job_id"]] < POLL_SECONDS:
+                loop = asyncio.get_running_loop()
+                loop.call_later(pauses[row["job_id"]], self.bell.ring, row["queue"], row["order_key"])
 
     def _ring_for(self, ready: Sequence[asyncpg.Record]) -> None:
         for row in ready:

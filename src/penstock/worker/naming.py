@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from penstock.kit.errors import PenstockError
 from penstock.sources.errors import SourceError, SourceUnavailable
-from penstock.sources.trino.failure import says_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,4 +39,9 @@ def transient(error: PenstockError) -> bool:
     if error.retryable:
         return True
     fault = error.details.get("error_type") if isinstance(error, SourceError) else None
-    return fault in _NOT_THE_QUERYS_FAULT and not says_timeout(error)
+    return fault in _NOT_THE_QUERYS_FAULT and not _says_timeout(error)
+
+
+def _says_timeout(error: PenstockError) -> bool:
+    told = f"{error.details.get('error_name')} {error.message}".lower()
+    return any(word in told for word in ("timeout", "timed out", "time_limit"))

@@ -11,9 +11,9 @@ WITH input AS MATERIALIZED (
       wake_at = least(penstock.now() + make_interval(secs => i.wake_in), l.deadline)
   FROM input i, penstock.live before
   WHERE l.job_id = i.job_id AND l.attempt_id = i.attempt_id AND before.job_id = l.job_id
-  RETURNING l.job_id, before.attempt_id, before.attempt_no, before.worker, before.claimed_at
+  RETURNING l.job_id, before.attempt_id, before.attempt_no, before.worker, before.claimed_at, l.queue, l.order_key
 ), noted AS (
   INSERT INTO penstock.attempt (job_id, attempt_id, attempt_no, worker, claimed_at, how)
   SELECT job_id, attempt_id, attempt_no, worker, claimed_at, 'parked' FROM parked
 )
-SELECT job_id, attempt_id FROM parked
+SELECT job_id, attempt_id, queue, order_key FROM parked

@@ -1,0 +1,432 @@
+"""Exports from Trino: its protocol-true server in our process, and a real one where it can be had."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import time
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.graphs.reconciliation import ExportReconciliation
+from penstock.graphs.snapshot import SnapshotStatus
+from penstock.jobs.model import JobView, Status
+from penstock.sources.trino import TrinoSource
+from tests.graphs.stand import Stand, connected, settings, standing, until
+from tests.jobs.conformance import Clock
+from tests.servers.http import Fault
+from tests.servers.trino import CLIENT_TIMEOUT
+from tests.servers.trino_engine import Engine, QueryError, Result
+from tests.servers.trino_fake import Query, Script, TrinoFake
+from tests.sources.trino.conftest import real_trino
+from tests.sources.trino.subjects import RealSubject, run
+from tests.worker.test_exports_kill import LEASE, Victims, environment, victims
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.servers.trino import Trino
+
+
+__all__ = ["real_trino", "victims"]
+ROWS = 5000
+PEOPLE = {
+    "job_type": "node",
+    "entity_name": "Person",
+    "sql": "SELECT id, name FROM people",
+    "columns": [{"name": "id", "type": "INT64"}, {"name": "name", "type": "STRING"}],
+    "starburst_role": "analyst",
+}
+UNLOADED = PEOPLE | {"mode": "unload", "target_catalog": "lake"}
+DUE_SECONDS = 20
+
+
+class UnloadingEngine(Engine):
+    """As Starburst does it: the files are in the location when the query ends; `lost` rows are not."""
+
+    def __init__(self) -> None:
+        super().__init__(unload=True)
+        self.lost = 0
+
+    def _run_unload(self, sql: str) -> Result:
+        told = super()._run_unload(sql)
+        inner = sql.partition("TABLE(\n")[2].partition("\n), location")[0]
+        found = re.search(r"location => 'file://([^']+)'", sql)
+        assert found is not None
+        folder = Path(found[1])
+        folder.mkdir(parents=True)
+        files = self._arrow(f"SELECT * FROM ({inner}) LIMIT {ROWS - self.lost}")
+        pq.write_table(files, folder / "000000_0.parquet")
+        return told
+
+
+@pytest.fixture
+async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
+    async with standing(database, settings(tmp_path / "home")) as it:
+        yield it
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[TrinoFake]:
+    async with TrinoFake(client_timeout=6, unload=True) as it:
+        it.engine = UnloadingEngine()
+        ids = pa.array(range(ROWS), pa.int64())
+        it.engine.load("people", pa.table({"id": ids, "name": pa.array([f"n{n}" for n in range(ROWS)])}))
+        yield it
+
+
+def config(server: TrinoFake, **changes: Any) -> dict[str, Any]:
+    given = {"url": server.url, "user": "tester", "catalog": "memory", "schema": "main"}
+    return given | {"client_timeout": server.client_timeout, "retry_seconds": 2, **changes}
+
+
+async def person(stand: Stand, server: TrinoFake, job: dict[str, Any] = PEOPLE, **changes: Any) -> int:
+    source = await stand.source("trino", config(server, **changes))
+    return await stand.snapshot(job | {"data_source_id": source})
+
+
+async def the_job(stand: Stand, snapshot_id: int) -> JobView:
+    [job] = await stand.jobs(snapshot_id)
+    return await stand.parts.store.job(job["id"])
+
+
+def asked(server: TrinoFake, piece: str) -> list[Query]:
+    return [query for query in server.queries.values() if piece in query.sql and "LIMIT 0" not in query.sql]
+
+
+async def all_rows(stand: Stand, snapshot_id: int) -> None:
+    snapshot = await stand.ready(snapshot_id)
+    found = await stand.table(snapshot, "nodes/Person")
+    assert sorted(found["id"].to_pylist()) == list(range(ROWS))
+    assert snapshot.node_counts == {"Person": ROWS}
+
+
+async def test_a_query_is_streamed_under_the_jobs_own_role_and_its_spool_is_let_go(
+    stand: Stand, fake: TrinoFake
+) -> None:
+    snapshot_id = await person(stand, fake, starburst_role="somebody-else")
+    async with stand.working():
+        await all_rows(stand, snapshot_id)
+    job = await the_job(stand, snapshot_id)
+    [query] = asked(fake, "people")
+    assert query.headers["x-trino-role"] == "system=ROLE%7Banalyst%7D"
+    assert query.headers["x-trino-trace-token"].startswith(f"penstock-job-{job.job_id}-attempt-")
+    assert (query.headers["x-trino-source"], query.headers["x-trino-client-tags"]) == (
+        "graph-olap-export-worker",
+        "graph-olap-export",
+    )
+    assert fake.acknowledged
+    assert fake.segments == {}
+
+
+@pytest.mark.parametrize("job", [PEOPLE, UNLOADED], ids=["direct", "unload"])
+async def test_without_a_role_the_job_fails_at_once_and_trino_is_not_asked(
+    stand: Stand, fake: TrinoFake, job: dict[str, Any]
+) -> None:
+    snapshot_id = await person(stand, fake, job | {"starburst_role": None})
+    async with stand.working():
+        snapshot = await stand.failed(snapshot_id)
+    view = await the_job(stand, snapshot_id)
+    assert view.error["message"] == "Missing use case ID (X-Use-Case-Id header required)"
+    assert (view.attempt_no, fake.queries) == (1, {})
+    assert snapshot.failed_step == "Person"
+
+
+async def test_an_unload_is_parked_between_looks_and_ends_with_the_files_of_its_own_folder(
+    stand: Stand, fake: TrinoFake
+) -> None:
+    snapshot_id = await person(stand, fake, UNLOADED)
+    async with stand.working():
+        await all_rows(stand, snapshot_id)
+    view = await the_job(stand, snapshot_id)
+    [query] = asked(fake, "system.unload")
+    [part] = view.result["parts"]
+    first = view.attempts[0]
+    assert part["path"].endswith(f"/nodes/Person/attempt-{first.attempt_id}/000000_0.parquet")
+    assert {attempt.how for attempt in view.attempts[:-1]} == {"parked"}
+    assert (view.attempt_no, view.result["query"]["query_id"]) == (1, query.id)
+    [job] = await stand.jobs(snapshot_id)
+    assert (job["status"], job["starburst_query_id"], job["row_count"]) == ("completed", query.id, ROWS)
+    assert job["poll_count"] >= 3
+
+
+PAUSES = """
+SELECT (l.state ->> 'poll_count')::int AS polls,
+       extract(epoch FROM l.wake_at - (SELECT max(ended_at) FROM penstock.attempt a WHERE a.job_id = l.job_id)) AS pause
+FROM penstock.live l WHERE l.status = 2 AND l.state ->> 'poll_count' <> '0'
+"""
+
+
+async def test_pauses_are_fibonaccis_and_never_longer_than_a_third_of_trinos_patience(
+    stand: Stand, fake: TrinoFake, database: str
+) -> None:
+    fake.client_timeout = 7.5
+    fake.scripts.append(Script(match="system.unload", release=asyncio.Event()))
+    await person(stand, fake, UNLOADED)
+    seen: dict[int, float] = {}
+    async with stand.working(), connected(database) as connection:
+
+        async def two_polls() -> bool:
+            seen.update({row["polls"]: float(row["pause"]) for row in await connection.fetch(PAUSES)})
+            return len(seen) >= 2
+
+        await until(two_polls)
+    assert (round(seen[1], 3), round(seen[2], 3)) == (2.0, 2.5)
+    assert len(fake.running()) == 1
+
+
+async def test_a_server_without_unload_is_read_directly_by_the_same_attempt(stand: Stand, fake: TrinoFake) -> None:
+    engine = Engine()
+    engine.load("people", fake.engine._arrow("FROM people"))
+    fake.engine = engine
+    snapshot_id = await person(stand, fake, UNLOADED)
+    async with stand.working():
+        await all_rows(stand, snapshot_id)
+    view = await the_job(stand, snapshot_id)
+    assert (view.attempt_no, view.result["parts"][0]["path"].rpartition("/")[2][:11]) == (1, "part-00000-")
+
+
+async def test_rows_that_did_not_arrive_in_the_files_fail_the_job(stand: Stand, fake: TrinoFake) -> None:
+    assert isinstance(fake.engine, UnloadingEngine)
+    fake.engine.lost = 3
+    snapshot_id = await person(stand, fake, UNLOADED)
+    async with stand.working():
+        snapshot = await stand.failed(snapshot_id)
+    view = await the_job(stand, snapshot_id)
+    assert view.error["code"] == "ROWS_DIFFER"
+    assert view.error["message"] == f"Node Person: The files hold {ROWS - 3} rows, but Trino wrote {ROWS}."
+    assert snapshot.status is SnapshotStatus.FAILED
+
+
+async def parked(stand: Stand, snapshot_id: int) -> str:
+    """The job's query, once it runs and nobody holds the job."""
+
+    async def is_it() -> bool:
+        [job] = await stand.jobs(snapshot_id)
+        view = await stand.parts.store.job(job["id"])
+        return view.status is Status.PARKED and job["poll_count"] >= 2
+
+    await until(is_it)
+    [job] = await stand.jobs(snapshot_id)
+    return str(job["starburst_query_id"])
+
+
+async def test_a_parked_job_that_is_cancelled_has_its_query_cancelled_at_trino(stand: Stand, fake: TrinoFake) -> None:
+    fake.scripts.append(Script(match="system.unload", release=asyncio.Event()))
+    snapshot_id = await person(stand, fake, UNLOADED)
+    async with stand.working():
+        query = fake.queries[await parked(stand, snapshot_id)]
+        await stand.parts.store.cancel((await the_job(stand, snapshot_id)).job_id, actor="me")
+        await until(lambda: over(query))
+    assert query.error is not None
+    assert query.error.name == "USER_CANCELED"
+
+
+async def over(query: Query) -> bool:
+    return query.over
+
+
+async def test_a_job_past_its_longest_duration_fails_and_its_query_is_cancelled_at_trino(
+    stand: Stand, fake: TrinoFake, database: str
+) -> None:
+    fake.scripts.append(Script(match="system.unload", release=asyncio.Event()))
+    snapshot_id = await person(stand, fake, UNLOADED)
+    async with stand.working(), connected(database) as connection:
+        query = fake.queries[await parked(stand, snapshot_id)]
+        await Clock(connection).advance(stand.settings.export_max_duration_seconds + 1)
+        [loop] = [loop for loop in stand.parts.loops if isinstance(loop, ExportReconciliation)]
+        await loop.run_once()
+        snapshot = await stand.failed(snapshot_id)
+        await until(lambda: over(query))
+    assert (await the_job(stand, snapshot_id)).error["code"] == "DEADLINE_EXCEEDED"
+    assert "deadline" in (snapshot.error_message or "")
+    assert query.error is not None
+    assert query.error.name == "USER_CANCELED"
+
+
+async def test_a_running_job_that_is_cancelled_has_its_query_cancelled_at_trino(stand: Stand, fake: TrinoFake) -> None:
+    fake.scripts.append(Script(match="people", release=asyncio.Event()))
+    snapshot_id = await person(stand, fake)
+    async with stand.working():
+
+        async def running() -> bool:
+            return bool(fake.running())
+
+        await until(running)
+        [query] = fake.running()
+        await stand.parts.store.cancel((await the_job(stand, snapshot_id)).job_id, actor="me")
+        await until(lambda: over(query))
+    assert query.error is not None
+    assert query.error.name == "USER_CANCELED"
+    assert await stand.files() == []
+
+
+@pytest.mark.parametrize("step", ["its query is submitted", "its query was asked after"])
+async def test_a_query_whose_worker_dies_is_not_abandoned_when_another_takes_over(
+    stand: Stand, fake: TrinoFake, database: str, victims: Victims, step: str
+) -> None:
+    fake.client_timeout = 60
+    snapshot_id = await person(stand, fake, UNLOADED)
+    died = await asyncio.wait_for(victims.run(step=step, environment=environment(stand)), 60)
+    assert died == -signal.SIGKILL
+    async with connected(database) as connection:
+        await Clock(connection).advance(LEASE)
+        await stand.parts.store.reap()
+        async with stand.working():
+            await all_rows(stand, snapshot_id)
+    view = await the_job(stand, snapshot_id)
+    finished = [query for query in asked(fake, "system.unload") if query.state == "FINISHED"]
+    assert [query.id for query in finished] == [view.result["query"]["query_id"]]
+    assert "lapsed" in [attempt.how for attempt in view.attempts]
+    if step == "its query was asked after":
+        assert len(asked(fake, "system.unload")) == 1
+
+
+@pytest.mark.parametrize("job", [PEOPLE, UNLOADED], ids=["direct", "unload"])
+async def test_an_error_that_is_not_the_querys_fault_is_tried_again_and_told(
+    stand: Stand, fake: TrinoFake, job: dict[str, Any]
+) -> None:
+    fault = QueryError("NO_NODES_AVAILABLE", "No nodes available to run query", kind="INSUFFICIENT_RESOURCES")
+    fake.scripts.append(Script(match="people", error=fault, times=1))
+    snapshot_id = await person(stand, fake, job)
+    async with stand.working():
+        await all_rows(stand, snapshot_id)
+    view = await the_job(stand, snapshot_id)
+    [failed] = [attempt for attempt in view.attempts if attempt.how == "retried"]
+    assert failed.detail["message"] == "Node Person: NO_NODES_AVAILABLE: No nodes available to run query"
+    assert view.attempt_no == 2
+
+
+@pytest.mark.parametrize("job", [PEOPLE, UNLOADED], ids=["direct", "unload"])
+async def test_an_error_of_the_query_fails_the_job_at_once_with_trinos_own_words(
+    stand: Stand, fake: TrinoFake, job: dict[str, Any]
+) -> None:
+    fault = QueryError("DIVISION_BY_ZERO", "Division by zero")
+    fake.scripts.append(Script(match="people", error=fault))
+    snapshot_id = await person(stand, fake, job)
+    async with stand.working():
+        await stand.failed(snapshot_id)
+    view = await the_job(stand, snapshot_id)
+    assert view.error["message"] == "Node Person: DIVISION_BY_ZERO: Division by zero"
+    assert view.attempt_no == 1
+    assert not any(name.endswith("manifest.json") for name in await stand.files())
+
+
+@pytest.mark.parametrize("misdeed", ["torn", "reset", "empty", "status"])
+async def test_a_page_that_is_torn_or_lost_on_its_way_is_asked_for_again_and_no_row_is_doubled(
+    stand: Stand, fake: TrinoFake, misdeed: Any
+) -> None:
+    fake.faults.append(Fault(misdeed=misdeed, times=2, skip=2))
+    snapshot_id = await person(stand, fake, encodings=[])
+    async with stand.working():
+        await all_rows(stand, snapshot_id)
+    assert (await the_job(stand, snapshot_id)).attempt_no == 1
+
+
+async def test_an_answer_that_is_no_page_fails_the_job_with_a_sentence(stand: Stand, fake: TrinoFake) -> None:
+    fake.faults.append(Fault(misdeed="html", times=50, skip=3))
+    snapshot_id = await person(stand, fake, encodings=[])
+    async with stand.working():
+        await stand.failed(snapshot_id)
+    view = await the_job(stand, snapshot_id)
+    assert view.error["message"].startswith("Node Person: Trino did not answer in JSON")
+    assert await stand.files() == []
+
+
+@asynccontextmanager
+async def beside(trino: Trino, database: str, tmp_path: Path) -> AsyncIterator[tuple[Stand, int]]:
+    """A stand whose storage is a folder that the real Trino can write into, and Trino as its source."""
+    root = trino.folder / tmp_path.name
+    root.mkdir()
+    told = settings(tmp_path / "home", storage_url=f"file://{root}", storage_engine_url=f"local:///{tmp_path.name}")
+    async with standing(database, told) as stand:
+        real = {"url": trino.url, "user": "tester", "role_catalog": None, "catalog": "tpch", "schema": "tiny"}
+        yield stand, await stand.source("trino", real | {"client_timeout": CLIENT_TIMEOUT})
+
+
+CUSTOMERS = {
+    "job_type": "node",
+    "entity_name": "Customer",
+    "sql": "SELECT custkey, name, acctbal FROM customer",
+    "columns": [{"name": name} for name in ("custkey", "name", "acctbal")],
+    "starburst_role": "analyst",
+}
+WRITTEN = CUSTOMERS | {"mode": "ctas", "target_catalog": "lake", "target_schema": "exports"}
+SLOW = "SELECT a.orderkey, b.partkey FROM tpch.sf100.lineitem a, tpch.sf1.lineitem b WHERE a.partkey = b.suppkey"
+
+
+async def schema_in_lake(stand: Stand, source: int) -> None:
+    opening = await stand.graphs.sources.opening(source)
+    async with opening.opened() as trino:
+        assert isinstance(trino, TrinoSource)
+        unload = trino.unload(role="analyst")
+        await run(unload, "CREATE SCHEMA IF NOT EXISTS lake.exports")
+
+
+async def test_a_real_trino_is_streamed_and_writes_tables_itself_with_the_same_rows(
+    real_trino: Trino, database: str, tmp_path: Path
+) -> None:
+    async with beside(real_trino, database, tmp_path) as (stand, source), stand.working():
+        await schema_in_lake(stand, source)
+        direct = await stand.snapshot(CUSTOMERS | {"data_source_id": source})
+        written = await stand.snapshot(WRITTEN | {"data_source_id": source})
+        tables = []
+        for snapshot_id in (direct, written):
+            snapshot = await stand.ready(snapshot_id)
+            assert snapshot.node_counts == {"Customer": 1500}
+            tables.append((await stand.table(snapshot, "nodes/Customer")).sort_by("custkey").cast(COMMON))
+        assert tables[0].equals(tables[1])
+        opening = await stand.graphs.sources.opening(source)
+        async with opening.opened() as trino:
+            assert isinstance(trino, TrinoSource)
+            left = [
+                table.name for table in await trino.as_role("analyst").catalog.tables() if table.schema == "exports"
+            ]
+        assert left == []
+
+
+COMMON = pa.schema([("custkey", pa.int64()), ("name", pa.string()), ("acctbal", pa.float64())])
+
+
+async def test_a_real_query_goes_on_when_its_worker_dies_and_ends_when_its_job_is_cancelled(
+    real_trino: Trino, database: str, tmp_path: Path, victims: Victims
+) -> None:
+    subject = RealSubject(real_trino)
+    async with beside(real_trino, database, tmp_path) as (stand, source):
+        await schema_in_lake(stand, source)
+        columns = [{"name": "orderkey"}, {"name": "partkey"}]
+        snapshot_id = await stand.snapshot(WRITTEN | {"sql": SLOW, "columns": columns, "data_source_id": source})
+        told = environment(stand) | {
+            "PENSTOCK_STORAGE_URL": str(stand.settings.storage_url),
+            "PENSTOCK_STORAGE_ENGINE_URL": str(stand.settings.storage_engine_url),
+        }
+        assert await victims.run(step="its query was asked after", environment=told) == -signal.SIGKILL
+        async with connected(database) as connection:
+            await Clock(connection).advance(LEASE)
+            await stand.parts.store.reap()
+        async with stand.working():
+            query_id = await parked(stand, snapshot_id)
+            began = time.monotonic()
+
+            async def outlived_its_patience() -> bool:
+                return time.monotonic() - began > CLIENT_TIMEOUT + 2
+
+            await until(outlived_its_patience)
+            assert await subject.ended(query_id) is None
+            [job] = await stand.jobs(snapshot_id)
+            assert job["starburst_query_id"] == query_id
+            await stand.parts.store.cancel(job["id"], actor="me")
+
+            async def ended() -> bool:
+                return await subject.ended(query_id) is not None
+
+            await until(ended)
+        assert await subject.ended(query_id) == "USER_CANCELED"
+        view = await stand.parts.store.job(job["id"])
+        assert [a.how for a in view.attempts].count("lapsed") == 1
