@@ -198,15 +198,25 @@ async def test_strangers_see_that_a_source_is_there_and_not_what_it_is_made_of(
     error(await analyst.post(f"{SOURCES}/{source}/test"), 403, "PERMISSION_DENIED")
 
 
-async def test_the_servers_own_files_and_sockets_are_for_admins(
+async def test_what_the_server_itself_may_read_is_for_admins(
     operator: httpx2.AsyncClient, analyst: httpx2.AsyncClient, admin: httpx2.AsyncClient, shop: dict[str, Any]
 ) -> None:
     socket = private() | {"config": PRIVATE | {"host": "/run/postgresql"}}
     folder = {"name": "files", "type": "files", "config": {"url": "file:///tmp"}}
-    for body in (shop, socket, folder):
+    bucket = {"name": "bucket", "type": "files", "config": {"url": "S3://somebody/else"}}
+    query = {"name": "query", "type": "bigquery", "config": {"project": "somebody"}}
+    for body in (shop, socket, folder, bucket, query):
         error(await analyst.post(SOURCES, json=body), 403, "PERMISSION_DENIED")
-    for body in (shop, socket, folder):
+    half = bucket | {"credentials": {"session_token": MARK}}
+    error(await analyst.post(SOURCES, json=half), 403, "PERMISSION_DENIED")
+    for body in (shop, socket, folder, bucket):
         await add(admin, body)
+    whole = {"credentials": {"access_key_id": MARK, "secret_access_key": MARK}}
+    mine = await add(analyst, bucket | {"name": "my-bucket"} | whole)
+    error(await analyst.put(f"{SOURCES}/{mine}", json={"credentials": {}}), 403, "PERMISSION_DENIED")
+    other = {"config": {"url": "gs://somebody/else"}}
+    error(await analyst.put(f"{SOURCES}/{mine}", json=other), 403, "PERMISSION_DENIED")
+    assert (await analyst.put(f"{SOURCES}/{mine}", json={"name": "still-mine"})).status_code == 200
     own = await add(analyst, private("own"))
     moved = {"config": socket["config"], "credentials": {"password": MARK}}
     error(await analyst.put(f"{SOURCES}/{own}", json=moved), 403, "PERMISSION_DENIED")

@@ -277,6 +277,7 @@ async def test_a_source_is_held_against_the_policy_when_it_is_written_and_when_i
         ("elasticsearch", {"urls": ["http://a:9200", "http://b:9200"]}, {"http://a:9200", "http://b:9200"}),
         ("files", {"url": "s3://bucket/x", "endpoint": "http://10.0.0.1:8333"}, {"http://10.0.0.1:8333"}),
         ("files", {"url": "s3://bucket/x"}, set()),
+        ("bigquery", {"rest_endpoint": "http://127.0.0.1:9050"}, {"http://127.0.0.1:9050"}),
         ("files", {"url": "file:///etc"}, {"file:/etc"}),
         ("duckdb", {"database": "/data/x.duckdb", "directory": "/data"}, {"file:/data/x.duckdb", "file:/data"}),
         ("duckdb", {}, set()),

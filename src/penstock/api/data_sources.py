@@ -1,11 +1,11 @@
 """Data sources: where data comes from, by name. Credentials go in here and never come out.
 
 Everybody sees which sources there are. What one is made of, and what is in it, is for its owner, for admins and ops,
-and in the case of the default source for everybody; changes are its owner's and theirs. The files and sockets of the
-server itself are reached only by sources of admins and ops.
+and in the case of the default source for everybody; changes are its owner's and theirs. What the server itself may
+read (its files and sockets, a cloud under its own identity) is opened only by sources that admins and ops made.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -34,7 +34,7 @@ from penstock.jobs.bodies import Text
 from penstock.kit.errors import Conflict, DependencyExists, NotFound, PayloadTooLarge, PermissionDenied
 from penstock.kit.vault import SecretKeyMissing
 from penstock.sources import lookup, records
-from penstock.sources.destinations import destinations
+from penstock.sources.destinations import leans_on_server
 from penstock.sources.errors import SourceError, SourceUnavailable
 from penstock.sources.records import MAX_ID
 
@@ -59,7 +59,7 @@ async def list_sources(
 @router.post("", summary="Add a data source", status_code=201, responses=declare(*CHANGES))
 async def add(body: NewDataSource, sources: HasSources, caller: Caller) -> Data[DataSource]:
     """The configuration is checked by the driver of its type; whether it answers is what a test says."""
-    _check_local(caller, body.type, body.config)
+    _check_leaning(caller, body.type, body.config, body.credentials)
     made = await sources.records.add(
         name=body.name,
         kind=body.type,
@@ -81,8 +81,11 @@ async def change(
 ) -> Data[DataSource]:
     """Credentials that are kept go to no other host: a source that moves needs them again."""
     source = await _to_change(data_source_id, sources, caller)
-    if body.config is not None:
-        _check_local(caller, source.type, body.config)
+    if caller.role < Role.ADMIN:
+        config = source.config if body.config is None else body.config
+        kept = body.credentials is None and source.has_credentials
+        secrets = (await sources.records.opening(data_source_id)).secrets if kept else body.credentials
+        _check_leaning(caller, source.type, config, secrets or ())
     changed = await sources.records.update(
         data_source_id,
         actor=caller.username,
@@ -186,10 +189,12 @@ def _others(source: records.DataSource) -> PermissionDenied:
     return PermissionDenied(f"Data source {source.data_source_id} is for its owner, {source.owner}, and for admins.")
 
 
-def _check_local(caller: Identity, kind: str, config: Mapping[str, Any]) -> None:
-    local = any(url.startswith(("file:", "unix:")) for _, url in destinations(kind, config))
-    if local and caller.role < Role.ADMIN:
-        raise PermissionDenied("Sources on the server's own files and sockets are made by admins.")
+def _check_leaning(caller: Identity, kind: str, config: Mapping[str, Any], secrets: Collection[str]) -> None:
+    if caller.role < Role.ADMIN and leans_on_server(kind, config, secrets):
+        raise PermissionDenied(
+            "Only admins make sources of what the server itself may read.",
+            hint="Give credentials of your own; files and sockets of the server are not for everybody.",
+        )
 
 
 def _view(source: records.DataSource, caller: Identity) -> DataSource:

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 HOSTS = ("host", "hosts")
-URLS = ("url", "urls", "endpoint")
+URLS = ("url", "urls", "endpoint", "rest_endpoint", "storage_endpoint")
 SOCKETS = ("unix_socket",)
 FOLDERS = ("database", "directory")
 _ANY_PORT = 443
+_KEYS = {
+    "s3": ({"access_key_id", "secret_access_key"},),
+    "gs": ({"service_account"}, {"bearer_token"}),
+}
 
 
 def destinations(kind: str, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -32,6 +36,20 @@ def destinations(kind: str, config: Mapping[str, Any]) -> Iterator[tuple[str, st
         yield from ((name, _host(host, config.get("port"))) for host in _each(config.get(name)))
     for name in URLS:
         yield from ((name, found) for url in _each(config.get(name)) if (found := _url(url)))
+
+
+def leans_on_server(kind: str, config: Mapping[str, Any], secrets: Collection[str]) -> bool:
+    """Whether it reads what the server itself may: its files, its sockets, or a cloud under the server's identity."""
+    if any(url.startswith(("file:", "unix:")) for _, url in destinations(kind, config)):
+        return True
+    if kind == "bigquery":
+        return "service_account" not in secrets
+    keys = _KEYS.get(_scheme(config.get("url")), ()) if kind == "files" else ()
+    return bool(keys) and not any(names <= set(secrets) for names in keys)
+
+
+def _scheme(url: Any) -> str:
+    return str(url).partition(":")[0].strip().lower()
 
 
 def _each(value: Any) -> Iterator[str]:
