@@ -113,17 +113,15 @@ def budgets(history: History) -> list[str]:
 
 
 def fences(history: History) -> list[str]:
-    """No fence was ever issued twice, and the end was written by an attempt that really was claimed."""
+    """No fence ended twice, so no attempt that was taken off its job ended it; and no attempt outlived its job."""
     seen = Counter((a["job_id"], a["attempt_id"]) for a in history.attempts)
     seen.update((o["job_id"], o["attempt_id"]) for o in history.outcomes if o["attempt_id"])
     found = [f"job {job}: fence {fence} ended twice" for (job, fence), count in seen.items() if count > 1]
-    last: dict[int, Any] = {}
-    for attempt in history.attempts:
-        last[attempt["job_id"]] = max(last.get(attempt["job_id"], attempt["claimed_at"]), attempt["claimed_at"])
+    ended = {o["job_id"]: o["finished_at"] for o in history.outcomes}
     return found + [
-        f"job {o['job_id']} was ended by an attempt that had been superseded"
-        for o in history.outcomes
-        if o["attempt_id"] and o["job_id"] in last and o["claimed_at"] < last[o["job_id"]]
+        f"job {a['job_id']}: an attempt ended after its job was over"
+        for a in history.attempts
+        if a["job_id"] in ended and a["ended_at"] > ended[a["job_id"]]
     ]
 
 

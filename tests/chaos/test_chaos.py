@@ -73,7 +73,9 @@ def good() -> History:
                 "finished_at": T0 + timedelta(seconds=9),
             },
         ],
-        attempts=[{"job_id": 1, "attempt_id": "a", "attempt_no": 1, "claimed_at": T0 - timedelta(seconds=5)}],
+        attempts=[
+            {"job_id": 1, "attempt_id": "a", "attempt_no": 1, "claimed_at": T0 - timedelta(seconds=5), "ended_at": T0}
+        ],
         jobs=[
             {"job_id": 1, "kind": "storm.work", "lock_key": "x", "max_attempts": 2, "created_at": T0, "payload": "{}"},
             {
@@ -145,8 +147,8 @@ def _fence_twice(h: History) -> None:
     h.attempts.append(dict(h.attempts[0]))
 
 
-def _superseded_won(h: History) -> None:
-    h.attempts[0]["claimed_at"] = T0 + timedelta(seconds=1)
+def _outlived_its_job(h: History) -> None:
+    h.attempts[0]["ended_at"] = T0 + timedelta(seconds=6)
 
 
 def _stale_wrote(h: History) -> None:
@@ -172,7 +174,7 @@ def test_a_sound_history_is_found_sound() -> None:
         _cancel_undone,
         _too_many_attempts,
         _fence_twice,
-        _superseded_won,
+        _outlived_its_job,
         _stale_wrote,
     ],
     ids=lambda damage: damage.__name__.strip("_"),

@@ -100,7 +100,7 @@ class Attempts(BaseModel):
 class ClaimBody(Body):
     worker_id: Annotated[Name, Field(examples=["export-worker-abc123"])]
     limit: Annotated[Whole, Field(ge=1, le=MAX_CLAIM)] = 10
-    wait_seconds: Annotated[float, Field(ge=0, le=MAX_WAIT)] = 0
+    wait_seconds: Annotated[float, Strict(), Field(ge=0, le=MAX_WAIT)] = 0
 
 
 class UpdateBody(Body):

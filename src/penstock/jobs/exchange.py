@@ -144,7 +144,9 @@ class Exchange:
             spawned = _spawned(terminal, done)
             if spawned or members:
                 await self._gates.settle(tx, members, spawned)
-            repeated = await self._repeated(tx, [e.fence for e in terminal if e.fence not in done])
+            missing = [e.fence for e in terminal if e.fence not in done]
+            repeated = await already(tx, missing, "ended") if missing else set()
+            retried |= await already(tx, missing, "retried") if missing else set()
         taken = sorted((r for r in found if r["places"] is None), key=itemgetter("order_key"))
         claimed = [rows.claimed(r, queue) for r in taken]
         self._metrics.claimed(queue, claimed)
@@ -204,10 +206,6 @@ class Exchange:
             )
         )
 
-    async def _repeated(self, tx: Tx, missing: Sequence[Fence]) -> set[Fence]:
-        """A write that changed nothing is stale only after a look: the reply to our own commit may have been lost."""
-        return fences_of(await tx.fetch(SQL.repeated, **columns(missing), how="retried")) if missing else set()
-
     def _verdicts(
         self, endings: Sequence[Ending], done: set[Fence], retried: set[Fence], repeated: set[Fence]
     ) -> list[Verdict]:
@@ -240,6 +238,12 @@ class Exchange:
     async def _nap(self, left: float) -> float:
         due = await self._db.value(SQL.next_due)
         return max(0.005, min(left, POLL_SECONDS, POLL_SECONDS if due is None else due))
+
+
+async def already(tx: Tx | Db, fences: Sequence[Fence], how: str) -> set[Fence]:
+    """Which of these writes stand: what changed nothing is stale only after a look, for a reply may have been lost."""
+    found = await tx.fetch(SQL.repeated, **columns(fences))
+    return fences_of(r for r in found if r["how"] == how)
 
 
 def columns(fences: Iterable[Fence]) -> dict[str, list[object]]:

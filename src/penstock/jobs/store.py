@@ -248,7 +248,7 @@ class PgJobStore:
         """Which writes stand; one that changed nothing may be a repetition of our own, whose reply was lost."""
         written = fences_of(found)
         if missing := [fence for fence in fences if fence not in written]:
-            written |= fences_of(await self._db.fetch(SQL.repeated, **columns(missing), how=how))
+            written |= await already(self._db, missing, how)
         for fence in fences:
             if fence not in written:
                 self._stale(fence, how)

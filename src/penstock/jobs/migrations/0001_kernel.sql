@@ -1,8 +1,9 @@
 -- The kernel's tables. An immutable job, a narrow live row only while it is not over, an append-only outcome.
 
 CREATE FUNCTION penstock.now() RETURNS timestamptz
-LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT now()';
-COMMENT ON FUNCTION penstock.now() IS 'The only clock of leases; tests replace it to move time.';
+LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT statement_timestamp()';
+COMMENT ON FUNCTION penstock.now() IS
+  'The only clock of leases: of the statement, for a transaction may have waited. Tests replace it to move time.';
 
 CREATE FUNCTION penstock.attempt_id(seed text, job_id bigint) RETURNS uuid
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $do$SELECT (seed || lpad(to_hex(job_id), 12, '0'))::uuid$do$;
