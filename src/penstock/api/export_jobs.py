@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, Strict
 
 from penstock.api.auth import OnlyWorkers
 from penstock.api.errors import INTERNAL, declare

@@ -18,7 +18,7 @@ import asyncpg
 
 from penstock.jobs import rows
 from penstock.jobs.bell import Bell, Line
-from penstock.jobs.exchange import POLL_SECONDS, Exchange, columns, fences_of, in_lock_order
+from penstock.jobs.exchange import POLL_SECONDS, Exchange, already, columns, fences_of, in_lock_order
 from penstock.jobs.gates import Gates
 from penstock.jobs.intake import Intake
 from penstock.jobs.limits import MAX_JOB_ID, check_batch, check_claim, check_pause, check_text
