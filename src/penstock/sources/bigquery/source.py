@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from penstock.sources import bridge
+from penstock.sources.bigquery.catalog import BigQueryCatalog
+from penstock.sources.bigquery.config import Config
+from penstock.sources.bigquery.credentials import Credentials
+from penstock.sources.bigquery.jobs import PRODUCT, Described, Jobs
+from penstock.sources.bigquery.streams import Reading, Storage
+from penstock.sources.bigquery.types import kept, schema_of
+from penstock.sources.config import read
+from penstock.sources.contract import Chunk, Limits, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    import pyarrow as pa
+
+FIELDS, LOCATION, STREAM = "fields", "location", "stream"
+
+
+def connect(config: Mapping[str, object], secrets: Mapping[str, str]) -> BigQuerySource:
+    return BigQuerySource(read(Config, config, secrets, source="bigquery"))
+
+
+class BigQuerySource:
+    """A read session lives for six hours by itself, so a plan holds nothing open."""
+
+    dialect = "bigquery"
+
+    def __init__(self, config: Config) -> None:
+        credentials = Credentials(config)
+        self._config = config
+        self._jobs = Jobs(config, credentials)
+        self._storage = Storage(config, credentials)
+
+    async def __aenter__(self) -> BigQuerySource:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._jobs.close()
+        await asyncio.to_thread(self._storage.close)
+
+    async def test(self) -> str:
+        """A query of one row all the way: the job, its table, the session and its stream."""
+        [batch] = [batch async for batch in self.stream(Chunk(number=0, sql="SELECT 1 AS answer"))]
+        return f"{PRODUCT} v2, project {self._config.project}: {batch.num_rows} row"
+
+    async def schema(self, sql: str) -> pa.Schema:
+        return schema_of((await self._jobs.describe(sql)).fields)
+
+    async def plan(self, sql: str, limits: Limits) -> Plan:
+        described = await self._jobs.describe(sql)
+        schema = schema_of(described.fields)
+        known = {FIELDS: described.fields, LOCATION: described.location}
+        if limits.max_chunks == 1:
+            return Plan(chunks=[Chunk(number=0, sql=sql, extra=known)], schema=schema)
+        table = await self._jobs.run(sql, described.location, "plan")
+        size = int((await self._jobs.table(table.project, table.dataset, table.table)).get("numBytes", 0))
+        wanted = max(1, min(-(-size // limits.chunk_bytes), limits.max_chunks))
+        session = await asyncio.to_thread(self._storage.session, table, wanted)
+        chunks = [
+            Chunk(
+                number=number,
+                sql=sql,
+                snapshot=session.name,
+                estimated_rows=session.rows // max(1, len(session.streams)),
+                extra={**known, STREAM: stream},
+            )
+            for number, stream in enumerate(session.streams or [""])  # a table without rows has no stream
+        ]
+        return Plan(chunks=chunks, schema=schema)
+
+    async def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:
+        described = _planned(chunk.extra) or await self._jobs.describe(chunk.sql)
+        schema = schema_of(described.fields)
+        for stream in await self._streams(chunk, described.location, trace):
+            reading = Reading(self._storage, stream)
+            batches = bridge.stream(
+                reading.batches, reading.cancel, name="bigquery", silence=self._config.silence_seconds
+            )
+            async with aclosing(batches):
+                async for batch in batches:
+                    yield kept(batch, schema)
+
+    @property
+    def catalog(self) -> BigQueryCatalog:
+        return BigQueryCatalog(self._config, self._jobs)
+
+    async def _streams(self, chunk: Chunk, location: str | None, trace: str) -> tuple[str, ...]:
+        if STREAM in chunk.extra:
+            return (chunk.extra[STREAM],) if chunk.extra[STREAM] else ()
+        table = await self._jobs.run(chunk.sql, location, trace)
+        return (await asyncio.to_thread(self._storage.session, table, 1)).streams
+
+
+def _planned(extra: Mapping[str, Any]) -> Described | None:
+    return Described(fields=extra[FIELDS], location=extra[LOCATION]) if FIELDS in extra else None

@@ -1,0 +1,88 @@
+"""BigQuery's types as Arrow's, and batches made to keep that promise.
+
+The Storage Read API sends every NUMERIC as decimal128(38, 9) and every BIGNUMERIC as decimal256(76, 38). A column that
+was declared with a precision has just that one here: the digits are the same, and the cast refuses to lose any.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from penstock.sources.errors import SourceError, SourceQueryError
+from penstock.sources.exact import distinct
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Fields = Sequence[Mapping[str, Any]]
+
+_SIMPLE: Mapping[str, pa.DataType] = {
+    "BOOL": pa.bool_(),
+    "BOOLEAN": pa.bool_(),
+    "BYTES": pa.binary(),
+    "DATE": pa.date32(),
+    "DATETIME": pa.timestamp("us"),
+    "FLOAT": pa.float64(),
+    "FLOAT64": pa.float64(),
+    "GEOGRAPHY": pa.string(),
+    "INT64": pa.int64(),
+    "INTEGER": pa.int64(),
+    "JSON": pa.string(),
+    "STRING": pa.string(),
+    "TIME": pa.time64("us"),
+    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+}
+_DECIMALS: Mapping[str, pa.DataType] = {
+    "BIGDECIMAL": pa.decimal256(76, 38),
+    "BIGNUMERIC": pa.decimal256(76, 38),
+    "DECIMAL": pa.decimal128(38, 9),
+    "NUMERIC": pa.decimal128(38, 9),
+}
+_DECIMAL128_DIGITS = 38
+
+
+def schema_of(fields: Fields) -> pa.Schema:
+    distinct([field["name"] for field in fields])
+    return pa.schema([(field["name"], _type(field)) for field in fields])
+
+
+def kept(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch in the types that were promised."""
+    if batch.schema.names != schema.names:
+        raise SourceError("BigQuery sent other columns than it described.")
+    try:
+        arrays = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+        raise SourceError(f"BigQuery sent a value that does not fit its column: {e}") from None
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _type(field: Mapping[str, Any]) -> pa.DataType:
+    one = _element(field)
+    return pa.list_(pa.field("item", one)) if field.get("mode") == "REPEATED" else one
+
+
+def _element(field: Mapping[str, Any]) -> pa.DataType:
+    kind = field["type"]
+    if kind in ("RECORD", "STRUCT"):
+        return pa.struct([(each["name"], _type(each)) for each in field["fields"]])
+    if kind == "RANGE":
+        ends = _element(field["rangeElementType"])
+        return pa.struct([("start", ends), ("end", ends)])
+    if kind in _DECIMALS:
+        return _decimal(kind, field)
+    if kind not in _SIMPLE:
+        raise SourceQueryError(
+            f"Column {field.get('name', '')} is {kind}, which has no place in Parquet.",
+            hint=f"CAST({field.get('name', 'it')} AS STRING)",
+        )
+    return _SIMPLE[kind]
+
+
+def _decimal(kind: str, field: Mapping[str, Any]) -> pa.DataType:
+    if "precision" not in field:
+        return _DECIMALS[kind]
+    precision, scale = int(field["precision"]), int(field.get("scale", 0))
+    return (pa.decimal128 if precision <= _DECIMAL128_DIGITS else pa.decimal256)(precision, scale)
