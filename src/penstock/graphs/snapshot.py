@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ _STEPS: Mapping[SnapshotStatus, frozenset[SnapshotStatus]] = {
     SnapshotStatus.READY: frozenset(),
     SnapshotStatus.CANCELLED: frozenset(),
 }
+_LONGEST, _KEPT = 180, 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +84,11 @@ def prefix_of(owner: str, mapping_id: int | None, version: int | None, snapshot_
 
 
 def _segment(owner: str) -> str:
-    """The owner as one part of a key: what cannot stand there is written as `=` and its bytes, so that no two meet."""
+    """The owner as one part of a key: what cannot stand there is written as `=` and its bytes, a name that is too long
+    as its beginning and its digest; so no two meet."""
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "_.@+-") else _escaped(c) for c in owner)
+    if len(safe) > _LONGEST:
+        safe = f"{safe[:_KEPT]}=x{hashlib.sha256(owner.encode()).hexdigest()}"
     return safe if safe[:1].isalnum() else f"_{safe}"
 
 
