@@ -85,8 +85,8 @@ class BigQueryFake:
         self.jobs: dict[str, Job] = {}
         self.sessions: dict[str, pa.Table] = {}
         self.calls: list[tuple[str, int]] = []
-        self.breaks: list[tuple[int, grpc.StatusCode]] = []
-        """After how many answers a call ends, and how; one entry a call."""
+        self.breaks: list[tuple[int, grpc.StatusCode | None]] = []
+        """After how many answers a call ends, and how; one entry a call. None means that it falls silent."""
         self.batch_rows = 20_000
         self.needs_token = False
         self.streaming = 0
@@ -308,14 +308,22 @@ class BigQueryFake:
         table = self.sessions[request.read_stream].slice(request.offset)
         for number, batch in enumerate(table.combine_chunks().to_batches(max_chunksize=self.batch_rows)):
             if number == after:
-                context.abort(code, "the server broke off")
+                _break_off(context, code)
             yield _message(batch, with_schema=number == 0)
         if after >= 0:
-            context.abort(code, "the server broke off")
+            _break_off(context, code)
 
     def _left(self) -> None:
         with self._lock:
             self.streaming -= 1
+
+
+def _break_off(context: grpc.ServicerContext, code: grpc.StatusCode | None) -> None:
+    if code is not None:
+        context.abort(code, "the server broke off")
+    left = threading.Event()
+    if context.add_callback(left.set):
+        left.wait()
 
 
 def _message(batch: pa.RecordBatch, *, with_schema: bool) -> Any:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
+import sys
 from contextlib import aclosing
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from penstock.kit.errors import InvalidInput, PenstockError
 from penstock.sources.bigquery import streams
 from penstock.sources.contract import Limits, Table
 from penstock.sources.errors import (
+    DriverMissing,
     SnapshotLost,
     SourceError,
     SourceQueryError,
@@ -253,6 +255,28 @@ class TestStreams:
         assert len(fake.calls) == 7
         assert numbers.num_rows == 1000
 
+    async def test_a_stream_that_falls_silent_is_unavailable_and_cancelled(
+        self, fake: BigQueryFake, numbers: pa.Table
+    ) -> None:
+        fake.breaks = [(3, None)]
+        async with source_of(fake, silence_seconds=0.3) as source:
+            with pytest.raises(SourceUnavailable, match="silent"):
+                await collect(source, ROWS)
+            await freed(BigQuerySubject(fake))
+        assert numbers.num_rows == 1000
+
+    async def test_a_stream_that_never_began_can_be_left(self, fake: BigQueryFake, numbers: pa.Table) -> None:
+        fake.breaks = [(0, None)]
+        subject = BigQuerySubject(fake)
+        async with source_of(fake) as source:
+            task = asyncio.create_task(collect(source, ROWS))
+            await started(subject)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.wait_for(task, 5)
+            await freed(subject)
+        assert numbers.num_rows == 1000
+
     async def test_an_expired_session_is_a_lost_snapshot(self, fake: BigQueryFake, numbers: pa.Table) -> None:
         async with source_of(fake) as source:
             plan = await source.plan(ROWS, Limits(chunk_bytes=numbers.nbytes // 2))
@@ -429,3 +453,12 @@ async def test_the_catalog_shows_tables_columns_and_keys(fake: BigQueryFake) -> 
         ("price", "NUMERIC(5, 2)"),
     ]
     assert [(key.columns, key.references) for key in keys] == [(("id",), None), (("owner",), "person")]
+
+
+def test_an_absent_driver_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [name for name in sys.modules if name.startswith("penstock.sources.bigquery")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "google.cloud.bigquery_storage_v1", None)
+    with pytest.raises(DriverMissing, match="bigquery_storage") as missing:
+        open_source("bigquery", {"project": PROJECT}, {})
+    assert missing.value.hint == "pip install 'penstock[bigquery]'"
