@@ -51,10 +51,10 @@ async def test_an_end_that_is_written_again_is_a_repetition_and_the_first_one_st
     assert (await subject.store.job(claimed.job_id)).result == 1
 
 
-async def test_a_retry_that_is_asked_for_again_is_a_repetition(subject: Subject) -> None:
+async def test_a_retry_that_is_asked_for_again_is_still_a_retry_and_no_end(subject: Subject) -> None:
     claimed = await subject.held()
     assert await subject.store.finish([failed(claimed, retry_in=1)]) == [RETRYING]
-    assert await subject.store.finish([failed(claimed, retry_in=1)]) == [REPEATED]
+    assert await subject.store.finish([failed(claimed, retry_in=1)]) == [RETRYING]
 
 
 async def test_verdicts_come_in_the_order_of_the_endings(subject: Subject) -> None:

@@ -200,8 +200,13 @@ class Model:
 
     def verdict(self, job: Job, fence: Fence, outcome: Outcome) -> Verdict:
         if job.fence != fence:
-            own = job.ways[fence].how in ("succeeded", "failed", "retried")
-            return Verdict.REPEATED if own else Verdict.STALE
+            match job.ways[fence].how:
+                case "succeeded" | "failed":
+                    return Verdict.REPEATED
+                case "retried":
+                    return Verdict.RETRYING
+                case _:
+                    return Verdict.STALE
         again = isinstance(outcome, Failed) and outcome.retry_in is not None and job.attempt_no < job.max_attempts
         return Verdict.RETRYING if again else Verdict.DONE
 
