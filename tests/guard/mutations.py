@@ -79,9 +79,11 @@ def look_alike(sql: str, dialect: str, rng: Random) -> str:
 
 
 def quote(sql: str, dialect: str, rng: Random) -> str:
-    """One name before a bracket in quotes of some kind."""
+    """One name before a bracket, if there is any, in quotes of some kind."""
     called = [(start, end) for start, end in _words(sql, dialect) if sql[end : end + 1] == "("]
-    start, end = rng.choice(called or _words(sql, dialect)[-1:])
+    if not called:
+        return sql
+    start, end = rng.choice(called)
     mark = rng.choice(['"', "`", "'", "[]"])
     return f"{sql[:start]}{mark[0]}{sql[start:end]}{mark[-1]}{sql[end:]}"
 

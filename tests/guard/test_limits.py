@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from penstock.guard.errors import SqlRefused, SqlTooLarge, SqlUnreadable
@@ -49,7 +51,7 @@ def test_brackets_may_nest_as_deep_as_the_limit_and_not_one_deeper(
 
     levels = 2 if opening.count("(") == 2 else 1
     assert check(nested(LIMITS.depth // levels), dialect)
-    with pytest.raises(SqlTooLarge, match="nested more than 32 levels"):
+    with pytest.raises(SqlTooLarge, match="nested too deeply; at most 32 levels"):
         check(nested(LIMITS.depth // levels + 1), dialect)
 
 
@@ -58,6 +60,38 @@ def test_the_depth_limit_leaves_room_for_a_deep_stack_of_callers() -> None:
         return called_from(frames - 1) if frames else check(f"SELECT {'(' * 32}1{')' * 32}", "postgres").sql
 
     assert called_from(200)
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        "ARRAY[{}]",
+        "[{}]",
+        "{{'a': {}}}",
+        "row({})",
+        "STRUCT({})",
+        "timestamp({})",
+        "decimal({})",
+        "binary({})",
+        "MAP {{'a': {}}}",
+    ],
+)
+@pytest.mark.parametrize("dialect", ["bigquery", "duckdb", "mysql", "postgres", "trino"])
+def test_nesting_that_a_parser_reads_again_and_again_is_answered_at_once(dialect: str, nested: str) -> None:
+    sql = "1"
+    for _ in range(31):
+        sql = nested.format(sql)
+    before = time.process_time()
+    _answered(f"SELECT {sql}", dialect)
+    assert time.process_time() - before < 5
+
+
+def test_effort_may_be_as_large_as_the_limit_and_not_one_more() -> None:
+    sql = "SELECT ARRAY[ARRAY[1]]"
+    effort = 1 + 1 + 3 + 3 + 9 + 9 + 3 + 1
+    assert check(sql, "postgres", limits=SqlLimits(effort=effort))
+    with pytest.raises(SqlTooLarge, match="fewer of arrays and structs"):
+        check(sql, "postgres", limits=SqlLimits(effort=effort - 1))
 
 
 def test_subscripts_may_follow_each_other_as_often_as_the_limit_and_not_once_more() -> None:

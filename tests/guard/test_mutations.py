@@ -29,12 +29,16 @@ fuzz = settings(
 )
 chance = st.integers(0, 2**32).map(Random)
 
+
+def is_tight(case: Case) -> bool:
+    """Whether a space inside makes it something else: a difference of two columns, or a comment."""
+    return any(text in case.sql for text in ("my-project.sales.orders", "3--1", "1--sleep"))
+
+
 SHOP = TablePolicy(allowed=frozenset(TableName(name=name) for name in ("customers", "orders", "edges")))
-SEEDS = [case for case in cases("hostile.sql") if case.expected not in ("unreadable", "column")]
+SEEDS = [case for case in cases("hostile.sql") if case.expected not in ("unreadable", "column") and not is_tight(case)]
 QUERIES = [case for case in SEEDS if case.sql.startswith(("SELECT", "WITH", "FROM", "TABLE")) and ";" not in case.sql]
-# A space inside these makes them something else: a difference of two columns, and a comment.
-TIGHT = ("my-project.sales.orders", "3--1")
-BENIGN = [case for case in cases("benign.sql") if not any(tight in case.sql for tight in TIGHT)]
+BENIGN = [case for case in cases("benign.sql") if not is_tight(case)]
 
 # A word that is hostile by itself (CURRENT_USER, FOR UPDATE) would be another word, and harmless, in other letters.
 NAMED = [case for case in QUERIES if case.expected == "table" or (case.expected == "function" and "(" in case.sql)]

@@ -1,7 +1,9 @@
 """Before the parser: how much text, how deep, and which word it begins with.
 
-The parser recurses with every bracket and has no limit of its own, so depth is counted on tokens first. Comments leave
-here: the parser reads some of them as orders, and what runs has none.
+The parser recurses with every bracket and has no limit of its own, so depth is counted on tokens first. After the name
+of a type (`ARRAY[`, `DATE(`) it tries up to three readings, so that each such level inside another multiplies its time:
+`effort` is that product, summed over the tokens. Comments leave here: the parser reads some of them as orders, and what
+runs has none.
 """
 
 from __future__ import annotations
@@ -27,11 +29,12 @@ _EXECUTABLE_COMMENTS = ("!", "M!")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlLimits:
-    """Deeper than `depth` brackets would exhaust the parser's stack; `tables` counts every table reference."""
+    """`depth` counts brackets inside brackets, `tables` every reference; 150,000 `effort` is about a second."""
 
     length: int = 100_000
     tokens: int = 20_000
     depth: int = 32
+    effort: int = 300_000
     tables: int = 100
 
 
@@ -44,7 +47,7 @@ def read(sql: str, grammar: Grammar, limits: SqlLimits) -> list[Token]:
         raise SqlUnreadable("The SQL cannot be read: a quote or comment is not closed.") from error
     if len(tokens) > limits.tokens:
         raise SqlTooLarge(f"The SQL has {len(tokens)} words and signs; at most {limits.tokens} are allowed.")
-    _check_depth(tokens, limits.depth)
+    _check_depth(tokens, grammar, limits)
     for token in tokens:
         _drop_comments(token)
     _check_beginning(tokens)
@@ -73,18 +76,20 @@ def _check_text(sql: str, limits: SqlLimits) -> None:
             raise SqlUnreadable(f"The SQL has a control character (U+{ord(character):04X}) at position {position + 1}.")
 
 
-def _check_depth(tokens: list[Token], allowed: int) -> None:
-    depth = subscripts = 0
+def _check_depth(tokens: list[Token], grammar: Grammar, limits: SqlLimits) -> None:
+    open_brackets: list[bool] = []
+    subscripts = effort = 0
     for before, token in pairwise([Token(TokenType.SENTINEL, ""), *tokens]):
         if token.token_type in _OPENING:
-            depth += 1
+            open_brackets.append(before.token_type in grammar.parser.TYPE_TOKENS)
         elif token.token_type in _CLOSING:
-            depth -= 1
+            del open_brackets[-1:]
         if token.token_type == TokenType.L_BRACKET:
             subscripts = subscripts + 1 if before.token_type == TokenType.R_BRACKET else 1
-        if max(depth, subscripts) > allowed:
+        effort += 3 ** sum(open_brackets)
+        if max(len(open_brackets), subscripts) > limits.depth or effort > limits.effort:
             raise SqlTooLarge(
-                f"The SQL is nested more than {allowed} levels deep.",
+                f"The SQL is nested too deeply; at most {limits.depth} levels may be, fewer of arrays and structs.",
                 hint="Move inner parts into WITH clauses.",
                 **place(token),
             )

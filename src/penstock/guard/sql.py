@@ -65,12 +65,16 @@ def check(sql: str, dialect: str, *, tables: TablePolicy | None = None, limits: 
             plain=plain_select(understood, grammar),
         )
     except RecursionError:
-        raise SqlTooLarge("The SQL is nested too deeply.", hint="Move inner parts into WITH clauses.") from None
+        raise _too_deep() from None
+
+
+def _too_deep() -> SqlTooLarge:
+    return SqlTooLarge("The SQL is nested too deeply.", hint="Move inner parts into WITH clauses.")
 
 
 def _unbound(written: str, limits: SqlLimits) -> SqlLimits:
     """Writing a query anew may add brackets; its own limits were already held by the original."""
-    return SqlLimits(length=len(written), tokens=len(written), depth=4 * limits.depth)
+    return SqlLimits(length=len(written), tokens=len(written), depth=4 * limits.depth, effort=limits.effort)
 
 
 def _understand(sql: str, grammar: Grammar, limits: SqlLimits) -> exp.Expr:
@@ -141,7 +145,7 @@ def _check_size(tree: exp.Expr, limits: SqlLimits) -> None:
         node, height = rising.pop()
         tables += isinstance(node, exp.Table)
         if height > _LEVELS_A_BRACKET * limits.depth:
-            raise SqlTooLarge("The SQL is nested too deeply.", hint="Move inner parts into WITH clauses.")
+            raise _too_deep()
         rising += [(child, height + (not isinstance(child, exp.Binary))) for child in node.iter_expressions()]
     if tables > limits.tables:
         raise SqlTooLarge(f"The SQL names tables {tables} times; at most {limits.tables} are allowed.")
@@ -151,7 +155,7 @@ def _write(tree: exp.Expr, grammar: Grammar) -> str:
     try:
         return grammar.write(tree)
     except UnsupportedError as error:
-        raise SqlRefused(f"The SQL has a part this source does not know: {error}") from error
+        raise SqlRefused(f"The SQL has a part this source does not know: {str(error).strip(' .')}.") from error
     except RecursionError:
         raise
     except Exception as error:  # so does the writer
