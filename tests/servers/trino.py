@@ -135,11 +135,20 @@ def _await(it: Trino, processes: tuple[subprocess.Popen[bytes], ...]) -> None:
 
 
 def _started(it: Trino) -> bool:
+    """Whether it answers a query; it says that it has started before it has found its one node."""
     try:
         info = httpx2.get(f"{it.url}/v1/info", timeout=2)
-        return info.is_success and info.json()["starting"] is False
+        return info.is_success and info.json()["starting"] is False and _answers(it)
     except httpx2.TransportError:
         return False
+
+
+def _answers(it: Trino) -> bool:
+    sql = "SELECT count(*) FROM tpch.tiny.region"
+    reply = httpx2.post(f"{it.url}/v1/statement", content=sql, headers={"X-Trino-User": "tester"}, timeout=10).json()
+    while "nextUri" in reply:
+        reply = httpx2.get(reply["nextUri"], timeout=10).json()
+    return "error" not in reply
 
 
 def _end(process: subprocess.Popen[bytes], archive: Path) -> None:

@@ -122,6 +122,20 @@ async def test_a_segment_in_foreign_storage_is_fetched_without_our_credentials(
             assert "x-segment" in request.headers
 
 
+async def test_what_a_storage_says_of_a_failure_is_not_repeated(fake_trino: TrinoFake, subject: FakeSubject) -> None:
+    fake_trino.engine.load("numbers", pa.table({"n": pa.array(range(4000), pa.int64())}))
+
+    async def storage(_: Request) -> Response:
+        return Response(status=403, body=b"<Error><StringToSign>X-Amz-Signature=5ecret</StringToSign></Error>")
+
+    async with HttpServer(storage) as server:
+        fake_trino.storage_url = f"http://127.0.0.1:{server.port}"
+        async with source_with(subject, {}) as source:
+            with pytest.raises(PenstockError, match="403") as error:
+                await collect_batches(source, "SELECT n FROM numbers")
+    assert "5ecret" not in told(error.value)
+
+
 @pytest.mark.parametrize(
     "url", ["http://trino.example:8080", "http://10.0.0.1", "http://128.0.0.1", "http://localhost.evil.example"]
 )

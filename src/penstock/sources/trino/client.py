@@ -41,7 +41,7 @@ class Client:
         self._farewells: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
-        await asyncio.gather(*self._farewells)
+        await asyncio.gather(*self._farewells, return_exceptions=True)
         await self.wire.close()
 
     async def submit(self, sql: str, session: Session, *, spooled: bool = False) -> Reply:
@@ -97,8 +97,9 @@ class Client:
         await asyncio.shield(task)
 
     async def _cancel(self, query_id: str, next_uri: str | None) -> None:
-        by_id = f"{self.config.origin}/v1/query/{query_id}"
-        status = await self.wire.delete(next_uri or by_id)
-        if next_uri is not None and status in (404, 410):
-            status = await self.wire.delete(by_id)
+        status: int | None = 404
+        if next_uri is not None and self.wire.is_ours(next_uri):
+            status = await self.wire.delete(next_uri)
+        if status in (404, 410):
+            status = await self.wire.delete(f"{self.config.origin}/v1/query/{query_id}")
         log.info("trino_query_cancelled", query_id=query_id, status=status)

@@ -37,8 +37,8 @@ class Config:
     role_catalog: Word | None = "system"
     source: Word = "graph-olap-export-worker"
     client_tags: Annotated[tuple[Tag, ...], Field(min_length=1)] = ("graph-olap-export",)
-    catalog: str | None = None
-    schema: str | None = None
+    catalog: Word | None = None
+    schema: Word | None = None
     session: Mapping[Word, str] = field(default_factory=dict)
     encodings: tuple[Encoding, ...] = ("json+zstd", "json+lz4", "json")
     parallel: Annotated[int, Field(ge=1, le=32)] = 4
@@ -67,15 +67,19 @@ class Config:
 
     def scrub(self, text: str) -> str:
         """The text without our credentials, should a server or a proxy have echoed them."""
-        for hidden in filter(None, (self.authorization, self.password, self.token)):
-            text = text.replace(hidden, "[redacted]").replace(hidden.partition(" ")[2] or hidden, "[redacted]")
+        encoded = (self.authorization or "").partition(" ")[2]
+        for hidden in filter(None, (encoded, self.password, self.token)):
+            text = text.replace(hidden, "[redacted]")
         return text
 
 
 def origin(uri: str) -> str:
-    """Scheme, host and port of a URI, in the one form that can be compared."""
-    parts = urlsplit(uri)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    """Scheme, host and port of a URI, in the one form that can be compared; empty when it has none."""
+    try:
+        parts = urlsplit(uri)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        return ""
     host = parts.hostname or ""
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 

@@ -49,8 +49,8 @@ def _headers(config: Config, session: Session, *, spooled: bool) -> list[tuple[s
         ("X-Trino-Time-Zone", "UTC"),
         ("X-Trino-Trace-Token", _UNSAFE.sub("_", session.trace)),
         ("X-Trino-Role", _role(config, session)),
-        ("X-Trino-Catalog", quote_plus(config.catalog or "")),
-        ("X-Trino-Schema", quote_plus(config.schema or "")),
+        ("X-Trino-Catalog", config.catalog or ""),
+        ("X-Trino-Schema", config.schema or ""),
         ("X-Trino-Session", ",".join(f"{name}={quote_plus(value)}" for name, value in config.session.items())),
         ("X-Trino-Query-Data-Encoding", ",".join(config.encodings) if spooled else ""),
     ]

@@ -12,7 +12,7 @@ import asyncio
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.sources.errors import SourceError
 from penstock.sources.trino import spooling, types
@@ -20,7 +20,6 @@ from penstock.sources.trino.pages import PageDecoder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-    from typing import Any
 
     import pyarrow as pa
 
@@ -101,7 +100,7 @@ class Reading:
                     for lump in self._lumps(reply):
                         await self._offer(lump)
         except Exception as e:
-            end = _End(error=e)
+            end = _End(error=e)  # the consumer's, after the rows before it
         await self._offer(end)
 
     def _lumps(self, reply: Reply) -> Iterator[_Lump]:

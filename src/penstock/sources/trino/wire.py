@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
-from penstock.kit import logging
 from penstock.kit.clock import SYSTEM, Clock
 from penstock.sources.errors import SourceError, SourceUnavailable
 from penstock.sources.trino.config import origin
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.sources.trino.config import Config
-
-log = logging.get("sources.trino")
 
 _BUSY = frozenset({429, 502, 503, 504})
 _REDIRECTS = frozenset({302, 303, 307, 308})
@@ -59,7 +56,7 @@ class _Patience:
 
 
 class Wire:
-    """The HTTP half of the client; opened with `async with`."""
+    """The HTTP half of the client."""
 
     def __init__(self, config: Config, *, clock: Clock = SYSTEM, chance: Callable[[], float] = random.random) -> None:
         self._config = config
@@ -79,20 +76,20 @@ class Wire:
     async def post(self, path: str, content: bytes, headers: Mapping[str, str]) -> bytes:
         patience = _Patience(first_delay=_POST_DELAY, tries=_POST_TRIES)
         request = self._request("POST", self._config.origin + path, headers, content)
-        return _body(await self._send(request, patience), self._config)
+        return self._body(await self._send(request, patience))
 
     async def get(self, uri: str) -> bytes:
         """The body at one of the coordinator's own addresses."""
         self._check_origin(uri)
-        return _body(await self._send(self._request("GET", uri), self._reading), self._config)
+        return self._body(await self._send(self._request("GET", uri), self._reading))
 
     async def fetch(self, uri: str, headers: Mapping[str, str]) -> bytes:
         """A segment's bytes, from wherever the coordinator keeps or redirects it."""
         answer = await self._send(self._request("GET", uri, headers), self._reading)
         if answer.status_code in _REDIRECTS:
-            elsewhere = self._request("GET", answer.headers["Location"], headers)
-            answer = await self._send(elsewhere, self._reading)
-        return _body(answer, self._config)
+            elsewhere = str(answer.url.join(answer.headers.get("Location", "")))
+            answer = await self._send(self._request("GET", elsewhere, headers), self._reading)
+        return self._body(answer)
 
     async def head(self, uri: str) -> None:
         """Say that we are still here; an old server that knows no HEAD is not an error."""
@@ -105,10 +102,13 @@ class Wire:
 
     async def delete(self, uri: str) -> int | None:
         """Ask once for a query's end; the status, or None when nobody answers."""
-        self._check_origin(uri)
         request = self._request("DELETE", uri, {"X-Trino-User": self._config.user}, timeout=_FAREWELL_SECONDS)
         answer = await self._try(request)
         return answer.status_code if isinstance(answer, httpx2.Response) else None
+
+    def is_ours(self, uri: str) -> bool:
+        """Whether it is one of the coordinator's own addresses."""
+        return origin(uri) == self._config.origin
 
     @property
     def _reading(self) -> _Patience:
@@ -123,14 +123,14 @@ class Wire:
         timeout: float | None = None,
     ) -> httpx2.Request:
         sent = dict(headers or {})
-        if (mine := self._config.authorization) is not None and origin(uri) == self._config.origin:
+        if (mine := self._config.authorization) is not None and self.is_ours(uri):
             sent["Authorization"] = mine
         return self._http.build_request(
             method, uri, headers=sent, content=content, timeout=timeout or self._http.timeout
         )
 
     def _check_origin(self, uri: str) -> None:
-        if origin(uri) != self._config.origin:
+        if not self.is_ours(uri):
             raise SourceError(
                 f"Trino sent us to {origin(uri)}, which is not {self._config.origin}.",
                 hint="Behind a proxy the coordinator needs http-server.process-forwarded=true.",
@@ -175,8 +175,9 @@ class Wire:
         except (TypeError, ValueError):
             return None
 
-
-def _body(answer: httpx2.Response, config: Config) -> bytes:
-    if answer.status_code != 200:
-        raise http_error(answer.status_code, config.scrub(answer.text))
-    return answer.content
+    def _body(self, answer: httpx2.Response) -> bytes:
+        """What a storage says of a failure is not repeated: it may hold the signature of its address."""
+        if answer.status_code != 200:
+            ours = self.is_ours(str(answer.url))
+            raise http_error(answer.status_code, self._config.scrub(answer.text) if ours else "from its storage")
+        return answer.content
