@@ -41,7 +41,8 @@ class Grammar:
 
 def _grammar(name: str) -> Grammar:
     dialect = Dialect.get_or_raise(name)
-    return Grammar(name=name, dialect=dialect, parser=_parser(dialect.parser_class), writer=_writer(dialect))
+    parser, writer = _parser(dialect.parser_class), _writer(name, dialect.generator_class)
+    return Grammar(name=name, dialect=dialect, parser=parser, writer=writer)
 
 
 def _parser(known: type[Parser]) -> type[Parser]:
@@ -49,9 +50,10 @@ def _parser(known: type[Parser]) -> type[Parser]:
     return type(f"Literal{known.__name__}", (known,), {"FUNCTIONS": {}, "FUNCTION_PARSERS": special})
 
 
-def _writer(dialect: Dialect) -> type[Generator]:
-    known = dialect.generator_class
+def _writer(name: str, known: type[Generator]) -> type[Generator]:
     kept = {exp.AtTimeZone: Generator.attimezone_sql, exp.WithinGroup: Generator.withingroup_sql}
+    if name == "mysql":  # MariaDB has the operator and no REGEXP_LIKE
+        kept[exp.RegexpLike] = lambda writer, node: writer.binary(node, "RLIKE")
     return type(f"Literal{known.__name__}", (known,), {"TRANSFORMS": known.TRANSFORMS | kept})
 
 
