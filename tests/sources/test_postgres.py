@@ -22,6 +22,7 @@ from tests.sources.conformance import (
     collect,
     collect_batches,
     collect_chunks,
+    freed,
     opened,
     told,
     until,
@@ -343,7 +344,7 @@ async def test_a_hold_that_is_gone_is_not_alive_and_its_chunks_say_that_the_mome
     with pytest.raises(SnapshotLost):
         await collect_batches_of(source, plan)
     await plan.hold.close()
-    assert await subject.running() == 0
+    await freed(subject)
 
 
 async def collect_batches_of(source: Source, plan: Plan) -> int:
@@ -459,7 +460,7 @@ async def test_what_cannot_be_cut_is_one_chunk_without_a_snapshot(
     plan = await source.plan(sql, small(8))
     assert [(part.sql, part.snapshot, part.extra["way"]) for part in plan.chunks] == [(sql, None, "whole")]
     assert plan.hold is None
-    assert await subject.running() == 0
+    await freed(subject)
 
 
 async def test_planning_counts_no_rows(subject: PostgresSubject, source: Source) -> None:
