@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
 
 from penstock.guard.errors import (
     DuplicateColumn,
@@ -13,6 +14,7 @@ from penstock.guard.errors import (
     TableRefused,
 )
 from penstock.guard.grammar import GRAMMARS
+from penstock.guard.nodes import check_nodes
 from penstock.guard.sql import check
 from penstock.kit.errors import InvalidInput
 from tests.guard.cases import Case, cases, statements
@@ -70,3 +72,21 @@ def test_a_duplicate_column_is_named() -> None:
     with pytest.raises(DuplicateColumn, match="two columns the name id") as refusal:
         check("SELECT c.id, o.id FROM customers c JOIN orders o ON o.customer_id = c.id", "postgres")
     assert refusal.value.details["name"] == "id"
+
+
+@pytest.mark.parametrize(
+    ("sql", "dialect"),
+    [
+        ("SELECT 1 |> LIMIT a", "bigquery"),
+        ("SELECT a -> '$[?(@.x == ''a'')]' FROM t", "duckdb"),
+    ],
+)
+def test_what_the_parser_or_the_writer_stumbles_over_is_unreadable(sql: str, dialect: str) -> None:
+    with pytest.raises(SqlUnreadable, match="The SQL cannot be"):
+        check(sql, dialect)
+
+
+def test_a_word_that_would_be_written_as_it_is_must_be_a_word() -> None:
+    check_nodes([exp.Var(this="DAY"), exp.Var(this="day to second")])
+    with pytest.raises(SqlRefused, match="not allowed in a query"):
+        check_nodes([exp.Var(this="DAY); DROP TABLE x")])

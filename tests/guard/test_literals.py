@@ -111,3 +111,17 @@ def test_an_alias_comes_out_as_one_identifier_or_is_refused(name: str) -> None:
 @pytest.mark.parametrize("dialect", ["bigquery", "duckdb", "mysql", "postgres", "trino"])
 def test_a_number_keeps_its_digits(number: str, dialect: str) -> None:
     assert float(written(number, dialect)) == float(number)
+
+
+def test_a_number_that_is_none_is_refused() -> None:
+    with pytest.raises(SqlRefused, match="'1e' is not a number"):
+        check("SELECT 1e AS x", "mysql")
+
+
+def test_what_cannot_be_carried_over_exactly_is_refused_by_its_piece() -> None:
+    with pytest.raises(SqlRefused, match=r"DECIMAL '1\.25' would lose its scale"):
+        check("SELECT DECIMAL '1.25' AS x", "trino")
+    with pytest.raises(SqlRefused, match="carried over exactly at 10"):
+        check("SELECT CAST(a AS NUMERIC(10, 2)) AS x FROM t", "bigquery")
+    with pytest.raises(SqlRefused, match="carried over exactly at FALSE"):
+        check("SELECT id FROM t WHERE active IS NOT FALSE", "trino")
