@@ -14,6 +14,7 @@ import pytest
 
 from penstock.graphs.snapshot import SnapshotStatus
 from penstock.jobs.model import JobSpec
+from tests.api.test_schema import resolved
 from tests.graphs.stand import CUSTOMER, PURCHASED, Stand, settings, shop, standing
 from tests.jobs.conformance import Clock
 
@@ -328,6 +329,8 @@ async def test_a_snapshot_takes_the_steps_it_has_and_no_other(stand: Stand) -> N
     assert (snapshot.error_message, snapshot.failed_step) == ("boom", "Customer")
     error = await stand.ask("PUT", path, expect=409, status="cancelled")
     assert error["code"] == "INVALID_STATE_TRANSITION"
+    error = await stand.ask("POST", f"{SNAPSHOTS}/{snapshot_id}/export-jobs", expect=409, jobs=[CUSTOMER])
+    assert error["code"] == "INVALID_STATE_TRANSITION"
     assert (await stand.ask("PUT", f"{SNAPSHOTS}/99/status", expect=404, status="failed"))["code"] == (
         "RESOURCE_NOT_FOUND"
     )
@@ -372,3 +375,15 @@ async def _everything(database: str) -> str:
         return "".join([str(await connection.fetch(f"SELECT t::text FROM penstock.{t} t")) for t in tables])
     finally:
         await connection.close()
+
+
+async def test_every_operation_of_the_face_is_described(stand: Stand) -> None:
+    schema = (await stand.http.get("/api/openapi.json")).json()
+    ours = {path: found for path, found in schema["paths"].items() if path.startswith((FACE, SNAPSHOTS))}
+    assert len(ours) == 6
+    for path, methods in ours.items():
+        for method, operation in methods.items():
+            assert operation["summary"], (method, path)
+            assert {"401", "403", "422", "503"} <= set(operation["responses"]), (method, path)
+            for part in ("requestBody", "responses"):
+                assert part not in operation or "example" in resolved(schema, operation[part]), (method, path, part)

@@ -158,9 +158,12 @@ async def test_a_source_that_hangs_or_resets_costs_an_attempt_and_no_row(
     assert len(await stand.files()) == 2
 
 
-async def test_a_source_that_is_gone_or_does_not_know_us_fails_the_job_at_once(stand: Stand, database: str) -> None:
+async def test_a_source_that_does_not_know_us_fails_the_job_at_once_and_no_log_has_our_password(
+    stand: Stand, database: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     stranger = postgres(database) | {"database": f"nowhere_{time.monotonic_ns()}"}
     source = await stand.source("postgres", stranger, {"password": "hunter2-is-wrong"})
     view = await ended(stand, await stand.snapshot(CUSTOMER | {"data_source_id": source}))
     assert told(view) == "SOURCE_REFUSED"
-    assert "hunter2" not in str(view.error)
+    assert "hunter2" not in str(view)
+    assert "hunter2" not in "".join(capfd.readouterr())

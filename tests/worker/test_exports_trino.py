@@ -125,6 +125,28 @@ async def test_a_query_is_streamed_under_the_jobs_own_role_and_its_spool_is_let_
     assert fake.segments == {}
 
 
+async def test_the_rows_so_far_are_shown_while_a_query_is_read(stand: Stand, fake: TrinoFake) -> None:
+    segments, rest = asyncio.Semaphore(1), asyncio.Event()
+
+    async def one_then_wait() -> None:
+        if segments.locked():
+            await rest.wait()
+        else:
+            await segments.acquire()
+
+    fake.before_segment = one_then_wait
+    snapshot_id = await person(stand, fake)
+    async with stand.working():
+
+        async def some() -> bool:
+            [job] = await stand.jobs(snapshot_id)
+            return 0 < (job["rows_so_far"] or 0) < ROWS
+
+        await until(some)
+        rest.set()
+        await all_rows(stand, snapshot_id)
+
+
 @pytest.mark.parametrize("job", [PEOPLE, UNLOADED], ids=["direct", "unload"])
 async def test_without_a_role_the_job_fails_at_once_and_trino_is_not_asked(
     stand: Stand, fake: TrinoFake, job: dict[str, Any]

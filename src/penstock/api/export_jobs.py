@@ -30,6 +30,7 @@ router = APIRouter(
     dependencies=[OnlyWorkers],
     responses=declare(*INTERNAL),
 )
+UPDATING = declare(NotFound, StaleAttempt, *INTERNAL)
 MAX_CLAIM = 100
 MAX_NUMBER = 2**63 - 1
 JobId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
@@ -107,7 +108,7 @@ class UpdateBody(Body):
     """`attempt_id`, and whatever there is to say. Times of completion are the control plane's."""
 
     attempt_id: UUID
-    status: Literal["submitted", "completed", "failed"] | None = None
+    status: Annotated[Literal["submitted", "completed", "failed"], Field(examples=["completed"])] | None = None
     starburst_query_id: Annotated[Text, Field(min_length=1)] | None = None
     next_uri: Uri | None = None
     next_poll_at: Moment | None = None
@@ -151,12 +152,8 @@ async def job(job_id: JobId, graphs: HasGraphs) -> Data[Shown]:
     return Data(data=shown(await graphs.exports.get(job_id), graphs))
 
 
-@router.api_route(
-    "/{job_id:int}",
-    methods=["PATCH", "PUT"],
-    summary="Update an export job",
-    responses=declare(NotFound, StaleAttempt, *INTERNAL),
-)
+@router.patch("/{job_id:int}", summary="Update an export job", responses=UPDATING)
+@router.put("/{job_id:int}", summary="Update an export job", responses=UPDATING)
 async def update(job_id: JobId, body: UpdateBody, graphs: HasGraphs) -> Data[Shown]:
     """A submitted job, or one whose query runs on, is free for any worker until `next_poll_at`."""
     changed = await graphs.face.update(job_id, body.attempt_id, body.value())

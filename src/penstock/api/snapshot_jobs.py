@@ -30,6 +30,7 @@ router = APIRouter(
     dependencies=[OnlyWorkers],
     responses=declare(NotFound, *INTERNAL),
 )
+STEPPING = declare(NotFound, InvalidStateTransition, *INTERNAL)
 ACTOR = "worker"
 SnapshotId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
 Label = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$", examples=["Customer"])]
@@ -135,7 +136,7 @@ class PartialResults(Body):
 class StatusBody(Body):
     """A step of a snapshot. Counts and progress come from its jobs and its manifest; those said here are not kept."""
 
-    status: Literal["creating", "ready", "failed", "cancelled"]
+    status: Annotated[Literal["creating", "ready", "failed", "cancelled"], Field(examples=["creating"])]
     phase: Text | None = None
     progress: Any = None
     size_bytes: Count | None = None
@@ -172,12 +173,8 @@ async def listed(snapshot_id: SnapshotId, graphs: HasGraphs, status: Word | None
     return Data(data=Listed(jobs=[shown(job, graphs) for job in found]))
 
 
-@router.api_route(
-    "/{snapshot_id:int}/status",
-    methods=["PUT", "PATCH"],
-    summary="Take a snapshot's next step",
-    responses=declare(NotFound, InvalidStateTransition, *INTERNAL),
-)
+@router.put("/{snapshot_id:int}/status", summary="Take a snapshot's next step", responses=STEPPING)
+@router.patch("/{snapshot_id:int}/status", summary="Take a snapshot's next step", responses=STEPPING)
 async def step(snapshot_id: SnapshotId, body: StatusBody, graphs: HasGraphs) -> Data[Updated]:
     """`failed` and `cancelled` end its jobs as well. `ready` comes of itself, with the manifest, never before it."""
     snapshot = await graphs.snapshots.get(snapshot_id)

@@ -68,10 +68,8 @@ class Exports:
             snapshot = await self._snapshots.lock(inner, snapshot_id)
             if await inner.fetch(SQL.export_ids, snapshot_id=snapshot_id):
                 raise JobsAlreadyExist(f"Snapshot {snapshot_id} has its export jobs already.")
-            if snapshot.status is SnapshotStatus.PENDING:
-                snapshot = await self._snapshots.move(inner, snapshot, SnapshotStatus.CREATING)
-            elif snapshot.status is not SnapshotStatus.CREATING:
-                snapshot.check(SnapshotStatus.CREATING)
+            if snapshot.status is not SnapshotStatus.CREATING:
+                snapshot = await self._begin(inner, snapshot)
             orders = [_order(snapshot, w.wanted, sources) for w in wanted]
             job_ids = await self._open(inner, snapshot, [self._spec(order, snapshot) for order in orders])
             await _add_rows(inner, snapshot_id, [w.wanted for w in wanted], job_ids)
@@ -81,13 +79,7 @@ class Exports:
     async def begin(self, snapshot_id: int) -> Snapshot:
         """A worker says that it has begun; its jobs may follow."""
         async with self._db.transaction() as tx:
-            snapshot = await self._snapshots.lock(tx, snapshot_id)
-            if snapshot.status is not SnapshotStatus.PENDING:
-                raise InvalidStateTransition(
-                    f"Snapshot {snapshot_id} is {snapshot.status}; only a pending one is begun.",
-                    hint="A failed one is tried again.",
-                )
-            return await self._snapshots.move(tx, snapshot, SnapshotStatus.CREATING)
+            return await self._begin(tx, await self._snapshots.lock(tx, snapshot_id))
 
     async def of_snapshot(self, snapshot_id: int, status: Word | None = None) -> list[ExportJob]:
         async with self._db.transaction() as tx:
@@ -133,6 +125,14 @@ class Exports:
     async def live_attempts(self, queue: str) -> list[str]:
         """The attempts whose files may still become part of a result."""
         return [row["attempt"] for row in await self._db.fetch(SQL.export_attempts, queue=queue)]
+
+    async def _begin(self, tx: Tx, snapshot: Snapshot) -> Snapshot:
+        if snapshot.status is not SnapshotStatus.PENDING:
+            raise InvalidStateTransition(
+                f"Snapshot {snapshot.snapshot_id} is {snapshot.status}; only a pending one is begun.",
+                hint="A failed one is tried again.",
+            )
+        return await self._snapshots.move(tx, snapshot, SnapshotStatus.CREATING)
 
     async def _end(
         self, snapshot_id: int, status: SnapshotStatus, *, actor: str, reason: str, step: str | None = None

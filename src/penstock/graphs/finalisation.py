@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 GATE = "snapshot"
 PUBLISH_STEP = "publish"
+COUNTED = frozenset({"size_bytes", "node_counts", "edge_counts"})
 MAX_MESSAGE = 4000
 
 
@@ -64,13 +65,14 @@ class Finalisation:
             await self._fail(tx, snapshot, ends, PUBLISH_STEP, message(_loaded(end["error"])) or "")
             return True
         counted = _loaded(end["result"])
+        if not isinstance(counted, dict) or not counted.keys() >= COUNTED:
+            await self._fail(tx, snapshot, ends, PUBLISH_STEP, "It ended without its counts.")
+            return True
         await self._snapshots.move(
             tx,
             snapshot,
             SnapshotStatus.READY,
-            size_bytes=counted["size_bytes"],
-            node_counts=counted["node_counts"],
-            edge_counts=counted["edge_counts"],
+            **{name: counted[name] for name in COUNTED},
         )
         return True
 
