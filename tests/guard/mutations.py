@@ -47,7 +47,7 @@ INVISIBLE = ["\u200b", "\u200d", "\u2060", "\ufeff", "\u00ad", "\u202e"]
 
 def change_case(sql: str, dialect: str, rng: Random) -> str:
     """Another case for every word outside quotes."""
-    changes = [str.upper, str.lower, str.swapcase, str.title, str]
+    changes: list[Callable[[str], str]] = [str.upper, str.lower, str.swapcase, str.title, str]
     return _rebuilt(sql, dialect, lambda text, quoted: text if quoted else rng.choice(changes)(text))
 
 

@@ -50,7 +50,7 @@ def test_brackets_may_nest_as_deep_as_the_limit_and_not_one_deeper(
         return f"SELECT {opening * depth}{inside}{closing * depth} FROM t"
 
     levels = 2 if opening.count("(") == 2 else 1
-    assert check(nested(LIMITS.depth // levels), dialect)
+    assert check(nested(LIMITS.depth // levels), dialect).sql
     with pytest.raises(SqlTooLarge, match="nested too deeply; at most 32 levels"):
         check(nested(LIMITS.depth // levels + 1), dialect)
 
@@ -89,13 +89,13 @@ def test_nesting_that_a_parser_reads_again_and_again_is_answered_at_once(dialect
 def test_effort_may_be_as_large_as_the_limit_and_not_one_more() -> None:
     sql = "SELECT ARRAY[ARRAY[1]]"
     effort = 1 + 1 + 3 + 3 + 9 + 9 + 3 + 1
-    assert check(sql, "postgres", limits=SqlLimits(effort=effort))
+    assert check(sql, "postgres", limits=SqlLimits(effort=effort)).sql
     with pytest.raises(SqlTooLarge, match="fewer of arrays and structs"):
         check(sql, "postgres", limits=SqlLimits(effort=effort - 1))
 
 
 def test_subscripts_may_follow_each_other_as_often_as_the_limit_and_not_once_more() -> None:
-    assert check("SELECT a" + "[1]" * LIMITS.depth, "duckdb")
+    assert check("SELECT a" + "[1]" * LIMITS.depth, "duckdb").sql
     with pytest.raises(SqlTooLarge, match="nested"):
         check("SELECT a" + "[1]" * (LIMITS.depth + 1), "duckdb")
 

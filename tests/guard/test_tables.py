@@ -60,8 +60,8 @@ def test_elsewhere_a_with_is_found_in_any_case(dialect: str) -> None:
 
 def test_only_tables_of_the_catalogue_may_be_read() -> None:
     policy = TablePolicy(allowed=frozenset({CUSTOMERS}))
-    assert check("SELECT id FROM CUSTOMERS", "postgres", tables=policy)
-    assert check("WITH orders AS (SELECT 1) SELECT * FROM orders, customers", "postgres", tables=policy)
+    assert check("SELECT id FROM CUSTOMERS", "postgres", tables=policy).sql
+    assert check("WITH orders AS (SELECT 1) SELECT * FROM orders, customers", "postgres", tables=policy).sql
     with pytest.raises(TableRefused, match=r"Table orders is not in the source's catalogue\.") as refusal:
         check("SELECT id\nFROM orders", "postgres", tables=policy)
     assert refusal.value.details == {"line": 2, "column": 6}
@@ -73,7 +73,7 @@ def test_short_names_are_completed_before_they_are_looked_up() -> None:
     full = TableName(catalog="hive", schema="sales", name="orders")
     policy = TablePolicy(allowed=frozenset({full}), default_catalog="hive", default_schema="sales")
     for name in ("orders", "sales.orders", "hive.sales.orders", "HIVE.Sales.ORDERS"):
-        assert check(f"SELECT id FROM {name}", "trino", tables=policy)
+        assert check(f"SELECT id FROM {name}", "trino", tables=policy).sql
     for name in ("other.orders", "iceberg.sales.orders", "customers"):
         with pytest.raises(TableRefused):
             check(f"SELECT id FROM {name}", "trino", tables=policy)
@@ -82,7 +82,7 @@ def test_short_names_are_completed_before_they_are_looked_up() -> None:
 def test_a_policy_folds_the_catalogues_names_as_the_dialect_does() -> None:
     orders = [TableName(schema="Sales", name="Orders")]
     for dialect in ("duckdb", "trino"):
-        assert check("SELECT id FROM sales.ORDERS", dialect, tables=TablePolicy.of(dialect, orders))
+        assert check("SELECT id FROM sales.ORDERS", dialect, tables=TablePolicy.of(dialect, orders)).sql
     for dialect in ("bigquery", "mysql", "postgres"):
         with pytest.raises(TableRefused):
             check("SELECT id FROM sales.orders", dialect, tables=TablePolicy.of(dialect, orders))

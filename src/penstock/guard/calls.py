@@ -29,7 +29,8 @@ def _check_call(node: exp.Func, dialect: str) -> None:
     qualifiers = _qualifiers(node)
     if not qualifiers and type(node) in (NAMELESS_IN_FROM if in_from else NAMELESS):
         return
-    name = ".".join([*qualifiers, node.name if isinstance(node, exp.Anonymous) else type(node).sql_name()])
+    own_name = node.name if isinstance(node, exp.Anonymous) else type(node).sql_name()
+    name = ".".join([*qualifiers, own_name])[:200]
     listed = TABLE_FUNCTIONS[dialect] if in_from else FUNCTIONS[dialect]
     if not isinstance(node, exp.Anonymous) or not _is_plain(node) or name.lower() not in listed:
         raise FunctionRefused(

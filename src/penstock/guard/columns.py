@@ -34,8 +34,8 @@ def output_columns(query: exp.Expr, dialect: str) -> tuple[str, ...] | None:
         key = name if dialect == "postgres" else name.lower()
         if key in seen:
             raise DuplicateColumn(
-                f"The query gives two columns the name {name}.",
-                hint=f"Give one of them another name: … AS {name}_2.",
+                f"The query gives two columns the name {name[:80]}.",
+                hint=f"Give one of them another name: … AS {name[:80]}_2.",
                 name=name,
             )
         seen.add(key)

@@ -8,6 +8,7 @@ runs has none.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _BEGINNINGS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.VALUES, TokenType.FROM, TokenType.TABLE}
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 _EXECUTABLE_COMMENTS = ("!", "M!")
 
 
@@ -71,9 +73,8 @@ def place_of(node: exp.Expr) -> dict[str, Any]:
 def _check_text(sql: str, limits: SqlLimits) -> None:
     if len(sql) > limits.length:
         raise SqlTooLarge(f"The SQL has {len(sql)} characters; at most {limits.length} are allowed.")
-    for position, character in enumerate(sql):
-        if (character < " " and character not in "\t\n\r") or "\ud800" <= character <= "\udfff":
-            raise SqlUnreadable(f"The SQL has a control character (U+{ord(character):04X}) at position {position + 1}.")
+    if found := _CONTROL.search(sql):
+        raise SqlUnreadable(f"The SQL has a control character (U+{ord(found[0]):04X}) at position {found.start() + 1}.")
 
 
 def _check_depth(tokens: list[Token], grammar: Grammar, limits: SqlLimits) -> None:

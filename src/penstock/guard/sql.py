@@ -169,7 +169,7 @@ def _check_same(meant: exp.Expr, understood: exp.Expr, written: str, grammar: Gr
     before, after = _leaves(meant, grammar), _leaves(understood, grammar)
     changed = (before - after) or (after - before - Counter({"TRUE": len(after)}))
     if changed or _write(understood, grammar) != written:
-        piece = next(iter(changed), "an expression")
+        piece = next(iter(changed), "an expression")[:80]
         raise SqlRefused(f"The SQL cannot be carried over exactly at {piece}.", hint="Write that part in another way.")
 
 

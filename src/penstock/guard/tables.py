@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+from operator import is_not
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -139,7 +142,9 @@ def _check_system(table: TableName, dialect: str, node: exp.Table) -> None:
     prefixes = _SYSTEM_PREFIXES[dialect]
     hidden = dialect == "postgres" and any(part.startswith("pg_") for part in qualifiers)
     if hidden or name.startswith(prefixes) or not _SYSTEM_QUALIFIERS[dialect].isdisjoint(qualifiers):
-        raise _refused(node, f"{table} is a system table.", "Use the schema browser to see what the source has.")
+        raise _refused(
+            node, f"{str(table)[:200]} is a system table.", "Use the schema browser to see what the source has."
+        )
 
 
 def _unaccented(name: str) -> str:
@@ -150,7 +155,9 @@ def _unaccented(name: str) -> str:
 
 def _check_policy(table: TableName, dialect: str, policy: TablePolicy, node: exp.Table) -> None:
     if not policy.permits(table, dialect):
-        raise _refused(node, f"Table {table} is not in the source's catalogue.", "Check its name and schema.")
+        raise _refused(
+            node, f"Table {str(table)[:200]} is not in the source's catalogue.", "Check its name and schema."
+        )
 
 
 def _is_defined(node: exp.Table, dialect: str) -> bool:
@@ -164,8 +171,7 @@ def _names_in_force(node: exp.Table) -> Iterator[str]:
     child: exp.Expr = node
     while parent := child.parent:
         if isinstance(parent, exp.With) and isinstance(child, exp.CTE):
-            before = parent.expressions[: parent.expressions.index(child)]
-            yield from (cte.alias for cte in before)
+            yield from (cte.alias for cte in takewhile(partial(is_not, child), parent.expressions))
             if parent.recursive and _in_recursive_term(node, child):
                 yield child.alias
         clause = parent.args.get("with_")

@@ -847,3 +847,15 @@ SELECT ST_DISTANCE(ST_GEOGPOINT(0, 0), ST_GEOGPOINT(1, 1)) AS d, LOGICAL_AND(act
 
 ## bigquery
 WITH Names AS (SELECT name FROM sales.customers) SELECT name FROM names
+
+## duckdb,postgres
+SELECT E'\x27' AS a, E'\047' AS b, E'\\\x27' AS c, E'\x5c' AS d, E'\x5c''' AS e, E'\134' AS f, E'''' AS g
+
+## postgres
+SELECT E'\u0027' AS a, U&'\0027' AS b, U&'\005c' AS c, U&'\\' AS d, U&'a''b' AS e, U&'!0027' UESCAPE '!' AS f
+
+## bigquery
+SELECT b'\x27 , evil() , \x27' AS a, '\u0027' AS b, '\047' AS c, '\\\'' AS d, r"\'" AS e, r'''a\'''' AS f, b'\x5c' AS g
+
+## mysql
+SELECT '\'' AS a, '\\\'' AS b, "\'" AS c, '\\\\' AS d, N'\'' AS e, '\%' AS f, 'a' 'b' AS g
