@@ -42,6 +42,9 @@ def default_kinds() -> Kinds:
                 name="cancel_query", queue="publish", priority=1, lease=60, heartbeat=15, timeout=300, max_attempts=5
             ),
             KindPolicy(
+                name="forget_table", queue="publish", priority=7, lease=60, heartbeat=15, timeout=300, max_attempts=5
+            ),
+            KindPolicy(
                 name="sweep", queue="publish", priority=8, lease=120, heartbeat=30, timeout=14_400, max_attempts=2
             ),
             KindPolicy(name="stage_plan", queue="stage", lease=120, heartbeat=30, timeout=600, max_attempts=3),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from penstock.graphs.snapshot import SnapshotStatus
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["s3"]
 ROWS = 300_000
+FACE = "/api/internal/export-jobs"
 
 
 @pytest.fixture
@@ -222,3 +224,28 @@ async def test_a_failed_snapshot_is_tried_again_and_only_what_did_not_complete(s
     assert (snapshot.node_counts, snapshot.edge_counts) == ({"Customer": 1000}, {"PURCHASED": 3000})
     assert (snapshot.error_message, snapshot.failed_step) == (None, None)
     assert (await stand.parts.store.job(before["PURCHASED"]["id"])).error["code"] == "SOURCE_QUERY_ERROR"
+
+
+async def test_files_of_a_worker_that_only_told_their_rows_are_found_and_counted(stand: Stand, tmp_path: Path) -> None:
+    """As export workers of another make do it: they write into the entity's folder and say how many rows."""
+    source = await stand.source("duckdb", shop(tmp_path))
+    found = {}
+    for case, rows in (("told", 3), ("lied", 4), ("no file", 3)):
+        found[case] = await stand.snapshot(CUSTOMER | {"data_source_id": source})
+        [job] = (await stand.ask("POST", f"{FACE}/claim", worker_id="another", limit=1))["jobs"]
+        if case != "no file":
+            sink = pa.BufferOutputStream()
+            pq.write_table(pa.table({"id": [1, 2, 3]}), sink)
+            key = f"{job['gcs_path'].removeprefix(stand.settings.storage_root + '/')}data.parquet"
+            await stand.store.create(key, sink.getvalue().to_pybytes())
+        said = {"attempt_id": job["attempt_id"], "status": "completed", "row_count": rows}
+        await stand.ask("PATCH", f"{FACE}/{job['id']}", **said)
+    async with stand.working():
+        snapshot = await stand.ready(found["told"])
+        assert snapshot.node_counts == {"Customer": 3}
+        assert (await stand.table(snapshot, "nodes/Customer"))["id"].to_pylist() == [1, 2, 3]
+        for case, words in (("lied", "hold 3 rows, but 4 were sent"), ("no file", "There is no file in")):
+            snapshot = await stand.failed(found[case])
+            assert snapshot.failed_step == "publish"
+            assert (snapshot.error_message or "").startswith("Node Customer: ")
+            assert words in (snapshot.error_message or "")

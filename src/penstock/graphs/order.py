@@ -19,6 +19,7 @@ UNLOAD = "unload"
 """The kind of an export that Trino writes itself: held for moments only, so that its lease can be short."""
 PUBLISH = "publish"
 CANCEL_QUERY = "cancel_query"
+FORGET_TABLE = "forget_table"
 SWEEP = "sweep"
 KINDS = (EXPORT, UNLOAD)
 

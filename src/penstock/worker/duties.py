@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.graphs.order import CANCEL_QUERY, EXPORT, PUBLISH, SWEEP, UNLOAD
+from penstock.graphs.order import CANCEL_QUERY, EXPORT, FORGET_TABLE, PUBLISH, SWEEP, UNLOAD
 from penstock.worker.depot import Depot
-from penstock.worker.exports import Exporter, QueryCanceller
+from penstock.worker.exports import Aftercare, Exporter
 from penstock.worker.handlers import Handlers
 from penstock.worker.plane import plane_factory
 from penstock.worker.probe import PROBE, probe
 from penstock.worker.publishing import Publisher
 from penstock.worker.sweeping import StorageSweeper
+from penstock.worker.unloads import Unloading
 
 if TYPE_CHECKING:
     from penstock.kit.config import Settings
@@ -26,7 +27,8 @@ def default_handlers(settings: Settings) -> Handlers:
             EXPORT: exporter,
             UNLOAD: exporter,
             PUBLISH: Publisher(planes, depot),
-            CANCEL_QUERY: QueryCanceller(planes, depot),
+            CANCEL_QUERY: Aftercare(planes, depot, Unloading.cancel),
+            FORGET_TABLE: Aftercare(planes, depot, Unloading.forget),
             SWEEP: StorageSweeper(planes, depot),
         }
     )

@@ -20,6 +20,8 @@ from penstock.worker.naming import naming
 from penstock.worker.unloads import Unloading
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from penstock.sources.contract import Source
     from penstock.sources.opening import Opening
     from penstock.worker.context import JobContext
@@ -61,12 +63,15 @@ class Exporter:
             raise
 
 
-class QueryCanceller:
-    """The handler of `cancel_query`: stops at Trino what a job left running that ended without its worker."""
+class Aftercare:
+    """The handler of `cancel_query` and `forget_table`: sees to what an export that is over left at Trino."""
 
-    def __init__(self, planes: PlaneFactory, depot: Depot) -> None:
+    def __init__(
+        self, planes: PlaneFactory, depot: Depot, see_to: Callable[[Unloading, QueryState], Awaitable[None]]
+    ) -> None:
         self._planes = planes
         self._depot = depot
+        self._see_to = see_to
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
         order = ExportOrder.read(job.payload["payload"])
@@ -79,7 +84,7 @@ class QueryCanceller:
         with naming(order.entity):
             async with opening.opened() as source:
                 if isinstance(source, TrinoSource):
-                    await Unloading(job, ctx, order, source, self._depot, opening.config).cancel(query)
+                    await self._see_to(Unloading(job, ctx, order, source, self._depot, opening.config), query)
         return Result({"query_id": query.query_id})
 
 

@@ -15,9 +15,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, assert_never
 
 from penstock.graphs.columns import fit
-from penstock.graphs.order import Column, Mode, QueryState
+from penstock.graphs.order import FORGET_TABLE, Column, Mode, QueryState
+from penstock.jobs.model import JobSpec
 from penstock.kit.clock import SYSTEM, Clock
-from penstock.kit.errors import InvalidInput, PenstockError
+from penstock.kit.errors import InvalidInput
 from penstock.sources.errors import SourceError, SourceQueryError
 from penstock.sources.trino.unload import (
     Failed,
@@ -92,14 +93,18 @@ class Unloading:
 
     async def cancel(self, query: QueryState) -> None:
         await self._unload.cancel(query.query_id, query.next_uri)
+        await self._drop(query)
+
+    async def forget(self, query: QueryState) -> None:
+        """The table goes, its files stay: they are the snapshot's."""
         if query.table is not None:
-            await self._unload.drop(_target(query.table))
+            await self._unload.forget(_target(query.table))
 
     async def _begin(self) -> Park:
         sql = await checked(self._order, self._source, self._ctx)
-        fit(self._order.entity, self._order.wanted.columns, await self._source.schema(sql))
+        found = fit(self._order.entity, self._order.wanted.columns, await self._source.schema(sql))
         attempt = str(self._ctx.fence.attempt_id)
-        table = self._table() if self._order.wanted.mode is Mode.CTAS else None
+        table = self._table(found.schema.names) if self._order.wanted.mode is Mode.CTAS else None
         location = self._depot.location(f"{self._order.prefix}attempt-{attempt}/")
         submitted = await self._unload.submit(self._statement(sql, table, location))
         query = QueryState(
@@ -119,11 +124,17 @@ class Unloading:
             return ctas_sql(sql, _target(table), location=location.rstrip("/"))
         return unload_sql(sql, catalog=self._catalog(), location=location)
 
-    def _table(self) -> tuple[str, str, str]:
+    def _table(self, columns: Sequence[str]) -> tuple[str, str, str]:
         """A name that belongs to this attempt only."""
         schema = self._order.wanted.target_schema or self._config.get("schema")
         if not schema:
             raise InvalidInput("The mode ctas needs a target_schema.")
+        if changed := [name for name in columns if name != name.lower()]:
+            raise InvalidInput(
+                f"Column {changed[0]!r} would lose its capitals: Trino's tables have none.",
+                hint="Export it directly or by unload, or give it another name.",
+                column=changed[0],
+            )
         return self._catalog(), str(schema), f"penstock_{self._job.job_id}_{self._ctx.fence.attempt_id.hex}"
 
     def _catalog(self) -> str:
@@ -135,9 +146,8 @@ class Unloading:
 
     def _go_on(self, query: QueryState, running: Running) -> Park:
         polls = query.poll_count + 1
-        pause = (
-            0.0 if running.at_once else poll_delay(polls, float(self._config.get("client_timeout") or CLIENT_TIMEOUT))
-        )
+        patience = float(self._config.get("client_timeout") or CLIENT_TIMEOUT)
+        pause = 0.0 if running.at_once else poll_delay(polls, patience)
         after = replace(
             query,
             next_uri=running.next_uri,
@@ -153,6 +163,7 @@ class Unloading:
             self._ctx.log.info("unload_unsupported", query_id=query.query_id)
             return None
         if transient(failed.error) and self._job.attempt_no > query.attempt_no:
+            await self._drop(query)
             return await self._begin()
         raise failed.error
 
@@ -165,13 +176,13 @@ class Unloading:
             raise RowsDiffer(f"The files hold {stored} rows, but Trino wrote {rows}.", stored=stored, sent=rows)
         if not parts and rows is None:
             return None
-        if not parts:
-            return Result(await self._empty(store))
+        told = await self._empty(store) if not parts else await self._entity(query, store, parts)
+        return Result(told | {"query": query.state()}, spawn=self._forgetting(query))
+
+    async def _entity(self, query: QueryState, store: Store, parts: tuple[Part, ...]) -> dict[str, Json]:
         schema = await read_schema(store, parts[0])
         fit(self._order.entity, [Column(name=c.name) for c in self._order.wanted.columns], schema)
-        await self._forget(query)
-        entity = engine_entity(schema, parts, self._order.wanted.sql)
-        return Result(result(entity, query.attempt) | {"query": query.state()})
+        return result(engine_entity(schema, parts, self._order.wanted.sql), query.attempt)
 
     async def _parts(self, query: QueryState, store: Store, folder: str) -> tuple[Part, ...]:
         if query.table is None:
@@ -205,14 +216,15 @@ class Unloading:
             written = await self._ctx.in_thread(sink.finish)
         return result(written.entity(self._order.wanted.sql), attempt)
 
-    async def _forget(self, query: QueryState) -> None:
-        """The table goes, its files stay: they are the snapshot's now."""
+    def _forgetting(self, query: QueryState) -> Sequence[JobSpec]:
+        """Only once the end is written may the table go: whoever has to collect its files again needs it."""
         if query.table is None:
-            return
-        try:
-            await self._unload.forget(_target(query.table))
-        except PenstockError as e:
-            self._ctx.log.warning("table_left_behind", table=str(_target(query.table)), error=e.message)
+            return ()
+        return [JobSpec(kind=FORGET_TABLE, payload={"payload": self._order.payload(), "state": query.state()})]
+
+    async def _drop(self, query: QueryState) -> None:
+        if query.table is not None:
+            await self._unload.drop(_target(query.table))
 
 
 def _target(table: tuple[str, str, str]) -> Target:
