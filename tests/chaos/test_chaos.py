@@ -147,8 +147,8 @@ def _fence_twice(h: History) -> None:
     h.attempts.append(dict(h.attempts[0]))
 
 
-def _outlived_its_job(h: History) -> None:
-    h.attempts[0]["ended_at"] = T0 + timedelta(seconds=6)
+def _superseded_won(h: History) -> None:
+    h.outcomes[0]["attempt_id"] = "a"
 
 
 def _stale_wrote(h: History) -> None:
@@ -174,7 +174,7 @@ def test_a_sound_history_is_found_sound() -> None:
         _cancel_undone,
         _too_many_attempts,
         _fence_twice,
-        _outlived_its_job,
+        _superseded_won,
         _stale_wrote,
     ],
     ids=lambda damage: damage.__name__.strip("_"),
