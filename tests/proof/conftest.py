@@ -6,6 +6,7 @@ import asyncpg
 import pytest
 
 from tests.conftest import prepare_template
+from tests.proof.explorer import Actor, Explorer
 from tests.proof.invariants import broken
 from tests.proof.servers import oldest_server
 from tests.proof.stand import Stand, stand_on
@@ -23,6 +24,20 @@ async def stand(database: str) -> AsyncIterator[Stand]:
     async with stand_on(database) as made:
         yield made
         assert await broken(made.eye) == []
+
+
+@pytest.fixture(scope="session")
+async def explorer(pg: Cluster, template: str) -> AsyncIterator[Explorer]:
+    """Three actors on one stand for all orders: it is emptied before each, and their plans are made once."""
+    admin = await asyncpg.connect(pg.dsn("postgres"))
+    await admin.execute(f"CREATE DATABASE orders TEMPLATE {template}")
+    async with stand_on(pg.dsn("orders")) as made:
+        actors = {name: Actor(made.dsn, name) for name in "ABC"}
+        yield Explorer(stand=made, actors=actors)
+        for actor in actors.values():
+            await actor.db.close()
+    await admin.execute("DROP DATABASE orders WITH (FORCE)")
+    await admin.close()
 
 
 @pytest.fixture(scope="session")

@@ -214,7 +214,8 @@ class Model:
         """One batch; of what is stale or repeated nothing is done."""
         ended: list[Job] = []
         spawned: list[JobSpec] = []
-        for job, fence, outcome in sorted(endings, key=lambda e: e[0].job_id):
+        current = [(job, fence, outcome) for job, fence, outcome in endings if job.fence == fence]
+        for job, fence, outcome in sorted(current, key=lambda e: e[0].job_id):
             verdict = self.verdict(job, fence, outcome)
             if verdict is Verdict.RETRYING and isinstance(outcome, Failed):
                 job.leave("retried", Status.SCHEDULED)

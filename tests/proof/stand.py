@@ -46,6 +46,7 @@ INSERT INTO penstock.proof_clock VALUES ('{at}');
 CREATE OR REPLACE FUNCTION penstock.now() RETURNS timestamptz
 LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT at FROM penstock.proof_clock';
 """
+_LEFT = "SELECT (SELECT count(*) FROM penstock.live) + (SELECT count(*) FROM penstock.job_group WHERE status < 10)"
 _EMPTY = "; ".join(f"DELETE FROM penstock.{t}" for t in (*KERNEL_TABLES, "worker") if t != "control")
 _DUMP = " UNION ALL ".join(
     f"SELECT '{t}' AS name, to_jsonb(t)::text AS line FROM penstock.{t} t" for t in KERNEL_TABLES
@@ -79,6 +80,11 @@ class Stand:
     async def dump(self) -> list[str]:
         """Every row of the kernel, as text; equal dumps mean that nothing was changed."""
         return sorted(f"{r['name']} {r['line']}" for r in await self.eye.fetch(_DUMP))
+
+    async def left(self) -> int:
+        """How many jobs and groups are not over."""
+        left: int = await self.eye.fetchval(_LEFT)
+        return left
 
     async def add(self, *specs: JobSpec) -> list[int]:
         return [e.job_id for e in await self.store.enqueue(specs)]

@@ -1,0 +1,220 @@
+"""Every order in which two or three want to decide about one attempt: one fate, agreed upon, and no deadlock."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.jobs.model import (
+    Cancelled,
+    Ending,
+    Failed,
+    JobSpec,
+    Outcome,
+    Parking,
+    ProgressUpdate,
+    Reaped,
+    Release,
+    Renewal,
+    Succeeded,
+    Verdict,
+)
+from penstock.kit.errors import InvalidState, StaleAttempt
+from penstock.kit.sqlfile import parse
+from tests.proof.scripts import AFTER, BADLY, FEW, PLAIN, WELL, cancel, check, claim, count, finish, reap
+from tests.proof.stand import LEASE, beat
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from penstock.jobs.store import PgJobStore
+    from tests.proof.explorer import Explorer, Script
+    from tests.proof.tapped import TappedDb
+
+
+async def test_two_claims_never_take_one_job(explorer: Explorer) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(PLAIN, PLAIN, PLAIN)
+        return {"A": claim("a", 2), "B": claim("b", 2)}
+
+    async for order in explorer.walk(arrange):
+        taken = [c.job_id for found in order.results.values() if isinstance(found, list) for c in found]
+        assert len(taken) == len(set(taken)), f"{order}"
+        await check(stand, order)
+
+
+@pytest.mark.parametrize("outcome", [WELL, BADLY, Failed(error={}, retry_in=5)])
+async def test_a_finish_and_the_reaper_agree_on_one_fate(explorer: Explorer, outcome: Outcome) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(JobSpec(kind="once"))
+        claimed = await stand.claim_one()
+        await stand.advance(LEASE + 1)
+        return {"A": finish(claimed, outcome=outcome), "B": reap()}
+
+    async for order in explorer.walk(arrange):
+        [verdict], reaped = order.results["A"], order.results["B"]
+        assert isinstance(reaped, Reaped)
+        assert (verdict is Verdict.STALE) == (reaped.failed == 1), f"{order}"
+        await check(stand, order)
+
+
+async def test_a_finish_and_a_cancel_agree_on_one_fate(explorer: Explorer) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(PLAIN)
+        claimed = await stand.claim_one()
+        return {"A": finish(claimed), "B": cancel(claimed.job_id)}
+
+    async for order in explorer.walk(arrange):
+        [verdict], cancelled = order.results["A"], order.results["B"]
+        assert isinstance(cancelled, Cancelled | InvalidState), f"{order}"
+        assert (verdict is Verdict.STALE) == isinstance(cancelled, Cancelled), f"{order}"
+        await check(stand, order)
+
+
+async def test_a_renewal_and_the_reaper_agree_on_the_holder(explorer: Explorer) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(PLAIN)
+        claimed = await stand.claim_one()
+        await stand.advance(LEASE + 1)
+        return {"A": lambda store, _db: store.renew(beat(claimed.fence)), "B": reap()}
+
+    async for order in explorer.walk(arrange):
+        renewal, reaped = order.results["A"], order.results["B"]
+        assert isinstance(renewal, Renewal)
+        assert isinstance(reaped, Reaped)
+        if renewal.lost:
+            assert reaped.requeued == 1, f"{order}"
+        await check(stand, order)
+
+
+async def test_a_park_and_a_cancel_agree_on_one_fate(explorer: Explorer) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(JobSpec(kind="remote"))
+        claimed = await stand.claim_one()
+        parking = Parking(fence=claimed.fence, state={"query": 7}, wake_in=5)
+        return {"A": lambda store, _db: store.park([parking]), "B": cancel(claimed.job_id)}
+
+    async for order in explorer.walk(arrange):
+        assert isinstance(order.results["B"], Cancelled), f"{order}"
+        assert await count(stand, "sweep") == (1 if order.results["A"] == [True] else 0), f"{order}"
+        await check(stand, order)
+
+
+async def test_a_release_and_a_cancel_agree_on_one_fate(explorer: Explorer) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(PLAIN)
+        claimed = await stand.claim_one()
+        release = Release(fence=claimed.fence, reason="SIGTERM")
+        return {"A": lambda store, _db: store.release([release]), "B": cancel(claimed.job_id), "C": claim("c")}
+
+    async for order in explorer.walk(arrange, switches=FEW):
+        assert isinstance(order.results["B"], Cancelled), f"{order}"
+        await check(stand, order)
+
+
+async def test_a_job_that_comes_due_is_claimed_or_cancelled(explorer: Explorer) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        [job_id] = await stand.add(JobSpec(kind="plain", run_in=timedelta(seconds=5)))
+        await stand.advance(6)
+        return {"A": claim("a"), "B": cancel(job_id)}
+
+    async for order in explorer.walk(arrange):
+        assert isinstance(order.results["B"], Cancelled), f"{order}"
+        await check(stand, order)
+
+
+@pytest.mark.parametrize("outcome", [WELL, BADLY, Failed(error={}, retry_in=5), Succeeded(spawn=[AFTER])])
+async def test_a_request_that_is_sent_twice_at_once_ends_its_jobs_once(explorer: Explorer, outcome: Outcome) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(PLAIN, PLAIN)
+        left, right = await stand.claim(limit=2)
+        return {"A": finish(left, right, outcome=outcome), "B": finish(right, left, outcome=outcome)}
+
+    async for order in explorer.walk(arrange):
+        answers = sorted(order.results.values())
+        again = isinstance(outcome, Failed) and outcome.retry_in is not None
+        first, second = [Verdict.RETRYING] * 2 if again else [Verdict.DONE, Verdict.REPEATED]
+        assert answers == [[first, first], [second, second]], f"{order}"
+        assert await count(stand, "once") == (2 if isinstance(outcome, Succeeded) and outcome.spawn else 0)
+        await check(stand, order)
+
+
+async def test_an_exchange_that_is_sent_twice_at_once_claims_no_job_twice(explorer: Explorer) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(*[PLAIN] * 4)
+        ending = Ending(fence=(await stand.claim_one()).fence, outcome=WELL)
+
+        def script(store: PgJobStore, _db: TappedDb) -> Awaitable[object]:
+            return store.exchange([ending], "w", ["default"], 2)
+
+        return {"A": script, "B": script}
+
+    async for order in explorer.walk(arrange):
+        taken = [c.job_id for r in order.results.values() for c in r.claimed]
+        assert len(taken) == len(set(taken)) == 3, f"{order}"
+        await check(stand, order)
+
+
+async def test_progress_and_ends_of_the_same_jobs_do_not_deadlock(explorer: Explorer) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(PLAIN, PLAIN, PLAIN)
+        held = await stand.claim(limit=3)
+        updates = [ProgressUpdate(fence=c.fence, progress={"rows": 1}) for c in reversed(held)]
+        endings = [
+            Ending(fence=held[0].fence, outcome=WELL),
+            Ending(fence=held[1].fence, outcome=BADLY),
+            Ending(fence=held[2].fence, outcome=Failed(error={}, retry_in=5)),
+        ]
+        return {"A": lambda store, _db: store.progress(updates), "B": lambda store, _db: store.finish(endings)}
+
+    async for order in explorer.walk(arrange):
+        await check(stand, order)
+
+
+async def test_a_fenced_transaction_is_whole_or_refused_beside_a_cancel_and_the_reaper(explorer: Explorer) -> None:
+    stand = explorer.stand
+    await stand.eye.execute("CREATE TABLE IF NOT EXISTS penstock.proof_note (job_id bigint, note text)")
+    write = parse("note", "INSERT INTO penstock.proof_note VALUES (:job_id, :note)")
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.eye.execute("DELETE FROM penstock.proof_note")
+        await stand.add(PLAIN)
+        claimed = await stand.claim_one()
+        await stand.advance(LEASE + 1)
+
+        async def noting(store: PgJobStore, _db: TappedDb) -> str:
+            async with store.fenced_transaction(claimed.fence) as tx:
+                await tx.fetch(write, job_id=claimed.job_id, note="one")
+                await tx.fetch(write, job_id=claimed.job_id, note="two")
+            return "written"
+
+        return {"A": noting, "B": cancel(claimed.job_id), "C": reap()}
+
+    async for order in explorer.walk(arrange, switches=FEW):
+        notes = await stand.eye.fetchval("SELECT count(*) FROM penstock.proof_note")
+        assert notes == (2 if order.results["A"] == "written" else 0), f"{order}"
+        assert order.results["A"] == "written" or isinstance(order.results["A"], StaleAttempt), f"{order}"
+        assert isinstance(order.results["B"], Cancelled), f"{order}"
+        await check(stand, order)
