@@ -19,7 +19,6 @@ from penstock.jobs.model import (
     Succeeded,
     Verdict,
 )
-from penstock.jobs.retention import Retention
 from penstock.jobs.scheduler import Schedule, Scheduler, Schedules
 from penstock.kit.errors import InvalidInput, ResourceLocked
 from penstock.kit.loop import LoopMetrics
@@ -149,13 +148,6 @@ async def test_a_schedule_that_cannot_be_read_does_not_stop_the_others(stand: St
     scheduler = Scheduler(stand.db, stand.store, every=1, metrics=LoopMetrics(CollectorRegistry()))
     ticked = await scheduler.run_once()
     assert (ticked.enqueued, ticked.failed) == (1, 1)
-
-
-async def test_an_empty_month_of_outcomes_is_dropped(stand: Stand) -> None:
-    await stand.eye.execute("SELECT penstock.make_outcome_partition('2020-03-01')")
-    retention = Retention(stand.db, every=1, metrics=LoopMetrics(CollectorRegistry()), days=30)
-    assert (await retention.run_once()).partitions >= 1
-    assert await stand.eye.fetchval("SELECT to_regclass('penstock.outcome_202003')") is None
 
 
 async def test_a_renewal_does_not_call_an_attempt_stale_that_ended_by_its_own_hand(stand: Stand) -> None:

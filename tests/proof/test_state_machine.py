@@ -47,7 +47,7 @@ def tell(dsn: str, monkeypatch: pytest.MonkeyPatch, *, stories: int) -> int:
 
 
 def test_the_kernel_does_what_its_model_does(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert tell(database, monkeypatch, stories=100 * DEPTH) > 1000 * DEPTH
+    assert tell(database, monkeypatch, stories=200 * DEPTH) > 2000 * DEPTH
 
 
 def test_the_oldest_server_does_what_the_model_does(old_database: str, monkeypatch: pytest.MonkeyPatch) -> None:

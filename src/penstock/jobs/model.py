@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -232,6 +233,15 @@ class Reaped:
     @property
     def total(self) -> int:
         return self.requeued + self.failed + self.expired + self.groups_fired
+
+    def __add__(self, other: Reaped) -> Reaped:
+        return Reaped(
+            requeued=self.requeued + other.requeued,
+            failed=self.failed + other.failed,
+            expired=self.expired + other.expired,
+            groups_fired=self.groups_fired + other.groups_fired,
+            kinds=Counter(self.kinds) + Counter(other.kinds),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

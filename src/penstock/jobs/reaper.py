@@ -25,4 +25,9 @@ class Reaper(Loop[Reaped]):
         self._batch = batch
 
     async def run_once(self) -> Reaped:
-        return await self._store.reap(limit=self._batch)
+        """Batch after batch until one is not full: what a whole fleet held is taken back in one pass."""
+        reaped = last = await self._store.reap(limit=self._batch)
+        while max(last.requeued + last.failed, last.expired) >= self._batch:
+            last = await self._store.reap(limit=self._batch)
+            reaped += last
+        return reaped

@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import asyncpg
+
+from penstock.kit import logging
 from penstock.kit.loop import Loop, LoopMetrics
 from penstock.kit.sqlfile import load, parse
 
 if TYPE_CHECKING:
     from penstock.kit.db import Db
+    from penstock.kit.sqlfile import Statement
 
 SQL = load("penstock.jobs.sql")
+log = logging.get(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +38,7 @@ class Retention(Loop[Forgotten]):
         self._batch = batch
 
     async def run_once(self) -> Forgotten:
-        await self._db.fetch(SQL.partitions)
+        await self._briefly(SQL.partitions)
         jobs = 0
         while removed := await self._db.changed(SQL.forget, days=self._days, limit=self._batch):
             jobs += removed
@@ -48,8 +53,17 @@ class Retention(Loop[Forgotten]):
         dropped = 0
         for row in await self._db.fetch(SQL.old_partitions, days=self._days):
             table = f'penstock."{row["name"]}"'
-            async with self._db.transaction() as tx:
-                if not await tx.value(parse("any", f"SELECT EXISTS (SELECT FROM {table})")):
-                    await tx.fetch(parse("drop", f"DROP TABLE {table}"))
-                    dropped += 1
+            if not await self._db.value(parse("any", f"SELECT EXISTS (SELECT FROM {table})")):
+                dropped += await self._briefly(parse("drop", f"DROP TABLE {table}"))
         return dropped
+
+    async def _briefly(self, statement: Statement) -> bool:
+        """Whether it could be done at once: every end queues up behind whoever waits to change the partitions."""
+        try:
+            async with self._db.transaction() as tx:
+                await tx.fetch(parse("patience", "SET LOCAL lock_timeout = '500ms'"))
+                await tx.fetch(statement)
+        except asyncpg.LockNotAvailableError:
+            log.info("partitions_in_use", statement=statement.name)
+            return False
+        return True

@@ -84,15 +84,22 @@ CREATE TABLE penstock.outcome_rest PARTITION OF penstock.outcome DEFAULT;
 CREATE FUNCTION penstock.make_outcome_partition(month date) RETURNS text
 LANGUAGE plpgsql AS $do$
 DECLARE
-  name text := 'outcome_' || to_char(date_trunc('month', month), 'YYYYMM');
+  name   text := 'outcome_' || to_char(month, 'YYYYMM');
+  begins timestamptz := date_trunc('month', month::timestamp) AT TIME ZONE 'UTC';
+  ends   timestamptz := (date_trunc('month', month::timestamp) + interval '1 month') AT TIME ZONE 'UTC';
 BEGIN
   IF to_regclass('penstock.' || name) IS NULL THEN
-    EXECUTE format('CREATE TABLE penstock.%I PARTITION OF penstock.outcome FOR VALUES FROM (%L) TO (%L)', name,
-      date_trunc('month', month)::date, (date_trunc('month', month) + interval '1 month')::date);
+    EXECUTE format('CREATE TABLE penstock.%I (LIKE penstock.outcome INCLUDING DEFAULTS)', name);
+    LOCK TABLE penstock.outcome_rest IN ACCESS EXCLUSIVE MODE;
+    EXECUTE format('WITH moved AS (DELETE FROM penstock.outcome_rest WHERE finished_at >= %L AND finished_at < %L RETURNING *)
+      INSERT INTO penstock.%I SELECT * FROM moved', begins, ends, name);
+    EXECUTE format('ALTER TABLE penstock.outcome ATTACH PARTITION penstock.%I FOR VALUES FROM (%L) TO (%L)', name, begins, ends);
   END IF;
   RETURN name;
 END
 $do$;
+COMMENT ON FUNCTION penstock.make_outcome_partition(date) IS
+  'A month of ends. Those that came before it lie in outcome_rest, which no partition may overlap, and are moved.';
 SELECT penstock.make_outcome_partition((penstock.now() + make_interval(months => m))::date) FROM generate_series(0, 2) m;
 
 CREATE TABLE penstock.attempt (
