@@ -18,8 +18,6 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import asyncpg
-
 from penstock.jobs.kinds import Kinds
 from penstock.jobs.store import PgJobStore
 from tests.proof.stand import POLICIES
@@ -105,12 +103,10 @@ class Order:
 
     steps: Sequence[tuple[str, str]]
     results: Mapping[str, Any]
+    deadlocks: int
 
     def __str__(self) -> str:
         return " ".join(f"{actor}:{step}" for actor, step in self.steps)
-
-    def deadlocked(self) -> bool:
-        return any(isinstance(r, Exception) and _is_deadlock(r) for r in self.results.values())
 
 
 @dataclass(slots=True)
@@ -152,6 +148,7 @@ class Explorer:
         crash: tuple[str, int] | None,
     ) -> Order:
         cast = [self.actors[name] for name in scripts]
+        before = sum(a.db.deadlocks for a in cast)
         for actor in cast:
             actor.begin(scripts[actor.name], crash[1] if crash and crash[0] == actor.name else None)
         steps: list[tuple[str, str]] = []
@@ -169,7 +166,9 @@ class Explorer:
             depth += 1
             last.step()
             await self._settle(cast)
-        return Order(steps=steps, results={a.name: a.result for a in cast})
+        del self._forks[depth:]
+        deadlocks = sum(a.db.deadlocks for a in cast) - before
+        return Order(steps=steps, results={a.name: a.result for a in cast}, deadlocks=deadlocks)
 
     def _choose(self, depth: int, width: int) -> int:
         """Two that wait for one lock may be woken in either order, so a fork can be wider or narrower than before."""
@@ -207,11 +206,3 @@ class Explorer:
         while not await self.stand.eye.fetchval(_GONE, pid):
             if time.monotonic() > deadline:
                 raise AssertionError(f"the session {pid} did not end")
-
-
-def _is_deadlock(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, asyncpg.DeadlockDetectedError):
-            return True
-        error = error.__cause__
-    return False

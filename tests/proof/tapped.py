@@ -37,6 +37,7 @@ class Tap(Protocol):
 
 class TappedConnection(RealConnection):
     tap: Tap
+    db: TappedDb
 
     async def fetch(self, query: str, *args: Any, **kwargs: Any) -> Any:
         return await self._tapped(query, super().fetch, *args, **kwargs)
@@ -53,31 +54,31 @@ class TappedConnection(RealConnection):
     async def _tapped(self, query: str, call: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any) -> Any:
         name = name_of(query)
         await self.tap.before(self, name)
-        answer = await call(query, *args, **kwargs)
+        try:
+            answer = await call(query, *args, **kwargs)
+        except asyncpg.DeadlockDetectedError:
+            self.db.deadlocks += 1
+            raise
         await self.tap.after(self, name)
         return answer
 
 
 class TappedDb(Db):
-    """`size=1` makes it one actor with one connection."""
+    """`size=1` makes it one actor with one connection. Deadlocks are counted here, whoever catches the error."""
 
     def __init__(self, dsn: str, tap: Tap, *, size: int = 1) -> None:
         super().__init__(dsn, size=size, settings=ENGINE_SETTINGS | {"deadlock_timeout": "50ms"})
         self._tap = tap
+        self.deadlocks = 0
 
     async def _open(self) -> asyncpg.Pool[asyncpg.Record]:
         if self._pool is None:
-            tap = self._tap
-
-            class Connection(TappedConnection):
-                pass
-
-            Connection.tap = tap
+            tapped = type("Connection", (TappedConnection,), {"tap": self._tap, "db": self})
             self._pool = await asyncpg.create_pool(
                 self.dsn,
                 min_size=0,
                 max_size=self._size,
-                connection_class=Connection,
+                connection_class=tapped,
                 server_settings=self._settings,
                 reset=_keep,
             )

@@ -192,3 +192,16 @@ async def test_answers_come_in_the_order_of_the_questions_whatever_their_keys(st
     assert found == keys
     claimed = await stand.claim(limit=10)
     assert [c.payload.get("key") for c in claimed] == [None, "c", None, "a"]
+
+
+async def test_a_job_that_nobody_hurries_is_overtaken_for_nine_minutes_and_no_longer(stand: Stand) -> None:
+    [patient] = await stand.add(JobSpec(kind="plain", priority=9))
+    turns = 0
+    while True:
+        turns += 1
+        await stand.add(JobSpec(kind="plain", priority=0))
+        claimed = await stand.claim_one()
+        if claimed.job_id == patient:
+            break
+        await stand.advance(60)
+    assert turns in (10, 11)
