@@ -477,7 +477,9 @@ async def test_planning_counts_no_rows(subject: PostgresSubject, source: Source)
 
 async def test_the_server_sees_the_job_and_its_attempt(subject: PostgresSubject, source: Source) -> None:
     task = asyncio.create_task(anext(source.stream(chunk(subject.endless), trace="job 7 attempt 2 */ DROP TABLE x")))
-    query = "SELECT application_name, query FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND usename = $1"
+    query = (
+        "SELECT application_name, query FROM pg_stat_activity WHERE query LIKE 'COPY%pg_sleep(600)%' AND usename = $1"
+    )
 
     async def seen() -> bool:
         return bool(await subject.admin.fetch(query, READER))
