@@ -20,7 +20,7 @@ from bench.server import Cost, Measured, measured
 from penstock.kit import logging
 
 ROUNDS = 3
-DRAIN = {"ours": 20_000, "pgqueuer": 20_000, "procrastinate": 600}
+DRAIN = {"ours": 20_000, "pgqueuer": 20_000, "procrastinate": 300}
 SINGLES = {"ours": 4_000, "pgqueuer": 1_600, "procrastinate": 800}
 BULK = {"ours": 50_000, "pgqueuer": 50_000}
 PRODUCERS = 16

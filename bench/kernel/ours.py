@@ -18,6 +18,7 @@ from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kit.config import Settings
 from penstock.kit.db import Db
 from penstock.kit.migrate import find, migrate
+from penstock.rooms import ROOMS_WITH_TABLES
 from penstock.wiring import build_control_plane
 from penstock.worker.handlers import Handlers, Result
 from penstock.worker.runtime import Worker
@@ -43,7 +44,7 @@ async def store(dsn: str, size: int = 6) -> AsyncIterator[PgJobStore]:
 
 
 async def setup(dsn: str) -> None:
-    await migrate(dsn, find(["penstock.jobs.migrations"]))
+    await migrate(dsn, find(ROOMS_WITH_TABLES))
 
 
 async def bulk(dsn: str, jobs: int, batch: int = 1000) -> None:
