@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 from prometheus_client import CollectorRegistry
 
 from penstock.jobs.model import (
@@ -37,6 +37,16 @@ if TYPE_CHECKING:
 
 
 class Kernel(Telling):
+    @initialize(drafts=st.lists(DRAFTS, min_size=4, max_size=8), members=st.lists(SIMPLE, min_size=1, max_size=3))
+    def once_upon_a_time(self, drafts: list[Draft], members: list[Draft]) -> None:
+        """A story begins with work under way: with no job there is little to tell."""
+        for draft in drafts:
+            self.enqueue(store=0, drafts=[draft], which=0, join=False)
+            self.run(self.name_the_newborn())
+        self.open_group(store=1, members=members, follow=True, fragile=True, force=False, deadline_in=400)
+        self.run(self.name_the_newborn())
+        self.claim_calmly(store=0, queue="default", limit=len(drafts) // 2, worker="w1", polled=None)
+
     # giving work
 
     @rule(store=STORES, drafts=st.lists(DRAFTS, min_size=1, max_size=3), which=WHICH, join=st.booleans())
