@@ -1,6 +1,5 @@
 """A real MariaDB or MySQL of this test process, in a private folder; installed from Debian if need be."""
 
-# mypy: disable-error-code="import-untyped"
 from __future__ import annotations
 
 import os

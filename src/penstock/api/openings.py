@@ -54,9 +54,9 @@ async def source(
     view = await parts.store.job(job_id)
     async with parts.store.fenced_transaction(Fence(job_id=job_id, attempt_id=body.attempt_id)):
         data_source_id = _data_source(view.payload)
-        if data_source_id is None:
-            raise NotFound(f"Job {job_id} has no data source.")
-        opening = await graphs.sources.opening(data_source_id)
+    if data_source_id is None:
+        raise NotFound(f"Job {job_id} has no data source.")
+    opening = await graphs.sources.opening(data_source_id)
     answer = Reply({"data": {"type": opening.type, "config": opening.config, "secrets": opening.secrets}})
     answer.headers["Cache-Control"] = "no-store"
     return answer

@@ -1,4 +1,3 @@
-# mypy: disable-error-code="import-untyped"
 """PyMySQL, and the two things that it lacks: preparing without running, and rows that are one value.
 
 Both stand on its protected methods, which read and write whole packets and know errors, sequence and size limits.

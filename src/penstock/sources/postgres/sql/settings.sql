@@ -6,6 +6,7 @@ FROM (
     ('datestyle', 'ISO, YMD'),
     ('idle_in_transaction_session_timeout', '0'),
     ('intervalstyle', 'iso_8601'),
+    ('standard_conforming_strings', 'on'),
     ('statement_timeout', '0'),
     ('timezone', 'UTC'),
     ('transaction_timeout', '0')
