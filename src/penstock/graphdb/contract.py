@@ -1,0 +1,190 @@
+"""What a graph database must do, whichever it is.
+
+A `GraphEngine` is one opened database that holds one graph. It is filled once (`create`, then `load`, nodes before
+edges), and read by many threads from then on; `write_back` is the only write after the load. Every call blocks, so
+call it in a thread. Text that reaches `query` has passed the Cypher guard: the engine does not judge it.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
+
+Dangling: TypeAlias = Literal["fail", "drop"]
+"""What becomes of edges whose endpoints are not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a backend can do; a request for anything else is refused with the capability's name."""
+
+    arrow: bool
+    bulk_parquet: bool
+    interrupt: bool
+    networkx: bool
+    native_algorithms: bool
+    write_back: bool
+    algorithm_mode: Literal["library", "engine"]
+    memory_model: Literal["disk", "memory"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    """A column: `type` is the mapping's name for it, `arrow` the files' exact type, which alone knows what is inside
+    a LIST, MAP or STRUCT."""
+
+    name: str
+    type: str
+    arrow: pa.DataType | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTable:
+    label: str
+    key: Property
+    properties: tuple[Property, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Property, ...]:
+        return (self.key, *self.properties)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeTable:
+    """The edges of one type between one pair of labels; a type may have several pairs."""
+
+    type: str
+    from_node: str
+    to_node: str
+    properties: tuple[Property, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphSchema:
+    nodes: tuple[NodeTable, ...]
+    edges: tuple[EdgeTable, ...]
+
+    def node(self, label: str) -> NodeTable | None:
+        return next((table for table in self.nodes if table.label == label), None)
+
+    def pairs(self, edge_type: str) -> tuple[EdgeTable, ...]:
+        return tuple(table for table in self.edges if table.type == edge_type)
+
+    @property
+    def edge_types(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(table.type for table in self.edges))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What a bulk load left in the table; `dropped` edges had no endpoint and were not wanted."""
+
+    rows: int
+    dropped: int = 0
+
+
+@dataclass(slots=True)
+class Interrupt:
+    """A query's stop cord: pulled from any thread, before, while or after the query runs, as often as one likes."""
+
+    _pulled: threading.Event = field(default_factory=threading.Event)
+    _stop: Callable[[], object] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def pulled(self) -> bool:
+        return self._pulled.is_set()
+
+    def pull(self) -> None:
+        """Engines forget a stop that comes before their first step, so who waits for the end pulls again."""
+        with self._lock:
+            self._pulled.set()
+            if self._stop is not None:
+                self._stop()
+
+    @contextmanager
+    def stopping(self, stop: Callable[[], object]) -> Iterator[None]:
+        """While the block runs, a pull calls `stop`; never afterwards, when the connection may serve another."""
+        with self._lock:
+            self._stop = stop
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._stop = None
+
+
+class Result(Protocol):
+    """The answer of one query. `types` are those of the wire (STRING, INT64, NODE, LIST<INT64> …), one a column.
+
+    In the batches a node is a struct of `_ID` {offset, table}, `_LABEL` and the properties of all labels that the
+    query may give; an edge has `_SRC`, `_DST`, `_ID`, `_LABEL`; a path has `_NODES` and `_RELS`.
+    """
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: int
+
+    def schema(self) -> pa.Schema: ...
+
+    def batches(self, size: int) -> Iterator[pa.RecordBatch]: ...
+
+    def close(self) -> None: ...
+
+
+class GraphEngine(Protocol):
+    capabilities: Capabilities
+    schema: GraphSchema
+
+    def create(self, schema: GraphSchema) -> None:
+        """Make the tables, nodes before edges; `SchemaRefused` names the table."""
+        ...
+
+    def load(self, table: NodeTable | EdgeTable, files: Sequence[Path], *, dangling: Dangling = "fail") -> Loaded:
+        """Bulk-load all files of one table at once. Of an edge's files the first two columns are its endpoints' keys.
+
+        `LoadRefused` says why not, with examples: keys that are there twice, endpoints that are missing.
+        """
+        ...
+
+    def query(
+        self,
+        text: str,
+        parameters: Mapping[str, JsonValue] | None = None,
+        *,
+        timeout: float | None = None,
+        interrupt: Interrupt | None = None,
+    ) -> Result:
+        """Run one statement; `QueryInterrupted` when the cord was pulled or the time (in seconds) was up."""
+        ...
+
+    def counts(self) -> dict[str, int]:
+        """Rows of each label, and of each edge table as `TYPE:From:To`, counted now."""
+        ...
+
+    def node_table(self, label: str, properties: Sequence[str] = ()) -> pa.Table:
+        """Columns `offset` (int64, dense from 0 within the label), `key`, and the properties by name."""
+        ...
+
+    def edge_table(self, table: EdgeTable, properties: Sequence[str] = ()) -> pa.Table:
+        """Columns `src` and `dst` (int64, offsets within their labels) and the properties by name."""
+        ...
+
+    def write_back(self, label: str, name: str, data: pa.Table) -> int:
+        """Set property `name` of the nodes in `data` (columns `key`, `value`); nodes that are not in it lose theirs.
+
+        The property is added when the label has none of that name; one of the mapping is never overwritten.
+        """
+        ...
+
+    def close(self) -> None: ...
