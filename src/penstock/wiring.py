@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
+from penstock.accounts.instance_token import InstanceTokens
 from penstock.api import server
 from penstock.api.identity import OperatorToken
 from penstock.api.parts import Graphs, Loops, Parts, Sources
@@ -78,6 +79,7 @@ async def build_control_plane(
                 loops=loops,
                 registry=registry,
                 service_token=settings.service_token,
+                instance_tokens=_instance_tokens(settings),
                 authenticators=_authenticators(settings),
                 max_body_bytes=max(LEAST_BODY_BYTES, 2 * settings.max_payload_bytes),
                 graphs=graphs,
@@ -93,6 +95,11 @@ def serve(settings: Settings) -> int:
 def _authenticators(settings: Settings) -> tuple[Authenticator, ...]:
     operator = settings.operator_token
     return () if operator is None else (OperatorToken(operator),)
+
+
+def _instance_tokens(settings: Settings) -> InstanceTokens | None:
+    key = settings.service_token
+    return None if key is None else InstanceTokens(key.get_secret_value())
 
 
 def _loops(

@@ -14,6 +14,7 @@ from penstock.api import (
     health,
     internal,
     jobs,
+    matrix,
     openings,
     queues,
     schedules,
@@ -48,10 +49,11 @@ def create_app(parts: Parts) -> FastAPI:
         *(GRAPHS if parts.graphs is not None else ()),
         *(SOURCES if parts.sources is not None else ()),
     )
-    for router in routers:
-        app.include_router(router)
     app.state.parts = parts
     app.state.routes = [route for router in routers for route in router.routes]
+    matrix.check(app.state.routes)
+    for router in routers:
+        app.include_router(router)
     errors.install(app)
     app.add_middleware(BodyLimit, limit=parts.max_body_bytes)
     app.add_middleware(RequestIds)

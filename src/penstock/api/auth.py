@@ -1,17 +1,17 @@
-"""An endpoint's signature is its policy: `caller: Operator` lets in whoever may operate, and nobody else.
+"""Who calls. What they may do is in the matrix.
 
-Nobody is let in by default. A public route names the least role it needs; a route of the internal API names the
-component it serves. Without a service token in the settings the internal API answers 401 to everybody.
+Nobody is let in by default: no credential is 401, and without a service token in the settings the internal API answers
+401 to everybody.
 """
 
-from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import Depends, Header
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from penstock.api.identity import Identity, Role, same
-from penstock.api.parts import HasParts
+from penstock.api.identity import Identity, same
+from penstock.api.parts import HasParts, Parts
 from penstock.kit.errors import AuthenticationRequired, InvalidComponent, InvalidToken, PermissionDenied
 
 Component = Literal["worker", "wrapper"]
@@ -34,46 +34,40 @@ async def caller(
 Caller = Annotated[Identity, Depends(caller)]
 
 
-def require(role: Role) -> Callable[[Identity], Awaitable[Identity]]:
-    """A dependency that lets in whoever has at least this role."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceCaller:
+    """A process of ours."""
 
-    async def allowed(identity: Caller) -> Identity:
-        if identity.role < role:
-            raise PermissionDenied(f"This needs the role {role.name.lower()}; you have {identity.role.name.lower()}.")
-        return identity
-
-    return allowed
-
-
-Reader = Annotated[Identity, Depends(require(Role.ADMIN))]
-"""May look at everybody's jobs, payloads included."""
-Operator = Annotated[Identity, Depends(require(Role.OPS))]
+    component: Component
+    instance_id: int | None = None
+    """Of a wrapper: the one instance that it may speak of."""
 
 
 async def service(
     parts: HasParts,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_internal)],
     x_component: Annotated[str, Header(description="worker or wrapper", examples=["worker"])] = "",
-) -> Component:
+) -> ServiceCaller:
     if parts.service_token is None:
         raise AuthenticationRequired("This control plane has no internal API.", hint="Set PENSTOCK_SERVICE_TOKEN.")
     if credentials is None:
-        raise AuthenticationRequired("The internal API needs the service token: Authorization: Bearer <token>.")
-    if not same(credentials.credentials, parts.service_token):
-        raise InvalidToken("This is not the service token.")
-    match x_component:
-        case "worker" | "wrapper":
-            return x_component
-        case _:
-            raise InvalidComponent("X-Component must be worker or wrapper.")
+        raise AuthenticationRequired("The internal API needs a service token: Authorization: Bearer <token>.")
+    found = _service(parts, credentials.credentials)
+    if found is None:
+        raise InvalidToken("This is not a service token.")
+    if x_component not in ("worker", "wrapper"):
+        raise InvalidComponent("X-Component must be worker or wrapper.")
+    if x_component != found.component:
+        raise PermissionDenied(f"This token is a {found.component}'s.")
+    return found
 
 
-Service = Annotated[Component, Depends(service)]
+Service = Annotated[ServiceCaller, Depends(service)]
 
 
-async def worker(component: Service) -> None:
-    if component != "worker":
-        raise PermissionDenied(f"Jobs are for workers; a {component} reaches only its own instance.")
-
-
-OnlyWorkers = Depends(worker)
+def _service(parts: Parts, token: str) -> ServiceCaller | None:
+    if parts.service_token is not None and same(token, parts.service_token):
+        return ServiceCaller(component="worker")
+    if parts.instance_tokens is not None and (instance_id := parts.instance_tokens.instance_of(token)):
+        return ServiceCaller(component="wrapper", instance_id=instance_id)
+    return None

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 
-from penstock.api.auth import Caller, Reader
 from penstock.api.data_source_views import (
     BrowseQuery,
     ChangedDataSource,
@@ -26,7 +25,8 @@ from penstock.api.data_source_views import (
     table_view,
 )
 from penstock.api.errors import PUBLIC, declare
-from penstock.api.identity import Identity, Role
+from penstock.api.identity import Role
+from penstock.api.matrix import Grant, Permit
 from penstock.api.parts import HasParts, HasSources, Sources
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Listing
@@ -47,61 +47,61 @@ ASKS = (*PUBLIC, NotFound, SecretKeyMissing, SourceError, SourceUnavailable)
 
 @router.get("", summary="List data sources", responses=declare(*PUBLIC))
 async def list_sources(
-    query: Annotated[DataSourceQuery, Query()], request: Request, sources: HasSources, caller: Caller
+    query: Annotated[DataSourceQuery, Query()], request: Request, sources: HasSources, grant: Permit
 ) -> Listing[DataSource]:
     """Newest first."""
     found, total = await sources.records.page(
         kind=query.type, offset=query.offset, limit=query.limit, ascending=query.ascending
     )
-    return query.of([_view(source, caller) for source in found], total, request)
+    return query.of([_view(source, grant) for source in found], total, request)
 
 
 @router.post("", summary="Add a data source", status_code=201, responses=declare(*CHANGES))
-async def add(body: NewDataSource, sources: HasSources, caller: Caller) -> Data[DataSource]:
+async def add(body: NewDataSource, sources: HasSources, grant: Permit) -> Data[DataSource]:
     """The configuration is checked by the driver of its type; whether it answers is what a test says."""
-    _check_leaning(caller, body.type, body.config, body.credentials)
+    _check_leaning(grant, body.type, body.config, body.credentials)
     made = await sources.records.add(
         name=body.name,
         kind=body.type,
-        owner=caller.username,
+        owner=grant.username,
         config=body.config,
         secrets=revealed(body.credentials),
     )
-    return Data(data=_view(made, caller))
+    return Data(data=_view(made, grant))
 
 
 @router.get("/{data_source_id}", summary="Show a data source", responses=declare(*PUBLIC, NotFound))
-async def show(data_source_id: SourceId, sources: HasSources, caller: Caller) -> Data[DataSource]:
-    return Data(data=_view(await sources.records.get(data_source_id), caller))
+async def show(data_source_id: SourceId, sources: HasSources, grant: Permit) -> Data[DataSource]:
+    return Data(data=_view(await sources.records.get(data_source_id), grant))
 
 
 @router.put("/{data_source_id}", summary="Change a data source", responses=declare(*CHANGES, NotFound))
 async def change(
-    data_source_id: SourceId, body: ChangedDataSource, sources: HasSources, caller: Caller
+    data_source_id: SourceId, body: ChangedDataSource, sources: HasSources, grant: Permit
 ) -> Data[DataSource]:
     """Credentials that are kept go to no other host: a source that moves needs them again."""
-    source = await _to_change(data_source_id, sources, caller)
-    if caller.role < Role.ADMIN:
+    source = await _to_change(data_source_id, sources, grant)
+    if grant.role < Role.ADMIN:
         config = source.config if body.config is None else body.config
         kept = body.credentials is None and source.has_credentials
         secrets = (await sources.records.opening(data_source_id)).secrets if kept else body.credentials
-        _check_leaning(caller, source.type, config, secrets or ())
+        _check_leaning(grant, source.type, config, secrets or ())
     changed = await sources.records.update(
         data_source_id,
-        actor=caller.username,
+        actor=grant.username,
         name=body.name,
         config=body.config,
         secrets=None if body.credentials is None else revealed(body.credentials),
     )
-    return Data(data=_view(changed, caller))
+    return Data(data=_view(changed, grant))
 
 
 @router.delete(
     "/{data_source_id}", summary="Drop a data source", responses=declare(*PUBLIC, NotFound, DependencyExists)
 )
-async def drop(data_source_id: SourceId, parts: HasParts, sources: HasSources, caller: Caller) -> Data[Dropped]:
+async def drop(data_source_id: SourceId, parts: HasParts, sources: HasSources, grant: Permit) -> Data[Dropped]:
     """Refused while jobs that are not over read from it."""
-    await _to_change(data_source_id, sources, caller)
+    await _to_change(data_source_id, sources, grant)
     jobs, total = await parts.browser.live_with({"data_source_id": data_source_id})
     if jobs:
         raise DependencyExists(
@@ -110,14 +110,14 @@ async def drop(data_source_id: SourceId, parts: HasParts, sources: HasSources, c
             jobs=jobs,
             count=total,
         )
-    await sources.records.drop(data_source_id, actor=caller.username)
+    await sources.records.drop(data_source_id, actor=grant.username)
     return Data(data=Dropped(id=data_source_id))
 
 
 @router.post("/{data_source_id}/test", summary="Test a data source", responses=declare(*ASKS))
-async def test(data_source_id: SourceId, sources: HasSources, caller: Caller) -> Data[TestResult]:
+async def test(data_source_id: SourceId, sources: HasSources, grant: Permit) -> Data[TestResult]:
     """Really connects. That it does not work is an answer, not an error, and is remembered."""
-    await _to_change(data_source_id, sources, caller)
+    await _to_change(data_source_id, sources, grant)
     tested, seconds = await sources.records.test(data_source_id)
     return Data(
         data=TestResult(
@@ -131,9 +131,9 @@ async def test(data_source_id: SourceId, sources: HasSources, caller: Caller) ->
 
 
 @router.put("/{data_source_id}/default", summary="Make it the default", responses=declare(*PUBLIC, NotFound))
-async def make_default(data_source_id: SourceId, sources: HasSources, caller: Reader) -> Data[DataSource]:
+async def make_default(data_source_id: SourceId, sources: HasSources, grant: Permit) -> Data[DataSource]:
     """The source of every query that names none. Everybody may read from it, so it is not its owner's to decide."""
-    return Data(data=_view(await sources.records.make_default(data_source_id, actor=caller.username), caller))
+    return Data(data=_view(await sources.records.make_default(data_source_id, actor=grant.username), grant))
 
 
 @router.get("/{data_source_id}/browse", summary="List the tables of a data source", responses=declare(*ASKS))
@@ -142,10 +142,10 @@ async def browse(
     query: Annotated[BrowseQuery, Query()],
     request: Request,
     sources: HasSources,
-    caller: Caller,
+    grant: Permit,
 ) -> Listing[Table]:
     """Asks the source itself, now; the schema browser knows what it said last."""
-    await _to_use(data_source_id, sources, caller)
+    await _to_use(data_source_id, sources, grant)
     tables = await sources.records.ask(data_source_id, lambda source: lookup.tables(source, query.prefix))
     found = [table_view(table) for table in tables]
     return query.cut(found if query.ascending else found[::-1], request)
@@ -156,48 +156,36 @@ async def schema(
     data_source_id: SourceId,
     table: Annotated[Text, Query(min_length=1, description="orders, or main.orders", examples=["orders"])],
     sources: HasSources,
-    caller: Caller,
+    grant: Permit,
 ) -> Data[TableSchema]:
     """A name that several tables have is 409 until its schema, or its catalog, is written before it."""
-    await _to_use(data_source_id, sources, caller)
+    await _to_use(data_source_id, sources, grant)
     found, columns = await sources.records.ask(data_source_id, lambda source: lookup.columns(source, table))
     return Data(data=schema_view(found, columns))
 
 
-def _rules_over(source: records.DataSource, caller: Identity) -> bool:
-    return caller.role >= Role.ADMIN or caller.username == source.owner
-
-
-def _may_use(source: records.DataSource, caller: Identity) -> bool:
-    return source.is_default or _rules_over(source, caller)
-
-
-async def _to_change(data_source_id: int, sources: Sources, caller: Identity) -> records.DataSource:
+async def _to_change(data_source_id: int, sources: Sources, grant: Grant) -> records.DataSource:
     source = await sources.records.get(data_source_id)
-    if not _rules_over(source, caller):
-        raise _others(source)
+    grant.over(source.owner)
     return source
 
 
-async def _to_use(data_source_id: int, sources: Sources, caller: Identity) -> None:
+async def _to_use(data_source_id: int, sources: Sources, grant: Grant) -> None:
     source = await sources.records.get(data_source_id)
-    if not _may_use(source, caller):
-        raise _others(source)
+    if not source.is_default:
+        grant.over(source.owner)
 
 
-def _others(source: records.DataSource) -> PermissionDenied:
-    return PermissionDenied(f"Data source {source.data_source_id} is for its owner, {source.owner}, and for admins.")
-
-
-def _check_leaning(caller: Identity, kind: str, config: Mapping[str, Any], secrets: Collection[str]) -> None:
-    if caller.role < Role.ADMIN and leans_on_server(kind, config, secrets):
+def _check_leaning(grant: Grant, kind: str, config: Mapping[str, Any], secrets: Collection[str]) -> None:
+    if grant.role < Role.ADMIN and leans_on_server(kind, config, secrets):
         raise PermissionDenied(
             "Only admins make sources of what the server itself may read.",
             hint="Give credentials of your own; files and sockets of the server are not for everybody.",
         )
 
 
-def _view(source: records.DataSource, caller: Identity) -> DataSource:
+def _view(source: records.DataSource, grant: Grant) -> DataSource:
     values = {name: getattr(source, name) for name in records.DataSource.__slots__}
-    hidden = {} if _may_use(source, caller) else {"config": None}
+    shown = source.is_default or grant.role >= Role.ADMIN or grant.username == source.owner
+    hidden = {} if shown else {"config": None}
     return DataSource.model_validate(values | hidden)

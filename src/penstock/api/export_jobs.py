@@ -10,8 +10,8 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field, Strict
 
-from penstock.api.auth import OnlyWorkers
 from penstock.api.errors import INTERNAL, declare
+from penstock.api.matrix import Inside
 from penstock.api.paging import Moment
 from penstock.api.parts import Graphs, HasGraphs, HasParts
 from penstock.api.reading import StrictRoute
@@ -27,7 +27,7 @@ router = APIRouter(
     prefix="/api/internal/export-jobs",
     tags=["internal"],
     route_class=StrictRoute,
-    dependencies=[OnlyWorkers],
+    dependencies=[Inside],
     responses=declare(*INTERNAL),
 )
 UPDATING = declare(NotFound, StaleAttempt, *INTERNAL)

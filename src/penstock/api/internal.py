@@ -10,8 +10,8 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
 
-from penstock.api.auth import OnlyWorkers
 from penstock.api.errors import INTERNAL, declare
+from penstock.api.matrix import Inside
 from penstock.api.parts import HasParts, Parts
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Reply
@@ -25,7 +25,7 @@ router = APIRouter(
     prefix="/api/internal/jobs",
     tags=["internal"],
     route_class=StrictRoute,
-    dependencies=[OnlyWorkers],
+    dependencies=[Inside],
     responses=declare(*INTERNAL),
 )
 log = logging.get(__name__)

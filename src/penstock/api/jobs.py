@@ -7,8 +7,8 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.api.auth import Operator, Reader
 from penstock.api.errors import PUBLIC, declare
+from penstock.api.matrix import Permit
 from penstock.api.paging import Moment, Page
 from penstock.api.parts import HasParts
 from penstock.api.reading import StrictRoute
@@ -108,7 +108,7 @@ class JobQuery(Page):
 
 @router.get("", summary="List jobs", responses=declare(*PUBLIC))
 async def list_jobs(
-    query: Annotated[JobQuery, Query()], request: Request, parts: HasParts, _: Reader
+    query: Annotated[JobQuery, Query()], request: Request, parts: HasParts, _: Permit
 ) -> Listing[JobSummary]:
     """Newest first. A list carries no payloads and no results; one job does."""
     found, total = await parts.browser.jobs(
@@ -124,13 +124,13 @@ async def list_jobs(
     responses=declare(*PUBLIC, PayloadTooLarge, ResourceLocked, Conflict, InvalidState, Draining)
     | {200: {"model": Data[Enqueued], "description": "A job with this unique key was there already."}},
 )
-async def enqueue(body: JobBody, response: Response, parts: HasParts, caller: Operator) -> Data[Enqueued]:
+async def enqueue(body: JobBody, response: Response, parts: HasParts, grant: Permit) -> Data[Enqueued]:
     """A lock that is held is 409 and names its holder; while the system drains the answer is 503."""
-    return _enqueued(await parts.store.submit(body.value(), actor=caller.username), response)
+    return _enqueued(await parts.store.submit(body.value(), actor=grant.username), response)
 
 
 @router.get("/{job_id}", summary="Show a job", responses=declare(*PUBLIC, NotFound))
-async def show(job_id: JobId, parts: HasParts, _: Reader) -> Data[JobDetail]:
+async def show(job_id: JobId, parts: HasParts, _: Permit) -> Data[JobDetail]:
     """Everything that is known of it: every attempt with its fence, and its lock."""
     return Data(data=_detail(await parts.store.job(job_id)))
 
@@ -138,10 +138,10 @@ async def show(job_id: JobId, parts: HasParts, _: Reader) -> Data[JobDetail]:
 @router.post(
     "/{job_id}/cancel", summary="Cancel a job", responses=declare(*PUBLIC, NotFound, InvalidState, PayloadTooLarge)
 )
-async def cancel(job_id: JobId, parts: HasParts, caller: Operator, body: CancelReason | None = None) -> Data[Cancelled]:
+async def cancel(job_id: JobId, parts: HasParts, grant: Permit, body: CancelReason | None = None) -> Data[Cancelled]:
     """Ends it at once and for good, whatever it is doing; its worker finds out at its next write."""
     reason = body.reason if body else ""
-    done = await parts.store.cancel(job_id, actor=caller.username, reason=reason)
+    done = await parts.store.cancel(job_id, actor=grant.username, reason=reason)
     return Data(data=Cancelled(id=done.job_id, newly=done.newly))
 
 
@@ -152,9 +152,9 @@ async def cancel(job_id: JobId, parts: HasParts, caller: Operator, body: CancelR
     responses=declare(*PUBLIC, NotFound, InvalidState, ResourceLocked, Draining)
     | {200: {"model": Data[Enqueued], "description": "It was asked for before; `id` is that job's."}},
 )
-async def retry(job_id: JobId, response: Response, parts: HasParts, caller: Operator) -> Data[Enqueued]:
+async def retry(job_id: JobId, response: Response, parts: HasParts, grant: Permit) -> Data[Enqueued]:
     """A new job with the same work, for one that failed or was cancelled: a job's end is written once, for ever."""
-    return _enqueued(await parts.store.retry(job_id, actor=caller.username), response)
+    return _enqueued(await parts.store.retry(job_id, actor=grant.username), response)
 
 
 def _enqueued(added: model.Enqueued, response: Response) -> Data[Enqueued]:

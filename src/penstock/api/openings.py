@@ -9,8 +9,8 @@ from uuid import UUID
 from fastapi import APIRouter, Path
 from pydantic import BaseModel
 
-from penstock.api.auth import OnlyWorkers
 from penstock.api.errors import INTERNAL, declare
+from penstock.api.matrix import Inside
 from penstock.api.parts import HasGraphs, HasParts
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Reply
@@ -23,7 +23,7 @@ router = APIRouter(
     prefix="/api/internal/jobs",
     tags=["internal"],
     route_class=StrictRoute,
-    dependencies=[OnlyWorkers],
+    dependencies=[Inside],
     responses=declare(*INTERNAL),
 )
 

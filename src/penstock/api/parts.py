@@ -7,6 +7,7 @@ from fastapi import Depends, Request
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
+from penstock.accounts.instance_token import InstanceTokens
 from penstock.api.identity import Authenticator
 from penstock.api.polls import Polls
 from penstock.graphs.exports import Exports
@@ -55,6 +56,8 @@ class Parts:
     loops: Loops = ()
     service_token: SecretStr | None = None
     """What workers and graph servers show; without one there is no internal API."""
+    instance_tokens: InstanceTokens | None = None
+    """What tells the graph servers' tokens apart; `mint` makes them."""
     authenticators: tuple[Authenticator, ...] = ()
     """Who may use the public API, asked in this order; none means nobody."""
     max_body_bytes: int = 10 * 1024 * 1024

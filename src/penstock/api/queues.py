@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from penstock.api.auth import Operator, Reader
 from penstock.api.errors import PUBLIC, declare
+from penstock.api.matrix import Permit
 from penstock.api.paging import Page
 from penstock.api.parts import HasParts
 from penstock.api.reading import StrictRoute
@@ -77,7 +77,7 @@ class AuditQuery(Page):
 
 
 @router.get("/queues", summary="List queues", responses=declare(*PUBLIC))
-async def queues(query: Annotated[QueueQuery, Query()], request: Request, parts: HasParts, _: Reader) -> Listing[Queue]:
+async def queues(query: Annotated[QueueQuery, Query()], request: Request, parts: HasParts, _: Permit) -> Listing[Queue]:
     """How many jobs wait, run, are parked or scheduled in each queue that is not empty."""
     found = [Queue.model_validate(q) for q in await parts.browser.queues()]
     return query.cut(found if query.ascending else found[::-1], request)
@@ -85,7 +85,7 @@ async def queues(query: Annotated[QueueQuery, Query()], request: Request, parts:
 
 @router.get("/workers", summary="List workers", responses=declare(*PUBLIC))
 async def workers(
-    query: Annotated[WorkerQuery, Query()], request: Request, parts: HasParts, _: Reader
+    query: Annotated[WorkerQuery, Query()], request: Request, parts: HasParts, _: Permit
 ) -> Listing[Worker]:
     """Who was seen in the last five minutes."""
     found = [Worker.model_validate(w) for w in await parts.browser.workers()]
@@ -93,21 +93,21 @@ async def workers(
 
 
 @router.get("/drain", summary="Is the system draining?", responses=declare(*PUBLIC))
-async def drain(parts: HasParts, _: Reader) -> Data[Drain]:
+async def drain(parts: HasParts, _: Permit) -> Data[Drain]:
     """While it is, no new jobs are taken; what is queued and what runs goes on."""
     return Data(data=Drain.model_validate(dict(await parts.store.control())))
 
 
 @router.put("/drain", summary="Stop or resume taking jobs", responses=declare(*PUBLIC, PayloadTooLarge))
-async def set_drain(body: DrainBody, parts: HasParts, caller: Operator) -> Data[Drain]:
+async def set_drain(body: DrainBody, parts: HasParts, grant: Permit) -> Data[Drain]:
     """For every control plane of the deployment at once."""
-    control = await parts.store.drain(body.draining, actor=caller.username, reason=body.reason)
+    control = await parts.store.drain(body.draining, actor=grant.username, reason=body.reason)
     return Data(data=Drain.model_validate(dict(control)))
 
 
 @router.get("/audit", summary="List changes made by hand", responses=declare(*PUBLIC))
 async def audit(
-    query: Annotated[AuditQuery, Query()], request: Request, parts: HasParts, _: Operator
+    query: Annotated[AuditQuery, Query()], request: Request, parts: HasParts, _: Permit
 ) -> Listing[AuditEntry]:
     """Newest first: who did what to what, and when."""
     found, total = await parts.browser.audit(

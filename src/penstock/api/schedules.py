@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field, StrictBool
 
-from penstock.api.auth import Operator, Reader
 from penstock.api.errors import PUBLIC, declare
+from penstock.api.matrix import Permit
 from penstock.api.paging import Page
 from penstock.api.parts import HasParts
 from penstock.api.reading import StrictRoute
@@ -50,7 +50,7 @@ class Dropped(BaseModel):
 
 @router.get("", summary="List schedules", responses=declare(*PUBLIC))
 async def list_schedules(
-    query: Annotated[ScheduleQuery, Query()], request: Request, parts: HasParts, _: Reader
+    query: Annotated[ScheduleQuery, Query()], request: Request, parts: HasParts, _: Permit
 ) -> Listing[Schedule]:
     """With the time of the next tick, and the last job that was made."""
     found = [_schedule(s) for s in await parts.schedules.all()]
@@ -58,21 +58,21 @@ async def list_schedules(
 
 
 @router.get("/{name}", summary="Show a schedule", responses=declare(*PUBLIC, NotFound))
-async def show(name: ScheduleName, parts: HasParts, _: Reader) -> Data[Schedule]:
+async def show(name: ScheduleName, parts: HasParts, _: Permit) -> Data[Schedule]:
     return Data(data=_schedule(await parts.schedules.get(name)))
 
 
 @router.put("/{name}", summary="Add or replace a schedule", responses=declare(*PUBLIC, PayloadTooLarge))
-async def put(name: ScheduleName, body: ScheduleBody, parts: HasParts, caller: Operator) -> Data[Schedule]:
+async def put(name: ScheduleName, body: ScheduleBody, parts: HasParts, grant: Permit) -> Data[Schedule]:
     """Its next tick counts from now. Each tick makes at most one job; ticks that were missed make one together."""
     wanted = scheduler.Schedule(name=name, cron=body.cron, zone=body.zone, enabled=body.enabled, spec=body.job.value())
-    return Data(data=_schedule(await parts.schedules.put(wanted, actor=caller.username)))
+    return Data(data=_schedule(await parts.schedules.put(wanted, actor=grant.username)))
 
 
 @router.delete("/{name}", summary="Drop a schedule", responses=declare(*PUBLIC, NotFound))
-async def drop(name: ScheduleName, parts: HasParts, caller: Operator) -> Data[Dropped]:
+async def drop(name: ScheduleName, parts: HasParts, grant: Permit) -> Data[Dropped]:
     """Jobs that it made stay."""
-    await parts.schedules.drop(name, actor=caller.username)
+    await parts.schedules.drop(name, actor=grant.username)
     return Data(data=Dropped(name=name))
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.api.auth import Caller, Reader
 from penstock.api.errors import PUBLIC, declare
+from penstock.api.matrix import Permit
 from penstock.api.paging import Page
 from penstock.api.parts import HasParts, HasSources
 from penstock.api.reading import StrictRoute
@@ -86,18 +86,18 @@ Search = Annotated[SearchQuery, Query()]
 
 
 @router.get("/catalogs", summary="List catalogs", responses=declare(*PUBLIC))
-async def catalogs(query: NameList, request: Request, sources: HasSources, _: Caller) -> Listing[Catalog]:
+async def catalogs(query: NameList, request: Request, sources: HasSources, _: Permit) -> Listing[Catalog]:
     return _page(Catalog, await sources.cache.catalogs(), query, request)
 
 
 @router.get("/catalogs/{catalog}/schemas", summary="List schemas", responses=declare(*PUBLIC, NotFound))
-async def schemas(catalog: Part, query: NameList, request: Request, sources: HasSources, _: Caller) -> Listing[Schema]:
+async def schemas(catalog: Part, query: NameList, request: Request, sources: HasSources, _: Permit) -> Listing[Schema]:
     return _page(Schema, await sources.cache.schemas(catalog), query, request)
 
 
 @router.get("/catalogs/{catalog}/schemas/{schema}/tables", summary="List tables", responses=declare(*PUBLIC, NotFound))
 async def tables(
-    catalog: Part, schema: Part, query: NameList, request: Request, sources: HasSources, _: Caller
+    catalog: Part, schema: Part, query: NameList, request: Request, sources: HasSources, _: Permit
 ) -> Listing[Table]:
     return _page(Table, await sources.cache.tables(catalog, schema), query, request)
 
@@ -108,25 +108,25 @@ async def tables(
     responses=declare(*PUBLIC, NotFound),
 )
 async def columns(
-    catalog: Part, schema: Part, table: Part, query: NameList, request: Request, sources: HasSources, _: Caller
+    catalog: Part, schema: Part, table: Part, query: NameList, request: Request, sources: HasSources, _: Permit
 ) -> Listing[Column]:
     """In the order of the table."""
     return _page(Column, await sources.cache.columns(catalog, schema, table), query, request)
 
 
 @router.get("/search/tables", summary="Search tables", responses=declare(*PUBLIC))
-async def search_tables(query: Search, request: Request, sources: HasSources, _: Caller) -> Listing[Table]:
+async def search_tables(query: Search, request: Request, sources: HasSources, _: Permit) -> Listing[Table]:
     """Names that begin with it come first, then those that hold it; large and small letters are the same."""
     return _found(Table, await sources.cache.search_tables(query.q, query.limit), query, request)
 
 
 @router.get("/search/columns", summary="Search columns", responses=declare(*PUBLIC))
-async def search_columns(query: Search, request: Request, sources: HasSources, _: Caller) -> Listing[Column]:
+async def search_columns(query: Search, request: Request, sources: HasSources, _: Permit) -> Listing[Column]:
     return _found(Column, await sources.cache.search_columns(query.q, query.limit), query, request)
 
 
 @router.post("/admin/refresh", summary="Ask all sources again", responses=declare(*PUBLIC))
-async def refresh(parts: HasParts, _: Reader) -> Data[Triggered]:
+async def refresh(parts: HasParts, _: Permit) -> Data[Triggered]:
     """Begins now and goes on by itself; until a source has answered, what it said before stands."""
     for loop in parts.loops:
         if isinstance(loop, SchemaRefresh):
@@ -135,7 +135,7 @@ async def refresh(parts: HasParts, _: Reader) -> Data[Triggered]:
 
 
 @router.get("/stats", summary="Say what the cache holds", responses=declare(*PUBLIC))
-async def stats(sources: HasSources, _: Reader) -> Data[Stats]:
+async def stats(sources: HasSources, _: Permit) -> Data[Stats]:
     return Data(data=Stats(**await sources.cache.stats()))
 
 

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field, model_validator
 
-from penstock.api.auth import OnlyWorkers
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.export_jobs import Count, Message, Shown, Uri, shown
+from penstock.api.matrix import Inside
 from penstock.api.paging import Moment
 from penstock.api.parts import Graphs, HasGraphs
 from penstock.api.reading import StrictRoute
@@ -27,7 +27,7 @@ router = APIRouter(
     prefix="/api/internal/snapshots",
     tags=["internal"],
     route_class=StrictRoute,
-    dependencies=[OnlyWorkers],
+    dependencies=[Inside],
     responses=declare(NotFound, *INTERNAL),
 )
 STEPPING = declare(NotFound, InvalidStateTransition, *INTERNAL)

@@ -1,0 +1,32 @@
+"""The token of one instance's graph server. It is computed, not stored: whoever holds the key can tell whose it is.
+
+    tokens = InstanceTokens(key)
+    tokens.mint(7)                  # "psi_7_…", handed to the graph server of instance 7
+    tokens.instance_of("psi_7_…")   # 7; None for everything else
+
+So a control plane that was just started knows the tokens of the servers it finds running, and a token dies with its
+instance (its routes are gone) or with the key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+
+_TOKEN = re.compile(r"psi_([1-9][0-9]{0,15})_[A-Za-z0-9]{64}")
+
+
+class InstanceTokens:
+    def __init__(self, key: str) -> None:
+        self._key = hashlib.sha256(b"penstock instance token\0" + key.encode()).digest()
+
+    def mint(self, instance_id: int) -> str:
+        proof = hmac.new(self._key, str(instance_id).encode(), hashlib.sha256).hexdigest()
+        return f"psi_{instance_id}_{proof}"
+
+    def instance_of(self, token: str) -> int | None:
+        match = _TOKEN.fullmatch(token)
+        if match is None or not hmac.compare_digest(token, self.mint(int(match[1]))):
+            return None
+        return int(match[1])

@@ -1,0 +1,202 @@
+"""Who may do what: one row a route, and a route without a row is not served.
+
+A right is `no`, `own` (what the caller owns) or `any`. A route takes `grant: Permit` and thereby lets in whom its row
+lets in; where the right may be `own`, it says whose thing it is about: `grant.over(mapping.owner_username)`.
+
+Rows that are not about roles: `OPEN` needs no credential; `WORKER` and `WRAPPER` are of the internal API, the first for
+workers, the second for the graph server of the instance that its path names (and for workers, who may do that too).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from fastapi import Depends, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
+
+from penstock.api.auth import Caller, Component, Service, ServiceCaller
+from penstock.api.identity import Identity, Role
+from penstock.kit.errors import Internal, PermissionDenied
+
+Right = Literal["no", "own", "any"]
+Kind = Literal["role", "open", "internal"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    analyst: Right = "no"
+    admin: Right = "no"
+    ops: Right = "no"
+    kind: Kind = "role"
+    components: frozenset[Component] = frozenset()
+
+    def right(self, role: Role) -> Right:
+        match role:
+            case Role.ANALYST:
+                return self.analyst
+            case Role.ADMIN:
+                return self.admin
+            case Role.OPS:
+                return self.ops
+
+
+EVERYBODY = Row(analyst="any", admin="any", ops="any")
+OWNER = Row(analyst="own", admin="any", ops="any")
+ADMINS = Row(admin="any", ops="any")
+ADMIN_ONLY = Row(admin="any")
+OPS = Row(ops="any")
+OPEN = Row(kind="open")
+WORKER = Row(kind="internal", components=frozenset({"worker"}))
+WRAPPER = Row(kind="internal", components=frozenset({"worker", "wrapper"}))
+
+
+MATRIX: Mapping[str, Row] = {
+    # health
+    "GET /health": OPEN,
+    "GET /ready": OPEN,
+    "GET /metrics": OPEN,
+    # jobs, queues, schedules
+    "GET /api/jobs": ADMINS,
+    "POST /api/jobs": OPS,
+    "GET /api/jobs/{job_id}": ADMINS,
+    "POST /api/jobs/{job_id}/cancel": OPS,
+    "POST /api/jobs/{job_id}/retry": OPS,
+    "GET /api/queues": ADMINS,
+    "GET /api/workers": ADMINS,
+    "GET /api/drain": ADMINS,
+    "PUT /api/drain": OPS,
+    "GET /api/audit": OPS,
+    "GET /api/schedules": ADMINS,
+    "GET /api/schedules/{name}": ADMINS,
+    "PUT /api/schedules/{name}": OPS,
+    "DELETE /api/schedules/{name}": OPS,
+    # data sources
+    "GET /api/data-sources": EVERYBODY,
+    "POST /api/data-sources": EVERYBODY,
+    "GET /api/data-sources/{data_source_id}": EVERYBODY,
+    "PUT /api/data-sources/{data_source_id}": OWNER,
+    "DELETE /api/data-sources/{data_source_id}": OWNER,
+    "POST /api/data-sources/{data_source_id}/test": OWNER,
+    "PUT /api/data-sources/{data_source_id}/default": ADMINS,
+    "GET /api/data-sources/{data_source_id}/browse": OWNER,
+    "GET /api/data-sources/{data_source_id}/schema": OWNER,
+    # the schema browser
+    "GET /api/schema/catalogs": EVERYBODY,
+    "GET /api/schema/catalogs/{catalog}/schemas": EVERYBODY,
+    "GET /api/schema/catalogs/{catalog}/schemas/{schema}/tables": EVERYBODY,
+    "GET /api/schema/catalogs/{catalog}/schemas/{schema}/tables/{table}/columns": EVERYBODY,
+    "GET /api/schema/search/tables": EVERYBODY,
+    "GET /api/schema/search/columns": EVERYBODY,
+    "POST /api/schema/admin/refresh": ADMINS,
+    "GET /api/schema/stats": ADMINS,
+    # the internal API: jobs
+    "POST /api/internal/jobs/enqueue": WORKER,
+    "POST /api/internal/jobs/claim": WORKER,
+    "POST /api/internal/jobs/exchange": WORKER,
+    "POST /api/internal/jobs/finish": WORKER,
+    "POST /api/internal/jobs/renew": WORKER,
+    "POST /api/internal/jobs/progress": WORKER,
+    "POST /api/internal/jobs/park": WORKER,
+    "POST /api/internal/jobs/release": WORKER,
+    "POST /api/internal/jobs/cancel": WORKER,
+    "POST /api/internal/jobs/farewell": WORKER,
+    "GET /api/internal/jobs/{job_id}": WORKER,
+    "POST /api/internal/jobs/{job_id}/source": WORKER,
+    # the internal API: exports and snapshots
+    "POST /api/internal/export-jobs/claim": WORKER,
+    "GET /api/internal/export-jobs/pollable": WORKER,
+    "GET /api/internal/export-jobs/attempts": WORKER,
+    "GET /api/internal/export-jobs/{job_id}": WORKER,
+    "PATCH /api/internal/export-jobs/{job_id}": WORKER,
+    "PUT /api/internal/export-jobs/{job_id}": WORKER,
+    "POST /api/internal/snapshots/{snapshot_id}/export-jobs": WORKER,
+    "GET /api/internal/snapshots/{snapshot_id}/export-jobs": WORKER,
+    "PUT /api/internal/snapshots/{snapshot_id}/status": WORKER,
+    "PATCH /api/internal/snapshots/{snapshot_id}/status": WORKER,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A caller whom the route lets in, and how far."""
+
+    identity: Identity
+    right: Right
+
+    @property
+    def username(self) -> str:
+        return self.identity.username
+
+    @property
+    def role(self) -> Role:
+        return self.identity.role
+
+    def may(self, owner_username: str) -> bool:
+        return self.right == "any" or owner_username == self.username
+
+    def over(self, owner_username: str) -> None:
+        """Refuses whoever may only reach their own, when this is somebody else's."""
+        if not self.may(owner_username):
+            raise PermissionDenied(f"This belongs to {owner_username}; others need the role admin or ops.")
+
+
+async def permit(request: Request, identity: Caller) -> Grant:
+    right = _row(request).right(identity.role)
+    if right == "no":
+        raise PermissionDenied(f"This is not for the role {identity.role.name.lower()}.")
+    return Grant(identity=identity, right=right)
+
+
+Permit = Annotated[Grant, Depends(permit)]
+
+
+async def reach(request: Request, caller: Service) -> ServiceCaller:
+    """A process of ours, on a route that is for its kind; a graph server only where the path names its instance."""
+    if caller.component not in _row(request).components:
+        raise PermissionDenied(f"This is not for a {caller.component}.")
+    if caller.component == "wrapper" and request.path_params.get("instance_id") not in (
+        caller.instance_id,
+        str(caller.instance_id),
+    ):
+        raise PermissionDenied(f"This token reaches only instance {caller.instance_id}.")
+    return caller
+
+
+Inside = Depends(reach)
+"""For a router of the internal API: `dependencies=[Inside]`."""
+
+
+def _row(request: Request) -> Row:
+    return MATRIX[f"{request.method} {request.scope['route'].path_format}"]
+
+
+def names(routes: Iterable[BaseRoute]) -> dict[str, APIRoute]:
+    """The routes by the name that their row has."""
+    served = [route for route in routes if isinstance(route, APIRoute)]
+    return {f"{method} {route.path_format}": route for route in served for method in sorted(route.methods or ())}
+
+
+def check(routes: Iterable[BaseRoute]) -> None:
+    """Refuses to serve a route that has no row, or one that does not ask what its row says it asks."""
+    for name, route in names(routes).items():
+        row = MATRIX.get(name)
+        if row is None:
+            raise Internal(f"{name} has no row in the matrix.", hint="Add it to api/matrix.py.")
+        if not _asks(route.dependant, row):
+            raise Internal(f"{name} does not ask for what its row in the matrix says.", hint="Take `grant: Permit`.")
+
+
+def _asks(dependant: Dependant, row: Row) -> bool:
+    match row.kind:
+        case "role":
+            return _depends(dependant, permit)
+        case "internal":
+            return _depends(dependant, reach)
+        case "open":
+            return True
+
+
+def _depends(dependant: Dependant, call: object) -> bool:
+    return dependant.call is call or any(_depends(child, call) for child in dependant.dependencies)
