@@ -51,9 +51,9 @@ def test_a_plain_owner_is_their_own_folder() -> None:
 
 async def test_a_snapshot_is_kept_as_it_was_made(stand: Stand) -> None:
     snapshots = stand.graphs.snapshots
-    made = await snapshots.add(owner="me", name="n", description="d", mapping_id=7, mapping_version=2)
+    made = await snapshots.add(owner="me", name="n", description="d")
     assert await snapshots.get(made.snapshot_id) == made
-    assert (made.status, made.prefix) == (SnapshotStatus.PENDING, f"me/7/v2/{made.snapshot_id}/")
+    assert (made.status, made.prefix) == (SnapshotStatus.PENDING, f"me/0/v0/{made.snapshot_id}/")
     assert (made.node_counts, made.ready_at, made.expires_at) == ({}, None, None)
     with pytest.raises(InvalidInput):
         await snapshots.add(owner="me", name="")

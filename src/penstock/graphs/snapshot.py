@@ -44,6 +44,7 @@ class Snapshot:
     snapshot_id: int
     mapping_id: int | None
     mapping_version: int | None
+    data_source_id: int | None
     owner_username: str
     name: str
     description: str | None
