@@ -97,6 +97,13 @@ class Db:
         except TimeoutError:
             pool.terminate()
 
+    def connections(self) -> dict[str, int]:
+        """How many connections work and how many wait to, right now."""
+        if self._pool is None:
+            return {"active": 0, "idle": 0}
+        idle = self._pool.get_idle_size()
+        return {"active": self._pool.get_size() - idle, "idle": idle}
+
     async def _open(self) -> asyncpg.Pool[asyncpg.Record]:
         async with self._opening:
             if self._pool is None:

@@ -13,6 +13,7 @@ PenstockError
 │   ├── InvalidState            INVALID_STATE
 │   ├── ResourceLocked          RESOURCE_LOCKED
 │   └── StaleAttempt            STALE_ATTEMPT
+├── RateLimited            429  RATE_LIMITED
 ├── Unavailable            503  UNAVAILABLE           (retryable)
 │   ├── Draining                DRAINING
 │   └── DatabaseUnavailable     DATABASE_UNAVAILABLE
@@ -97,6 +98,13 @@ class StaleAttempt(Conflict):
     """The fence was rotated: somebody else owns the job, or it is over. Nothing was written."""
 
     code = "STALE_ATTEMPT"
+
+
+class RateLimited(PenstockError):
+    """Asked too often; `details` say after how many seconds it may be asked again."""
+
+    code = "RATE_LIMITED"
+    status = 429
 
 
 class Unavailable(PenstockError):

@@ -2,6 +2,10 @@
 
 A loop that is `exclusive` runs in one process of the whole deployment at a time: it holds a PostgreSQL advisory lock
 while it works and skips its turn when another has it. A loop survives its own errors, and counts itself.
+
+Every process has the loop, so that any can take over. A `Board` that all of them share tells when the last pass was,
+whoever made it: a process whose turn comes too early waits for the rest of the time. At its start, and when it is
+triggered, a loop runs whatever the board says.
 """
 
 from __future__ import annotations
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
     from penstock.kit.db import Db
 
 log = logging.get(__name__)
+SHORTEST_NOTED = 5.0
+"""A loop that is brisker than this is not written on the board at each pass, and runs wherever it stands."""
+TURN_SECONDS = 1.0
+"""How soon a triggered loop looks again whether the process that has the turn is done."""
 
 
 class Counted(Protocol):
@@ -34,6 +42,16 @@ class Counted(Protocol):
 
 
 R = TypeVar("R", bound=Counted)
+
+
+class Board(Protocol):
+    """The passes of all processes."""
+
+    async def due_in(self, name: str) -> float:
+        """Seconds until the next pass is due; nothing or less when it is."""
+        ...
+
+    async def ran(self, name: str, status: str, *, every: float) -> None: ...
 
 
 class LoopMetrics:
@@ -54,15 +72,23 @@ class Loop(Generic[R]):
         self._db = db
         self._every = every
         self._metrics = metrics
+        self._board: Board | None = None
+        self._noted = (float("-inf"), "")
+        self._early = 0.0
         self._trigger = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.last_run: float | None = None
         self.last_status: str | None = None
 
+    @property
+    def every(self) -> float:
+        return self._every
+
     async def run_once(self) -> R:
         raise NotImplementedError
 
-    def start(self) -> None:
+    def start(self, board: Board | None = None) -> None:
+        self._board = board
         self._task = asyncio.create_task(self._run(), name=f"loop-{self.name}")
 
     async def stop(self) -> None:
@@ -76,34 +102,67 @@ class Loop(Generic[R]):
         self._trigger.set()
 
     async def _run(self) -> None:
+        await self.pass_()
         while True:
-            await self.pass_()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._trigger.wait(), self._every * random.uniform(0.9, 1.1))  # noqa: S311
-            self._trigger.clear()
+            asked = await self._asked_within(self._early or self._every * random.uniform(0.9, 1.1))  # noqa: S311
+            status = await self.pass_(if_due=not asked)
+            if asked and status == "skipped":
+                self._trigger.set()
+                await asyncio.sleep(TURN_SECONDS)
 
-    async def pass_(self) -> str:
-        """One guarded pass; returns success, skipped (another process has the turn), or failed."""
+    async def _asked_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._trigger.wait(), seconds)
+        asked = self._trigger.is_set()
+        self._trigger.clear()
+        return asked
+
+    async def pass_(self, *, if_due: bool = False) -> str:
+        """One guarded pass; returns success, skipped (another process has the turn, or had it lately), or failed."""
         started = time.monotonic()
         try:
             async with self._turn() as mine:
-                status = await self._work() if mine else "skipped"
+                status = await self._work() if mine and (not if_due or await self._is_due()) else "skipped"
         except DatabaseUnavailable:
             status = "failed"
             log.warning("loop_waits_for_database", loop=self.name)
         except Exception:
             status = "failed"
             log.exception("loop_failed", loop=self.name)
-        self.last_run, self.last_status = time.time(), status
+        if status != "skipped":
+            self.last_run, self.last_status = time.time(), status
         self._metrics.runs.labels(self.name, status).inc()
         self._metrics.duration.labels(self.name).observe(time.monotonic() - started)
         return status
 
     async def _work(self) -> str:
-        result = await self.run_once()
-        if result.total:
-            log.info("loop_passed", loop=self.name, result=str(result))
-        return "success"
+        """The pass and the note of it, both while the turn is ours."""
+        self._early = 0.0
+        try:
+            result = await self.run_once()
+        except DatabaseUnavailable:
+            raise
+        except Exception:
+            log.exception("loop_failed", loop=self.name)
+            status = "failed"
+        else:
+            status = "success"
+            if result.total:
+                log.info("loop_passed", loop=self.name, result=str(result))
+        await self._note(status)
+        return status
+
+    async def _note(self, status: str) -> None:
+        at, said = self._noted
+        if self._board is not None and (status != said or time.monotonic() - at >= min(self._every, SHORTEST_NOTED)):
+            await self._board.ran(self.name, status, every=self._every)
+            self._noted = (time.monotonic(), status)
+
+    async def _is_due(self) -> bool:
+        if self._board is None or self._every < SHORTEST_NOTED:
+            return True
+        self._early = max(0.0, await self._board.due_in(self.name))
+        return not self._early
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[bool]:
