@@ -12,10 +12,12 @@ from penstock.accounts.instance_token import InstanceTokens
 from penstock.api import server
 from penstock.api.identity import OperatorToken
 from penstock.api.parts import Graphs, Loops, Parts, Sources
+from penstock.graphs.config import LONGEST_EXPORT, PlatformConfig
 from penstock.graphs.exports import Exports
 from penstock.graphs.face import ExportFace
 from penstock.graphs.finalisation import GATE
-from penstock.graphs.metrics import ExportMetrics
+from penstock.graphs.loop_board import LoopBoard
+from penstock.graphs.metrics import ExportMetrics, watch_connections
 from penstock.graphs.reconciliation import ExportReconciliation
 from penstock.graphs.store import Snapshots
 from penstock.graphs.sweep import StorageSweep
@@ -71,7 +73,8 @@ async def build_control_plane(
         for name, handler in ({GATE: graphs.exports.finalisation} | dict(gates or {})).items():
             store.gates.handle(name, handler)
         ExportMetrics(registry, store.metrics)
-        async with _running(_loops(settings, engine, store, graphs, sources, registry)) as loops:
+        watch_connections(registry, (engine, browse))
+        async with _running(_loops(settings, engine, store, graphs, sources, registry), graphs.board) as loops:
             yield Parts(
                 store=store,
                 browser=Browser(browse),
@@ -106,14 +109,13 @@ def _loops(
     settings: Settings, db: Db, store: PgJobStore, graphs: Graphs, sources: Sources, registry: CollectorRegistry
 ) -> Loops:
     metrics = LoopMetrics(registry)
-    longest = timedelta(seconds=settings.export_max_duration_seconds)
     finalisation = graphs.exports.finalisation
     return (
         Reaper(db, store, every=settings.reap_seconds, metrics=metrics),
         Scheduler(db, store, every=SCHEDULER_SECONDS, metrics=metrics),
         Retention(db, every=RETENTION_SECONDS, metrics=metrics, days=settings.retention_days),
         ExportReconciliation(
-            db, store, finalisation, every=RECONCILIATION_SECONDS, metrics=metrics, max_duration=longest
+            db, store, finalisation, every=RECONCILIATION_SECONDS, metrics=metrics, config=graphs.config
         ),
         StorageSweep(db, store, every=SWEEP_SECONDS, metrics=metrics),
         SchemaRefresh(db, sources.records, sources.cache, every=SCHEMA_SECONDS, metrics=metrics),
@@ -121,9 +123,9 @@ def _loops(
 
 
 @asynccontextmanager
-async def _running(loops: Loops) -> AsyncIterator[Loops]:
+async def _running(loops: Loops, board: LoopBoard) -> AsyncIterator[Loops]:
     for loop in loops:
-        loop.start()
+        loop.start(board)
     try:
         yield loops
     finally:
@@ -140,8 +142,10 @@ def _sources(settings: Settings, db: Db, store: PgJobStore) -> Sources:
 def _graphs(settings: Settings, engine: Db, store: PgJobStore, sources: DataSources) -> Graphs:
     snapshots = Snapshots(engine)
     longest = timedelta(seconds=settings.export_max_duration_seconds)
-    exports = Exports(engine, store, snapshots, sources, max_duration=longest)
+    exports = Exports(engine, store, snapshots, sources, max_duration=LONGEST_EXPORT)
     return Graphs(
+        config=PlatformConfig(engine, export=longest, audit=store.audit),
+        board=LoopBoard(engine, audit=store.audit),
         snapshots=snapshots,
         exports=exports,
         face=ExportFace(store, exports),

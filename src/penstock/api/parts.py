@@ -10,8 +10,10 @@ from pydantic import SecretStr
 from penstock.accounts.instance_token import InstanceTokens
 from penstock.api.identity import Authenticator
 from penstock.api.polls import Polls
+from penstock.graphs.config import PlatformConfig
 from penstock.graphs.exports import Exports
 from penstock.graphs.face import ExportFace
+from penstock.graphs.loop_board import LoopBoard
 from penstock.graphs.store import Snapshots
 from penstock.jobs.browse import Browser
 from penstock.jobs.scheduler import Schedules
@@ -32,6 +34,8 @@ class Graphs:
     exports: Exports
     face: ExportFace
     sources: DataSources
+    config: PlatformConfig
+    board: LoopBoard
     storage_url: str
 
     def path(self, prefix: str) -> str:

@@ -15,6 +15,7 @@ from penstock.graphs.store import SQL
 from penstock.kit.loop import Loop, LoopMetrics
 
 if TYPE_CHECKING:
+    from penstock.graphs.config import PlatformConfig
     from penstock.graphs.finalisation import Finalisation
     from penstock.jobs.store import PgJobStore
     from penstock.kit.db import Db
@@ -48,15 +49,16 @@ class ExportReconciliation(Loop[Reconciled]):
         *,
         every: float,
         metrics: LoopMetrics,
-        max_duration: timedelta,
+        config: PlatformConfig,
     ) -> None:
         super().__init__(db, every=every, metrics=metrics)
         self._jobs = jobs
         self._finalisation = finalisation
-        self._max_duration = max_duration
+        self._config = config
 
     async def run_once(self) -> Reconciled:
-        overdue = await self._db.fetch(SQL.export_overdue, seconds=self._max_duration.total_seconds(), limit=BATCH)
+        longest = (await self._config.export()).max_duration.total_seconds()
+        overdue = await self._db.fetch(SQL.export_overdue, seconds=longest, limit=BATCH)
         woken = await self._db.fetch(SQL.export_silent, seconds=SILENCE.total_seconds(), limit=BATCH)
         reaped = await self._jobs.reap(limit=BATCH)
         return Reconciled(
