@@ -1,0 +1,1 @@
+"""Launchers: who runs the graph servers, one a folder of this machine or of a cluster."""

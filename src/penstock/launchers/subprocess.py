@@ -1,0 +1,178 @@
+"""Graph servers as processes of this machine: a private folder, a socket and a warden each.
+
+The control plane is nobody's parent here: it starts wardens, finds them by their folders, and holds them by pidfd. So
+it may be killed and started again, and knows every server that runs, and how each ended that does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from penstock.kit import logging
+from penstock.launchers import warden
+from penstock.launchers.contract import Address, Capabilities, Ended, Found, Usage
+from penstock.launchers.errors import LaunchFailed
+from penstock.launchers.places import Places
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from penstock.launchers.contract import Handle, LaunchOrder
+    from penstock.launchers.places import Folder
+
+log = logging.get(__name__)
+COMMAND = (sys.executable, "-I", "-m", "penstock.instance")
+KEPT_LOGS = 100
+_INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
+_KILL_SECONDS = 5.0
+
+
+class SubprocessLauncher:
+    def __init__(self, root: Path, *, command: Sequence[str] = COMMAND) -> None:
+        self._places = Places(root)
+        self._command = command
+
+    @property
+    def place(self) -> str:
+        return f"subprocess:{socket.gethostname()}:{self._places.root}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(resume=True, resize=True)
+
+    async def start(self, order: LaunchOrder) -> None:
+        if self._places.of(order.handle).begun:
+            return
+        folder = self._places.make(order.handle)
+        folder.limit(cpu_cores=order.cpu_cores, memory_bytes=order.memory_bytes)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", warden.__file__, str(folder.path), *self._command),
+            env=self._environment(order, folder),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        said, _ = await process.communicate()
+        if said != b"+":
+            raise LaunchFailed(
+                f"The graph server of instance {order.handle.instance_id} could not be started.",
+                hint=f"Its warden's words are in {folder.path}.",
+            )
+        log.info("graph_server_launched", instance_id=order.handle.instance_id, launch=order.handle.launch)
+
+    async def stop(self, handle: Handle, *, grace: float) -> None:
+        with self._places.of(handle).warden() as keeper:
+            if keeper is None:
+                return
+            for number, patience in ((signal.SIGTERM, grace), (signal.SIGQUIT, _KILL_SECONDS)):
+                keeper.signal(number)
+                if await keeper.over(patience):
+                    return
+            keeper.signal(signal.SIGKILL)
+            await keeper.over(_KILL_SECONDS)
+
+    async def remove(self, handle: Handle) -> None:
+        await asyncio.to_thread(self._remove, self._places.of(handle))
+
+    async def inspect(self, handle: Handle) -> Found | None:
+        folder = self._places.of(handle)
+        return _found(folder) if folder.begun else None
+
+    async def list(self) -> Sequence[Found]:
+        return await asyncio.to_thread(lambda: [_found(folder) for folder in self._places.all()])
+
+    async def wait(self, handle: Handle) -> Ended:
+        folder = self._places.of(handle)
+        with folder.warden() as keeper:
+            if keeper is not None:
+                await keeper.over()
+        return folder.ended()
+
+    async def usage(self, handle: Handle) -> Usage | None:
+        return await asyncio.to_thread(_usage, self._places.of(handle))
+
+    async def logs(self, handle: Handle, *, tail: int) -> str:
+        return await asyncio.to_thread(_tail, self._places.of(handle).log, tail)
+
+    async def resize(self, handle: Handle, *, cpu_cores: int, memory_bytes: int) -> None:
+        folder = self._places.of(handle)
+        if folder.begun:
+            folder.limit(cpu_cores=cpu_cores, memory_bytes=memory_bytes)
+
+    def address(self, handle: Handle) -> Address:
+        return Address(url="http://instance", socket=str(self._places.socket(handle)))
+
+    def pod_name(self, handle: Handle) -> str | None:  # noqa: ARG002 - there are no pods here
+        return None
+
+    def _environment(self, order: LaunchOrder, folder: Folder) -> dict[str, str]:
+        """Nothing of ours but what a server needs: no database, no keys, no operator's token."""
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        own = {
+            "HOME": str(folder.data),
+            "TMPDIR": str(folder.path / "tmp"),
+            "PENSTOCK_INSTANCE_ID": str(order.handle.instance_id),
+            "PENSTOCK_INSTANCE_TOKEN": order.token,
+            "PENSTOCK_INSTANCE_BACKEND": order.backend,
+            "PENSTOCK_INSTANCE_DIR": str(folder.data),
+            "PENSTOCK_INSTANCE_SOCKET": str(self._places.socket(order.handle)),
+            "PENSTOCK_INSTANCE_MEMORY_BYTES": str(order.memory_bytes),
+            "PENSTOCK_INSTANCE_CPU": str(order.cpu_cores),
+            "PENSTOCK_URL": order.control_plane_url,
+        }
+        return inherited | dict(order.environment) | own
+
+    def _remove(self, folder: Folder) -> None:
+        self._keep_log(folder)
+        shutil.rmtree(folder.path, ignore_errors=True)
+        self._places.socket(folder.handle).unlink(missing_ok=True)
+        with suppress(OSError):
+            folder.path.parent.rmdir()
+
+    def _keep_log(self, folder: Folder) -> None:
+        kept = self._places.root / "logs"
+        kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            folder.log.replace(kept / f"{folder.handle.instance_id}-{folder.handle.launch}.log")
+        newest_first = sorted(kept.iterdir(), key=lambda file: file.stat().st_mtime, reverse=True)
+        for file in newest_first[KEPT_LOGS:]:
+            file.unlink(missing_ok=True)
+
+
+def _found(folder: Folder) -> Found:
+    with folder.warden() as keeper:
+        return Found(handle=folder.handle, ended=folder.ended() if keeper is None else None)
+
+
+def _usage(folder: Folder) -> Usage | None:
+    with folder.warden() as keeper:
+        child = folder.child
+        if keeper is None or child is None:
+            return None
+        disk = sum(_size(file) for file in folder.path.rglob("*"))
+        return Usage(memory_bytes=warden.memory_of(warden.family(child)), disk_bytes=disk)
+
+
+def _size(file: Path) -> int:
+    try:
+        found = file.lstat()
+    except FileNotFoundError:
+        return 0
+    return found.st_blocks * 512
+
+
+def _tail(file: Path, size: int) -> str:
+    try:
+        with file.open("rb") as handle:
+            handle.seek(max(0, handle.seek(0, os.SEEK_END) - size))
+            return handle.read(size).decode(errors="replace")
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,178 @@
+"""A stand-in for the graph server: it speaks its protocol to both sides, and misbehaves on demand.
+
+    python graph_server.py CONTROL
+
+CONTROL is a JSON file: {"fail": CODE} reports that failure, {"exit": n} leaves without a word, {"hold": true} loads
+until the file says otherwise, {"counts": [n, m]} is what it says it has loaded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.requests import Request
+
+CHUNK = bytes(range(256)) * 256
+held: list[bytearray] = []
+state: dict[str, Any] = {"busy": False, "cancelled": 0, "waiting": 0}
+
+
+def control() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
+    return found
+
+
+class Plane:
+    """The internal API, as this instance reaches it."""
+
+    def __init__(self) -> None:
+        base = f"{os.environ['PENSTOCK_URL']}/api/internal/instances/{os.environ['PENSTOCK_INSTANCE_ID']}"
+        headers = {"Authorization": f"Bearer {os.environ['PENSTOCK_INSTANCE_TOKEN']}", "X-Component": "wrapper"}
+        self._http = httpx2.AsyncClient(base_url=base, headers=headers, timeout=10, trust_env=False)
+
+    async def say(self, what: str, **body: Any) -> None:
+        (await self._http.put(f"/{what}", json=body)).raise_for_status()
+
+    async def mapping(self) -> dict[str, Any]:
+        answer = await self._http.get("/mapping")
+        answer.raise_for_status()
+        found: dict[str, Any] = answer.json()["data"]
+        return found
+
+
+async def load(server: uvicorn.Server) -> None:
+    plane, told = Plane(), control()
+    if "exit" in told:
+        sys.stderr.write("leaving without a word\n")
+        os._exit(told["exit"])
+    mapping = await plane.mapping()
+    names = [node["label"] for node in mapping["node_definitions"]]
+    steps = [{"name": name, "type": "node", "status": "in_progress", "row_count": None} for name in names]
+    await plane.say("progress", phase="loading_data", current_step=names[0], progress_percent=40, steps=steps)
+    while control().get("hold"):  # noqa: ASYNC110 - a file rings no bell
+        await asyncio.sleep(0.02)
+    if "fail" in told:
+        trace = "Traceback: stand-in"
+        await plane.say(
+            "status",
+            status="failed",
+            error_code=told["fail"],
+            error_message="as told",
+            failed_phase="loading_data",
+            stack_trace=trace,
+        )
+        server.should_exit = True
+        os._exit(1)
+    nodes, edges = told.get("counts", [3, 2])
+    await plane.say("status", status="running", graph_stats={"node_count": nodes, "edge_count": edges})
+
+
+async def health(_: Request) -> Response:
+    return JSONResponse({"status": "healthy", "pid": os.getpid()})
+
+
+async def echo(request: Request) -> Response:
+    body = await request.body()
+    path = request.scope["raw_path"].decode()
+    headers = [[name.decode(), value.decode()] for name, value in request.headers.raw]
+    query = request.scope["query_string"].decode()
+    return JSONResponse({"path": path, "query": query, "headers": headers, "size": len(body), "method": request.method})
+
+
+async def stream(request: Request) -> Response:
+    async def chunks() -> AsyncIterator[bytes]:
+        try:
+            for _ in range(int(request.query_params["chunks"])):
+                yield CHUNK
+        except (asyncio.CancelledError, GeneratorExit):
+            state["cancelled"] += 1
+            raise
+
+    return StreamingResponse(chunks(), media_type="application/vnd.apache.arrow.stream")
+
+
+async def slow(request: Request) -> Response:
+    """Answers when its caller has gone."""
+    await request.body()
+    state["waiting"] += 1
+    while not await request.is_disconnected():  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+    state["cancelled"] += 1
+    return Response()
+
+
+async def told(_: Request) -> Response:
+    return JSONResponse(state)
+
+
+async def busy(request: Request) -> Response:
+    state["busy"] = (await request.json())["busy"]
+    return JSONResponse(state)
+
+
+async def grow(request: Request) -> Response:
+    held.append(bytearray(os.urandom(1024)) * (int(request.query_params["mib"]) * 1024))
+    return JSONResponse({"held": sum(map(len, held))})
+
+
+async def die(_: Request) -> Response:
+    os.kill(os.getpid(), 9)
+    return Response()
+
+
+async def environment(_: Request) -> Response:
+    return JSONResponse({"environment": dict(os.environ), "affinity": sorted(os.sched_getaffinity(0))})
+
+
+async def shutdown(_: Request) -> Response:
+    if state["busy"]:
+        error = {"code": "SHUTDOWN_BLOCKED", "message": "An algorithm runs.", "details": {"algorithm": "pagerank"}}
+        return JSONResponse({"error": error}, status_code=409)
+    return JSONResponse({"acknowledged": True, "active_queries": 0, "lock_held": False})
+
+
+ROUTES = [
+    Route("/health", health),
+    Route("/stream", stream),
+    Route("/slow", slow, methods=["GET", "POST"]),
+    Route("/told", told),
+    Route("/busy", busy, methods=["POST"]),
+    Route("/grow", grow, methods=["POST"]),
+    Route("/die", die, methods=["POST"]),
+    Route("/environment", environment),
+    Route("/shutdown", shutdown, methods=["POST"]),
+    Route("/{path:path}", echo, methods=["GET", "POST", "PUT", "DELETE", "PATCH"]),
+]
+
+
+async def main() -> None:
+    server = uvicorn.Server(
+        uvicorn.Config(
+            Starlette(routes=ROUTES),
+            uds=os.environ["PENSTOCK_INSTANCE_SOCKET"],
+            ws="none",
+            lifespan="off",
+            log_level="warning",
+        )
+    )
+    loading = asyncio.create_task(load(server))
+    await server.serve()
+    loading.cancel()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
