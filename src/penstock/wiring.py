@@ -17,6 +17,8 @@ from penstock.graphs.exports import Exports
 from penstock.graphs.face import ExportFace
 from penstock.graphs.finalisation import GATE
 from penstock.graphs.loop_board import LoopBoard
+from penstock.graphs.mapped_snapshot import MappedSnapshots
+from penstock.graphs.mapping import Mappings
 from penstock.graphs.metrics import ExportMetrics, watch_connections
 from penstock.graphs.reconciliation import ExportReconciliation
 from penstock.graphs.store import Snapshots
@@ -142,10 +144,13 @@ def _sources(settings: Settings, db: Db, store: PgJobStore) -> Sources:
 def _graphs(settings: Settings, engine: Db, store: PgJobStore, sources: DataSources) -> Graphs:
     snapshots = Snapshots(engine)
     longest = timedelta(seconds=settings.export_max_duration_seconds)
+    mappings = Mappings(engine)
     exports = Exports(engine, store, snapshots, sources, max_duration=LONGEST_EXPORT)
     return Graphs(
         config=PlatformConfig(engine, export=longest, audit=store.audit),
         board=LoopBoard(engine, audit=store.audit),
+        mappings=mappings,
+        mapped=MappedSnapshots(snapshots, exports, mappings, sources),
         snapshots=snapshots,
         exports=exports,
         face=ExportFace(store, exports),

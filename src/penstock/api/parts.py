@@ -14,6 +14,8 @@ from penstock.graphs.config import PlatformConfig
 from penstock.graphs.exports import Exports
 from penstock.graphs.face import ExportFace
 from penstock.graphs.loop_board import LoopBoard
+from penstock.graphs.mapped_snapshot import MappedSnapshots
+from penstock.graphs.mapping import Mappings
 from penstock.graphs.store import Snapshots
 from penstock.jobs.browse import Browser
 from penstock.jobs.scheduler import Schedules
@@ -30,6 +32,8 @@ Loops: TypeAlias = tuple[Loop[Any], ...]
 class Graphs:
     """What the routes of the graphs work with."""
 
+    mappings: Mappings
+    mapped: MappedSnapshots
     snapshots: Snapshots
     exports: Exports
     face: ExportFace

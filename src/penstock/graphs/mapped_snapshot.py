@@ -1,0 +1,99 @@
+"""Snapshots of mappings: the row, and one export job for each entity of the version, in the caller's transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.graphs.exports import Submission
+from penstock.graphs.lifetime import Lifetime
+from penstock.graphs.order import Wanted
+from penstock.graphs.store import SQL
+from penstock.kit.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from penstock.graphs.definition import Query
+    from penstock.graphs.exports import Exports
+    from penstock.graphs.mapping import MappingRecord, Mappings, MappingVersion
+    from penstock.graphs.snapshot import Snapshot
+    from penstock.graphs.store import Snapshots
+    from penstock.kit.db import Tx
+    from penstock.sources.records import DataSources
+
+NO_LIMITS = Lifetime()
+
+
+class MappedSnapshots:
+    def __init__(self, snapshots: Snapshots, exports: Exports, mappings: Mappings, sources: DataSources) -> None:
+        self._snapshots = snapshots
+        self._exports = exports
+        self._mappings = mappings
+        self._sources = sources
+
+    async def open(
+        self,
+        tx: Tx,
+        *,
+        mapping: MappingRecord,
+        version: MappingVersion,
+        owner: str,
+        name: str,
+        description: str | None = None,
+        lifetime: Lifetime = NO_LIMITS,
+        starburst_role: str | None = None,
+    ) -> Snapshot:
+        """A new snapshot whose exports are under way once the transaction commits."""
+        data_source_id = await self.source_of(mapping)
+        made = await self._snapshots.add(
+            owner=owner,
+            name=name,
+            description=description,
+            mapping_id=mapping.mapping_id,
+            mapping_version=version.version,
+            data_source_id=data_source_id,
+            ttl=lifetime.ttl,
+            inactivity_timeout=lifetime.inactivity_timeout,
+            tx=tx,
+        )
+        queries = version.definitions.queries()
+        wanted = [_wanted(query, data_source_id, starburst_role) for query in queries]
+        await self._exports.start(made.snapshot_id, [Submission(wanted=each) for each in wanted], tx=tx)
+        await self._mappings.used(tx, mapping.mapping_id)
+        return await self._snapshots.get(made.snapshot_id, tx=tx)
+
+    async def find_reusable(
+        self, tx: Tx, mapping_id: int, version: int, data_source_id: int | None, max_age: timedelta
+    ) -> Snapshot | None:
+        """The newest ready snapshot that began less than `max_age` ago; it stays until the transaction ends."""
+        row = await tx.row(
+            SQL.snapshot_reusable,
+            mapping_id=mapping_id,
+            version=version,
+            data_source_id=data_source_id,
+            max_age=max_age,
+        )
+        return None if row is None else await self._snapshots.get(row["snapshot_id"], tx=tx)
+
+    async def source_of(self, mapping: MappingRecord) -> int:
+        """Where its rows come from: its own source, or the default one."""
+        if mapping.data_source_id is not None:
+            return mapping.data_source_id
+        default = await self._sources.default()
+        if default is None:
+            raise InvalidInput(
+                f"Mapping {mapping.mapping_id} names no data source, and there is no default one.",
+                hint="Set its data_source_id.",
+                field="data_source_id",
+            )
+        return default.data_source_id
+
+
+def _wanted(query: Query, data_source_id: int, starburst_role: str | None) -> Wanted:
+    return Wanted(
+        entity=query.entity,
+        sql=query.sql,
+        columns=query.columns,
+        data_source_id=data_source_id,
+        starburst_role=starburst_role,
+    )
