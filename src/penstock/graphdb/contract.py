@@ -127,17 +127,17 @@ class Interrupt:
 class Result(Protocol):
     """The answer of one query. `types` are those of the wire (STRING, INT64, NODE, LIST<INT64> …), one a column.
 
-    In the batches a node is a struct of `_ID` {offset, table}, `_LABEL` and the properties of all labels that the
-    query may give; an edge has `_SRC`, `_DST`, `_ID`, `_LABEL`; a path has `_NODES` and `_RELS`.
+    In the batches a node is a struct of `_id` ("Label:key"), `_label` and the properties of all labels that the query
+    may give; an edge has `_id`, `_type`, `_src`, `_dst` and properties; a path has `_nodes` and `_rels`.
     """
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
     rows: int
 
-    def schema(self) -> pa.Schema: ...
-
-    def batches(self, size: int) -> Iterator[pa.RecordBatch]: ...
+    def batches(self, size: int) -> Iterator[pa.RecordBatch]:
+        """All rows, `size` at a time, once; an empty answer is one empty batch, for the columns' sake."""
+        ...
 
     def close(self) -> None: ...
 
@@ -185,6 +185,10 @@ class GraphEngine(Protocol):
 
         The property is added when the label has none of that name; one of the mapping is never overwritten.
         """
+        ...
+
+    def written(self, label: str) -> dict[str, str]:
+        """The properties that `write_back` added to a label, with their types on the wire."""
         ...
 
     def close(self) -> None: ...

@@ -1,0 +1,393 @@
+"""What Ladybug and Ryugraph, descendants of one engine, have in common: all but their library's name.
+
+A connection runs one statement at a time, so each query takes one from a pool and gives it back when the engine has
+made its result, which stands apart from the connection. After a failed COPY the library's memory cannot be trusted (it
+loses keys, and may crash at the next call), so what failed is found out from the files, and the process should end.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import types
+
+from penstock.graphdb import diagnosis
+from penstock.graphdb.conforming import conform
+from penstock.graphdb.contract import Capabilities, EdgeTable, GraphSchema, Interrupt, Loaded, NodeTable, Property
+from penstock.graphdb.errors import CypherError, LoadRefused, QueryInterrupted, SchemaRefused
+from penstock.graphdb.shapes import Shapes, named
+from penstock.graphdb.typenames import engine_type, nested, quoted, wire_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+    from types import ModuleType
+
+    from penstock.graphdb.contract import Dangling, JsonValue
+    from penstock.graphdb.registry import Opening
+
+CAPABILITIES = Capabilities(
+    arrow=True,
+    bulk_parquet=True,
+    interrupt=True,
+    networkx=True,
+    native_algorithms=True,
+    write_back=True,
+    algorithm_mode="library",
+    memory_model="disk",
+)
+_COPIED = re.compile(r"(\d+) tuples? ha(?:s|ve) been copied")
+_INTERNAL = frozenset({"_dst", "_id", "_label", "_nodes", "_rels", "_src"})
+_LEAST_CACHE = 64 * 1024 * 1024
+
+
+class EmbeddedEngine:
+    capabilities = CAPABILITIES
+
+    def __init__(self, library: ModuleType, opening: Opening, *, nested_arrow: bool) -> None:
+        """`nested_arrow`: whether structs with nulls come out of the library's Arrow export whole."""
+        self.schema = GraphSchema(nodes=(), edges=())
+        self._library = library
+        self._folder = opening.folder
+        self._nested_arrow = nested_arrow
+        self._database = library.Database(
+            str(opening.folder / "graph.db"),
+            buffer_pool_size=max(_LEAST_CACHE, opening.memory_bytes),
+            max_num_threads=opening.threads,
+            auto_checkpoint=False,
+        )
+        self._idle: deque[Any] = deque()
+        self._writing = threading.Lock()
+        self._labels: dict[int, str] = {}
+        self._names: dict[str, pa.Array] = {}
+        self._sources: dict[str, Sequence[Path]] = {}
+        self._written: dict[str, dict[str, str]] = {}
+
+    def create(self, schema: GraphSchema) -> None:
+        self.schema = schema
+        for table in schema.nodes:
+            columns = ", ".join(f"{quoted(p.name)} {_type(p)}" for p in table.columns)
+            self._define(
+                f"Node {table.label}",
+                f"CREATE NODE TABLE {quoted(table.label)}({columns}, PRIMARY KEY({quoted(table.key.name)}))",
+            )
+        for edge_type in schema.edge_types:
+            pairs = schema.pairs(edge_type)
+            ends = [f"FROM {quoted(pair.from_node)} TO {quoted(pair.to_node)}" for pair in pairs]
+            columns = ", ".join([*ends, *(f"{quoted(p.name)} {_type(p)}" for p in self._edge_columns(edge_type))])
+            self._define(f"Edge {edge_type}", f"CREATE REL TABLE {quoted(edge_type)}({columns})")
+        self._labels = {row[0]: row[1] for row in self._rows("CALL show_tables() RETURN id, name")}
+
+    def load(self, table: NodeTable | EdgeTable, files: Sequence[Path], *, dangling: Dangling = "fail") -> Loaded:
+        if not files:
+            return Loaded(rows=0)
+        if isinstance(table, NodeTable):
+            return self._load_nodes(table, self._conformed(table.columns, files))
+        return self._load_edges(table, self._conformed(table.properties, files), dangling)
+
+    def query(
+        self,
+        text: str,
+        parameters: Mapping[str, JsonValue] | None = None,
+        *,
+        timeout: float | None = None,
+        interrupt: Interrupt | None = None,
+    ) -> EmbeddedResult:
+        cord = interrupt or Interrupt()
+        with self._connection() as connection, cord.stopping(connection.interrupt):
+            connection.set_query_timeout(int(timeout * 1000) + 1 if timeout else 0)
+            if cord.pulled:
+                raise QueryInterrupted("The query was stopped before it began.")
+            found = _execute(connection, text, parameters)
+        return EmbeddedResult(found, self._shapes(), nested_arrow=self._nested_arrow)
+
+    def counts(self) -> dict[str, int]:
+        nodes = {t.label: self._count(f"MATCH (n:{quoted(t.label)}) RETURN count(*)") for t in self.schema.nodes}
+        edges = {f"{t.type}:{t.from_node}:{t.to_node}": self._count(_edges(t) + "count(*)") for t in self.schema.edges}
+        return nodes | edges
+
+    def node_table(self, label: str, properties: Sequence[str] = ()) -> pa.Table:
+        key = self._node(label).key.name
+        wanted = "".join(f", n.{quoted(name)} AS {quoted(name)}" for name in properties)
+        found = self._table(
+            f"MATCH (n:{quoted(label)}) RETURN offset(id(n)) AS `offset`, n.{quoted(key)} AS `key`{wanted}"
+        )
+        return found.take(pc.sort_indices(found.column("offset")))
+
+    def edge_table(self, table: EdgeTable, properties: Sequence[str] = ()) -> pa.Table:
+        wanted = "".join(f", e.{quoted(name)} AS {quoted(name)}" for name in properties)
+        return self._table(f"{_edges(table)}offset(id(a)) AS src, offset(id(b)) AS dst{wanted}")
+
+    def write_back(self, label: str, name: str, data: pa.Table) -> int:
+        table = self._node(label)
+        if any(p.name == name for p in table.columns):
+            raise CypherError(
+                f"{label}.{name} comes from the mapping; it is never overwritten.", hint="Choose another name."
+            )
+        with self._writing:
+            self._add_property(label, name, nested(data.schema.field("value").type, name))
+            return self._set(table, name, data)
+
+    def written(self, label: str) -> dict[str, str]:
+        return {name: wire_type(kind) for name, kind in self._written.get(label, {}).items()}
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+        self._database.close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[Any]:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._library.Connection(self._database)
+        try:
+            yield connection
+        finally:
+            self._idle.append(connection)
+
+    def _define(self, what: str, statement: str) -> None:
+        try:
+            self._rows(statement)
+        except CypherError as e:
+            raise SchemaRefused(f"{what} could not be created: {e.message}") from e
+
+    def _conformed(self, columns: Sequence[Property], files: Sequence[Path]) -> list[Path]:
+        return conform(files, {p.name: p.type for p in columns}, self._folder)
+
+    def _load_nodes(self, table: NodeTable, files: Sequence[Path]) -> Loaded:
+        columns = _columns(files, table.columns, f"Node {table.label}")
+        self._sources[table.label] = files
+        try:
+            return Loaded(rows=self._copy(f"COPY {quoted(table.label)}({columns}) FROM {_list(files)}"))
+        except CypherError as e:
+            raise diagnosis.of_nodes(table, files, e.message) from e
+
+    def _load_edges(self, table: EdgeTable, files: Sequence[Path], dangling: Dangling) -> Loaded:
+        source = self._edge_source(table, files)
+        options = [f"from='{table.from_node}', to='{table.to_node}'"] if len(self.schema.pairs(table.type)) > 1 else []
+        options += ["ignore_errors=true"] if dangling == "drop" else []
+        chosen = f" ({', '.join(options)})" if options else ""
+        try:
+            rows = self._copy(f"COPY {quoted(table.type)}{source}{chosen}")
+        except CypherError as e:
+            raise diagnosis.of_edges(table, self._missing(table, files), e.message) from e
+        total = sum(pq.read_metadata(file).num_rows for file in files) if dangling == "drop" else rows
+        return Loaded(rows=rows, dropped=total - rows)
+
+    def _edge_source(self, table: EdgeTable, files: Sequence[Path]) -> str:
+        columns = _columns(files, table.properties, f"Edge {table.type}", skip=2)
+        absent = {p.name for p in self._edge_columns(table.type)} - {p.name for p in table.properties}
+        if not absent:
+            return f"({columns}) FROM {_list(files)}" if columns else f" FROM {_list(files)}"
+        # A column list cannot be empty, so what only other pairs of labels have is spelled out as null.
+        by_name = {p.name: quoted(p.name) for p in table.properties}
+        values = [by_name.get(p.name, f"CAST(NULL AS {_type(p)})") for p in self._edge_columns(table.type)]
+        ends = [quoted(name) for name in pq.read_schema(files[0]).names[:2]]
+        return f" FROM (LOAD FROM {_list(files)} RETURN {', '.join([*ends, *values])})"
+
+    def _edge_columns(self, edge_type: str) -> list[Property]:
+        return _union(edge_type, self.schema.pairs(edge_type))
+
+    def _missing(self, table: EdgeTable, files: Sequence[Path]) -> list[diagnosis.Missing]:
+        """From the files alone: after a failed COPY the library may crash at the next call."""
+        starts, ends = (diagnosis.keys(self._node(label), self._sources.get(label, ())) for label in _ends(table))
+        return diagnosis.missing_ends(table, files, starts, ends)
+
+    def _copy(self, statement: str) -> int:
+        said = str(self._rows(statement)[0][0])
+        counted = _COPIED.search(said)
+        if counted is None:
+            raise LoadRefused(f"The engine did not say how many rows it took: {said}")
+        return int(counted[1])
+
+    def _add_property(self, label: str, name: str, kind: str) -> None:
+        known = self._written.setdefault(label, {})
+        if name in known and known[name] != kind:
+            self._rows(f"ALTER TABLE {quoted(label)} DROP {quoted(name)}")
+            del known[name]
+        if name not in known:
+            self._rows(f"ALTER TABLE {quoted(label)} ADD {quoted(name)} {kind}")
+            known[name] = kind
+
+    def _set(self, table: NodeTable, name: str, data: pa.Table) -> int:
+        """In one transaction, so that a query sees the old column or the new one."""
+        node, key, target = quoted(table.label), quoted(table.key.name), quoted(name)
+        same = f"n.{key} = uuid(key)" if table.key.type == "UUID" else f"n.{key} = key"
+        with self._connection() as connection:
+            connection.set_query_timeout(0)
+            _execute(connection, "BEGIN TRANSACTION").close()
+            try:
+                if data.num_rows < self._count(f"MATCH (n:{node}) RETURN count(*)"):
+                    _execute(connection, f"MATCH (n:{node}) SET n.{target} = NULL").close()
+                statement = f"LOAD FROM $data MATCH (n:{node}) WHERE {same} SET n.{target} = value RETURN count(*)"
+                found = _execute(connection, statement, {"data": data})
+                written: int = found.get_next()[0]
+                found.close()
+                _execute(connection, "COMMIT").close()
+            except BaseException:
+                _execute(connection, "ROLLBACK").close()
+                raise
+        return written
+
+    def _node(self, label: str) -> NodeTable:
+        table = self.schema.node(label)
+        if table is None:
+            raise CypherError(f"There is no label {label[:80]!r}.", hint=f"There are {_some(self.schema)}.")
+        return table
+
+    def _rows(self, statement: str) -> list[list[Any]]:
+        with self._connection() as connection:
+            connection.set_query_timeout(0)
+            found = _execute(connection, statement)
+        rows: list[list[Any]] = found.get_all()
+        found.close()
+        return rows
+
+    def _table(self, statement: str) -> pa.Table:
+        with self._connection() as connection:
+            connection.set_query_timeout(0)
+            found = _execute(connection, statement)
+        table: pa.Table = found.get_as_arrow(1_000_000, fallbackExtensionTypes=True)
+        found.close()
+        return table
+
+    def _count(self, statement: str) -> int:
+        return int(self._rows(statement)[0][0])
+
+    def _shapes(self) -> Shapes:
+        return Shapes({table.label: table.key.name for table in self.schema.nodes}, self._names_of)
+
+    def _names_of(self, table: int) -> pa.Array | None:
+        label = self._labels.get(table)
+        if label is None or self.schema.node(label) is None:
+            return None
+        if label not in self._names:
+            self._names[label] = named(label, self.node_table(label).column("key").combine_chunks())
+        return self._names[label]
+
+
+class EmbeddedResult:
+    """A `Result` on the library's own, which the engine has made whole by now."""
+
+    def __init__(self, found: Any, shapes: Shapes, *, nested_arrow: bool) -> None:
+        self._found = found
+        self._shapes = shapes
+        self.columns: tuple[str, ...] = tuple(found.get_column_names())
+        engine: list[str] = found.get_column_data_types()
+        self.types = tuple(wire_type(name) for name in engine)
+        self.rows: int = found.get_num_tuples()
+        self._by_rows = not nested_arrow and any(_has_struct(name) for name in engine)
+
+    def batches(self, size: int) -> Iterator[pa.RecordBatch]:
+        found: pa.Table = self._found.get_as_arrow(size, fallbackExtensionTypes=True)
+        raw = self._from_rows(found.schema, size) if self._by_rows else iter(found.to_batches())
+        yield from (self._shapes.batch(batch, self.columns) for batch in raw)
+        if not self.rows:
+            yield self._shapes.batch(_empty(found.schema), self.columns)
+
+    def close(self) -> None:
+        self._found.close()
+
+    def _from_rows(self, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
+        self._found.reset_iterator()
+        while rows := self._found.get_n(size):
+            columns = [
+                pa.array([as_stored(row[i], field.type) for row in rows], field.type) for i, field in enumerate(schema)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+
+
+def as_stored(value: Any, kind: pa.DataType) -> Any:
+    """A value of the library's row interface, as Arrow's builder of that type takes it."""
+    if value is None:
+        return None
+    if types.is_struct(kind):
+        by_name = {name.upper() if name in _INTERNAL else name: item for name, item in value.items()}
+        return {field.name: as_stored(by_name.get(field.name), field.type) for field in kind}
+    if types.is_map(kind):
+        return [(as_stored(k, kind.key_type), as_stored(v, kind.item_type)) for k, v in value.items()]
+    if types.is_list(kind) or types.is_fixed_size_list(kind):
+        return [as_stored(item, kind.value_type) for item in value]
+    return str(value) if isinstance(value, UUID) else value
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+
+
+def _execute(connection: Any, text: str, parameters: Mapping[str, Any] | None = None) -> Any:
+    """The library raises whatever comes; all of it is the statement's fault but a stop."""
+    try:
+        found = connection.execute(text, dict(parameters)) if parameters else connection.execute(text)
+    except (RuntimeError, ValueError, TypeError, OverflowError) as e:
+        raise _fault(str(e)) from e
+    if isinstance(found, list):
+        raise CypherError("One statement at a time, please.")
+    return found
+
+
+def _fault(said: str) -> CypherError | QueryInterrupted:
+    if said.startswith("Interrupted"):
+        return QueryInterrupted("The query was stopped.")
+    if "Unable to cast Python instance" in said:
+        return CypherError("A parameter has a value that the engine cannot hold.", hint="Integers have 64 bits.")
+    hint = "Ask for less at once, or give the instance more memory." if "Buffer manager" in said else None
+    return CypherError(said, hint=hint)
+
+
+def _type(column: Property) -> str:
+    return engine_type(column.type, column.arrow, column.name)
+
+
+def _union(edge_type: str, pairs: Sequence[EdgeTable]) -> list[Property]:
+    """One type has one set of columns, whatever its pairs of labels; a column that two of them know is of one type."""
+    found: dict[str, Property] = {}
+    for pair in pairs:
+        for column in pair.properties:
+            known = found.setdefault(column.name, column)
+            if _type(known) != _type(column):
+                raise SchemaRefused(
+                    f"Edge {edge_type}: {column.name} is {known.type} for one pair and {column.type} for another.",
+                    hint="Declare one type for all pairs.",
+                )
+    return list(found.values())
+
+
+def _columns(files: Sequence[Path], known: Sequence[Property], what: str, *, skip: int = 0) -> str:
+    """The files' columns in their order; the engine takes them by position."""
+    names = pq.read_schema(files[0]).names[skip:]
+    if strange := sorted(set(names) ^ {p.name for p in known}):
+        raise LoadRefused(f"{what}: the files and the definition differ in {', '.join(strange)}.")
+    return ", ".join(quoted(name) for name in names)
+
+
+def _list(files: Sequence[Path]) -> str:
+    escaped = (str(file).replace("\\", "\\\\").replace("'", "\\'") for file in files)
+    return "['" + "', '".join(escaped) + "']"
+
+
+def _edges(table: EdgeTable) -> str:
+    start, end = map(quoted, _ends(table))
+    return f"MATCH (a:{start})-[e:{quoted(table.type)}]->(b:{end}) RETURN "
+
+
+def _ends(table: EdgeTable) -> tuple[str, str]:
+    return table.from_node, table.to_node
+
+
+def _some(schema: GraphSchema) -> str:
+    return ", ".join(table.label for table in schema.nodes[:10]) or "none"
+
+
+def _has_struct(engine: str) -> bool:
+    return any(word in engine for word in ("STRUCT(", "NODE", "REL"))
