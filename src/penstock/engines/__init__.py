@@ -1,0 +1,1 @@
+"""SQL engines that match: one contract, one module a driver."""

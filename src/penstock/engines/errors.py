@@ -1,0 +1,24 @@
+"""What an engine says no with.
+
+InvalidInput
+└── EngineQueryError   ENGINE_QUERY_FAILED   the statement, or a value in it, does not work
+Internal
+└── EngineError        ENGINE_FAILED         anything else
+    └── EngineFull     ENGINE_OUT_OF_MEMORY  more memory or disk than the engine was given
+"""
+
+from __future__ import annotations
+
+from penstock.kit.errors import Internal, InvalidInput
+
+
+class EngineQueryError(InvalidInput):
+    code = "ENGINE_QUERY_FAILED"
+
+
+class EngineError(Internal):
+    code = "ENGINE_FAILED"
+
+
+class EngineFull(EngineError):
+    code = "ENGINE_OUT_OF_MEMORY"

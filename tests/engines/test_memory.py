@@ -1,0 +1,45 @@
+"""A join that is larger than the memory: DuckDB spills and finishes, DataFusion says what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.engines.contract import EngineLimits
+from penstock.engines.errors import EngineFull
+from penstock.engines.registry import open_engine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS = 800_000
+LIMIT = EngineLimits(memory_bytes=64 * 1024**2)
+JOIN = "SELECT l.key, l.note AS a, r.note AS b FROM l JOIN r ON l.key = r.key"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    keys = [f"INV-{number * 7919 % ROWS:010d}" for number in range(ROWS)]
+    place = tmp_path_factory.mktemp("join") / "rows.parquet"
+    pq.write_table(pa.table({"key": keys, "note": [f"a note about {key}, of some length" for key in keys]}), place)
+    return place
+
+
+def test_duckdb_spills_and_finishes(file: Path, tmp_path: Path) -> None:
+    with open_engine("duckdb", tmp_path, LIMIT) as engine:
+        engine.relation("l", [file])
+        engine.relation("r", [file])
+        assert engine.table("joined", JOIN) == ROWS
+        assert engine.rows("SELECT COUNT(*), COUNT(DISTINCT key) FROM joined WHERE a = b") == [(ROWS, ROWS)]
+
+
+def test_datafusion_names_the_engine_that_can(file: Path, tmp_path: Path) -> None:
+    with open_engine("datafusion", tmp_path, EngineLimits(memory_bytes=16 * 1024**2)) as engine:
+        engine.relation("l", [file])
+        engine.relation("r", [file])
+        with pytest.raises(EngineFull) as caught:
+            engine.table("joined", JOIN)
+    assert "duckdb" in (caught.value.hint or "")
