@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 import orjson
 
+from penstock.graphs.duration import LONGEST
 from penstock.graphs.errors import Maintenance
 from penstock.graphs.store import SQL
 from penstock.kit import logging
@@ -29,7 +30,6 @@ log = logging.get(__name__)
 
 ResourceKind: TypeAlias = Literal["mapping", "snapshot", "instance"]
 RESOURCE_KINDS: tuple[ResourceKind, ...] = get_args(ResourceKind)
-LONGEST_LIFE = timedelta(days=3653)
 MOST_PER_ANALYST = 100
 MOST_IN_CLUSTER = 1000
 SHORTEST_EXPORT, LONGEST_EXPORT = timedelta(seconds=60), timedelta(seconds=86_400)
@@ -184,14 +184,15 @@ def _check_range(name: str, value: int, least: int, most: int) -> None:
 
 
 def _check_rule(kind: ResourceKind, rule: LifecycleRule) -> None:
-    longest = rule.max_ttl or LONGEST_LIFE
     for name in ("default_ttl", "default_inactivity", "max_ttl"):
         span: timedelta | None = getattr(rule, name)
         if span is None:
             continue
-        if not timedelta(0) < span <= LONGEST_LIFE:
-            raise InvalidInput(f"{kind}.{name} is more than nothing and at most {LONGEST_LIFE.days} days.", field=name)
-        if span > longest:
+        if not timedelta(0) < span <= LONGEST:
+            raise InvalidInput(
+                f"{kind}.{name} is more than nothing and at most {LONGEST.days} days.", field=f"{kind}.{name}"
+            )
+        if span > (rule.max_ttl or LONGEST):
             raise InvalidInput(
                 f"{kind}.{name} is longer than max_ttl.", hint="Raise max_ttl with it.", field=f"{kind}.{name}"
             )

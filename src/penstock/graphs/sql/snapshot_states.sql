@@ -1,0 +1,1 @@
+SELECT status, count(*) AS count FROM penstock.snapshot GROUP BY status

@@ -1,0 +1,95 @@
+"""A control plane as it is deployed, asked by people of every role over HTTP."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+import httpx2
+
+from penstock.api.identity import Identity, Role
+from penstock.wiring import build_control_plane
+from tests.graphs.stand import settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from penstock.api.parts import Graphs, Parts
+    from tests.api.plane import Edge
+
+PEOPLE = {"ann": Role.ANALYST, "ben": Role.ANALYST, "ada": Role.ADMIN, "oz": Role.OPS}
+
+
+class Names:
+    """A name is a token."""
+
+    async def identify(self, token: str) -> Identity | None:
+        role = PEOPLE.get(token)
+        return None if role is None else Identity(username=token, role=role, via="test")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """`ann` and `ben` are analysts, `ada` is an admin, `oz` operates."""
+
+    parts: Parts
+    dsn: str
+    ann: httpx2.AsyncClient
+    ben: httpx2.AsyncClient
+    ada: httpx2.AsyncClient
+    oz: httpx2.AsyncClient
+
+    @property
+    def graphs(self) -> Graphs:
+        assert self.parts.graphs is not None
+        return self.parts.graphs
+
+    async def sql(self, statement: str, *values: Any) -> list[asyncpg.Record]:
+        connection = await asyncpg.connect(self.dsn)
+        try:
+            return await connection.fetch(statement, *values)
+        finally:
+            await connection.close()
+
+    async def mapping(self, name: str = "m", owner: str = "ann", **values: Any) -> int:
+        return await self._row("mapping", name=name, owner_username=owner, **values)
+
+    async def snapshot(self, name: str = "s", owner: str = "ann", **values: Any) -> int:
+        return await self._row("snapshot", name=name, owner_username=owner, **values)
+
+    async def instance(self, name: str = "i", owner: str = "ann", status: str = "failed", **values: Any) -> int:
+        number = await self.sql("SELECT count(*) FROM penstock.instance")
+        given = {"wrapper_type": "ladybug", "url_slug": f"{name}-{number[0][0]}", "place": "nowhere"}
+        given |= {"cpu_cores": 1, "memory_gb": 2, "name": name, "owner_username": owner, "status": status}
+        return await self._row("instance", **(given | values))
+
+    async def _row(self, table: str, **values: Any) -> int:
+        places = ", ".join(f"${n}" for n in range(1, len(values) + 1))
+        statement = f"INSERT INTO penstock.{table} ({', '.join(values)}) VALUES ({places}) RETURNING {table}_id"
+        [row] = await self.sql(statement, *values.values())
+        number: int = row[0]
+        return number
+
+
+@asynccontextmanager
+async def sitting(dsn: str, edge: Edge, home: Path, **changes: Any) -> AsyncIterator[Desk]:
+    async with build_control_plane(settings(home, **changes), dsn) as built, AsyncExitStack() as stack:
+        parts = replace(built, authenticators=(Names(),))
+        url = stack.enter_context(edge.showing(parts))
+        people = {
+            name: await stack.enter_async_context(
+                httpx2.AsyncClient(
+                    base_url=url, headers={"Authorization": f"Bearer {name}"}, timeout=30, trust_env=False
+                )
+            )
+            for name in PEOPLE
+        }
+        yield Desk(parts=parts, dsn=dsn, **people)
+
+
+def said(answer: httpx2.Response, status: int = 200) -> Any:
+    assert answer.status_code == status, answer.text
+    return answer.json()["data"]
