@@ -1,8 +1,10 @@
 """What the graphs say no with.
 
 Conflict
+├── ConcurrencyLimit        CONCURRENCY_LIMIT
 ├── InvalidStateTransition  INVALID_STATE_TRANSITION
-└── JobsAlreadyExist        JOBS_ALREADY_EXIST
+├── JobsAlreadyExist        JOBS_ALREADY_EXIST
+└── ShutdownBlocked         SHUTDOWN_BLOCKED
 InvalidInput
 └── ColumnsDiffer           COLUMNS_DIFFER
 Unavailable
@@ -18,6 +20,18 @@ class InvalidStateTransition(Conflict):
     """The state machine has no such step; nothing was changed."""
 
     code = "INVALID_STATE_TRANSITION"
+
+
+class ConcurrencyLimit(Conflict):
+    """One more would be too many; `details` say of what, how many there are, and how many there may be."""
+
+    code = "CONCURRENCY_LIMIT"
+
+
+class ShutdownBlocked(Conflict):
+    """An algorithm runs; it is not ended unless that is said."""
+
+    code = "SHUTDOWN_BLOCKED"
 
 
 class JobsAlreadyExist(Conflict):

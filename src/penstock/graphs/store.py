@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
@@ -26,9 +26,19 @@ MAX_DESCRIPTION = 4000
 log = logging.get(__name__)
 
 
+class Follower(Protocol):
+    """Told of every step of a snapshot, in the transaction that takes it."""
+
+    async def __call__(self, tx: Tx, snapshot: Snapshot) -> None: ...
+
+
 class Snapshots:
     def __init__(self, db: Db) -> None:
         self._db = db
+        self._followers: list[Follower] = []
+
+    def follow(self, follower: Follower) -> None:
+        self._followers.append(follower)
 
     async def add(
         self,
@@ -100,7 +110,10 @@ class Snapshots:
         tx.after_commit(
             lambda: log.info("snapshot_moved", snapshot_id=snapshot.snapshot_id, status=str(status), step=failed_step)
         )
-        return _found(row, snapshot.snapshot_id)
+        moved = _found(row, snapshot.snapshot_id)
+        for follower in self._followers:
+            await follower(tx, moved)
+        return moved
 
 
 def _dumped(counts: Mapping[str, int] | None) -> str | None:
