@@ -1,0 +1,204 @@
+"""Groups: components are facts, communities the best that was found. Numbers go from 0, the largest group first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from penstock.graphdb.algorithms.algorithm import Algorithm, Outcome, Task, by_size, column
+from penstock.graphdb.algorithms.centrality import SEED
+from penstock.graphdb.algorithms.libraries import networkit_graph, seeded
+from penstock.graphdb.algorithms.parameters import Parameter
+
+if TYPE_CHECKING:
+    from penstock.graphdb.algorithms.nodes import Ints
+    from penstock.graphdb.algorithms.parameters import Value
+    from penstock.graphdb.algorithms.topology import Matrix
+
+_RESOLUTION = Parameter(
+    name="resolution",
+    type="number",
+    default=1.0,
+    above=0,
+    maximum=1000,
+    description="More than 1 makes smaller communities, less than 1 larger ones.",
+)
+
+
+def _weak(task: Task) -> Outcome:
+    return _components(task.graph.sums, "weak")
+
+
+def _strong(task: Task) -> Outcome:
+    return _components(task.graph.sums, "strong")
+
+
+def _components(matrix: Matrix, connection: str) -> Outcome:
+    _, labels = connected_components(matrix, directed=True, connection=connection)
+    groups, sizes = by_size(labels.astype(np.int64))
+    return Outcome(summary=_sizes("components", sizes), columns={"": column(groups)})
+
+
+def _sizes(name: str, sizes: Ints) -> dict[str, Value]:
+    return {name: len(sizes), "largest": int(sizes[0]) if len(sizes) else 0, "sizes": sizes[:100].tolist()}
+
+
+def _louvain(task: Task) -> Outcome:
+    nk = seeded(task.integer("seed"))
+    matrix = task.graph.flow(directed=False)
+    graph = networkit_graph(matrix, directed=False, weighted=True)
+    levels = task.integer("max_iterations")
+    method = nk.community.PLM(graph, gamma=task.number("resolution"), par="none", maxIter=levels, refine=True)
+    return _communities(task, matrix, method.run().getPartition().getVector())
+
+
+def _leiden(task: Task) -> Outcome:
+    nk = seeded(task.integer("seed"))
+    matrix = task.graph.flow(directed=False)
+    graph = networkit_graph(matrix, directed=False, weighted=True)
+    rounds, gamma = task.integer("max_iterations"), task.number("resolution")
+    method = nk.community.ParallelLeiden(graph, randomize=True, iterations=rounds, gamma=gamma)
+    return _communities(task, matrix, method.run().getPartition().getVector())
+
+
+def _communities(task: Task, matrix: Matrix, found: list[int]) -> Outcome:
+    groups, sizes = by_size(np.asarray(found, dtype=np.int64))
+    quality = modularity(matrix, groups, task.number("resolution"))
+    return Outcome(summary=_sizes("communities", sizes) | {"modularity": quality}, columns={"": column(groups)})
+
+
+def modularity(matrix: Matrix, groups: Ints, resolution: float = 1.0) -> float:
+    """Newman's, of an undirected weighted graph; a loop is in the matrix once and counts twice in a degree."""
+    found = matrix.tocoo()
+    loops = matrix.diagonal()
+    degrees = np.asarray(matrix.sum(axis=1)).ravel() + loops
+    total = float(degrees.sum())
+    if not total:
+        return 0.0
+    inside = float(found.data[groups[found.row] == groups[found.col]].sum() + loops.sum())
+    shares = np.bincount(groups, weights=degrees) / total
+    return float(inside / total - resolution * (shares**2).sum())
+
+
+def _label_propagation(task: Task) -> Outcome:
+    """All nodes at once take the commonest label around them, of equal ones the first: no chance is involved."""
+    matrix = task.graph.flow(directed=True).tocoo()
+    rows = np.concatenate([matrix.row, matrix.col]).astype(np.int64)
+    columns = np.concatenate([matrix.col, matrix.row]).astype(np.int64)
+    weights = np.concatenate([matrix.data, matrix.data])
+    weights[rows == columns] /= 2
+    labels, limit = task.graph.nodes.order(), task.integer("max_iterations")
+    converged, iteration = False, 0
+    while iteration < limit and not converged:
+        following = _commonest(task.graph.count, rows, columns, weights, labels)
+        converged = bool((following == labels).all())
+        labels, iteration = following, iteration + 1
+        task.progress(iteration / limit)
+    groups, sizes = by_size(labels)
+    summary = _sizes("communities", sizes) | {"iterations": iteration, "converged": converged}
+    quality = modularity(task.graph.flow(directed=False), groups)
+    return Outcome(summary=summary | {"modularity": quality}, columns={"": column(groups)})
+
+
+def _commonest(count: int, rows: Ints, columns: Ints, weights: Floats, labels: Ints) -> Ints:
+    if not len(rows):
+        return labels
+    place = rows * count + labels[columns]
+    order = np.argsort(place, kind="stable")
+    place = place[order]
+    first = np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]]))
+    votes = np.add.reduceat(weights[order], first)
+    node, label = np.divmod(place[first], count)
+    best = np.lexsort((label, -votes, node))
+    node, label = node[best], label[best]
+    winner = np.concatenate([[True], node[1:] != node[:-1]])
+    following = labels.copy()
+    following[node[winner]] = label[winner]
+    return following
+
+
+if TYPE_CHECKING:
+    from penstock.graphdb.algorithms.nodes import Floats
+
+ALGORITHMS = (
+    Algorithm(
+        name="wcc",
+        category="community",
+        description="Weakly connected components: nodes that edges join, whichever way they point.",
+        direction="undirected",
+        directed=False,
+        run=_weak,
+    ),
+    Algorithm(
+        name="scc",
+        category="community",
+        description="Strongly connected components: nodes that all reach each other along the edges.",
+        direction="directed",
+        run=_strong,
+    ),
+    Algorithm(
+        name="scc_kosaraju",
+        category="community",
+        description="The strongly connected components, for callers of Kosaraju's method: there is only one right "
+        "answer, and it is computed as for scc.",
+        direction="directed",
+        run=_strong,
+    ),
+    Algorithm(
+        name="louvain",
+        category="community",
+        description="Communities by Louvain's method: denser inside than chance would have it.",
+        parameters=(
+            _RESOLUTION,
+            Parameter(
+                name="max_iterations",
+                type="integer",
+                default=32,
+                minimum=1,
+                maximum=1000,
+                description="Rounds of moves on a level at most.",
+            ),
+            SEED,
+        ),
+        direction="undirected",
+        directed=False,
+        weights="optional",
+        run=_louvain,
+    ),
+    Algorithm(
+        name="leiden",
+        category="community",
+        description="Communities by Leiden's method, which refines Louvain's so that each is connected.",
+        parameters=(
+            _RESOLUTION,
+            Parameter(
+                name="max_iterations",
+                type="integer",
+                default=3,
+                minimum=1,
+                maximum=100,
+                description="Rounds of the whole method at most.",
+            ),
+            SEED,
+        ),
+        direction="undirected",
+        directed=False,
+        weights="optional",
+        run=_leiden,
+    ),
+    Algorithm(
+        name="label_propagation",
+        category="community",
+        description="Communities by taking, all at once, the commonest label around, by edges of "
+        "either direction; ties go to the smallest key.",
+        parameters=(
+            Parameter(
+                name="max_iterations", type="integer", default=10, minimum=1, maximum=10_000, description="Steps."
+            ),
+        ),
+        weights="optional",
+        run=_label_propagation,
+    ),
+)

@@ -1,0 +1,208 @@
+"""Ways from one node to another, and to all others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from scipy.sparse.csgraph import yen
+
+from penstock.graphdb.algorithms.algorithm import Algorithm, Outcome, Task, column
+from penstock.graphdb.algorithms.coordinates import remaining
+from penstock.graphdb.algorithms.parameters import Parameter
+from penstock.graphdb.algorithms.search import UNREACHED, a_star, cheapest, levels, walk_back, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.graphdb.algorithms.nodes import Floats
+    from penstock.graphdb.algorithms.parameters import Value
+    from penstock.graphdb.algorithms.topology import Matrix
+
+SOURCE = Parameter(name="source_id", type="node", required=True, description="Where to start.")
+TARGET = Parameter(name="target_id", type="node", required=True, description="Where to go.")
+_DEPTH = Parameter(
+    name="max_depth", type="integer", minimum=1, maximum=1_000_000, description="Edges at most; no limit if left out."
+)
+
+
+def _bfs(task: Task) -> Outcome:
+    depth, _ = levels(task.graph.costs(directed=task.directed), task.node("source_id"))
+    limit = task.parameters["max_depth"]
+    if limit is not None:
+        depth[depth > task.integer("max_depth")] = UNREACHED
+    reached = depth != UNREACHED
+    summary: dict[str, Value] = {"reached": int(reached.sum()), "max_depth": int(depth.max())}
+    return Outcome(summary=summary, columns={"": column(depth, ~reached)})
+
+
+def _sssp(task: Task) -> Outcome:
+    limit = task.parameters["max_distance"]
+    bound = np.inf if limit is None else task.number("max_distance")
+    distances, _ = cheapest(task.graph.costs(directed=task.directed), task.node("source_id"), bound)
+    reached = np.isfinite(distances)
+    summary: dict[str, Value] = {"reached": int(reached.sum()), "max_distance": float(distances[reached].max())}
+    return Outcome(summary=summary, columns={"": column(distances, ~reached)})
+
+
+def _shortest(task: Task) -> Outcome:
+    matrix = task.graph.costs(directed=task.directed)
+    source, target = task.node("source_id"), task.node("target_id")
+    if task.text("heuristic") != "none":
+        path = a_star(matrix, source, target, remaining(task, target))
+    elif task.graph.weighted:
+        distances, before = cheapest(matrix, source)
+        path = walk_back(before, source, target) if np.isfinite(distances[target]) else None
+    else:
+        depth, before = levels(matrix, source)
+        path = walk_back(before, source, target) if depth[target] != UNREACHED else None
+    limit = task.parameters["max_depth"]
+    if path is not None and isinstance(limit, int) and len(path) - 1 > limit:
+        path = within(matrix, source, target, limit) if task.graph.weighted else None
+    return Outcome(summary={"found": path is not None} | _told(task, matrix, path))
+
+
+def _told(task: Task, matrix: Matrix, path: list[int] | None) -> dict[str, Value]:
+    if path is None:
+        return {"path": None, "distance": None, "hops": None}
+    length = sum(float(matrix[a, b]) for a, b in pairwise(path))
+    ids = cast("list[Value]", task.graph.nodes.ids(path))
+    return {"path": ids, "distance": length, "hops": len(path) - 1}
+
+
+def _all_shortest(task: Task) -> Outcome:
+    matrix = task.graph.costs(directed=task.directed)
+    source, target = task.node("source_id"), task.node("target_id")
+    distances = cheapest(matrix, source)[0] if task.graph.weighted else _steps(matrix, source)
+    if not np.isfinite(distances[target]):
+        return Outcome(summary={"found": False, "paths": [], "path_count": 0, "distance": None, "truncated": False})
+    before = _tight(matrix.T.tocsr(), distances, source, target)
+    number = _ways(before, distances, source, target)
+    shown = [task.graph.nodes.ids(path) for path in islice(_unfold(before, source, target), task.integer("limit"))]
+    summary: dict[str, Value] = {"found": True, "paths": cast("Value", shown), "distance": float(distances[target])}
+    return Outcome(summary=summary | {"path_count": number, "truncated": number > len(shown)})
+
+
+def _steps(matrix: Matrix, source: int) -> Floats:
+    depth, _ = levels(matrix, source)
+    return np.where(depth == UNREACHED, np.inf, depth.astype(np.float64))
+
+
+def _tight(inward: Matrix, distances: Floats, source: int, target: int) -> dict[int, list[int]]:
+    """For every node on a shortest path, the nodes just before it."""
+    found: dict[int, list[int]] = {}
+    waiting = [target]
+    while waiting:
+        node = waiting.pop()
+        if node in found or node == source:
+            continue
+        span = slice(inward.indptr[node], inward.indptr[node + 1])
+        near, weights = inward.indices[span], inward.data[span]
+        tight = np.isclose(distances[near] + weights, distances[node], rtol=1e-12, atol=0)
+        found[node] = near[tight].tolist()
+        waiting.extend(found[node])
+    return found
+
+
+def _ways(before: dict[int, list[int]], distances: Floats, source: int, target: int) -> int:
+    ways: defaultdict[int, int] = defaultdict(int, {source: 1})
+    for node in sorted(before, key=lambda n: float(distances[n])):
+        ways[node] = sum(ways[earlier] for earlier in before[node])
+    return ways[target]
+
+
+def _unfold(before: dict[int, list[int]], source: int, target: int) -> Iterator[list[int]]:
+    stack = [[target]]
+    while stack:
+        path = stack.pop()
+        if path[-1] == source:
+            yield path[::-1]
+        else:
+            stack.extend([*path, earlier] for earlier in sorted(before[path[-1]], reverse=True))
+
+
+def _k_shortest(task: Task) -> Outcome:
+    matrix = task.graph.costs(directed=task.directed)
+    source, target = task.node("source_id"), task.node("target_id")
+    if source == target:
+        paths = [[source]]
+    else:
+        wanted = task.integer("k")
+        lengths, before = yen(matrix, source, target, wanted, directed=True, return_predecessors=True)
+        paths = [walk_back(row, source, target) for row in before[: len(lengths)]]
+    told = [_told(task, matrix, path) for path in paths]
+    return Outcome(summary={"found": bool(told), "path_count": len(told), "paths": cast("Value", told)})
+
+
+ALGORITHMS = (
+    Algorithm(
+        name="bfs",
+        category="pathfinding",
+        description="Breadth-first search: how many edges away each node is; none where no way leads.",
+        parameters=(SOURCE, _DEPTH),
+        run=_bfs,
+    ),
+    Algorithm(
+        name="sssp",
+        category="pathfinding",
+        description="The cheapest way's length from one node to every other (Dijkstra); none where no way leads.",
+        parameters=(
+            SOURCE,
+            Parameter(name="max_distance", type="number", minimum=0, description="Go no further than this."),
+        ),
+        weights="optional",
+        run=_sssp,
+    ),
+    Algorithm(
+        name="shortest_path",
+        category="pathfinding",
+        description="A cheapest way between two nodes: breadth first without weights, Dijkstra with them, A* where "
+        "the nodes have coordinates.",
+        parameters=(
+            SOURCE,
+            TARGET,
+            _DEPTH,
+            Parameter(
+                name="heuristic",
+                type="string",
+                default="none",
+                choices=("none", "euclidean", "haversine"),
+                description="How A* guesses what is left: straight on a plane, or in metres on the globe. Weights "
+                "must never be less than that.",
+            ),
+            Parameter(name="x_property", type="string", default="longitude", description="A node's x or longitude."),
+            Parameter(name="y_property", type="string", default="latitude", description="A node's y or latitude."),
+        ),
+        weights="optional",
+        per_node=False,
+        run=_shortest,
+    ),
+    Algorithm(
+        name="all_shortest_paths",
+        category="pathfinding",
+        description="Every way between two nodes that is as short as the shortest, and their number.",
+        parameters=(
+            SOURCE,
+            TARGET,
+            Parameter(name="limit", type="integer", default=100, minimum=1, maximum=10_000, description="Paths shown."),
+        ),
+        weights="positive",
+        per_node=False,
+        run=_all_shortest,
+    ),
+    Algorithm(
+        name="k_shortest_paths",
+        category="pathfinding",
+        description="The k shortest ways between two nodes that visit no node twice (Yen).",
+        parameters=(
+            SOURCE,
+            TARGET,
+            Parameter(name="k", type="integer", default=3, minimum=1, maximum=100, description="How many."),
+        ),
+        weights="positive",
+        per_node=False,
+        run=_k_shortest,
+    ),
+)

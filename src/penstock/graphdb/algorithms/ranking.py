@@ -1,0 +1,195 @@
+"""Scores by power iteration on the sparse matrix: nothing faster was found for these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.graphdb.algorithms.algorithm import Algorithm, Outcome, Task, column, statistics
+from penstock.graphdb.algorithms.parameters import Parameter
+from penstock.kit.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.graphdb.algorithms.nodes import Floats
+    from penstock.graphdb.algorithms.parameters import Value
+
+_ITERATIONS = Parameter(
+    name="max_iterations", type="integer", default=100, minimum=1, maximum=100_000, description="Steps at most."
+)
+_TOLERANCE = Parameter(
+    name="tolerance",
+    type="number",
+    default=1e-8,
+    minimum=0,
+    maximum=1,
+    description="Done when a step changes all values together by less; 0 takes every step.",
+)
+_DAMPING = Parameter(
+    name="damping_factor",
+    type="number",
+    default=0.85,
+    minimum=0,
+    below=1,
+    description="The chance to follow an edge rather than to jump.",
+)
+
+
+def iterate(task: Task, first: Floats, step: Callable[[Floats], Floats]) -> tuple[Floats, dict[str, Value]]:
+    """Step until the values rest; the summary says after how many and whether they do."""
+    values, limit, tolerance = first, task.integer("max_iterations"), task.number("tolerance")
+    for iteration in range(1, limit + 1):
+        following = step(values)
+        change = float(np.abs(following - values).sum())
+        values = following
+        task.progress(iteration / limit)
+        if change < tolerance:
+            return values, {"iterations": iteration, "converged": True}
+        if not np.isfinite(change):
+            break
+    return values, {"iterations": limit, "converged": False}
+
+
+def _pagerank(task: Task) -> Outcome:
+    count = task.graph.count
+    return _walk(task, np.full(count, 1 / max(count, 1)))
+
+
+def _personalized(task: Task) -> Outcome:
+    jump = np.zeros(task.graph.count)
+    sources = np.unique(task.nodes("source_ids"))
+    jump[sources] = 1 / len(sources)
+    return _walk(task, jump)
+
+
+def _walk(task: Task, jump: Floats) -> Outcome:
+    """Who stands on a node without a way out jumps."""
+    matrix, damping = task.graph.flow(directed=task.directed), task.number("damping_factor")
+    out = np.asarray(matrix.sum(axis=1)).ravel()
+    stuck = out == 0
+    share = np.divide(1.0, out, out=np.zeros_like(out), where=~stuck)
+    inward = matrix.T
+
+    def step(rank: Floats) -> Floats:
+        arrived: Floats = inward @ (rank * share)
+        arrived *= damping
+        arrived += (damping * float(rank[stuck].sum()) + (1 - damping) * float(rank.sum())) * jump
+        return arrived
+
+    first = np.full(len(jump), 1 / max(len(jump), 1))
+    rank, summary = iterate(task, first, step)
+    return Outcome(summary=summary | statistics(rank), columns={"": column(rank)})
+
+
+def _eigenvector(task: Task) -> Outcome:
+    inward = task.graph.flow(directed=task.directed).T
+    count = task.graph.count
+
+    def step(values: Floats) -> Floats:
+        grown: Floats = values + inward @ values  # the shift keeps two-sided graphs from swinging
+        grown /= np.linalg.norm(grown)
+        return grown
+
+    values, summary = iterate(task, np.full(count, 1 / np.sqrt(max(count, 1))), step)
+    return Outcome(summary=summary | statistics(values), columns={"": column(values)})
+
+
+def _katz(task: Task) -> Outcome:
+    inward = task.graph.flow(directed=task.directed).T
+    alpha, beta = task.number("alpha"), task.number("beta")
+    values, summary = iterate(task, np.zeros(task.graph.count), lambda x: alpha * (inward @ x) + beta)
+    size = float(np.linalg.norm(values))
+    if not summary["converged"] and (not np.isfinite(size) or size > 1e12):
+        raise InvalidInput(
+            f"alpha {alpha:g} is too large for this graph: the values grow without end.",
+            hint="It must be less than 1 over the largest eigenvalue; try a tenth of it.",
+            parameter="alpha",
+        )
+    if task.flag("normalized") and size:
+        values = values / size
+    return Outcome(summary=summary | statistics(values), columns={"": column(values)})
+
+
+def _hits(task: Task) -> Outcome:
+    matrix = task.graph.flow(directed=task.directed)
+    count = max(task.graph.count, 1)
+
+    def step(hubs: Floats) -> Floats:
+        grown: Floats = matrix @ (matrix.T @ hubs)
+        return _share(grown)
+
+    hubs, summary = iterate(task, np.full(task.graph.count, 1 / count), step)
+    authorities = _share(matrix.T @ hubs)
+    return Outcome(summary=summary, columns={"_hub": column(hubs), "_authority": column(authorities)})
+
+
+def _share(values: Floats) -> Floats:
+    total = float(values.sum())
+    return values / total if total else values
+
+
+ALGORITHMS = (
+    Algorithm(
+        name="pagerank",
+        category="centrality",
+        description="How often a walker who follows edges, and sometimes jumps anywhere, is at each node.",
+        parameters=(_DAMPING, _ITERATIONS, _TOLERANCE),
+        weights="optional",
+        run=_pagerank,
+    ),
+    Algorithm(
+        name="personalized_pagerank",
+        category="centrality",
+        description="PageRank whose walker jumps back to the given nodes only: nearness to them.",
+        parameters=(
+            Parameter(name="source_ids", type="nodes", required=True, description="The nodes to jump back to."),
+            _DAMPING,
+            _ITERATIONS,
+            _TOLERANCE,
+        ),
+        weights="optional",
+        run=_personalized,
+    ),
+    Algorithm(
+        name="eigenvector",
+        category="centrality",
+        description="Important is who is known by the important: the adjacency matrix's first eigenvector.",
+        parameters=(_ITERATIONS, _TOLERANCE),
+        weights="optional",
+        run=_eigenvector,
+    ),
+    Algorithm(
+        name="katz",
+        category="centrality",
+        description="Counts the walks that end at a node, longer ones for less.",
+        parameters=(
+            Parameter(
+                name="alpha", type="number", default=0.1, above=0, maximum=1, description="What one more step is worth."
+            ),
+            Parameter(
+                name="beta",
+                type="number",
+                default=1.0,
+                above=0,
+                maximum=1e6,
+                description="What each node has to start.",
+            ),
+            Parameter(name="normalized", type="boolean", default=True, description="Scale to a length of 1."),
+            _ITERATIONS,
+            _TOLERANCE,
+        ),
+        weights="optional",
+        run=_katz,
+    ),
+    Algorithm(
+        name="hits",
+        category="centrality",
+        description="Hubs point to good authorities, authorities are pointed to by good hubs; each sums to 1.",
+        parameters=(_ITERATIONS, _TOLERANCE),
+        weights="optional",
+        suffixes=("_hub", "_authority"),
+        run=_hits,
+    ),
+)

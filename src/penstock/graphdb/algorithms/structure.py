@@ -1,0 +1,188 @@
+"""Shape: cores, triangles, trees and how far apart the ends are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+
+from penstock.graphdb.algorithms.algorithm import LIST_LIMIT, Algorithm, Outcome, Task, column, statistics
+from penstock.graphdb.algorithms.parameters import Parameter
+from penstock.graphdb.algorithms.search import levels
+from penstock.graphdb.algorithms.topology import without_loops
+
+if TYPE_CHECKING:
+    from penstock.graphdb.algorithms.nodes import Floats, Ints
+    from penstock.graphdb.algorithms.parameters import Value
+    from penstock.graphdb.algorithms.topology import Matrix
+
+_PRODUCTS = 50_000_000
+
+
+def _kcore(task: Task) -> Outcome:
+    from sknetwork.topology import get_core_decomposition
+
+    simple = task.graph.simple
+    cores = np.asarray(get_core_decomposition(sp.csr_matrix(simple)) if simple.nnz else np.zeros(task.graph.count))
+    whole = cores.astype(np.int64)
+    largest = int(whole.max()) if len(whole) else 0
+    return Outcome(
+        summary={"max_k": largest, "nodes_in_max_core": int((whole == largest).sum())}, columns={"": column(whole)}
+    )
+
+
+def _triangles(task: Task) -> Outcome:
+    counts = triangles(task).astype(np.int64)
+    summary: dict[str, Value] = {"triangles": int(counts.sum()) // 3, "nodes_in_triangles": int((counts > 0).sum())}
+    return Outcome(summary=summary, columns={"": column(counts)})
+
+
+def _clustering(task: Task) -> Outcome:
+    degrees = np.diff(task.graph.simple.indptr).astype(np.float64)
+    possible = degrees * (degrees - 1)
+    arcs = task.graph.arcs if task.directed else None
+    around = triangles(task, arcs) if task.directed else 2 * triangles(task)
+    values = np.divide(around, possible, out=np.zeros(task.graph.count), where=possible > 0)
+    summary = statistics(values) | {"average": float(values.mean()) if len(values) else 0.0}
+    summary |= {"transitivity": float(around.sum() / possible.sum()) if possible.sum() else 0.0}
+    return Outcome(summary=summary, columns={"": column(values)})
+
+
+def triangles(task: Task, arcs: Matrix | None = None) -> Floats:
+    """Triangles at each node; with `arcs`, the arcs between the two others are counted instead (1 or 2 a triangle).
+
+    Every triangle is found once, at the ends of its edges directed from the lower to the higher degree, which keeps
+    the intermediate products small; rows are taken in slices of bounded work.
+    """
+    simple = task.graph.simple
+    ranked, ordered = _by_degree(simple, None if arcs is None else (arcs + arcs.T).tocsr())
+    upper = sp.triu(ordered, 1).tocsr()
+    ones = sp.csr_array((np.ones(upper.nnz), upper.indices, upper.indptr), shape=upper.shape)
+    work = np.cumsum(ones @ np.diff(ones.indptr).astype(np.float64))
+    found = np.zeros(len(ranked))
+    backward = ones.T.tocsr()
+    for start, stop in _slices(work):
+        some, weighty = ones[start:stop], upper[start:stop]
+        found[start:stop] += np.asarray((some @ upper).multiply(some).sum(axis=1)).ravel()
+        found += np.asarray((weighty @ ones).multiply(some).sum(axis=0)).ravel()
+        found += np.asarray((weighty @ backward).multiply(some).sum(axis=0)).ravel()
+        task.progress(stop / len(ranked))
+    result = np.empty(len(ranked))
+    result[ranked] = found
+    return result
+
+
+def _by_degree(simple: Matrix, values: Matrix | None) -> tuple[Ints, Matrix]:
+    """Nodes from the lowest degree up, and the matrix in that order."""
+    ranked = np.argsort(np.diff(simple.indptr), kind="stable")
+    matrix = simple if values is None else values
+    return ranked, matrix[ranked][:, ranked].tocsr()
+
+
+def _slices(work: Floats) -> list[tuple[int, int]]:
+    if not len(work):
+        return []
+    cuts = np.searchsorted(work, np.arange(_PRODUCTS, work[-1] + _PRODUCTS, _PRODUCTS))
+    ends = np.unique(np.concatenate([np.minimum(cuts + 1, len(work)), [len(work)]])).tolist()
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def _spanning_tree(task: Task) -> Outcome:
+    """All weights are lifted above zero first: SciPy takes a zero for no edge, and every tree has as many edges."""
+    costs = sp.triu(without_loops(task.graph.costs(directed=False))).tocsr()
+    lift = 1.0 - float(costs.data.min()) if costs.nnz else 0.0
+    lifted = sp.csr_array((costs.data + lift, costs.indices, costs.indptr), shape=costs.shape)
+    tree = minimum_spanning_tree(lifted).tocoo()
+    weights = tree.data - lift
+    ids = task.graph.nodes.ids
+    shown = slice(0, LIST_LIMIT)
+    ends = zip(ids(tree.row[shown]), ids(tree.col[shown]), weights[shown].tolist(), strict=True)
+    edges = [{"source": a, "target": b, "weight": w} for a, b, w in ends]
+    summary: dict[str, Value] = {"edges": tree.nnz, "total_weight": float(weights.sum())}
+    summary |= {"trees": task.graph.count - tree.nnz, "tree": cast("Value", edges)}
+    return Outcome(summary=summary | {"truncated": tree.nnz > LIST_LIMIT})
+
+
+def _diameter(task: Task) -> Outcome:
+    """Each sweep goes to the farthest node found so far; half-way between two far ends lies a node that bounds it."""
+    simple = task.graph.simple
+    if not task.graph.count:
+        return Outcome(
+            summary={"lower_bound": 0, "upper_bound": 0, "exact": True, "component_size": 0, "path_ends": []}
+        )
+    _, labels = connected_components(simple, directed=False)
+    members = np.flatnonzero(labels == np.bincount(labels).argmax())
+    start = int(members[np.argmax(np.diff(simple.indptr)[members])])
+    low, high, ends, sweeps = 0, 2 * len(members), (start, start), task.integer("sweeps")
+    for sweep in range(sweeps):
+        depth, before = levels(simple, start)
+        far = int(members[np.argmax(depth[members])])
+        high = min(high, 2 * int(depth[far]))
+        if depth[far] > low or sweep == 0:
+            low, ends = int(depth[far]), (start, far)
+        start = far if sweep % 2 == 0 else _midway(before, far, int(depth[far]) // 2)
+        task.progress((sweep + 1) / sweeps)
+        if low >= high:
+            break
+    high = max(low, high)
+    summary: dict[str, Value] = {"lower_bound": low, "upper_bound": high, "exact": low == high}
+    names = cast("list[Value]", task.graph.nodes.ids(list(ends)))
+    return Outcome(summary=summary | {"component_size": len(members), "path_ends": names})
+
+
+def _midway(before: Ints, end: int, steps: int) -> int:
+    for _ in range(steps):
+        end = int(before[end])
+    return end
+
+
+ALGORITHMS = (
+    Algorithm(
+        name="kcore",
+        category="structure",
+        description="The largest k for which a node is in the part where everyone knows at least k others.",
+        direction="undirected",
+        directed=False,
+        run=_kcore,
+    ),
+    Algorithm(
+        name="triangle_count",
+        category="structure",
+        description="The triangles that a node is in; the summary has those of the graph.",
+        direction="undirected",
+        directed=False,
+        run=_triangles,
+    ),
+    Algorithm(
+        name="clustering_coefficient",
+        category="structure",
+        description="How many of the possible edges between a node's neighbours are there. Directed: neighbours by "
+        "either direction, edges between them each way.",
+        directed=False,
+        run=_clustering,
+    ),
+    Algorithm(
+        name="minimum_spanning_tree",
+        category="structure",
+        description="The lightest edges that hold each component together, with their total weight.",
+        direction="undirected",
+        directed=False,
+        weights="optional",
+        per_node=False,
+        run=_spanning_tree,
+    ),
+    Algorithm(
+        name="diameter",
+        category="structure",
+        description="Bounds of the longest shortest path of the largest component, by sweeps from end to end.",
+        parameters=(
+            Parameter(name="sweeps", type="integer", default=10, minimum=2, maximum=10_000, description="Searches."),
+        ),
+        direction="undirected",
+        directed=False,
+        per_node=False,
+        run=_diameter,
+    ),
+)

@@ -1,0 +1,170 @@
+"""The graph as numbers: one sparse matrix, built once from Arrow columns and read by every algorithm.
+
+Edges of all types lie in one matrix whose rows and columns are the nodes' indexes. What happens to parallel edges and
+loops depends on the question, so a topology has three faces:
+
+- `flow`: edges carry something (pagerank, degree, communities). Parallel edges add up; an undirected edge goes both
+  ways, a loop is there once.
+- `costs`: edges are walked (paths, trees). Of parallel edges the cheapest counts; a loop leads nowhere.
+- `simple`: only who knows whom (triangles, cores, similarity). Undirected, each pair once, no loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from penstock.kit.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from penstock.graphdb.algorithms.nodes import Floats, Ints, Nodes
+
+Matrix: TypeAlias = Any
+"""A `scipy.sparse.csr_array`; SciPy has no types."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edges:
+    """Some edges between two labels: columns `src`, `dst` (offsets within their label) and perhaps `weight`."""
+
+    type: str
+    from_label: str
+    to_label: str
+    table: pa.Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology:
+    """`sums` holds each pair of nodes once, with the weights (or the number) of its parallel edges; `lightest` has
+    their minimum where that differs."""
+
+    nodes: Nodes
+    sums: Matrix
+    lightest: Matrix | None
+    weighted: bool
+    edge_count: int
+
+    @property
+    def count(self) -> int:
+        return self.nodes.count
+
+    def flow(self, *, directed: bool) -> Matrix:
+        return self.sums if directed else self._both_ways
+
+    def costs(self, *, directed: bool) -> Matrix:
+        return self._steps if directed else self._steps_both_ways
+
+    @cached_property
+    def _both_ways(self) -> Matrix:
+        loops = sp.diags_array(self.sums.diagonal(), format="csr")
+        return (self.sums + self.sums.T - loops).tocsr()
+
+    @cached_property
+    def _steps(self) -> Matrix:
+        found = self.sums if self.lightest is None else self.lightest
+        data = found.data if self.weighted else np.ones(found.nnz)
+        return sp.csr_array((data, found.indices, found.indptr), shape=found.shape)
+
+    @cached_property
+    def _steps_both_ways(self) -> Matrix:
+        there = self._steps.tocoo()
+        rows, columns = np.concatenate([there.row, there.col]), np.concatenate([there.col, there.row])
+        return merge(self.count, rows, columns, np.concatenate([there.data, there.data]), np.minimum)
+
+    @cached_property
+    def simple(self) -> Matrix:
+        pattern = sp.csr_array((np.ones(self.sums.nnz), self.sums.indices, self.sums.indptr), shape=self.sums.shape)
+        both = without_loops((pattern + pattern.T).tocsr())
+        both.data[:] = 1.0
+        both.sort_indices()
+        return both
+
+    @cached_property
+    def arcs(self) -> Matrix:
+        """Directed, each ordered pair once, no loops."""
+        pattern = sp.csr_array((np.ones(self.sums.nnz), self.sums.indices, self.sums.indptr), shape=self.sums.shape)
+        return without_loops(pattern)
+
+
+def build(nodes: Nodes, edges: Sequence[Edges], *, offsets: dict[str, Ints] | None = None) -> Topology:
+    """`offsets` are the sorted offsets of a label whose numbers have holes; the others count from 0 without one."""
+    weighted = bool(edges) and all("weight" in e.table.column_names for e in edges)
+    rows = _joined([_indexes(nodes, e.from_label, e.table["src"], offsets) for e in edges])
+    columns = _joined([_indexes(nodes, e.to_label, e.table["dst"], offsets) for e in edges])
+    if not weighted:
+        return _topology(nodes, merge(nodes.count, rows, columns, np.ones(len(rows)), np.add), None, len(rows), False)
+    weights = np.concatenate([_weights(e) for e in edges])
+    sums = merge(nodes.count, rows, columns, weights, np.add)
+    lightest = None if sums.nnz == len(rows) else merge(nodes.count, rows, columns, weights, np.minimum)
+    return _topology(nodes, sums, lightest, len(rows), True)
+
+
+def _topology(nodes: Nodes, sums: Matrix, lightest: Matrix | None, edge_count: int, weighted: bool) -> Topology:
+    return Topology(nodes=nodes, sums=sums, lightest=lightest, weighted=weighted, edge_count=edge_count)
+
+
+def merge(count: int, rows: Ints, columns: Ints, data: Floats, reduce: np.ufunc) -> Matrix:
+    """A matrix with each pair once, its values reduced; unlike SciPy's own it keeps zeros and can take the minimum."""
+    if reduce is np.add:
+        return sp.coo_array((data, _narrow(count, rows, columns)), shape=(count, count)).tocsr()
+    place = rows.astype(np.int64) * count + columns
+    order = np.argsort(place)
+    place, data = place[order], data[order]
+    first = np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]])) if len(place) else np.empty(0, np.int64)
+    merged = reduce.reduceat(data, first) if len(place) else data
+    row, column = np.divmod(place[first], max(count, 1))
+    indptr = np.searchsorted(row, np.arange(count + 1))
+    index_type = np.int32 if len(merged) < 2**31 and count < 2**31 else np.int64
+    return sp.csr_array((merged, column.astype(index_type), indptr.astype(index_type)), shape=(count, count))
+
+
+def without_loops(matrix: Matrix) -> Matrix:
+    found = matrix.tocoo()
+    keep = found.row != found.col
+    shape = (found.data[keep], (found.row[keep], found.col[keep]))
+    return sp.coo_array(shape, shape=matrix.shape).tocsr()
+
+
+def _narrow(count: int, rows: Ints, columns: Ints) -> tuple[Any, Any]:
+    kind = np.int32 if count < 2**31 and len(rows) < 2**31 else np.int64
+    return rows.astype(kind, copy=False), columns.astype(kind, copy=False)
+
+
+def _joined(parts: list[Ints]) -> Ints:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+def _indexes(nodes: Nodes, label: str, column: pa.ChunkedArray, offsets: dict[str, Ints] | None) -> Ints:
+    found: Ints = column.to_numpy()
+    if offsets and label in offsets:
+        found = np.searchsorted(offsets[label], found)
+    span = nodes.span(label)
+    if len(found) and (found.min() < 0 or found.max() >= span.stop - span.start):
+        raise ValueError(f"an edge leads to a {label} that is not there")
+    shifted: Ints = found + span.start
+    return shifted
+
+
+def _weights(edges: Edges) -> Floats:
+    column = edges.table["weight"]
+    if column.null_count:
+        raise InvalidInput(
+            f"weight_property: {column.null_count} edges of type {edges.type} have no weight.",
+            hint="Fill the property in the mapping's query, or leave weight_property out.",
+            parameter="weight_property",
+        )
+    values: Floats = column.to_numpy().astype(np.float64)
+    if not np.isfinite(values).all():
+        raise InvalidInput(
+            f"weight_property: edges of type {edges.type} have weights that are not finite numbers.",
+            parameter="weight_property",
+        )
+    return values
