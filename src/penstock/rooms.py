@@ -2,4 +2,9 @@
 
 from __future__ import annotations
 
-ROOMS_WITH_TABLES = ("penstock.jobs.migrations", "penstock.sources.migrations", "penstock.graphs.migrations")
+ROOMS_WITH_TABLES = (
+    "penstock.jobs.migrations",
+    "penstock.accounts.migrations",
+    "penstock.sources.migrations",
+    "penstock.graphs.migrations",
+)

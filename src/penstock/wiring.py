@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
-from penstock.accounts.instance_token import InstanceTokens
+from penstock.accounts.retention import AnswerRetention
+from penstock.admission import admission
 from penstock.api import server
-from penstock.api.identity import OperatorToken
 from penstock.api.parts import Graphs, Loops, Parts, Sources
 from penstock.graphs.config import LONGEST_EXPORT, PlatformConfig
 from penstock.graphs.exports import Exports
 from penstock.graphs.face import ExportFace
+from penstock.graphs.favourite import Favourites
 from penstock.graphs.finalisation import GATE
+from penstock.graphs.health import Health
 from penstock.graphs.loop_board import LoopBoard
 from penstock.graphs.mapped_snapshot import MappedSnapshots
 from penstock.graphs.mapping import Mappings
 from penstock.graphs.metrics import ExportMetrics, watch_connections
+from penstock.graphs.overview import Overview
 from penstock.graphs.reconciliation import ExportReconciliation
 from penstock.graphs.store import Snapshots
 from penstock.graphs.sweep import StorageSweep
@@ -32,19 +36,21 @@ from penstock.jobs.scheduler import Scheduler, Schedules
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kinds import default_kinds
 from penstock.kit.db import Db
+from penstock.kit.errors import Unavailable
 from penstock.kit.loop import LoopMetrics
 from penstock.kit.vault import Vault
 from penstock.rooms import ROOMS_WITH_TABLES
 from penstock.sources.records import DataSources
 from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
+from penstock.worker.depot import Depot
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from penstock.api.identity import Authenticator
     from penstock.jobs.gates import GateHandler
     from penstock.jobs.kinds import Kinds
     from penstock.kit.config import Settings
+    from penstock.sources.contract import Source
 
 SCHEDULER_SECONDS = 1.0
 RETENTION_SECONDS = 3600.0
@@ -53,6 +59,8 @@ SWEEP_SECONDS = 3600.0
 SCHEMA_SECONDS = 86_400.0
 COMMAND_SECONDS = 15.0
 """A database that hangs is as good as away; every statement of ours is short."""
+WORKER_SECONDS = 60
+SOURCES_ASKED = 20
 LEAST_BODY_BYTES = 10 * 1024 * 1024
 
 
@@ -69,9 +77,10 @@ async def build_control_plane(
         Db(dsn, size=working, settings=ENGINE_SETTINGS, command_timeout=COMMAND_SECONDS) as engine,
         Db(dsn, size=browsing, settings=BROWSE_SETTINGS) as browse,
         _store(settings, engine, kinds or default_kinds(), registry) as store,
+        admission(settings, engine, store.audit) as admitted,
     ):
         sources = _sources(settings, browse, store)
-        graphs = _graphs(settings, engine, store, sources.records)
+        graphs = _graphs(settings, engine, browse, store, sources.records)
         for name, handler in ({GATE: graphs.exports.finalisation} | dict(gates or {})).items():
             store.gates.handle(name, handler)
         ExportMetrics(registry, store.metrics)
@@ -83,9 +92,10 @@ async def build_control_plane(
                 schedules=Schedules(engine, store),
                 loops=loops,
                 registry=registry,
-                service_token=settings.service_token,
-                instance_tokens=_instance_tokens(settings),
-                authenticators=_authenticators(settings),
+                services=admitted.services,
+                instance_tokens=admitted.instance_tokens,
+                authenticators=admitted.authenticators,
+                people=admitted.people,
                 max_body_bytes=max(LEAST_BODY_BYTES, 2 * settings.max_payload_bytes),
                 graphs=graphs,
                 sources=sources,
@@ -97,16 +107,6 @@ def serve(settings: Settings) -> int:
     return server.serve(settings, build_control_plane, ROOMS_WITH_TABLES)
 
 
-def _authenticators(settings: Settings) -> tuple[Authenticator, ...]:
-    operator = settings.operator_token
-    return () if operator is None else (OperatorToken(operator),)
-
-
-def _instance_tokens(settings: Settings) -> InstanceTokens | None:
-    key = settings.service_token
-    return None if key is None else InstanceTokens(key.get_secret_value())
-
-
 def _loops(
     settings: Settings, db: Db, store: PgJobStore, graphs: Graphs, sources: Sources, registry: CollectorRegistry
 ) -> Loops:
@@ -116,6 +116,7 @@ def _loops(
         Reaper(db, store, every=settings.reap_seconds, metrics=metrics),
         Scheduler(db, store, every=SCHEDULER_SECONDS, metrics=metrics),
         Retention(db, every=RETENTION_SECONDS, metrics=metrics, days=settings.retention_days),
+        AnswerRetention(db, every=RETENTION_SECONDS, metrics=metrics),
         ExportReconciliation(
             db, store, finalisation, every=RECONCILIATION_SECONDS, metrics=metrics, config=graphs.config
         ),
@@ -141,7 +142,7 @@ def _sources(settings: Settings, db: Db, store: PgJobStore) -> Sources:
     return Sources(records=records, cache=SchemaCache(db, records))
 
 
-def _graphs(settings: Settings, engine: Db, store: PgJobStore, sources: DataSources) -> Graphs:
+def _graphs(settings: Settings, engine: Db, browse: Db, store: PgJobStore, sources: DataSources) -> Graphs:
     snapshots = Snapshots(engine)
     longest = timedelta(seconds=settings.export_max_duration_seconds)
     mappings = Mappings(engine)
@@ -149,6 +150,9 @@ def _graphs(settings: Settings, engine: Db, store: PgJobStore, sources: DataSour
     return Graphs(
         config=PlatformConfig(engine, export=longest, audit=store.audit),
         board=LoopBoard(engine, audit=store.audit),
+        overview=Overview(browse, (engine, browse)),
+        health=_health(settings, browse, store, sources),
+        favourites=Favourites(browse),
         mappings=mappings,
         mapped=MappedSnapshots(snapshots, exports, mappings, sources),
         snapshots=snapshots,
@@ -157,6 +161,24 @@ def _graphs(settings: Settings, engine: Db, store: PgJobStore, sources: DataSour
         sources=sources,
         storage_url=settings.storage_root,
     )
+
+
+def _health(settings: Settings, browse: Db, store: PgJobStore, sources: DataSources) -> Health:
+    async def storage() -> None:
+        await Depot(settings).open().check()
+
+    async def workers() -> None:
+        if not await Browser(browse).workers(seconds=WORKER_SECONDS):
+            raise Unavailable(f"No worker was seen in the last {WORKER_SECONDS} s.")
+
+    async def asked() -> dict[str, Callable[[], Awaitable[object]]]:
+        found, _ = await sources.page(limit=SOURCES_ASKED)
+        return {f"source:{each.name}": partial(sources.ask, each.data_source_id, tested) for each in found}
+
+    async def tested(source: Source) -> str:
+        return await source.test()
+
+    return Health({"database": store.control, "storage": storage, "workers": workers}, asked)
 
 
 def _store(settings: Settings, engine: Db, kinds: Kinds, registry: CollectorRegistry) -> PgJobStore:

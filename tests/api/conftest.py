@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import asyncpg
 import httpx2
 import pytest
 
 from tests.api.plane import OPERATOR, SERVICE, Edge, plane
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from penstock.api.parts import Parts
 
@@ -42,6 +43,23 @@ async def anyone(url: str) -> AsyncIterator[httpx2.AsyncClient]:
 async def operator(anyone: httpx2.AsyncClient) -> httpx2.AsyncClient:
     anyone.headers["Authorization"] = f"Bearer {OPERATOR}"
     return anyone
+
+
+@pytest.fixture
+def move_time(database: str) -> Callable[[str], Awaitable[None]]:
+    """Sets the database's clock that far ahead: `await move_time("25 hours")`."""
+
+    async def move(ahead: str) -> None:
+        connection = await asyncpg.connect(database)
+        try:
+            await connection.execute(
+                "CREATE OR REPLACE FUNCTION penstock.now() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE "
+                f"AS $$SELECT statement_timestamp() + interval '{ahead}'$$"
+            )
+        finally:
+            await connection.close()
+
+    return move
 
 
 @pytest.fixture

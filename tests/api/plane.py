@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
+from penstock.accounts.idempotency import Idempotency
+from penstock.accounts.instance_token import InstanceTokens
+from penstock.accounts.keys import ApiKeys
+from penstock.accounts.service import StaticToken
+from penstock.accounts.users import Users
 from penstock.api.app import create_app
+from penstock.api.credentials import KeyHolders, TrustedHeaders
 from penstock.api.identity import Identity, OperatorToken, Role
-from penstock.api.parts import Parts, Sources
+from penstock.api.parts import Parts, People, Sources
 from penstock.api.server import Server, bind
 from penstock.guard.reach import Reach
 from penstock.jobs.browse import BROWSE_SETTINGS, Browser
@@ -38,6 +44,7 @@ SERVICE = "service-token-for-tests"
 OPERATOR = "operator-token-for-tests"
 ADMIN = "admin-token-for-tests"
 ANALYST = "analyst-token-for-tests"
+INSTANCE_TOKENS = InstanceTokens("key-for-tests")
 POLICIES = (
     KindPolicy(name="work", lease=60, heartbeat=10, timeout=600, max_attempts=3),
     KindPolicy(name="once", lease=60, heartbeat=10, timeout=600, max_attempts=1),
@@ -46,7 +53,7 @@ POLICIES = (
 
 
 class Roles:
-    """Tokens of the lesser roles, which no setting gives yet."""
+    """Tokens of the lesser roles, for whom a test needs no account."""
 
     async def identify(self, token: str) -> Identity | None:
         role = {ADMIN: Role.ADMIN, ANALYST: Role.ANALYST}.get(token)
@@ -54,7 +61,9 @@ class Roles:
 
 
 @asynccontextmanager
-async def plane(dsn: str, *, service_token: str | None = SERVICE) -> AsyncIterator[Parts]:
+async def plane(
+    dsn: str, *, service_token: str | None = SERVICE, trust: Literal["local", "proxy"] | None = None
+) -> AsyncIterator[Parts]:
     registry = CollectorRegistry()
     async with (
         Db(dsn, size=10, settings=ENGINE_SETTINGS, command_timeout=15) as engine,
@@ -63,6 +72,13 @@ async def plane(dsn: str, *, service_token: str | None = SERVICE) -> AsyncIterat
     ):
         records = DataSources(browse, Vault([new_key()]), reach=Reach(private=True), audit=store.audit)
         sources = Sources(records=records, cache=SchemaCache(browse, records))
+        users = Users(engine, store.audit)
+        people = People(
+            users=users,
+            keys=ApiKeys(engine, users, store.audit),
+            answers=Idempotency(engine),
+            headers=None if trust is None else TrustedHeaders(users, local=trust == "local"),
+        )
         metrics = LoopMetrics(registry)
         yield Parts(
             store=store,
@@ -71,8 +87,10 @@ async def plane(dsn: str, *, service_token: str | None = SERVICE) -> AsyncIterat
             registry=registry,
             loops=(SchemaRefresh(engine, records, sources.cache, every=3600, metrics=metrics),),
             sources=sources,
-            service_token=None if service_token is None else SecretStr(service_token),
-            authenticators=(OperatorToken(SecretStr(OPERATOR)), Roles()),
+            services=() if service_token is None else (StaticToken(SecretStr(service_token)), INSTANCE_TOKENS),
+            instance_tokens=INSTANCE_TOKENS,
+            authenticators=(OperatorToken(SecretStr(OPERATOR)), Roles(), KeyHolders(people.keys, people.users)),
+            people=people,
         )
 
 

@@ -14,6 +14,8 @@ import hashlib
 import hmac
 import re
 
+from penstock.accounts.service import ServiceCaller
+
 _TOKEN = re.compile(r"psi_([1-9][0-9]{0,15})_[A-Za-z0-9]{64}")
 
 
@@ -30,3 +32,7 @@ class InstanceTokens:
         if match is None or not hmac.compare_digest(token, self.mint(int(match[1]))):
             return None
         return int(match[1])
+
+    async def who(self, token: str) -> ServiceCaller | None:
+        instance_id = self.instance_of(token)
+        return None if instance_id is None else ServiceCaller(component="wrapper", instance_id=instance_id)

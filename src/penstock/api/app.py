@@ -8,18 +8,24 @@ from fastapi import FastAPI
 
 from penstock import __version__
 from penstock.api import (
+    cluster,
+    config,
     data_sources,
     errors,
     export_jobs,
+    exports,
+    favorites,
     health,
     internal,
     jobs,
     matrix,
     openings,
+    ops,
     queues,
     schedules,
     schema_browser,
     snapshot_jobs,
+    users,
 )
 from penstock.api.reading import BodyLimit
 from penstock.api.requests import RequestIds
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.api.parts import Parts
 
 GRAPHS = (openings.router, export_jobs.router, snapshot_jobs.router)
+OPERATIONS = (config.router, cluster.router, exports.router, ops.router, favorites.router)
 SOURCES = (data_sources.router, schema_browser.router)
 
 
@@ -46,7 +53,8 @@ def create_app(parts: Parts) -> FastAPI:
         queues.router,
         schedules.router,
         internal.router,
-        *(GRAPHS if parts.graphs is not None else ()),
+        *((*GRAPHS, *OPERATIONS) if parts.graphs is not None else ()),
+        *((users.router,) if parts.people is not None else ()),
         *(SOURCES if parts.sources is not None else ()),
     )
     app.state.parts = parts

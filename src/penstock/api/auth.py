@@ -1,46 +1,65 @@
 """Who calls. What they may do is in the matrix.
 
-Nobody is let in by default: no credential is 401, and without a service token in the settings the internal API answers
-401 to everybody.
+Nobody is let in by default: no credential is 401, and without a kind of service token in the settings the internal API
+answers 401 to everybody. A token that is shown and does not count is 401 too, whatever headers stand beside it.
 """
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
-from fastapi import Depends, Header
+from fastapi import Depends, Header, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from penstock.api.identity import Identity, same
+from penstock.accounts.service import Component, ServiceCaller
+from penstock.api.identity import Identity
 from penstock.api.parts import HasParts, Parts
 from penstock.kit.errors import AuthenticationRequired, InvalidComponent, InvalidToken, PermissionDenied
 
-Component = Literal["worker", "wrapper"]
+__all__ = ["Caller", "Component", "Service", "ServiceCaller", "identify", "service"]
 
-_public = HTTPBearer(scheme_name="token", description="An operator's token.", auto_error=False)
-_internal = HTTPBearer(scheme_name="service", description="The service token of the deployment.", auto_error=False)
+_public = HTTPBearer(
+    scheme_name="token",
+    description="An API key (pst_…), a token of the identity provider, or the operator's token.",
+    auto_error=False,
+)
+_internal = HTTPBearer(scheme_name="service", description="A service token of the deployment.", auto_error=False)
+
+
+async def identify(request: Request, parts: Parts) -> Identity:
+    """Found out once a request, however many ask."""
+    state = request.scope["state"]
+    if "identity" not in state:
+        state["identity"] = await _identify(request, parts)
+    found: Identity = state["identity"]
+    return found
 
 
 async def caller(
-    parts: HasParts, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_public)]
+    request: Request, parts: HasParts, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_public)]
 ) -> Identity:
-    if credentials is None:
-        raise AuthenticationRequired("Say who you are: Authorization: Bearer <token>.")
-    for authenticator in parts.authenticators:
-        if identity := await authenticator.identify(credentials.credentials):
-            return identity
-    raise InvalidToken("This token is not known, or not any more.")
+    return await identify(request, parts)
 
 
 Caller = Annotated[Identity, Depends(caller)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceCaller:
-    """A process of ours."""
+async def _identify(request: Request, parts: Parts) -> Identity:
+    headers = None if parts.people is None else parts.people.headers
+    credentials = await _public(request)
+    if credentials is not None:
+        identity = await _by_token(credentials.credentials, parts)
+    else:
+        found = None if headers is None else await headers.identify(request)
+        if found is None:
+            raise AuthenticationRequired("Say who you are: Authorization: Bearer <token>.")
+        identity = found
+    return identity if headers is None else headers.lowered(request, identity)
 
-    component: Component
-    instance_id: int | None = None
-    """Of a wrapper: the one instance that it may speak of."""
+
+async def _by_token(token: str, parts: Parts) -> Identity:
+    for authenticator in parts.authenticators:
+        if identity := await authenticator.identify(token):
+            return identity
+    raise InvalidToken("This token is not known, or not any more.")
 
 
 async def service(
@@ -48,13 +67,11 @@ async def service(
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_internal)],
     x_component: Annotated[str, Header(description="worker or wrapper", examples=["worker"])] = "",
 ) -> ServiceCaller:
-    if parts.service_token is None:
+    if not parts.services:
         raise AuthenticationRequired("This control plane has no internal API.", hint="Set PENSTOCK_SERVICE_TOKEN.")
     if credentials is None:
         raise AuthenticationRequired("The internal API needs a service token: Authorization: Bearer <token>.")
-    found = _service(parts, credentials.credentials)
-    if found is None:
-        raise InvalidToken("This is not a service token.")
+    found = await _process(credentials.credentials, parts)
     if x_component not in ("worker", "wrapper"):
         raise InvalidComponent("X-Component must be worker or wrapper.")
     if x_component != found.component:
@@ -65,9 +82,8 @@ async def service(
 Service = Annotated[ServiceCaller, Depends(service)]
 
 
-def _service(parts: Parts, token: str) -> ServiceCaller | None:
-    if parts.service_token is not None and same(token, parts.service_token):
-        return ServiceCaller(component="worker")
-    if parts.instance_tokens is not None and (instance_id := parts.instance_tokens.instance_of(token)):
-        return ServiceCaller(component="wrapper", instance_id=instance_id)
-    return None
+async def _process(token: str, parts: Parts) -> ServiceCaller:
+    for tokens in parts.services:
+        if found := await tokens.who(token):
+            return found
+    raise InvalidToken("This is not a service token.")

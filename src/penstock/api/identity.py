@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import enum
-import hmac
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from penstock.accounts.role import Role
+from penstock.accounts.service import same
+from penstock.accounts.users import Actor
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
-
-class Role(enum.IntEnum):
-    """Each may do what those below it may."""
-
-    ANALYST = 1
-    ADMIN = 2
-    OPS = 3
+__all__ = ["Authenticator", "Identity", "OperatorToken", "Role"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +21,10 @@ class Identity:
     role: Role
     via: str
     """What vouched for it, for the audit: operator_token, api_key, oidc …"""
+
+    @property
+    def actor(self) -> Actor:
+        return Actor(username=self.username, role=self.role)
 
 
 class Authenticator(Protocol):
@@ -45,9 +45,3 @@ class OperatorToken:
         if not same(token, self._token):
             return None
         return Identity(username="operator", role=Role.OPS, via="operator_token")
-
-
-def same(shown: str, expected: SecretStr) -> bool:
-    """Compared in a time that does not tell how much of it was right; an empty secret opens nothing."""
-    secret = expected.get_secret_value()
-    return bool(secret) and hmac.compare_digest(shown.encode(), secret.encode())

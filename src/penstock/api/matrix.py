@@ -16,8 +16,10 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from penstock.api.auth import Caller, Component, Service, ServiceCaller
-from penstock.api.identity import Identity, Role
+from penstock.accounts.role import Role
+from penstock.accounts.service import Component, ServiceCaller
+from penstock.api.auth import Caller, Service
+from penstock.api.identity import Identity
 from penstock.kit.errors import Internal, PermissionDenied
 
 Right = Literal["no", "own", "any"]
@@ -57,6 +59,18 @@ MATRIX: Mapping[str, Row] = {
     "GET /health": OPEN,
     "GET /ready": OPEN,
     "GET /metrics": OPEN,
+    # users: a key can do what its owner may, so nobody makes one for somebody above them
+    "GET /api/users": ADMINS,
+    "POST /api/users": ADMINS,
+    "POST /api/users/bootstrap": OPEN,  # for the operator, or local; and only while there are no users
+    "GET /api/users/{username}": OWNER,
+    "PUT /api/users/{username}": ADMINS,
+    "DELETE /api/users/{username}": ADMINS,
+    "PUT /api/users/{username}/role": ADMINS,
+    "GET /api/users/{username}/api-keys": OWNER,
+    "POST /api/users/{username}/api-keys": OWNER,
+    "DELETE /api/users/{username}/api-keys": OWNER,
+    "DELETE /api/users/{username}/api-keys/{key_id}": OWNER,
     # jobs, queues, schedules
     "GET /api/jobs": ADMINS,
     "POST /api/jobs": OPS,
@@ -91,6 +105,31 @@ MATRIX: Mapping[str, Row] = {
     "GET /api/schema/search/columns": EVERYBODY,
     "POST /api/schema/admin/refresh": ADMINS,
     "GET /api/schema/stats": ADMINS,
+    # operations
+    "GET /api/config/lifecycle": OPS,
+    "PUT /api/config/lifecycle": OPS,
+    "GET /api/config/concurrency": OPS,
+    "PUT /api/config/concurrency": OPS,
+    "GET /api/config/maintenance": OPS,
+    "PUT /api/config/maintenance": OPS,
+    "GET /api/config/export": OPS,
+    "PUT /api/config/export": OPS,
+    "GET /api/cluster/health": OPS,
+    "GET /api/cluster/instances": OPS,
+    "GET /api/cluster/metrics": OPS,
+    "GET /api/exports": EVERYBODY,
+    "GET /api/export-jobs": EVERYBODY,
+    "GET /api/ops/export-jobs": OPS,
+    "POST /api/exports/{job_id}/retry": OWNER,
+    "POST /api/exports/{job_id}/cancel": OWNER,
+    "POST /api/ops/jobs/trigger": OPS,
+    "GET /api/ops/jobs/status": OPS,
+    "GET /api/ops/state": OPS,
+    "DELETE /api/admin/resources/bulk": ADMIN_ONLY,
+    # favourites
+    "GET /api/favorites": EVERYBODY,
+    "POST /api/favorites": EVERYBODY,
+    "DELETE /api/favorites/{resource_type}/{resource_id}": EVERYBODY,
     # the internal API: jobs
     "POST /api/internal/jobs/enqueue": WORKER,
     "POST /api/internal/jobs/claim": WORKER,

@@ -25,6 +25,9 @@ def _clamped(limit: int) -> int:
     return min(limit, MAX_LIMIT)
 
 
+Limit = Annotated[int, Field(ge=1, description=f"At most {MAX_LIMIT}."), AfterValidator(_clamped)]
+
+
 def _iso(text: object) -> object:
     """Pydantic would take a bare number for a Unix time."""
     if not isinstance(text, str) or "-" not in text[1:]:
@@ -49,7 +52,7 @@ class Page(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     offset: Annotated[int, Field(ge=0, le=MAX_OFFSET)] = 0
-    limit: Annotated[int, Field(ge=1, description=f"At most {MAX_LIMIT}."), AfterValidator(_clamped)] = 50
+    limit: Limit = 50
     sort_order: Literal["asc", "desc"] = "desc"
 
     @property

@@ -5,17 +5,24 @@ from typing import Annotated, Any, TypeAlias
 
 from fastapi import Depends, Request
 from prometheus_client import CollectorRegistry
-from pydantic import SecretStr
 
+from penstock.accounts.idempotency import Idempotency
 from penstock.accounts.instance_token import InstanceTokens
+from penstock.accounts.keys import ApiKeys
+from penstock.accounts.service import ServiceTokens
+from penstock.accounts.users import Users
+from penstock.api.credentials import TrustedHeaders
 from penstock.api.identity import Authenticator
 from penstock.api.polls import Polls
 from penstock.graphs.config import PlatformConfig
 from penstock.graphs.exports import Exports
 from penstock.graphs.face import ExportFace
+from penstock.graphs.favourite import Favourites
+from penstock.graphs.health import Health
 from penstock.graphs.loop_board import LoopBoard
 from penstock.graphs.mapped_snapshot import MappedSnapshots
 from penstock.graphs.mapping import Mappings
+from penstock.graphs.overview import Overview
 from penstock.graphs.store import Snapshots
 from penstock.jobs.browse import Browser
 from penstock.jobs.scheduler import Schedules
@@ -40,6 +47,9 @@ class Graphs:
     sources: DataSources
     config: PlatformConfig
     board: LoopBoard
+    overview: Overview
+    health: Health
+    favourites: Favourites
     storage_url: str
 
     def path(self, prefix: str) -> str:
@@ -56,18 +66,30 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class People:
+    """Users, their keys, and the answers they were given."""
+
+    users: Users
+    keys: ApiKeys
+    answers: Idempotency
+    headers: TrustedHeaders | None = None
+    """None: what a header says of its sender is not believed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     store: PgJobStore
     browser: Browser
     schedules: Schedules
     registry: CollectorRegistry
     loops: Loops = ()
-    service_token: SecretStr | None = None
-    """What workers and graph servers show; without one there is no internal API."""
+    services: tuple[ServiceTokens, ...] = ()
+    """What workers and graph servers may show; without any there is no internal API."""
     instance_tokens: InstanceTokens | None = None
     """What tells the graph servers' tokens apart; `mint` makes them."""
     authenticators: tuple[Authenticator, ...] = ()
     """Who may use the public API, asked in this order; none means nobody."""
+    people: People | None = None
     max_body_bytes: int = 10 * 1024 * 1024
     graphs: Graphs | None = None
     sources: Sources | None = None
@@ -98,3 +120,12 @@ async def sources_of(parts: HasParts) -> Sources:
 
 
 HasSources = Annotated[Sources, Depends(sources_of)]
+
+
+async def people_of(parts: HasParts) -> People:
+    if parts.people is None:
+        raise NotFound("This control plane has no users.")
+    return parts.people
+
+
+HasPeople = Annotated[People, Depends(people_of)]

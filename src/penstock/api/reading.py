@@ -16,6 +16,7 @@ from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from penstock.api import idempotency
 from penstock.api.errors import reply
 from penstock.kit.errors import PayloadTooLarge
 
@@ -48,7 +49,8 @@ class StrictRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def strictly(request: Request) -> Response:
-            return await handle(StrictRequest(request.scope, request.receive))
+            strict = StrictRequest(request.scope, request.receive)
+            return await (idempotency.once(strict, handle) if idempotency.applies(strict) else handle(strict))
 
         return strictly
 

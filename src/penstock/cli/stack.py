@@ -159,6 +159,7 @@ class Stack:
             "PENSTOCK_DATABASE_URL": dsn,
             "PENSTOCK_OPERATOR_TOKEN": self.home.secret("operator_token"),
             "PENSTOCK_PORT": str(settings.port),
+            "PENSTOCK_TRUSTED_HEADERS": str(settings.trusts_headers).lower(),
             "PENSTOCK_SECRET_KEY": keys[0],
             "PENSTOCK_SECRET_KEYS_OLD": ",".join(keys[1:]),
         }

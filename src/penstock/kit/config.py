@@ -33,6 +33,39 @@ class Settings(BaseSettings):
     service_token: SecretStr | None = Field(None, description="What workers show; unset means no internal API.")
     operator_token: SecretStr | None = Field(None, description="What operators show; it carries the role ops.")
 
+    trusted_headers: bool | Literal["local"] | None = Field(
+        None,
+        description="Whether X-Username and X-User-Role are believed: true when a proxy that sets them stands in front,"
+        " local between programs of one machine; unset means: local, while the database is embedded and `host` is a"
+        " loopback address.",
+    )
+    oidc_issuer: str | None = Field(None, description="The identity provider, as its tokens name it; unset means none.")
+    oidc_audience: str = Field("penstock", description="Whom the provider's tokens must be for.")
+    oidc_jwks_url: str | None = Field(None, description="Where its keys are; unset means: it is asked where.")
+    oidc_username_claim: str = Field("email", description="The claim that names the user.")
+    oidc_email_claim: str = Field("email", description="The claim with the e-mail address.")
+    oidc_role_claim: str | None = Field(
+        None, description="The claim with roles, such as realm_access.roles; unset means: newcomers are analysts."
+    )
+    oidc_roles: str | None = Field(
+        None, description="What the provider calls our roles: graph-users=analyst,graph-ops=ops; unset means: as we do."
+    )
+    oidc_leeway_seconds: Annotated[int, Field(ge=0, le=300)] = Field(
+        60, description="How far the provider's clock may be from ours."
+    )
+    oidc_allow_private: bool = Field(
+        False, description="Whether the provider may be on a private network or on this machine."
+    )
+    token_review_workers: str | None = Field(
+        None,
+        description="Service accounts whose tokens make a worker, as namespace/name with commas between them; set, the"
+        " Kubernetes API server is asked whose a service token is.",
+    )
+    token_review_wrappers: str | None = Field(
+        None, description="Service accounts of graph servers; which instance theirs is, the pod's name says."
+    )
+    token_review_audience: str = Field("penstock", description="Whom service-account tokens must be for.")
+
     secret_key: SecretStr | None = Field(
         None, description="Seals the credentials of data sources: 32 bytes in base64, see `penstock rekey --new-key`."
     )
@@ -88,6 +121,12 @@ class Settings(BaseSettings):
             return []
         old = self.secret_keys_old.get_secret_value() if self.secret_keys_old else ""
         return [self.secret_key.get_secret_value(), *(key for key in map(str.strip, old.split(",")) if key)]
+
+    @property
+    def trusts_headers(self) -> bool | Literal["local"]:
+        if self.trusted_headers is not None:
+            return self.trusted_headers
+        return "local" if self.database_url is None and is_loopback(self.host) else False
 
     @property
     def private_sources(self) -> bool:

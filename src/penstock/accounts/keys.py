@@ -1,0 +1,117 @@
+"""API keys: `pst_` and 256 random bits. Shown once, kept as a digest, good until they expire or are revoked."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from penstock.accounts.role import Role
+from penstock.accounts.users import ITSELF, SQL, Actor, Audit, User, Users
+from penstock.kit.errors import Conflict, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from penstock.kit.db import Db, Tx
+
+PREFIX = "pst_"
+DEFAULT_LIFE = timedelta(days=90)
+MAX_LIFE = timedelta(days=366)
+MAX_KEYS = 50
+"""That work, of one user."""
+MAX_ID = 2**53 - 1
+_HINT = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    api_key_id: int
+    username: str
+    name: str
+    hint: str
+    created_at: datetime
+    created_by: str
+    expires_at: datetime
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bearer:
+    """Whose key it is, and whether its use is worth noting."""
+
+    api_key_id: int
+    username: str
+    role: Role
+    is_active: bool
+    noted: bool
+
+
+class ApiKeys:
+    def __init__(
+        self, db: Db, users: Users, audit: Audit, *, secret: Callable[[], str] = lambda: secrets.token_urlsafe(32)
+    ) -> None:
+        self._db = db
+        self._users = users
+        self._audit = audit
+        self._secret = secret
+
+    async def create(
+        self, username: str, *, name: str, life: timedelta = DEFAULT_LIFE, actor: Actor, tx: Tx | None = None
+    ) -> tuple[ApiKey, str]:
+        """The key's row, and the key."""
+        if not timedelta(0) < life <= MAX_LIFE:
+            raise InvalidInput(f"A key is good for at most {MAX_LIFE.days} days.")
+        key = PREFIX + self._secret()
+        async with self._db.transaction(tx) as tx:
+            user = await self._users.locked(tx, username, actor)
+            if await tx.value(SQL.key_count, username=user.username) >= MAX_KEYS:
+                raise Conflict(f"{user.username} has {MAX_KEYS} keys that work.", hint="Revoke one.")
+            values = {"name": name, "hint": key[:_HINT], "digest": _digest(key), "actor": actor.username, "life": life}
+            row = await tx.row(SQL.key_add, username=user.username, **values)
+            await self._audit(tx, actor.username, "api_key.create", f"user:{user.username}", {"name": name})
+        return ApiKey(**dict(row or {})), key
+
+    async def bootstrap(self, username: str, *, email: str | None, display_name: str | None) -> tuple[User, str]:
+        """The first user together with a key, so that they can come in."""
+        async with self._db.transaction() as tx:
+            user = await self._users.bootstrap(username, email=email, display_name=display_name, tx=tx)
+            _, key = await self.create(user.username, name="bootstrap", actor=ITSELF, tx=tx)
+        return user, key
+
+    async def of(self, username: str) -> list[ApiKey]:
+        user = await self._users.get(username)
+        return [ApiKey(**dict(row)) for row in await self._db.fetch(SQL.key_list, username=user.username)]
+
+    async def revoke(self, username: str, api_key_id: int | None, *, actor: Actor) -> int:
+        """One key of theirs, or all of them; how many still worked."""
+        async with self._db.transaction() as tx:
+            user = await self._users.locked(tx, username, actor)
+            if api_key_id is not None and not await tx.value(
+                SQL.key_exists, username=user.username, api_key_id=api_key_id
+            ):
+                raise NotFound(f"{user.username} has no key {api_key_id}.")
+            revoked = await tx.changed(SQL.key_revoke, username=user.username, api_key_id=api_key_id)
+            detail = {"api_key_id": api_key_id, "revoked": revoked}
+            await self._audit(tx, actor.username, "api_key.revoke", f"user:{user.username}", detail)
+        return revoked
+
+    async def bearer(self, key: str) -> Bearer | None:
+        """Who shows this key; None when it is none of ours, expired or revoked."""
+        if not key.startswith(PREFIX):
+            return None
+        row = await self._db.row(SQL.key_bearer, digest=_digest(key))
+        if row is None:
+            return None
+        return Bearer(**(dict(row) | {"role": Role[row["role"].upper()]}))
+
+    async def used(self, api_key_id: int) -> None:
+        await self._db.changed(SQL.key_used, api_key_id=api_key_id)
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()

@@ -1,0 +1,251 @@
+"""Tokens of an identity provider: signature, issuer, audience and times are verified, against the provider's own keys.
+
+Only asymmetric signatures count. The list of algorithms is ours, never the token's, so neither `none` nor an HMAC whose
+secret is the provider's public key gets anywhere. Keys are fetched when they are first needed and kept; a key id that
+is not known makes us look again (providers rotate), but not more often than every few seconds, whatever strangers send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import jwt
+
+from penstock.accounts.role import Role
+from penstock.kit import clock, logging
+from penstock.kit.errors import AuthenticationRequired, InvalidToken, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+log = logging.get(__name__)
+ALGORITHMS = {
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC": ("ES256", "ES384", "ES512"),
+    "OKP": ("EdDSA",),
+}
+"""By the type of key; whatever a token's header says, its key's type decides."""
+SIGNED = frozenset(name for names in ALGORITHMS.values() for name in names)
+MAX_TOKEN = 16 * 1024
+MAX_DOCUMENT = 1024 * 1024
+FETCH_SECONDS = 5.0
+FRESH_SECONDS = 600.0
+AGAIN_SECONDS = 5.0
+
+
+class InvalidRole(AuthenticationRequired):
+    code = "INVALID_ROLE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OidcSettings:
+    issuer: str
+    audience: str
+    jwks_url: str | None = None
+    """Without one it is looked up at the issuer."""
+    username_claim: str = "email"
+    email_claim: str = "email"
+    name_claim: str = "name"
+    role_claim: str | None = None
+    """Where the roles are, with dots for claims within claims; without one every newcomer is an analyst."""
+    roles: Mapping[str, Role] | None = None
+    """What the provider calls our roles; without one, as we do."""
+    leeway_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    username: str
+    email: str | None
+    display_name: str | None
+    role: Role | None
+    """None when roles are not the provider's to say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningKey:
+    key: jwt.PyJWK
+    algorithms: tuple[str, ...]
+    """What it may have signed with."""
+
+
+class Keys:
+    """The provider's public keys, by their id."""
+
+    def __init__(
+        self, settings: OidcSettings, *, reach: Callable[[str], Awaitable[None]], time: clock.Clock = clock.SYSTEM
+    ) -> None:
+        self._settings = settings
+        self._reach = reach
+        self._time = time
+        self._keys: dict[str | None, SigningKey] = {}
+        self._fetched = self._tried = float("-inf")
+        self._fetching = asyncio.Lock()
+
+    async def get(self, key_id: str | None) -> SigningKey | None:
+        if self._is_stale(key_id):
+            async with self._fetching:
+                if self._is_stale(key_id):
+                    await self._refresh()
+        if key_id is None and len(self._keys) == 1:
+            return next(iter(self._keys.values()))
+        return self._keys.get(key_id)
+
+    def _is_stale(self, key_id: str | None) -> bool:
+        now = self._time.monotonic()
+        if now - self._tried < AGAIN_SECONDS:
+            return False
+        unknown = key_id not in self._keys and not (key_id is None and len(self._keys) == 1)
+        return unknown or now - self._fetched > FRESH_SECONDS
+
+    async def _refresh(self) -> None:
+        """What cannot be fetched leaves the keys as they are; without any, nobody can be let in."""
+        self._tried = self._time.monotonic()
+        try:
+            self._keys = _usable(await self._document())
+            self._fetched = self._time.monotonic()
+        except (httpx2.HTTPError, ValueError, KeyError, TypeError) as e:
+            log.warning("oidc_keys_not_fetched", issuer=self._settings.issuer, error=type(e).__name__)
+            if not self._keys:
+                self._tried = float("-inf")
+                raise Unavailable("The identity provider does not answer.") from None
+
+    async def _document(self) -> dict[str, Any]:
+        async with httpx2.AsyncClient(timeout=FETCH_SECONDS, follow_redirects=False, trust_env=False) as http:
+            url = self._settings.jwks_url
+            if url is None:
+                issuer = self._settings.issuer.rstrip("/")
+                found = await self._fetch(http, f"{issuer}/.well-known/openid-configuration")
+                if found["issuer"] != self._settings.issuer:
+                    raise ValueError("the document is another issuer's")
+                url = str(found["jwks_uri"])
+            return await self._fetch(http, url)
+
+    async def _fetch(self, http: httpx2.AsyncClient, url: str) -> dict[str, Any]:
+        await self._reach(url)
+        async with http.stream("GET", url) as answer:
+            answer.raise_for_status()
+            text = b""
+            async for piece in answer.aiter_bytes():
+                text += piece
+                if len(text) > MAX_DOCUMENT:
+                    raise ValueError("the document is too large")
+        document = json.loads(text)
+        if not isinstance(document, dict):
+            raise TypeError("the document is not an object")
+        return document
+
+
+class Oidc:
+    def __init__(self, settings: OidcSettings, keys: Keys) -> None:
+        self._settings = settings
+        self._keys = keys
+
+    async def verify(self, token: str) -> Claims | None:
+        """Who the token is of; None when it is not a JWT at all, an error when it is one that does not count."""
+        if token.count(".") != 2:
+            return None
+        if len(token) > MAX_TOKEN:
+            raise InvalidToken("This token is too long.")
+        try:
+            header = jwt.get_unverified_header(token)
+            if header.get("alg") not in SIGNED:
+                raise InvalidToken("This token is not signed in a way that counts.")
+            key = await self._keys.get(header.get("kid"))
+            if key is None:
+                raise InvalidToken("This token is signed with a key that its issuer does not show.")
+            return self._claims(self._decoded(token, key))
+        except jwt.PyJWTError as e:
+            raise InvalidToken(_reason(e)) from None
+
+    def _decoded(self, token: str, key: SigningKey) -> dict[str, Any]:
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            key.key.key,
+            algorithms=list(key.algorithms),
+            audience=self._settings.audience,
+            issuer=self._settings.issuer,
+            leeway=self._settings.leeway_seconds,
+            options={"require": ["exp", "iss", "aud"]},
+        )
+        return claims
+
+    def _claims(self, claims: Mapping[str, Any]) -> Claims:
+        username = _text(claims, self._settings.username_claim)
+        if username is None:
+            raise InvalidToken(f"This token has no claim {self._settings.username_claim}, so it names nobody.")
+        if claims.get("email_verified") is False and self._settings.username_claim == self._settings.email_claim:
+            raise InvalidToken("The e-mail address of this token is not verified.")
+        return Claims(
+            username=username,
+            email=_text(claims, self._settings.email_claim),
+            display_name=_text(claims, self._settings.name_claim),
+            role=self._role(claims),
+        )
+
+    def _role(self, claims: Mapping[str, Any]) -> Role | None:
+        if self._settings.role_claim is None:
+            return None
+        told = _at(claims, self._settings.role_claim)
+        words = [told] if isinstance(told, str) else told if isinstance(told, list) else []
+        known = self._settings.roles or {role.word: role for role in Role}
+        found = [known[word] for word in words if isinstance(word, str) and word in known]
+        if not found:
+            raise InvalidRole("Your identity provider gives you no role here.", hint="Ask for one of: " + _list(known))
+        return max(found)
+
+
+def _usable(document: Mapping[str, Any]) -> dict[str | None, SigningKey]:
+    """Public keys for signatures; what else is in the set is passed over."""
+    found: dict[str | None, SigningKey] = {}
+    for entry in document["keys"]:
+        algorithms = ALGORITHMS.get(entry.get("kty"), ())
+        named = entry.get("alg")
+        if entry.get("use", "sig") != "sig" or not algorithms or (named is not None and named not in algorithms):
+            continue
+        try:
+            key = jwt.PyJWK(entry)
+        except jwt.PyJWTError:
+            log.warning("oidc_key_passed_over", kid=str(entry.get("kid"))[:80])
+        else:
+            found[entry.get("kid")] = SigningKey(key=key, algorithms=algorithms if named is None else (named,))
+    return found
+
+
+def _reason(error: jwt.PyJWTError) -> str:
+    match error:
+        case jwt.ExpiredSignatureError():
+            return "This token has expired."
+        case jwt.ImmatureSignatureError():
+            return "This token is not valid yet."
+        case jwt.InvalidAudienceError():
+            return "This token is for another audience."
+        case jwt.InvalidIssuerError():
+            return "This token is another issuer's."
+        case jwt.MissingRequiredClaimError():
+            return f"This token has no claim {error.claim}."
+        case _:
+            return "This token cannot be verified."
+
+
+def _at(claims: Mapping[str, Any], path: str) -> object:
+    """`realm_access.roles`; a claim with dots in its own name is found too."""
+    if path in claims:
+        return claims[path]
+    value: object = claims
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _text(claims: Mapping[str, Any], path: str) -> str | None:
+    value = _at(claims, path)
+    return value if isinstance(value, str) and 0 < len(value) <= 320 and "\x00" not in value else None
+
+
+def _list(known: Mapping[str, Role]) -> str:
+    return ", ".join(sorted(known))

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.accounts.users import SQL
+from penstock.kit.loop import Loop
+
+BATCH = 5000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    answers: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.answers
+
+
+class AnswerRetention(Loop[Forgotten]):
+    """Answers that were kept under an idempotency key go after their day."""
+
+    name = "answer_retention"
+
+    async def run_once(self) -> Forgotten:
+        answers = 0
+        while dropped := await self._db.changed(SQL.idempotency_drop, limit=BATCH):
+            answers += dropped
+        return Forgotten(answers=answers)

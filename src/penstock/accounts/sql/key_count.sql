@@ -1,0 +1,2 @@
+SELECT count(*) FROM penstock.api_key
+WHERE username = :username AND revoked_at IS NULL AND expires_at > penstock.now()

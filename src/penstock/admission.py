@@ -1,0 +1,135 @@
+"""Who is let in, and by what, as the settings say."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx2
+
+from penstock.accounts.idempotency import Idempotency
+from penstock.accounts.instance_token import InstanceTokens
+from penstock.accounts.keys import ApiKeys
+from penstock.accounts.oidc import Keys, Oidc, OidcSettings
+from penstock.accounts.role import Role
+from penstock.accounts.service import StaticToken
+from penstock.accounts.token_review import ReviewSettings, TokenReview, token_in
+from penstock.accounts.users import Users
+from penstock.api.credentials import KeyHolders, TokenHolders, TrustedHeaders
+from penstock.api.identity import OperatorToken
+from penstock.api.parts import People
+from penstock.guard.reach import Reach
+from penstock.kit.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from penstock.accounts.service import ServiceTokens
+    from penstock.accounts.users import Audit
+    from penstock.api.identity import Authenticator
+    from penstock.kit.config import Settings
+    from penstock.kit.db import Db
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+KUBERNETES = "https://kubernetes.default.svc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    people: People
+    authenticators: tuple[Authenticator, ...]
+    services: tuple[ServiceTokens, ...]
+    instance_tokens: InstanceTokens | None
+
+
+@asynccontextmanager
+async def admission(settings: Settings, db: Db, audit: Audit) -> AsyncIterator[Admission]:
+    people = people_of(settings, db, audit)
+    tokens = instance_tokens(settings)
+    static = () if settings.service_token is None else (StaticToken(settings.service_token),)
+    own = () if tokens is None else (tokens,)
+    async with _kubernetes(settings) as review:
+        yield Admission(
+            people=people,
+            authenticators=_authenticators(settings, people),
+            services=(*static, *own, *review),
+            instance_tokens=tokens,
+        )
+
+
+def people_of(settings: Settings, db: Db, audit: Audit) -> People:
+    users = Users(db, audit)
+    trust = settings.trusts_headers
+    return People(
+        users=users,
+        keys=ApiKeys(db, users, audit),
+        answers=Idempotency(db),
+        headers=TrustedHeaders(users, local=trust == "local") if trust else None,
+    )
+
+
+def instance_tokens(settings: Settings) -> InstanceTokens | None:
+    key = settings.service_token or settings.secret_key
+    return InstanceTokens(key.get_secret_value()) if key is not None and key.get_secret_value() else None
+
+
+def _authenticators(settings: Settings, people: People) -> tuple[Authenticator, ...]:
+    found: list[Authenticator] = []
+    if settings.operator_token is not None:
+        found.append(OperatorToken(settings.operator_token))
+    found.append(KeyHolders(people.keys, people.users))
+    if settings.oidc_issuer is not None:
+        found.append(TokenHolders(_oidc(settings, settings.oidc_issuer), people.users))
+    return tuple(found)
+
+
+def _oidc(settings: Settings, issuer: str) -> Oidc:
+    check = Reach(private=settings.oidc_allow_private)
+
+    async def reach(url: str) -> None:
+        await asyncio.to_thread(check, url)
+
+    wanted = OidcSettings(
+        issuer=issuer,
+        audience=settings.oidc_audience,
+        jwks_url=settings.oidc_jwks_url,
+        username_claim=settings.oidc_username_claim,
+        email_claim=settings.oidc_email_claim,
+        role_claim=settings.oidc_role_claim,
+        roles=None if settings.oidc_roles is None else _roles(settings.oidc_roles),
+        leeway_seconds=settings.oidc_leeway_seconds,
+    )
+    return Oidc(wanted, Keys(wanted, reach=reach))
+
+
+def _roles(text: str) -> Mapping[str, Role]:
+    found = {}
+    for pair in filter(None, map(str.strip, text.split(","))):
+        name, _, word = pair.rpartition("=")
+        role = Role.named(word.strip())
+        if role is None or not name.strip():
+            raise InvalidInput(
+                f"Setting oidc_roles: {pair[:80]!r} is not name=role.", hint="Roles: analyst, admin, ops."
+            )
+        found[name.strip()] = role
+    return found
+
+
+@asynccontextmanager
+async def _kubernetes(settings: Settings) -> AsyncIterator[tuple[ServiceTokens, ...]]:
+    workers, wrappers = _accounts(settings.token_review_workers), _accounts(settings.token_review_wrappers)
+    if not workers | wrappers:
+        yield ()
+        return
+    verify = ssl.create_default_context(cafile=SERVICE_ACCOUNT / "ca.crt")
+    async with httpx2.AsyncClient(base_url=KUBERNETES, verify=verify, trust_env=False) as http:
+        wanted = ReviewSettings(audience=settings.token_review_audience, workers=workers, wrappers=wrappers)
+        yield (TokenReview(http, wanted, own_token=token_in(SERVICE_ACCOUNT / "token")),)
+
+
+def _accounts(text: str | None) -> frozenset[str]:
+    return frozenset(filter(None, map(str.strip, (text or "").split(","))))
