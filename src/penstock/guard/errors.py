@@ -10,11 +10,15 @@ InvalidInput
 │   └── DuplicateColumn    SQL_DUPLICATE_COLUMN
 ├── UrlRefused             URL_REFUSED
 └── NameRefused            NAME_REFUSED
+PermissionDenied
+└── CypherRefused          PERMISSION_DENIED      a clause, procedure or function that is not on the list
+CypherUnreadable           RYUGRAPH_ERROR    400  what no engine could read
+└── CypherTooLarge         RYUGRAPH_ERROR    400
 """
 
 from __future__ import annotations
 
-from penstock.kit.errors import InvalidInput
+from penstock.kit.errors import InvalidInput, PenstockError, PermissionDenied
 
 
 class SqlRefused(InvalidInput):
@@ -53,3 +57,16 @@ class UrlRefused(InvalidInput):
 
 class NameRefused(InvalidInput):
     code = "NAME_REFUSED"
+
+
+class CypherRefused(PermissionDenied):
+    """`details` has the `word`, and its `position` from 0."""
+
+
+class CypherUnreadable(PenstockError):
+    code = "RYUGRAPH_ERROR"
+    status = 400
+
+
+class CypherTooLarge(CypherUnreadable):
+    pass

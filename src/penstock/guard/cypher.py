@@ -1,0 +1,206 @@
+"""Read-only Cypher: one statement, of listed clauses only.
+
+The walk knows one thing of the grammar: whether a value has just ended. Where one has, a bare word can only be an
+operator (AND, IN, AS …) or begin a clause, so there it must be on the list. Where a value is awaited, the same word is
+a variable, a function, a property or a label, and no engine reads a clause out of it: `n.set`, `:CREATE` and `AS load`
+pass, `RETURN n SET …` does not. A clause that is not listed is refused for that alone, whatever it would do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.guard.cypher_tokens import CypherLimits, Token, read
+from penstock.guard.errors import CypherRefused, CypherTooLarge, CypherUnreadable
+
+_BEGIN = frozenset({"MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN", "CALL"})
+_CLAUSES = _BEGIN | {"WHERE", "ORDER", "SKIP", "LIMIT", "UNION", "YIELD"}
+_INSIDE = frozenset({"WHERE", "ALL", "SHORTEST", "WSHORTEST", "TRAIL", "ACYCLIC", "WALK"})
+_INFIX = frozenset({"AND", "OR", "XOR", "IN", "IS", "STARTS", "ENDS", "CONTAINS", "AS", "WHEN", "THEN", "ELSE"})
+_PREFIX = frozenset({"NOT", "DISTINCT", "CASE"})
+_SUFFIX = frozenset({"ASC", "ASCENDING", "DESC", "DESCENDING", "END"})
+_SUBQUERY = frozenset({"EXISTS", "COUNT"})
+_OPENING = {"(": ")", "[": "]", "{": "}"}
+_PLAN = frozenset({"EXPLAIN", "PROFILE"})
+_STATEFUL = frozenset({"NEXTVAL", "CURRVAL", "SETSEED"})
+PROCEDURES = frozenset(
+    """DB_VERSION SHOW_CONNECTION SHOW_FUNCTIONS SHOW_INDEXES SHOW_TABLES TABLE_INFO
+    DB.LABELS DB.PROPERTYKEYS DB.RELATIONSHIPTYPES DB.INDEXES
+    ALGO.BFS ALGO.PAGERANK ALGO.WCC ALGO.LABELPROPAGATION ALGO.BETWEENNESS ALGO.SPPATHS ALGO.SSPATHS""".split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CypherQuery:
+    """What may run: `text` is the statement without its comments, `parameters` are those it names."""
+
+    text: str
+    parameters: frozenset[str]
+
+
+def check_cypher(text: str, *, limits: CypherLimits | None = None) -> CypherQuery:
+    """The statement, if it only reads; `CypherRefused` names the word that is not allowed."""
+    limits = limits or CypherLimits()
+    tokens, clean = read(text, limits)
+    while tokens and tokens[-1].text == ";":
+        tokens.pop()
+    if not tokens:
+        raise CypherUnreadable("The query is empty.")
+    if tokens[0].upper in _PLAN:
+        tokens = tokens[1:]
+    _Walk(tokens, limits).statement()
+    parameters = frozenset(token.text[1:] for token in tokens if token.kind == "parameter")
+    return CypherQuery(text=clean.rstrip().rstrip(";").rstrip(), parameters=parameters)
+
+
+class _Walk:
+    def __init__(self, tokens: list[Token], limits: CypherLimits) -> None:
+        self._tokens = tokens
+        self._limits = limits
+        self._at = 0
+
+    def statement(self) -> None:
+        self._clauses(depth=0, closing="")
+        if self._at < len(self._tokens):
+            raise _refused(self._tokens[self._at], "stands where the query should have ended")
+
+    def _clauses(self, *, depth: int, closing: str) -> None:
+        """From a clause's first word to the end, or to the bracket that closes a subquery."""
+        self._clause(self._next())
+        self._values(depth=depth, closing=closing, clauses=True)
+
+    def _clause(self, token: Token) -> None:
+        if token.upper not in _BEGIN:
+            raise _refused(token, "does not begin a clause that reads")
+        self._rest_of_clause(token)
+
+    def _rest_of_clause(self, token: Token) -> None:
+        match token.upper:
+            case "OPTIONAL":
+                self._expect("MATCH")
+            case "ORDER":
+                self._expect("BY")
+            case "CALL":
+                self._procedure()
+            case "UNION":
+                if self._peek().upper == "ALL":
+                    self._next()
+                self._clause(self._next())
+
+    def _procedure(self) -> None:
+        first = self._next()
+        name = first.upper
+        while self._peek().text == ".":
+            self._next()
+            name += f".{self._next().upper}"
+        if name not in PROCEDURES or self._peek().text != "(":
+            raise _refused(first, "cannot be called")
+
+    def _values(self, *, depth: int, closing: str, clauses: bool) -> None:
+        """Until `closing`; `ended` says whether a value has just ended."""
+        ended = False
+        before = ""
+        while self._at < len(self._tokens):
+            token = self._tokens[self._at]
+            if closing and token.text == closing and token.kind == "sign":
+                return
+            self._at += 1
+            ended = self._step(token, ended, before, depth, clauses=clauses)
+            before = token.upper or token.text
+        if closing:
+            raise CypherUnreadable(f"A bracket is open at the end: {closing} is missing.")
+
+    def _step(self, token: Token, ended: bool, before: str, depth: int, *, clauses: bool) -> bool:
+        if token.kind == "sign":
+            return self._sign(token, ended, before, depth)
+        if token.kind != "word" or before in (".", "AS"):
+            return True
+        if ended:
+            return self._after_value(token, clauses=clauses)
+        return self._as_value(token, before)
+
+    def _sign(self, token: Token, ended: bool, before: str, depth: int) -> bool:
+        if token.text in _OPENING:
+            self._bracket(token, before, depth + 1)
+            return True
+        if token.text in (")", "]", "}"):
+            raise CypherUnreadable(f"There is a {token.text} that closes nothing.")
+        if token.text == ";":
+            raise _refused(token, "begins a second statement")
+        # The star of RETURN * is a value, that of 2 * 3 awaits one.
+        return token.text == "*" and not ended
+
+    def _bracket(self, token: Token, before: str, depth: int) -> None:
+        if depth > self._limits.depth:
+            raise CypherTooLarge(f"Brackets are nested deeper than {self._limits.depth}.")
+        closing = _OPENING[token.text]
+        if token.text == "{" and before in _SUBQUERY:
+            self._clauses(depth=depth, closing=closing)
+        else:
+            self._values(depth=depth, closing=closing, clauses=False)
+        self._next()
+
+    def _after_value(self, token: Token, *, clauses: bool) -> bool:
+        word = token.upper
+        if word in _INFIX:
+            return self._infix(word)
+        if word in _SUFFIX:
+            return True
+        if clauses and word in _CLAUSES:
+            self._rest_of_clause(token)
+            return False
+        if not clauses and word in _INSIDE:
+            return word != "WHERE"
+        raise _refused(token, "does not belong to a query that reads")
+
+    def _infix(self, word: str) -> bool:
+        """Whether a value has ended with it: IS NULL ends one, AND awaits one."""
+        if word in ("STARTS", "ENDS"):
+            self._expect("WITH")
+        if word == "IS":
+            if self._peek().upper == "NOT":
+                self._next()
+            self._expect("NULL")
+        return word == "IS"
+
+    def _as_value(self, token: Token, before: str) -> bool:
+        word = token.upper
+        if word in _PREFIX or (word == "WHEN" and before == "CASE"):
+            # Where an engine lets these be variables, a clause could follow.
+            if self._peek().upper in _FORBIDDEN:
+                raise _refused(self._peek(), "does not belong to a query that reads")
+            return False
+        if word in _STATEFUL and self._peek().text == "(":
+            raise _refused(token, "changes what later queries see")
+        return True
+
+    def _expect(self, word: str) -> None:
+        token = self._next()
+        if token.upper != word:
+            raise _refused(token, f"stands where {word} should")
+
+    def _next(self) -> Token:
+        if self._at >= len(self._tokens):
+            raise CypherUnreadable("The query ends too early.")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _peek(self) -> Token:
+        return self._tokens[self._at] if self._at < len(self._tokens) else _END
+
+
+_END = Token(kind="sign", text="", at=0)
+_FORBIDDEN = frozenset(
+    """ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DELETE DETACH DROP EXPORT FOREACH IMPORT
+    INSTALL LOAD MERGE REMOVE ROLLBACK SET UNINSTALL UPDATE USE""".split()  # noqa: SIM905
+)
+
+
+def _refused(token: Token, why: str) -> CypherRefused:
+    return CypherRefused(
+        f"{token.text[:80]} {why}.",
+        hint="A query may use MATCH, OPTIONAL MATCH, WHERE, WITH, UNWIND, RETURN, ORDER BY, SKIP, LIMIT, UNION and CALL"
+        " of a listed procedure. A name that is a keyword is written in backticks.",
+        word=token.text[:80],
+        position=token.at,
+    )
