@@ -1,0 +1,111 @@
+"""Every part is really asked, and everything counted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.graphs.health import Health, overall
+from penstock.kit.errors import Unavailable
+from tests.api.answers import error
+from tests.api.desk import Desk, said, sitting
+from tests.graphs.stand import shop
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.api.plane import Edge
+
+CLUSTER = "/api/cluster"
+
+
+@pytest.fixture
+async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]:
+    async with sitting(database, edge, tmp_path / "home") as made:
+        yield made
+
+
+async def health(desk: Desk) -> tuple[str, dict[str, Any]]:
+    told = said(await desk.oz.get(f"{CLUSTER}/health"))
+    assert told["checked_at"].endswith("Z")
+    return told["status"], told["components"]
+
+
+async def test_parts_that_answer_are_healthy_and_timed(desk: Desk, tmp_path: Path) -> None:
+    await desk.graphs.sources.add(name="shop", kind="duckdb", owner="ann", config=shop(tmp_path), secrets={})
+    _, components = await health(desk)
+    assert {"database", "storage", "workers", "source:shop"} <= set(components)
+    for name in ("database", "storage", "source:shop"):
+        assert components[name]["status"] == "healthy", components[name]
+        assert components[name]["error"] is None
+        assert components[name]["latency_ms"] > 0
+
+
+async def test_a_part_that_is_away_says_why_and_degrades_the_whole(desk: Desk, tmp_path: Path) -> None:
+    config = shop(tmp_path)
+    await desk.graphs.sources.add(name="shop", kind="duckdb", owner="ann", config=config, secrets={})
+    (tmp_path / "shop.duckdb").unlink()
+    status, components = await health(desk)
+    assert status == "degraded"
+    assert components["source:shop"]["status"] == "unhealthy"
+    assert components["source:shop"]["error"]
+    assert components["workers"]["error"] == "No worker was seen in the last 60 s."
+
+
+async def test_a_part_that_hangs_or_breaks_is_told_without_its_insides() -> None:
+    async def hangs() -> None:
+        await asyncio.Event().wait()
+
+    async def breaks() -> None:
+        raise RuntimeError("secret")
+
+    async def refuses() -> None:
+        raise Unavailable("Not today.")
+
+    async def fine() -> None:
+        return None
+
+    async def sources() -> dict[str, Any]:
+        raise Unavailable("No database.")
+
+    answers = await Health({"database": fine, "a": hangs, "b": breaks, "c": refuses}, sources, patience=0.05).ask()
+    assert answers["a"].error == "No answer within 0.05 s."
+    assert answers["b"].error == "It failed with RuntimeError; the log has more."
+    assert answers["c"].error == "Not today."
+    assert overall(answers) == "degraded"
+    assert overall({"database": answers["a"]}) == "unhealthy"
+    assert overall({"database": answers["database"]}) == "healthy"
+
+
+async def test_instances_are_counted_by_status_and_owner_against_the_limits(desk: Desk) -> None:
+    said(await desk.oz.put("/api/config/concurrency", json={"per_analyst": 2, "cluster_total": 3}))
+    for owner, status in (("ann", "running"), ("ben", "suspended"), ("ben", "failed"), ("ben", "stopping")):
+        await desk.instance(owner=owner, status=status)
+    assert said(await desk.oz.get(f"{CLUSTER}/instances")) == {
+        "total": 4,
+        "by_status": {"running": 1, "suspended": 1, "failed": 1, "stopping": 1},
+        "by_owner": [{"owner_username": "ben", "count": 3}, {"owner_username": "ann", "count": 1}],
+        "limits": {"per_analyst": 2, "cluster_total": 3, "cluster_used": 2, "cluster_available": 1},
+    }
+
+
+async def test_metrics_tell_what_everything_takes(desk: Desk) -> None:
+    await desk.mapping()
+    await desk.snapshot(status="ready", size_bytes=2**40, prefix="p/")
+    await desk.instance(status="running", memory_usage_bytes=5, disk_usage_bytes=7)
+    told = said(await desk.oz.get(f"{CLUSTER}/metrics"))
+    assert (told["mappings"], told["snapshots"], told["instances"]) == (1, {"ready": 1}, {"running": 1})
+    assert (told["snapshot_bytes"], told["instance_memory_bytes"], told["instance_disk_bytes"]) == (2**40, 5, 7)
+    assert (told["export_jobs"], told["export_queue_depth"]) == ({}, 0)
+    assert told["workers"] == {"total": 0, "slots": 0, "running": 0}
+    assert told["database_bytes"] > 0
+    assert set(told["database_connections"]) == {"active", "idle"}
+
+
+async def test_only_operators_look(desk: Desk) -> None:
+    for what in ("health", "instances", "metrics"):
+        for somebody in (desk.ann, desk.ada):
+            error(await somebody.get(f"{CLUSTER}/{what}"), 403, "PERMISSION_DENIED")

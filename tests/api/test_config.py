@@ -1,0 +1,149 @@
+"""What operators decide holds at once, everywhere, and within its limits."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.graphs.config import PlatformConfig
+from penstock.graphs.errors import Maintenance
+from penstock.kit.db import Db
+from tests.api.answers import error
+from tests.api.desk import Desk, said, sitting
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.api.plane import Edge
+
+CONFIG = "/api/config"
+
+
+@pytest.fixture
+async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]:
+    async with sitting(database, edge, tmp_path) as made:
+        yield made
+
+
+async def test_without_a_word_of_anybody_the_defaults_hold(desk: Desk) -> None:
+    rules = said(await desk.oz.get(f"{CONFIG}/lifecycle"))
+    assert rules["instance"] == {"default_ttl": "P1D", "default_inactivity": "PT4H", "max_ttl": "P7D"}
+    assert rules["mapping"] == {"default_ttl": None, "default_inactivity": None, "max_ttl": None}
+    assert said(await desk.oz.get(f"{CONFIG}/concurrency")) == {
+        "per_analyst": 10,
+        "cluster_total": 50,
+        "updated_at": None,
+    }
+    mode = {"enabled": False, "message": "", "updated_at": None, "updated_by": None}
+    assert said(await desk.oz.get(f"{CONFIG}/maintenance")) == mode
+    assert said(await desk.oz.get(f"{CONFIG}/export")) == {"max_duration_seconds": 3600}
+
+
+async def test_a_rule_of_life_changes_field_by_field_and_null_clears(desk: Desk) -> None:
+    change = {"instance": {"default_ttl": "PT12H", "default_inactivity": None}, "mapping": {"max_ttl": "P365D"}}
+    assert said(await desk.oz.put(f"{CONFIG}/lifecycle", json=change)) == {"updated": True}
+    rules = said(await desk.oz.get(f"{CONFIG}/lifecycle"))
+    assert rules["instance"] == {"default_ttl": "PT12H", "default_inactivity": None, "max_ttl": "P7D"}
+    assert rules["mapping"]["max_ttl"] == "P365D"
+    assert rules["snapshot"] == {"default_ttl": "P7D", "default_inactivity": None, "max_ttl": "P90D"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"instance": {"default_ttl": "PT0S"}},
+        {"instance": {"default_ttl": "P"}},
+        {"instance": {"max_ttl": "P3654D"}},
+        {"instance": {"default_ttl": "P7DT1S"}},
+        {"instance": {"default_inactivity": "P8D"}},
+        {"instance": {"max_ttl": "PT1H"}},
+        {"instance": {"longest": "P1D"}},
+        {"pod": {"default_ttl": "P1D"}},
+        {"mapping": {"default_ttl": "P1D"}, "instance": {"default_ttl": "P30D"}},
+    ],
+)
+async def test_a_rule_of_life_that_does_not_fit_changes_nothing(desk: Desk, change: dict[str, object]) -> None:
+    before = said(await desk.oz.get(f"{CONFIG}/lifecycle"))
+    error(await desk.oz.put(f"{CONFIG}/lifecycle", json=change), 422, "VALIDATION_FAILED")
+    assert said(await desk.oz.get(f"{CONFIG}/lifecycle")) == before
+
+
+async def test_the_longest_life_is_the_last_one_taken(desk: Desk) -> None:
+    change = {"instance": {"max_ttl": "P3653D", "default_ttl": "P3653D"}}
+    assert said(await desk.oz.put(f"{CONFIG}/lifecycle", json=change)) == {"updated": True}
+
+
+@pytest.mark.parametrize(("per_analyst", "cluster_total"), [(1, 1), (100, 1000)])
+async def test_limits_are_taken_up_to_their_own_limits(desk: Desk, per_analyst: int, cluster_total: int) -> None:
+    body = {"per_analyst": per_analyst, "cluster_total": cluster_total}
+    changed = said(await desk.oz.put(f"{CONFIG}/concurrency", json=body))
+    assert changed["updated_at"].endswith("Z")
+    assert said(await desk.oz.get(f"{CONFIG}/concurrency")) == changed == changed | body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"per_analyst": 0, "cluster_total": 10},
+        {"per_analyst": 101, "cluster_total": 10},
+        {"per_analyst": 10, "cluster_total": 0},
+        {"per_analyst": 10, "cluster_total": 1001},
+        {"per_analyst": "10", "cluster_total": 10},
+        {"per_analyst": True, "cluster_total": 10},
+        {"per_analyst": 10},
+    ],
+)
+async def test_limits_one_past_their_own_are_refused(desk: Desk, body: dict[str, object]) -> None:
+    error(await desk.oz.put(f"{CONFIG}/concurrency", json=body), 422, "VALIDATION_FAILED")
+
+
+async def test_the_length_of_an_export_has_limits_and_reaches_every_plane(desk: Desk) -> None:
+    for seconds in (59, 86_401, 3600.5, "3600", None):
+        wrong = await desk.oz.put(f"{CONFIG}/export", json={"max_duration_seconds": seconds})
+        error(wrong, 422, "VALIDATION_FAILED")
+    async with Db(desk.dsn, size=1) as db:
+        other = PlatformConfig(db)
+        for seconds in (60, 86_400):
+            answer = await desk.oz.put(f"{CONFIG}/export", json={"max_duration_seconds": seconds})
+            assert said(answer) == {"max_duration_seconds": seconds}
+            assert (await other.export()).max_duration == timedelta(seconds=seconds)
+
+
+async def test_maintenance_is_said_to_who_creates_at_every_plane_and_ends(desk: Desk) -> None:
+    on = {"enabled": True, "message": "Back at noon."}
+    changed = said(await desk.oz.put(f"{CONFIG}/maintenance", json=on))
+    assert (changed["enabled"], changed["message"], changed["updated_by"]) == (True, "Back at noon.", "oz")
+    async with Db(desk.dsn, size=1) as db:
+        other = PlatformConfig(db)
+        with pytest.raises(Maintenance, match="Back at noon"):
+            await other.refuse_in_maintenance()
+        async with db.transaction() as tx:
+            assert (await other.maintenance(tx)).enabled
+        said(await desk.oz.put(f"{CONFIG}/maintenance", json={"enabled": False}))
+        await other.refuse_in_maintenance()
+
+
+async def test_maintenance_takes_a_message_up_to_its_limit(desk: Desk) -> None:
+    for message, status in (("x" * 1000, 200), ("x" * 1001, 422), ("\0", 422)):
+        answer = await desk.oz.put(f"{CONFIG}/maintenance", json={"enabled": False, "message": message})
+        assert answer.status_code == status
+    for body in ({}, {"enabled": 1}, {"enabled": "yes"}):
+        error(await desk.oz.put(f"{CONFIG}/maintenance", json=body), 422, "VALIDATION_FAILED")
+
+
+async def test_every_change_is_in_the_audit(desk: Desk) -> None:
+    await desk.oz.put(f"{CONFIG}/export", json={"max_duration_seconds": 120})
+    [entry] = said(await desk.oz.get("/api/audit", params={"subject": "config:export"}))
+    assert (entry["actor"], entry["action"]) == ("oz", "config.put")
+    assert entry["detail"] == {"max_duration_seconds": 120}
+
+
+async def test_only_operators_look_and_decide(desk: Desk) -> None:
+    for what in ("lifecycle", "concurrency", "maintenance", "export"):
+        for somebody in (desk.ann, desk.ada):
+            error(await somebody.get(f"{CONFIG}/{what}"), 403, "PERMISSION_DENIED")
+            error(await somebody.put(f"{CONFIG}/{what}", json={}), 403, "PERMISSION_DENIED")
