@@ -1,0 +1,241 @@
+"""Launches and stops: what the rows of instances ask for is carried out, once, however often we crash.
+
+A row is the intent. `starting` without a process asks for a launch, `stopping` for an end and then its deletion,
+`suspended` and `failed` with a process for an end. Before a launch `placed` is written: from then on a process may
+exist, and nobody forgets it before it is gone. Launching the same run twice makes one process (the launcher's promise),
+so whoever takes over simply begins again with what the rows say.
+
+One control plane does this for a place at a time: it holds an advisory lock on a connection of its own, which
+PostgreSQL takes from it when it dies. It is rung for after each step that asks for something; a look every few seconds
+makes up for a lost ring. Every run that lives is watched: how it ended becomes the cause of a failure that has none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from penstock.graphs.instance import ErrorCode, Failure, Instance, InstanceStatus
+from penstock.kit import logging
+from penstock.kit.errors import DatabaseUnavailable, NotFound, PenstockError
+from penstock.launchers.contract import LaunchOrder
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+
+    from penstock.graphs.graph_servers import GraphServers
+    from penstock.graphs.instances import Instances
+    from penstock.jobs.bell import Bell
+    from penstock.kit.db import Db
+    from penstock.launchers.contract import Ended, Handle, Launcher
+
+BELL = "instance-errands"
+LOOK_SECONDS = 5.0
+ELECTION_SECONDS = 1.0
+GRACE_SECONDS = 5.0
+LOG_TAIL = 8000
+log = logging.get(__name__)
+
+
+class Errands:
+    def __init__(
+        self,
+        db: Db,
+        instances: Instances,
+        launcher: Launcher,
+        servers: GraphServers,
+        bell: Bell,
+        *,
+        token_of: Callable[[int], str],
+        control_plane_url: str,
+        environment: Mapping[str, str],
+    ) -> None:
+        self._db = db
+        self._instances = instances
+        self._launcher = launcher
+        self._servers = servers
+        self._bell = bell
+        self._token_of = token_of
+        self._url = control_plane_url
+        self._environment = environment
+        self._tasks: dict[tuple[str, Handle], asyncio.Task[None]] = {}
+        self._main: asyncio.Task[None] | None = None
+        self._leading: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Errands:
+        self._main = asyncio.create_task(self._run(), name="instance-errands")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """What is under way is left as it stands; the rows tell the next one."""
+        tasks = [task for task in (self._main, *self._tasks.values()) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with self._turn() as mine:
+                    if mine:
+                        await self._lead()
+            except DatabaseUnavailable:
+                log.warning("errands_wait_for_database")
+            except Exception:
+                log.exception("errands_failed")
+            await asyncio.sleep(ELECTION_SECONDS)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[bool]:
+        key = hashlib.sha256(f"penstock.errands.{self._launcher.place}".encode()).digest()[:8]
+        async with self._db.connection() as connection:
+            number = int.from_bytes(key, signed=True)
+            mine: bool = await connection.fetchval("SELECT pg_try_advisory_lock($1)", number)
+            connection.add_termination_listener(self._lost)
+            try:
+                yield mine
+            finally:
+                connection.remove_termination_listener(self._lost)
+                if mine and not connection.is_closed():
+                    await connection.fetchval("SELECT pg_advisory_unlock($1)", number)
+
+    def _lost(self, _connection: object) -> None:
+        """The lock went with its connection: stop leading, and stand for election again."""
+        if self._leading is not None:
+            self._leading.cancel()
+
+    async def _lead(self) -> None:
+        leading = self._leading = asyncio.create_task(self._look_for_ever())
+        try:
+            await asyncio.wait([leading])
+        finally:
+            leading.cancel()
+            await asyncio.gather(leading, return_exceptions=True)
+        if not leading.cancelled() and (error := leading.exception()):
+            raise error
+
+    async def _look_for_ever(self) -> None:
+        await self.adopt()
+        while True:
+            heard = self._bell.heard((BELL,))
+            await self.look()
+            await self._bell.wait((BELL,), LOOK_SECONDS, heard=heard)
+
+    async def adopt(self) -> None:
+        """After another one died: what it wrote down and did not do is done, what it started is known."""
+        for instance in await self._instances.errands():
+            if not instance.placed or not instance.status.lives:
+                continue
+            found = await self._launcher.inspect(instance.handle)
+            if found is None and instance.status.launching:
+                await self._instances.unplace(instance)
+            log.info("instance_adopted", instance_id=instance.instance_id, alive=found is not None and found.alive)
+
+    async def look(self) -> int:
+        """Begin whatever is asked for and not under way; how much that was."""
+        begun = 0
+        for instance in await self._instances.errands():
+            match instance.status:
+                case InstanceStatus.STARTING | InstanceStatus.RESUMING if not instance.placed:
+                    begun += self._begin("launch", instance, self._launch(instance))
+                case InstanceStatus.STARTING | InstanceStatus.RESUMING | InstanceStatus.RUNNING:
+                    begun += self._begin("watch", instance, self._watch(instance))
+                case InstanceStatus.STOPPING:
+                    begun += self._begin("stop", instance, self._end(instance))
+                case _:
+                    begun += self._begin("stop", instance, self._clear(instance))
+        return begun
+
+    async def settled(self) -> None:
+        """Until nothing but watching is under way."""
+        while tasks := [task for (what, _), task in self._tasks.items() if what != "watch"]:
+            await asyncio.wait(tasks)
+
+    def _begin(self, what: str, instance: Instance, work: Coroutine[None, None, None]) -> bool:
+        key = (what, instance.handle)
+        if key in self._tasks:
+            work.close()
+            return False
+        task = self._tasks[key] = asyncio.create_task(self._guarded(what, instance, work))
+        task.add_done_callback(lambda _: self._tasks.pop(key, None))
+        return True
+
+    async def _guarded(self, what: str, instance: Instance, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except DatabaseUnavailable:
+            log.warning("errand_waits_for_database", errand=what, instance_id=instance.instance_id)
+        except Exception:
+            log.exception("errand_failed", errand=what, instance_id=instance.instance_id)
+
+    async def _launch(self, instance: Instance) -> None:
+        if not await self._instances.place(instance):
+            return
+        try:
+            await self._launcher.start(self._order(instance))
+        except (PenstockError, OSError) as e:
+            message = e.message if isinstance(e, PenstockError) else str(e)
+            failure = Failure(code=ErrorCode.STARTUP_FAILED, message=message, phase="pod_scheduled")
+            await self._fail(instance, lambda _: failure)
+            return
+        self._instances.ring()
+
+    def _order(self, instance: Instance) -> LaunchOrder:
+        return LaunchOrder(
+            handle=instance.handle,
+            slug=instance.url_slug,
+            owner=instance.owner_username,
+            backend=instance.wrapper_type,
+            memory_bytes=instance.memory_bytes,
+            cpu_cores=instance.cpu_cores,
+            token=self._token_of(instance.instance_id),
+            control_plane_url=self._url,
+            environment=self._environment,
+        )
+
+    async def _watch(self, instance: Instance) -> None:
+        if await self._launcher.inspect(instance.handle) is None and instance.status.launching:
+            return  # it is being launched at this moment
+        ended = await self._launcher.wait(instance.handle)
+        tail = await self._launcher.logs(instance.handle, tail=LOG_TAIL)
+        await self._fail(instance, lambda now: cause(now, ended, tail))
+
+    async def _fail(self, instance: Instance, failure: Callable[[Instance], Failure]) -> None:
+        """Unless it failed already, is meant to be gone, or has been launched again."""
+        with suppress(NotFound):
+            async with self._db.transaction() as tx:
+                now = await self._instances.lock(tx, instance.instance_id)
+                if now.launch == instance.launch and now.status.lives:
+                    await self._instances.move(tx, now, InstanceStatus.FAILED, failure=failure(now))
+
+    async def _end(self, instance: Instance) -> None:
+        await self._stop(instance)
+        await self._instances.drop(instance)
+
+    async def _clear(self, instance: Instance) -> None:
+        """A failed or suspended one keeps its row; its process and files go, its log stays."""
+        await self._stop(instance)
+        await self._instances.unplace(instance)
+
+    async def _stop(self, instance: Instance) -> None:
+        if launching := self._tasks.get(("launch", instance.handle)):
+            await asyncio.wait([launching])
+        if instance.placed or launching:
+            quick = instance.force_stop or instance.status is InstanceStatus.FAILED
+            await self._launcher.stop(instance.handle, grace=0.0 if quick else GRACE_SECONDS)
+        await self._launcher.remove(instance.handle)
+        await self._servers.forget(instance.handle)
+
+
+def cause(instance: Instance, ended: Ended, tail: str) -> Failure:
+    """Of a run that ended by itself, and said nothing of why."""
+    phase = (instance.progress or {}).get("phase")
+    if ended.oom:
+        code, message = ErrorCode.OOM_KILLED, f"The graph server took more than its {instance.memory_gb} GB of memory."
+    elif instance.status.launching:
+        code, message = ErrorCode.STARTUP_FAILED, f"The graph server ended while it started: {ended}."
+    else:
+        code, message = ErrorCode.UNEXPECTED_TERMINATION, f"The graph server ended by itself: {ended}."
+    return Failure(code=code, message=message, phase=phase, trace=tail or None)

@@ -1,0 +1,3 @@
+SELECT i.*, s.name AS snapshot_name
+FROM penstock.instance i LEFT JOIN penstock.snapshot s USING (snapshot_id)
+WHERE i.instance_id = :instance_id
