@@ -17,7 +17,7 @@ import jwt
 
 from penstock.accounts.role import Role
 from penstock.kit import clock, logging
-from penstock.kit.errors import AuthenticationRequired, InvalidToken, Unavailable
+from penstock.kit.errors import AuthenticationRequired, InvalidToken, PenstockError, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -91,6 +91,8 @@ class Keys:
             async with self._fetching:
                 if self._is_stale(key_id):
                     await self._refresh()
+        if self._fetched == float("-inf"):
+            raise Unavailable("The identity provider does not answer.")
         if key_id is None and len(self._keys) == 1:
             return next(iter(self._keys.values()))
         return self._keys.get(key_id)
@@ -103,16 +105,13 @@ class Keys:
         return unknown or now - self._fetched > FRESH_SECONDS
 
     async def _refresh(self) -> None:
-        """What cannot be fetched leaves the keys as they are; without any, nobody can be let in."""
+        """What cannot be fetched leaves the keys as they are."""
         self._tried = self._time.monotonic()
         try:
             self._keys = _usable(await self._document())
             self._fetched = self._time.monotonic()
-        except (httpx2.HTTPError, ValueError, KeyError, TypeError) as e:
-            log.warning("oidc_keys_not_fetched", issuer=self._settings.issuer, error=type(e).__name__)
-            if not self._keys:
-                self._tried = float("-inf")
-                raise Unavailable("The identity provider does not answer.") from None
+        except (httpx2.HTTPError, PenstockError, AttributeError, KeyError, TypeError, ValueError) as e:
+            log.warning("oidc_keys_not_fetched", issuer=self._settings.issuer, error=repr(e)[:200])
 
     async def _document(self) -> dict[str, Any]:
         async with httpx2.AsyncClient(timeout=FETCH_SECONDS, follow_redirects=False, trust_env=False) as http:
