@@ -47,6 +47,7 @@ def default_kinds() -> Kinds:
             KindPolicy(
                 name="sweep", queue="publish", priority=8, lease=120, heartbeat=30, timeout=14_400, max_attempts=2
             ),
+            KindPolicy(name="erase", queue="publish", priority=7, lease=60, heartbeat=15, timeout=3600, max_attempts=5),
             KindPolicy(name="stage_plan", queue="stage", lease=120, heartbeat=30, timeout=600, max_attempts=3),
             KindPolicy(name="stage_chunk", queue="stage", lease=300, heartbeat=30, timeout=3600, max_attempts=3),
             KindPolicy(name="match", queue="match", lease=1800, heartbeat=60, timeout=7200, max_attempts=2),

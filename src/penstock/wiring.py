@@ -25,6 +25,7 @@ from penstock.graphs.mapping import Mappings
 from penstock.graphs.metrics import ExportMetrics, watch_connections
 from penstock.graphs.overview import Overview
 from penstock.graphs.reconciliation import ExportReconciliation
+from penstock.graphs.storage_cleanup import StorageCleanup
 from penstock.graphs.store import Snapshots
 from penstock.graphs.sweep import StorageSweep
 from penstock.guard.reach import Reach
@@ -57,6 +58,7 @@ RETENTION_SECONDS = 3600.0
 RECONCILIATION_SECONDS = 5.0
 SWEEP_SECONDS = 3600.0
 SCHEMA_SECONDS = 86_400.0
+CLEANUP_SECONDS = 86_400.0
 COMMAND_SECONDS = 15.0
 """A database that hangs is as good as away; every statement of ours is short."""
 WORKER_SECONDS = 60
@@ -121,6 +123,7 @@ def _loops(
             db, store, finalisation, every=RECONCILIATION_SECONDS, metrics=metrics, config=graphs.config
         ),
         StorageSweep(db, store, every=SWEEP_SECONDS, metrics=metrics),
+        StorageCleanup(db, store, graphs.snapshots, every=CLEANUP_SECONDS, metrics=metrics),
         SchemaRefresh(db, sources.records, sources.cache, every=SCHEMA_SECONDS, metrics=metrics),
     )
 

@@ -83,7 +83,7 @@ async def health(graphs: HasGraphs, _: Permit) -> Data[ClusterHealth]:
 
 @router.get("/instances", summary="Count the instances of everybody")
 async def instances(graphs: HasGraphs, _: Permit) -> Data[ClusterInstances]:
-    """Whoever has most comes first. Failed ones and those that stop take no place of the limits."""
+    """Whoever has most comes first. The limits count what has a process, or is about to."""
     found = await graphs.overview.instances()
     limits = await graphs.config.concurrency()
     owners = sorted(found.by_owner.items(), key=lambda each: (-each[1], each[0]))

@@ -52,21 +52,6 @@ class LifecycleMetrics:
         )
 
 
-class ReconcileMetrics:
-    """For the loop that compares instances with the servers that are really there."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.passes = Counter("reconciliation_passes", "Passes of the reconcile loop.", registry=registry)
-        self.duration = Histogram(
-            "reconciliation_pass_duration_seconds", "Length of such a pass.", buckets=PASS_BUCKETS, registry=registry
-        )
-        self.orphans = Counter("orphaned_pods_detected", "Graph servers of no instance.", registry=registry)
-        self.missing = Counter("missing_pods_detected", "Instances whose graph server is gone.", registry=registry)
-        self.drift = Counter(
-            "status_drift_detected", "Instances that said something else than their graph server.", registry=registry
-        )
-
-
 def watch_connections(registry: CollectorRegistry, pools: Sequence[Db]) -> None:
     """The connections of this control plane's pools, looked at when somebody asks."""
     gauge = Gauge(

@@ -21,6 +21,7 @@ PUBLISH = "publish"
 CANCEL_QUERY = "cancel_query"
 FORGET_TABLE = "forget_table"
 SWEEP = "sweep"
+ERASE = "erase"
 KINDS = (EXPORT, UNLOAD)
 
 

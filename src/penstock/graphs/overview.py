@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from penstock.graphs.order import JobType
     from penstock.kit.db import Db
 
-FREE = frozenset({"failed", "stopping"})
-"""What an instance is that takes no place of the limits any more."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSummary:
@@ -42,16 +39,13 @@ class ExportSummary:
 class Instances:
     by_status: dict[str, int]
     by_owner: dict[str, int]
+    used: int
+    """Those that the limits count."""
     without_pod_name: int
 
     @property
     def total(self) -> int:
         return sum(self.by_status.values())
-
-    @property
-    def used(self) -> int:
-        """Those that the limits count."""
-        return sum(count for status, count in self.by_status.items() if status not in FREE)
 
 
 class Overview:
@@ -107,7 +101,10 @@ class Overview:
             by_status[row["status"]] = by_status.get(row["status"], 0) + row["count"]
             by_owner[row["owner_username"]] = by_owner.get(row["owner_username"], 0) + row["count"]
         return Instances(
-            by_status=by_status, by_owner=by_owner, without_pod_name=sum(row["without_pod_name"] for row in found)
+            by_status=by_status,
+            by_owner=by_owner,
+            used=sum(row["used"] for row in found),
+            without_pod_name=sum(row["without_pod_name"] for row in found),
         )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.graphs.order import CANCEL_QUERY, EXPORT, FORGET_TABLE, PUBLISH, SWEEP, UNLOAD
+from penstock.graphs.order import CANCEL_QUERY, ERASE, EXPORT, FORGET_TABLE, PUBLISH, SWEEP, UNLOAD
 from penstock.worker.depot import Depot
+from penstock.worker.erasing import Eraser
 from penstock.worker.exports import Aftercare, Exporter
 from penstock.worker.handlers import Handlers
 from penstock.worker.plane import plane_factory
@@ -30,5 +31,6 @@ def default_handlers(settings: Settings) -> Handlers:
             CANCEL_QUERY: Aftercare(planes, depot, Unloading.cancel),
             FORGET_TABLE: Aftercare(planes, depot, Unloading.forget),
             SWEEP: StorageSweeper(planes, depot),
+            ERASE: Eraser(depot),
         }
     )
