@@ -87,22 +87,26 @@ class Keys:
         self._fetching = asyncio.Lock()
 
     async def get(self, key_id: str | None) -> SigningKey | None:
-        if self._is_stale(key_id):
+        found = self._known(key_id)
+        if self._is_stale(found) or (found is None and self._fetching.locked()):
             async with self._fetching:
-                if self._is_stale(key_id):
+                found = self._known(key_id)
+                if self._is_stale(found):
                     await self._refresh()
+                    found = self._known(key_id)
         if self._fetched == float("-inf"):
             raise Unavailable("The identity provider does not answer.")
+        return found
+
+    def _known(self, key_id: str | None) -> SigningKey | None:
+        """A token that names no key is meant for the only one."""
         if key_id is None and len(self._keys) == 1:
             return next(iter(self._keys.values()))
         return self._keys.get(key_id)
 
-    def _is_stale(self, key_id: str | None) -> bool:
+    def _is_stale(self, found: SigningKey | None) -> bool:
         now = self._time.monotonic()
-        if now - self._tried < AGAIN_SECONDS:
-            return False
-        unknown = key_id not in self._keys and not (key_id is None and len(self._keys) == 1)
-        return unknown or now - self._fetched > FRESH_SECONDS
+        return now - self._tried >= AGAIN_SECONDS and (found is None or now - self._fetched > FRESH_SECONDS)
 
     async def _refresh(self) -> None:
         """What cannot be fetched leaves the keys as they are."""

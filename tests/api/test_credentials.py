@@ -1,0 +1,229 @@
+"""The order of credentials, and what each of them can and cannot do, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+
+from penstock.accounts.oidc import Keys, Oidc, OidcSettings
+from penstock.api.credentials import TokenHolders
+from tests.accounts.provider import AUDIENCE, Provider
+from tests.api.answers import error
+from tests.api.plane import ADMIN, INSTANCE_TOKENS, OPERATOR, SERVICE, plane
+from tests.api.test_users import add, bearer, make_key
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from penstock.api.parts import Parts
+    from tests.api.plane import Edge
+
+ADMINS_ONLY = "/api/jobs"
+OPS_ONLY = "/api/audit"
+
+
+@asynccontextmanager
+async def client_of(edge: Edge, parts: Parts) -> AsyncIterator[httpx2.AsyncClient]:
+    with edge.showing(parts) as url:
+        async with httpx2.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
+            yield client
+
+
+@pytest.fixture
+async def behind_proxy(database: str, edge: Edge) -> AsyncIterator[httpx2.AsyncClient]:
+    async with plane(database, trust="proxy") as parts, client_of(edge, parts) as client:
+        yield client
+
+
+@pytest.fixture
+async def local(database: str, edge: Edge) -> AsyncIterator[httpx2.AsyncClient]:
+    async with plane(database, trust="local") as parts, client_of(edge, parts) as client:
+        yield client
+
+
+async def grow(client: httpx2.AsyncClient, username: str, role: str) -> None:
+    answer = await client.post("/api/users", json={"username": username, "role": role}, headers=bearer(OPERATOR))
+    assert answer.status_code == 201
+
+
+async def test_headers_are_not_believed_unless_the_server_is_told_to(anyone: httpx2.AsyncClient) -> None:
+    shown = {"X-Username": "ann", "X-User-Role": "ops"}
+    error(await anyone.get("/api/data-sources", headers=shown), 401, "AUTHENTICATION_REQUIRED")
+    admin = bearer(ADMIN) | {"X-User-Role": "analyst"}
+    assert (await anyone.get(ADMINS_ONLY, headers=admin)).status_code == 200
+
+
+async def test_a_trusted_proxy_names_the_user_and_a_newcomer_is_an_analyst(behind_proxy: httpx2.AsyncClient) -> None:
+    ann = {"X-Username": "ann", "X-User-Role": "ops"}
+    assert (await behind_proxy.get("/api/data-sources", headers=ann)).status_code == 200
+    error(await behind_proxy.get(ADMINS_ONLY, headers=ann), 403, "PERMISSION_DENIED")
+    shown = (await behind_proxy.get("/api/users/ann", headers=ann)).json()
+    assert shown["role"] == "analyst"
+    assert shown["last_login_at"] is not None
+
+
+async def test_a_role_header_lowers_and_never_raises(behind_proxy: httpx2.AsyncClient) -> None:
+    await grow(behind_proxy, "boss", "ops")
+    await grow(behind_proxy, "ann", "admin")
+
+    async def status(path: str, username: str, role: str | None) -> int:
+        headers = {"X-Username": username} | ({} if role is None else {"X-User-Role": role})
+        return (await behind_proxy.get(path, headers=headers)).status_code
+
+    assert [await status(OPS_ONLY, "boss", role) for role in (None, "ops", "admin", "analyst")] == [200, 200, 403, 403]
+    assert [await status(ADMINS_ONLY, "ann", role) for role in (None, "ops", "admin", "analyst")] == [
+        200,
+        200,
+        200,
+        403,
+    ]
+    assert await status(OPS_ONLY, "ann", "ops") == 403
+
+
+async def test_a_role_header_never_outranks_a_verified_token(behind_proxy: httpx2.AsyncClient) -> None:
+    await grow(behind_proxy, "boss", "ops")
+    both = bearer(ADMIN) | {"X-Username": "boss", "X-User-Role": "ops"}
+    error(await behind_proxy.get(OPS_ONLY, headers=both), 403, "PERMISSION_DENIED")
+    lowered = bearer(OPERATOR) | {"X-User-Role": "analyst"}
+    error(await behind_proxy.get(OPS_ONLY, headers=lowered), 403, "PERMISSION_DENIED")
+
+
+async def test_a_token_that_does_not_count_is_not_mended_by_a_header(behind_proxy: httpx2.AsyncClient) -> None:
+    shown = bearer("pst_wrong") | {"X-Username": "ann"}
+    error(await behind_proxy.get("/api/data-sources", headers=shown), 401, "INVALID_TOKEN")
+
+
+@pytest.mark.parametrize("word", ["king", "", "OPS", "analyst,ops"])
+async def test_a_role_that_is_none_is_refused(behind_proxy: httpx2.AsyncClient, word: str) -> None:
+    shown = {"X-Username": "ann", "X-User-Role": word}
+    error(await behind_proxy.get("/api/data-sources", headers=shown), 401, "INVALID_ROLE")
+
+
+async def test_a_header_that_is_there_twice_is_refused(behind_proxy: httpx2.AsyncClient) -> None:
+    for name in ("X-Username", "X-User-Role"):
+        shown = [("X-Username", "ann"), ("X-User-Role", "analyst"), (name, "ops")]
+        error(await behind_proxy.get("/api/data-sources", headers=shown), 401, "INVALID_TOKEN")
+
+
+@pytest.mark.parametrize("username", ["", "a/b", "..", "operator", "x" * 201, "' OR 1=1 --", "Ünal"])
+async def test_a_name_that_cannot_be_one_is_refused(behind_proxy: httpx2.AsyncClient, username: str) -> None:
+    shown = {"X-Username": username.encode("utf-8")}
+    error(await behind_proxy.get("/api/data-sources", headers=shown), 401, "INVALID_TOKEN")
+
+
+async def test_a_deactivated_user_is_not_let_in_by_a_header(behind_proxy: httpx2.AsyncClient) -> None:
+    await grow(behind_proxy, "ann", "analyst")
+    await behind_proxy.delete("/api/users/ann", headers=bearer(OPERATOR))
+    error(await behind_proxy.get("/api/data-sources", headers={"X-Username": "ANN"}), 401, "INVALID_TOKEN")
+
+
+async def test_between_programs_of_one_machine_no_other_name_reaches_us(local: httpx2.AsyncClient) -> None:
+    """A web page whose own name was made to point at this machine sends that name."""
+    ann = {"X-Username": "ann"}
+    assert (await local.get("/api/data-sources", headers=ann)).status_code == 200
+    for host in ("evil.example", "127.0.0.1.evil.example", "10.0.0.1"):
+        answer = await local.get("/api/data-sources", headers=ann | {"Host": host})
+        error(answer, 401, "AUTHENTICATION_REQUIRED")
+    assert (await local.get("/api/data-sources", headers=ann | {"Host": "localhost:8080"})).status_code == 200
+
+
+@pytest.fixture
+async def provider() -> AsyncIterator[Provider]:
+    async with Provider().running() as running:
+        yield running
+
+
+async def anywhere(url: str) -> None:
+    pass
+
+
+@asynccontextmanager
+async def with_provider(
+    provider: Provider, database: str, edge: Edge, **changed: Any
+) -> AsyncIterator[httpx2.AsyncClient]:
+    settings = OidcSettings(issuer=provider.url, audience=AUDIENCE, **changed)
+    oidc = Oidc(settings, Keys(settings, reach=anywhere))
+    async with plane(database) as parts:
+        assert parts.people is not None
+        holders = TokenHolders(oidc, parts.people.users)
+        knowing = replace(parts, authenticators=(*parts.authenticators, holders))
+        async with client_of(edge, knowing) as client:
+            yield client
+
+
+async def test_a_providers_token_is_let_in_and_its_user_is_known_from_then_on(
+    provider: Provider, database: str, edge: Edge
+) -> None:
+    async with with_provider(provider, database, edge) as client:
+        ann = bearer(provider.token(name="Ann"))
+        shown = (await client.get("/api/users/ann@example.com", headers=ann)).json()
+        assert (shown["role"], shown["email"], shown["display_name"]) == ("analyst", "ann@example.com", "Ann")
+        assert shown["last_login_at"] is not None
+        again = bearer(provider.token("ec-1", email="Ann@Example.com"))
+        assert (await client.get("/api/users/ann@example.com", headers=again)).status_code == 200
+        await client.put("/api/users/ann@example.com/role", json={"role": "admin"}, headers=bearer(OPERATOR))
+        assert (await client.get(ADMINS_ONLY, headers=ann)).status_code == 200
+        await client.delete("/api/users/ann@example.com", headers=bearer(OPERATOR))
+        error(await client.get("/api/data-sources", headers=ann), 401, "INVALID_TOKEN")
+
+
+async def test_a_claim_says_what_a_newcomer_begins_with_and_later_only_lowers(
+    provider: Provider, database: str, edge: Edge
+) -> None:
+    async with with_provider(provider, database, edge, role_claim="roles") as client:
+
+        async def status(*roles: str) -> int:
+            headers = bearer(provider.token(roles=list(roles)))
+            return (await client.get(ADMINS_ONLY, headers=headers)).status_code
+
+        assert await status("admin") == 200
+        assert await status("analyst") == 403
+        assert await status("ops") == 200
+        error(await client.get(OPS_ONLY, headers=bearer(provider.token(roles=["ops"]))), 403, "PERMISSION_DENIED")
+        error(await client.get(ADMINS_ONLY, headers=bearer(provider.token(roles=["king"]))), 401, "INVALID_ROLE")
+        error(await client.get(ADMINS_ONLY, headers=bearer(provider.token(aud="other"))), 401, "INVALID_TOKEN")
+        unnameable = bearer(provider.token(email="a b@example.com", roles=["analyst"]))
+        error(await client.get(ADMINS_ONLY, headers=unnameable), 401, "INVALID_TOKEN")
+
+
+async def test_many_who_come_for_the_first_time_at_once_are_one_user(
+    provider: Provider, database: str, edge: Edge
+) -> None:
+    async with with_provider(provider, database, edge) as client:
+        ann = bearer(provider.token())
+        answers = await asyncio.gather(*(client.get("/api/data-sources", headers=ann) for _ in range(8)))
+        assert {answer.status_code for answer in answers} == {200}
+        assert len((await client.get("/api/users", headers=bearer(OPERATOR))).json()["data"]) == 1
+
+
+async def test_a_provider_that_is_away_is_503_and_our_own_keys_go_on(
+    provider: Provider, database: str, edge: Edge
+) -> None:
+    provider.down = True
+    async with with_provider(provider, database, edge) as client:
+        answer = await client.get("/api/data-sources", headers=bearer(provider.token()))
+        error(answer, 503, "UNAVAILABLE")
+        assert int(answer.headers["retry-after"]) > 0
+        assert (await client.get("/api/data-sources", headers=bearer(OPERATOR))).status_code == 200
+
+
+async def test_a_service_token_opens_no_public_route_and_a_users_no_internal_one(operator: httpx2.AsyncClient) -> None:
+    await add(operator, "boss", role="ops")
+    key = (await make_key(operator, "boss"))["key"]
+    for token in (SERVICE, INSTANCE_TOKENS.mint(1)):
+        error(await operator.get("/api/data-sources", headers=bearer(token)), 401, "INVALID_TOKEN")
+    for token in (key, OPERATOR, "psi_1_" + "0" * 64):
+        headers = bearer(token) | {"X-Component": "worker"}
+        error(await operator.post("/api/internal/jobs/claim", headers=headers, json={}), 401, "INVALID_TOKEN")
+
+
+async def test_a_graph_servers_token_is_no_workers(operator: httpx2.AsyncClient) -> None:
+    headers = bearer(INSTANCE_TOKENS.mint(1))
+    for component in ("worker", "wrapper"):
+        answer = await operator.post("/api/internal/jobs/claim", headers=headers | {"X-Component": component}, json={})
+        error(answer, 403, "PERMISSION_DENIED")
