@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ACTIONS: dict[str, Callable[[str, int, int], Awaitable[object]]] = {
     "ours bulk": ours.bulk,
     "ours singles": ours.singles,
+    "ours own": ours.own,
     "ours drain": ours.drain,
     "ours claims": ours.claims,
     "ours pickup": ours.pickup,

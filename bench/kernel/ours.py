@@ -63,6 +63,18 @@ async def singles(dsn: str, jobs: int, producers: int) -> None:
         await asyncio.gather(*(produce() for _ in range(producers)))
 
 
+async def own(dsn: str, jobs: int, producers: int) -> None:
+    """Each job in a transaction of the producer's own, the way it goes together with the producer's rows."""
+    async with Db(dsn, size=producers + 2, settings=ENGINE_SETTINGS) as db, PgJobStore(db, KINDS) as opened:
+
+        async def produce() -> None:
+            for _ in range(jobs // producers):
+                async with db.transaction() as tx:
+                    await opened.enqueue([JobSpec(kind="noop", payload=PAYLOAD)], tx=tx)
+
+        await asyncio.gather(*(produce() for _ in range(producers)))
+
+
 async def claims(dsn: str, rounds: int, batch: int) -> list[float]:
     """Seconds of each claim of a batch, with the batch ended in between so that the depth stays as it was."""
     times = []

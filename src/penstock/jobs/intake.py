@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
+from penstock.jobs.gathering import Gathering
 from penstock.jobs.limits import MAX_TIMEOUT, PRIORITIES, check_batch, check_key, check_span
 from penstock.jobs.model import Enqueued, JobSpec
 from penstock.jobs.rows import dump
@@ -45,6 +46,11 @@ class Intake:
         self.kinds = kinds
         self._max_payload_bytes = max_payload_bytes
         self._on_refusal = on_refusal
+        self._gathering: Gathering[asyncpg.Record] = Gathering()
+
+    async def finish(self) -> None:
+        """Wait for the enqueues that are still on their way."""
+        await self._gathering.finish()
 
     async def add(
         self, tx: Tx, specs: Sequence[JobSpec], *, force: bool, ring: Callable[[str, int], None]
@@ -64,12 +70,16 @@ class Intake:
     async def add_alone(
         self, db: Db, specs: Sequence[JobSpec], *, ring: Callable[[str, int], None]
     ) -> list[Enqueued] | None:
-        """Insert the specs in one statement, which is a transaction of its own; None when they need more than one."""
+        """Insert the specs in one statement, alone or with others like them; None when they need more than one."""
         rows = self._rows(specs, self._max_payload_bytes)
         shared = rows[0].shared
         if shared["group_id"] is not None or any(r.shared is not shared or r.unique_key or r.lock_key for r in rows):
             return None
-        added = await db.fetch(SQL.enqueue, **_values(shared, rows, force=False))
+
+        async def send(payloads: Sequence[str]) -> list[asyncpg.Record]:
+            return await db.fetch(SQL.enqueue, **_values(shared, payloads, force=False))
+
+        added = await self._gathering.add(_shape(specs[0]), [r.payload for r in rows], send)
         _check_taken(added, rows)
         if shared["run_in"] is None:
             ring(shared["queue"], added[0]["order_key"])
@@ -142,7 +152,7 @@ class Intake:
     async def _insert(
         self, tx: Tx, shared: dict[str, Any], batch: Sequence[_Row], *, force: bool, ring: Callable[[str, int], None]
     ) -> list[Enqueued]:
-        values = _values(shared, batch, force=force)
+        values = _values(shared, [r.payload for r in batch], force=force)
         if any(r.unique_key or r.lock_key for r in batch):
             added = await self._insert_keyed(tx, values, batch)
         else:
@@ -208,9 +218,9 @@ def _shape(spec: JobSpec) -> tuple[Any, ...]:
     )
 
 
-def _values(shared: dict[str, Any], rows: Sequence[_Row], *, force: bool) -> dict[str, Any]:
+def _values(shared: dict[str, Any], payloads: Sequence[str], *, force: bool) -> dict[str, Any]:
     return shared | {
-        "payloads": [r.payload for r in rows],
+        "payloads": payloads,
         "force": force,
         "ageing_us": AGEING_SECONDS * 1_000_000,
     }

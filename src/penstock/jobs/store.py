@@ -95,6 +95,7 @@ class PgJobStore:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self._intake.finish()
         await self.bell.stop()
 
     # enqueue
