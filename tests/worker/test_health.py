@@ -48,6 +48,11 @@ async def served(worker: Worker) -> str:
     return worker.health.url
 
 
+async def _is_ready(url: str) -> bool:
+    """It is once its first heartbeat was answered."""
+    return (await get(url, "/ready?probe=1"))[0] == 200
+
+
 async def test_pages_say_how_a_worker_is(jobs: Jobs, working: Working) -> None:
     worker = working(health=HERE)
     url = await served(worker)
@@ -55,7 +60,7 @@ async def test_pages_say_how_a_worker_is(jobs: Jobs, working: Working) -> None:
     await jobs.until(job, Status.RUNNING)
     status, body = await get(url, "/health")
     assert (status, json.loads(body)["status"], json.loads(body)["active"]) == (200, "ok", 1)
-    assert (await get(url, "/ready?probe=1"))[0] == 200
+    await until(lambda: _is_ready(url))
     status, body = await get(url, "/metrics")
     assert status == 200
     for line in (
