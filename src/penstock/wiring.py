@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from penstock.accounts.retention import AnswerRetention
+from penstock.accounts.users import Users
 from penstock.admission import admission
 from penstock.api import server
 from penstock.api.parts import Graphs, Loops, Parts, Sources
+from penstock.graphs.authoring import Authoring
 from penstock.graphs.config import LONGEST_EXPORT, PlatformConfig
 from penstock.graphs.exports import Exports
 from penstock.graphs.face import ExportFace
@@ -22,9 +24,12 @@ from penstock.graphs.health import Health
 from penstock.graphs.loop_board import LoopBoard
 from penstock.graphs.mapped_snapshot import MappedSnapshots
 from penstock.graphs.mapping import Mappings
+from penstock.graphs.mapping_tree import MappingTrees
 from penstock.graphs.metrics import ExportMetrics, watch_connections
 from penstock.graphs.overview import Overview
+from penstock.graphs.query_check import QueryCheck
 from penstock.graphs.reconciliation import ExportReconciliation
+from penstock.graphs.source_rights import SourceRights
 from penstock.graphs.storage_cleanup import StorageCleanup
 from penstock.graphs.store import Snapshots
 from penstock.graphs.sweep import StorageSweep
@@ -157,6 +162,8 @@ def _graphs(settings: Settings, engine: Db, browse: Db, store: PgJobStore, sourc
         health=_health(settings, browse, store, sources),
         favourites=Favourites(browse),
         mappings=mappings,
+        authoring=Authoring(mappings, SourceRights(sources, Users(browse, store.audit)), QueryCheck(sources)),
+        trees=MappingTrees(browse, mappings),
         mapped=MappedSnapshots(snapshots, exports, mappings, sources),
         snapshots=snapshots,
         exports=exports,

@@ -8,7 +8,17 @@ import pytest
 
 from penstock.graphs.columns import TYPES
 from penstock.graphs.definition import Definitions, Property, dumped, loaded
-from penstock.graphs.rules import KEY_TYPES, MAX_EDGES, MAX_NODES, MAX_PROPERTIES, MAX_SQL, RESERVED, broken, check
+from penstock.graphs.rules import (
+    KEY_TYPES,
+    MAX_ALL_SQL,
+    MAX_EDGES,
+    MAX_NODES,
+    MAX_PROPERTIES,
+    MAX_SQL,
+    RESERVED,
+    broken,
+    check,
+)
 from penstock.kit.errors import InvalidInput
 from tests.graphs.definitions import edge, mapping, node
 
@@ -119,6 +129,12 @@ def test_a_query_has_a_longest_length_and_is_not_empty() -> None:
     for sql in ("x" * (MAX_SQL + 1), "", " \n", "SELECT '\x00'"):
         assert only(mapping([node(sql=sql)])).column == "sql"
         assert only(mapping(edges=[edge(sql=sql)])).column == "sql"
+
+
+def test_all_queries_together_have_a_longest_length() -> None:
+    each = MAX_ALL_SQL // 10
+    check(mapping([node(f"N{n}", sql="x" * each) for n in range(10)]))
+    assert only(mapping([node(f"N{n}", sql="x" * each) for n in range(10)] + [node("M", sql="x")])).column == "sql"
 
 
 def test_a_mapping_has_a_most_of_nodes_and_of_edges() -> None:

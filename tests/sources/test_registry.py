@@ -5,9 +5,10 @@ import sys
 
 import pytest
 
+from penstock.guard.grammar import GRAMMARS
 from penstock.kit.errors import InvalidInput
 from penstock.sources.errors import DriverMissing
-from penstock.sources.registry import open_source
+from penstock.sources.registry import DRIVERS, open_source
 
 THIRD_PARTY = ("adbc_driver_manager", "duckdb", "google.cloud", "obstore", "pyarrow", "pymysql", "sqlglot")
 
@@ -76,3 +77,13 @@ def test_an_unknown_secret_is_refused_and_none_is_shown() -> None:
     assert "hunter2" not in repr(unknown.value)
     source = open_source("mysql", {"user": "u", "database": "d"}, {"password": "hunter2"})
     assert "hunter2" not in repr(vars(source))
+
+
+def test_a_driver_s_dialect_is_known_before_it_is_opened() -> None:
+    opened = {
+        "duckdb": open_source("duckdb", {}, {}).dialect,
+        "postgres": open_source("postgres", {"host": "h", "database": "d", "user": "u"}, {}).dialect,
+        "trino": open_source("trino", {"url": "https://t", "user": "u"}, {}).dialect,
+    }
+    assert opened == {kind: DRIVERS[kind].dialect for kind in opened}
+    assert {driver.dialect for driver in DRIVERS.values()} <= set(GRAMMARS)

@@ -18,6 +18,7 @@ from penstock.api import (
     health,
     internal,
     jobs,
+    mappings,
     matrix,
     openings,
     ops,
@@ -33,7 +34,7 @@ from penstock.api.requests import RequestIds
 if TYPE_CHECKING:
     from penstock.api.parts import Parts
 
-GRAPHS = (openings.router, export_jobs.router, snapshot_jobs.router)
+GRAPHS = (mappings.router, openings.router, export_jobs.router, snapshot_jobs.router)
 OPERATIONS = (config.router, cluster.router, exports.router, ops.router, favorites.router)
 SOURCES = (data_sources.router, schema_browser.router)
 

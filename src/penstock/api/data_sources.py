@@ -100,7 +100,7 @@ async def change(
     "/{data_source_id}", summary="Drop a data source", responses=declare(*PUBLIC, NotFound, DependencyExists)
 )
 async def drop(data_source_id: SourceId, parts: HasParts, sources: HasSources, grant: Permit) -> Data[Dropped]:
-    """Refused while jobs that are not over read from it."""
+    """Refused while mappings are on it, or jobs that are not over read from it."""
     await _to_change(data_source_id, sources, grant)
     jobs, total = await parts.browser.live_with({"data_source_id": data_source_id})
     if jobs:
@@ -110,6 +110,8 @@ async def drop(data_source_id: SourceId, parts: HasParts, sources: HasSources, g
             jobs=jobs,
             count=total,
         )
+    if parts.graphs is not None:
+        await parts.graphs.mappings.refuse_on_source(data_source_id)
     await sources.records.drop(data_source_id, actor=grant.username)
     return Data(data=Dropped(id=data_source_id))
 

@@ -14,6 +14,7 @@ from penstock.accounts.users import Users
 from penstock.api.credentials import TrustedHeaders
 from penstock.api.identity import Authenticator
 from penstock.api.polls import Polls
+from penstock.graphs.authoring import Authoring
 from penstock.graphs.config import PlatformConfig
 from penstock.graphs.exports import Exports
 from penstock.graphs.face import ExportFace
@@ -22,6 +23,7 @@ from penstock.graphs.health import Health
 from penstock.graphs.loop_board import LoopBoard
 from penstock.graphs.mapped_snapshot import MappedSnapshots
 from penstock.graphs.mapping import Mappings
+from penstock.graphs.mapping_tree import MappingTrees
 from penstock.graphs.overview import Overview
 from penstock.graphs.store import Snapshots
 from penstock.jobs.browse import Browser
@@ -40,6 +42,8 @@ class Graphs:
     """What the routes of the graphs work with."""
 
     mappings: Mappings
+    authoring: Authoring
+    trees: MappingTrees
     mapped: MappedSnapshots
     snapshots: Snapshots
     exports: Exports

@@ -6,7 +6,8 @@ Conflict
 ├── JobsAlreadyExist        JOBS_ALREADY_EXIST
 └── ShutdownBlocked         SHUTDOWN_BLOCKED
 InvalidInput
-└── ColumnsDiffer           COLUMNS_DIFFER
+├── ColumnsDiffer           COLUMNS_DIFFER
+└── SameVersion             SAME_VERSION
 Unavailable
 └── Maintenance             MAINTENANCE
 """
@@ -42,6 +43,13 @@ class ColumnsDiffer(InvalidInput):
     """A query does not give the declared columns; `details` has every problem with its column and a suggestion."""
 
     code = "COLUMNS_DIFFER"
+
+
+class SameVersion(InvalidInput):
+    """A version was to be compared with itself."""
+
+    code = "SAME_VERSION"
+    status = 400
 
 
 class Maintenance(Unavailable):

@@ -236,6 +236,17 @@ class Mappings:
         total: int = await self._db.value(SQL.mapping_count, **which.values())
         return [MappingRecord(**dict(row)) for row in rows], total
 
+    async def refuse_on_source(self, data_source_id: int) -> None:
+        """Raises while there are mappings on the source."""
+        rows = await self._db.fetch(SQL.mapping_on_source, data_source_id=data_source_id, limit=TOLD)
+        if rows:
+            raise DependencyExists(
+                f"{rows[0]['total']} mappings are on data source {data_source_id}.",
+                hint="Give them another source, or delete them.",
+                mapping_count=rows[0]["total"],
+                mappings=[row["mapping_id"] for row in rows],
+            )
+
     async def _hold(self, tx: Tx, read: MappingRecord) -> None:
         row = await tx.row(SQL.mapping_lock, mapping_id=read.mapping_id)
         if row is None:

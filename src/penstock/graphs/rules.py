@@ -23,6 +23,8 @@ MAX_NODES = 500
 MAX_EDGES = 500
 MAX_PROPERTIES = 100
 MAX_SQL = 100_000
+MAX_ALL_SQL = 1_000_000
+"""Of all queries of a mapping together; each is read by a parser while its author waits."""
 MAX_TOLD = 100
 _CYPHER = """
     add all and as asc ascending by case constraint contains create delete desc descending detach distinct do drop else
@@ -78,6 +80,10 @@ def _amounts(definitions: Definitions) -> Iterator[Problem]:
             yield _problem(
                 "Mapping", name, f"There are {found} {name}; at most {most} are taken.", "Split the mapping."
             )
+    written = sum(len(sql) for sql in (*(n.sql for n in definitions.nodes), *(e.sql for e in definitions.edges)))
+    if written > MAX_ALL_SQL:
+        problem = f"All queries together have {written:,} characters; at most {MAX_ALL_SQL:,} are taken."
+        yield _problem("Mapping", "sql", problem, "Make views at the source, or split the mapping.")
 
 
 def _node(node: NodeDefinition) -> Iterator[Problem]:

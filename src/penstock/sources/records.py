@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import asyncpg
 import orjson
 
-from penstock.kit.errors import Conflict, InvalidInput, NotFound, PenstockError
+from penstock.kit.errors import Conflict, DependencyExists, InvalidInput, NotFound, PenstockError
 from penstock.kit.ids import check_name
 from penstock.kit.sqlfile import load
 from penstock.sources.destinations import destinations
@@ -116,7 +116,12 @@ class DataSources:
 
     async def drop(self, data_source_id: int, *, actor: str = ITSELF) -> None:
         async with self._db.transaction() as tx:
-            if not await tx.changed(SQL.source_drop, data_source_id=_id(data_source_id)):
+            try:
+                async with tx.savepoint():
+                    dropped = await tx.changed(SQL.source_drop, data_source_id=_id(data_source_id))
+            except asyncpg.ForeignKeyViolationError:
+                raise _needed(data_source_id) from None
+            if not dropped:
                 raise _missing(data_source_id)
             await self._note(tx, actor, "drop", data_source_id, {})
 
@@ -162,9 +167,14 @@ class DataSources:
         await self._check_reach(opening)
         return opening
 
-    async def ask(self, data_source_id: int, question: Callable[[Source], Awaitable[T]]) -> T:
-        """Open the source, ask it something short, and close it."""
-        return await _ask(await self.opening(data_source_id), question)
+    async def ask(
+        self, data_source_id: int, question: Callable[[Source], Awaitable[T]], *, role: str | None = None
+    ) -> T:
+        """Open the source, ask it something short, and close it; a Trino under this role, if there is one."""
+        opening = await self.opening(data_source_id)
+        if role is not None and opening.type == "trino":
+            opening = replace(opening, config={**opening.config, "starburst_role": role})
+        return await _ask(opening, question)
 
     async def test(self, data_source_id: int) -> tuple[DataSource, float]:
         """Really connect, and remember what was said; with the seconds that it took."""
@@ -249,6 +259,12 @@ def _id(data_source_id: int) -> int:
 
 def _missing(data_source_id: int) -> NotFound:
     return NotFound(f"There is no data source {data_source_id}.")
+
+
+def _needed(data_source_id: int) -> DependencyExists:
+    return DependencyExists(
+        f"There are mappings on data source {data_source_id}.", hint="Give them another source, or delete them."
+    )
 
 
 def _taken(name: str | None) -> Conflict:

@@ -21,16 +21,18 @@ if TYPE_CHECKING:
 class Driver:
     module: str
     extra: str
+    dialect: str
+    """In which its SQL is written, for those who must know before the source is opened, or although it is away."""
 
 
 DRIVERS: Mapping[str, Driver] = {
-    "bigquery": Driver(module="penstock.sources.bigquery", extra="bigquery"),
-    "duckdb": Driver(module="penstock.sources.duckdb", extra="duckdb"),
-    "elasticsearch": Driver(module="penstock.sources.elasticsearch", extra="worker"),
-    "files": Driver(module="penstock.sources.files", extra="worker"),
-    "mysql": Driver(module="penstock.sources.mysql", extra="mysql"),
-    "postgres": Driver(module="penstock.sources.postgres", extra="postgres"),
-    "trino": Driver(module="penstock.sources.trino", extra="worker"),
+    "bigquery": Driver(module="penstock.sources.bigquery", extra="bigquery", dialect="bigquery"),
+    "duckdb": Driver(module="penstock.sources.duckdb", extra="duckdb", dialect="duckdb"),
+    "elasticsearch": Driver(module="penstock.sources.elasticsearch", extra="worker", dialect="trino"),
+    "files": Driver(module="penstock.sources.files", extra="worker", dialect="duckdb"),
+    "mysql": Driver(module="penstock.sources.mysql", extra="mysql", dialect="mysql"),
+    "postgres": Driver(module="penstock.sources.postgres", extra="postgres", dialect="postgres"),
+    "trino": Driver(module="penstock.sources.trino", extra="worker", dialect="trino"),
 }
 
 

@@ -1,0 +1,129 @@
+"""A mapping's queries, checked when they are written and not when they are exported.
+
+Two looks. The guard reads each query in the dialect of its source and refuses whatever is not one SELECT. Then the
+source itself is asked which columns the query gives, and these are held against the definition, just as the export
+will do it. A source that does not answer fails nobody: it is said as a warning, and the export will look again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.graphs.columns import Problem, fit
+from penstock.graphs.errors import ColumnsDiffer
+from penstock.graphs.rules import broken
+from penstock.guard.errors import SqlRefused
+from penstock.guard.sql import check as guard
+from penstock.kit.errors import PenstockError
+from penstock.sources.errors import SourceQueryError, SourceUnavailable
+from penstock.sources.registry import DRIVERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.graphs.definition import Definitions, Query
+    from penstock.graphs.order import Entity
+    from penstock.sources.contract import Source
+    from penstock.sources.records import DataSource, DataSources
+
+AT_ONCE = 4
+_SQL = "sql"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Problems refuse a mapping; warnings do not."""
+
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+
+    def __add__(self, other: Verdict) -> Verdict:
+        return Verdict(problems=self.problems + other.problems, warnings=self.warnings + other.warnings)
+
+
+class QueryCheck:
+    def __init__(self, sources: DataSources) -> None:
+        self._sources = sources
+
+    async def judge(self, definitions: Definitions, source: DataSource, *, role: str | None = None) -> Verdict:
+        """The rules first: queries of definitions that break them are not looked at."""
+        if problems := tuple(broken(definitions)):
+            return Verdict(problems=problems)
+        queries = definitions.queries()
+        verdict, allowed = await asyncio.to_thread(_guarded, queries, DRIVERS[source.type].dialect)
+        return verdict + await self._asked(queries, allowed, source, role)
+
+    async def _asked(
+        self, queries: Sequence[Query], allowed: Mapping[Entity, str], source: DataSource, role: str | None
+    ) -> Verdict:
+        sought = [query for query in queries if query.entity in allowed]
+        try:
+            return await self._sources.ask(
+                source.data_source_id, lambda opened: _described(opened, sought, allowed), role=role
+            )
+        except PenstockError as e:
+            return Verdict(warnings=(_silent(f"Data source {source.name}", e),))
+
+
+def _guarded(queries: Sequence[Query], dialect: str) -> tuple[Verdict, Mapping[Entity, str]]:
+    """What the guard refuses, and what it lets through as it may run."""
+    problems: list[Problem] = []
+    allowed: dict[Entity, str] = {}
+    for query in queries:
+        try:
+            allowed[query.entity] = guard(query.sql, dialect).sql
+        except SqlRefused as e:
+            problems.append(_refused(query.entity, e))
+    return Verdict(problems=tuple(problems)), allowed
+
+
+async def _described(source: Source, queries: Sequence[Query], allowed: Mapping[Entity, str]) -> Verdict:
+    """A few at a time; once the source is found gone, the rest are not asked."""
+    turns = asyncio.Semaphore(AT_ONCE)
+    away: list[Problem] = []
+
+    async def one(query: Query) -> Verdict:
+        async with turns:
+            try:
+                return Verdict() if away else await _compared(source, query, allowed[query.entity])
+            except SourceUnavailable as e:
+                away.append(_silent(str(query.entity), e))
+                return Verdict()
+
+    found = await asyncio.gather(*(one(query) for query in queries))
+    return sum(found, Verdict(warnings=tuple(away[:1])))
+
+
+async def _compared(source: Source, query: Query, sql: str) -> Verdict:
+    try:
+        fit(query.entity, query.columns, await source.schema(sql))
+    except ColumnsDiffer as e:
+        return Verdict(problems=tuple(Problem(**each) for each in e.details["problems"]))
+    except SourceQueryError as e:
+        return Verdict(problems=(_refused(query.entity, e),))
+    except SourceUnavailable:
+        raise
+    except PenstockError as e:
+        return Verdict(warnings=(_silent(str(query.entity), e),))
+    return Verdict()
+
+
+def _refused(entity: Entity, error: PenstockError) -> Problem:
+    place = f" (line {error.details['line']})" if "line" in error.details else ""
+    return Problem(
+        entity=str(entity),
+        column=_SQL,
+        problem=f"{error.message}{place}",
+        suggestion=error.hint or "Correct the query.",
+    )
+
+
+def _silent(entity: str, error: PenstockError) -> Problem:
+    return Problem(
+        entity=entity,
+        column=_SQL,
+        problem=f"The source could not be asked: {error.message}",
+        suggestion=error.hint or "Validate the mapping again when the source answers.",
+    )

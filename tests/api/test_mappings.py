@@ -1,0 +1,460 @@
+"""Mappings over HTTP: what is kept, what is refused and with which words, and who may."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+import pytest
+
+from tests.api.answers import error
+from tests.api.desk import Desk, said, sitting
+from tests.graphs.stand import shop
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    import httpx2
+
+    from tests.api.plane import Edge
+
+CUSTOMER: dict[str, Any] = {
+    "label": "Customer",
+    "sql": "SELECT id, name, age FROM customers",
+    "primary_key": {"name": "id", "type": "INT64"},
+    "properties": [{"name": "name", "type": "STRING"}, {"name": "age", "type": "INT32"}],
+}
+BOUGHT: dict[str, Any] = {
+    "type": "BOUGHT_WITH",
+    "from_node": "Customer",
+    "to_node": "Customer",
+    "sql": "SELECT customer AS a, item % 1000 AS b FROM purchases",
+    "from_key": "a",
+    "to_key": "b",
+    "properties": [],
+}
+SUMMARY = {
+    "id", "owner_username", "name", "description", "current_version", "created_at", "updated_at", "ttl",
+    "inactivity_timeout", "snapshot_count", "node_count", "edge_type_count", "data_source_id",
+}  # fmt: skip
+DETAIL = SUMMARY | {
+    "node_definitions", "edge_definitions", "change_description", "version_created_at", "version_created_by",
+    "version", "warnings",
+}  # fmt: skip
+
+
+@pytest.fixture
+async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]:
+    """With the shop as its default source, number 1."""
+    async with sitting(database, edge, tmp_path / "home") as it:
+        records = it.graphs.sources
+        made = await records.add(name="shop", kind="duckdb", owner="ada", config=shop(tmp_path), secrets={})
+        await records.make_default(made.data_source_id)
+        yield it
+
+
+def body(**changes: Any) -> dict[str, Any]:
+    return {"name": "shop", "node_definitions": [CUSTOMER], "edge_definitions": [BOUGHT]} | changes
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    return {"change_description": "because"} | changes
+
+
+async def made(who: httpx2.AsyncClient, **changes: Any) -> dict[str, Any]:
+    found: dict[str, Any] = said(await who.post("/api/mappings", json=body(**changes)), 201)
+    return found
+
+
+async def test_a_mapping_is_made_shown_and_listed(desk: Desk) -> None:
+    answer = await desk.ann.post("/api/mappings", json=body(description="d", ttl="PT36H"))
+    mapping = said(answer, 201)
+    assert set(mapping) == DETAIL
+    assert (mapping["owner_username"], mapping["current_version"], mapping["version"]) == ("ann", 1, 1)
+    assert (mapping["ttl"], mapping["inactivity_timeout"], mapping["data_source_id"]) == ("P1DT12H", None, 1)
+    assert (mapping["node_definitions"], mapping["edge_definitions"]) == ([CUSTOMER], [BOUGHT])
+    assert (mapping["node_count"], mapping["edge_type_count"], mapping["snapshot_count"]) == (1, 1, 0)
+    assert mapping["warnings"] == []
+    assert mapping["created_at"].endswith("Z")
+    shown = await desk.ben.get(f"/api/mappings/{mapping['id']}")
+    assert said(shown) == mapping
+    assert shown.headers["etag"] == answer.headers["etag"]
+    listed = (await desk.ben.get("/api/mappings")).json()
+    assert listed["data"] == [{name: mapping[name] for name in SUMMARY}]
+    assert (listed["meta"]["total"], listed["meta"]["offset"], listed["meta"]["limit"]) == (1, 0, 50)
+
+
+async def test_definitions_are_never_null(desk: Desk) -> None:
+    for edges in ({}, {"edge_definitions": None}, {"edge_definitions": []}):
+        given = {name: value for name, value in body().items() if name != "edge_definitions"} | edges
+        assert said(await desk.ann.post("/api/mappings", json=given), 201)["edge_definitions"] == []
+
+
+async def test_lists_are_filtered_sorted_and_paged(desk: Desk) -> None:
+    for n, who in enumerate((desk.ann, desk.ben, desk.ann)):
+        await made(who, name=f"m{n}", edge_definitions=[])
+
+    async def names(**query: Any) -> list[str]:
+        return [each["name"] for each in said(await desk.ada.get("/api/mappings", params=query))]
+
+    assert await names() == ["m2", "m1", "m0"]
+    assert await names(sort_by="name", sort_order="asc") == ["m0", "m1", "m2"]
+    assert await names(owner="ann") == ["m2", "m0"]
+    assert await names(search="M1") == ["m1"]
+    assert await names(search="' OR 1=1 --") == []
+    assert await names(owner="ann' OR '1'='1") == []
+    assert await names(limit=1, offset=1) == ["m1"]
+    moment = said(await desk.ada.get("/api/mappings", params={"search": "m1"}))[0]["created_at"]
+    assert await names(created_after=moment) == ["m2", "m1"]
+    assert await names(created_before=moment) == ["m1", "m0"]
+    clamped = (await desk.ada.get("/api/mappings", params={"limit": 101})).json()["meta"]
+    assert (clamped["limit"], clamped["total"]) == (100, 3)
+    for bad in ({"sort_by": "sql"}, {"sort_order": "up"}, {"created_after": "yesterday"}, {"offset": -1}, {"x": 1}):
+        error(await desk.ada.get("/api/mappings", params=bad), 422, "VALIDATION_FAILED")
+
+
+SPOILT: list[tuple[dict[str, Any], str]] = [
+    ({"label": "1"}, "label"),
+    ({"label": "Match"}, "label"),
+    ({"label": "../../etc"}, "label"),
+    ({"sql": ""}, "sql"),
+    ({"sql": "DROP TABLE customers"}, "sql"),
+    ({"sql": "SELECT 1; SELECT 2"}, "sql"),
+    ({"sql": "SELECT id, name, age FROM nowhere"}, "sql"),
+    ({"sql": "SELECT id, name, agee FROM customers"}, "sql"),
+    ({"sql": "SELECT id, name FROM customers"}, "age"),
+    ({"primary_key": {"name": "id", "type": "DOUBLE"}}, "id"),
+    ({"primary_key": {"name": "id", "type": "STRING"}}, "id"),
+    ({"properties": [{"name": f"p{n}", "type": "STRING"} for n in range(101)]}, "properties"),
+]
+
+
+async def test_a_definition_is_refused_alike_on_create_update_and_validate(desk: Desk) -> None:
+    mapping = await made(desk.ann, edge_definitions=[])
+    path = f"/api/mappings/{mapping['id']}"
+    for spoilt, column in SPOILT:
+        nodes = [CUSTOMER | spoilt]
+        for answer in (
+            await desk.ann.post("/api/mappings", json=body(node_definitions=nodes, edge_definitions=[])),
+            await desk.ann.put(path, json=changed(node_definitions=nodes)),
+        ):
+            [problem] = error(answer, 422, "VALIDATION_FAILED")["details"]["problems"]
+            assert (problem["column"], set(problem)) == (column, {"entity", "column", "problem", "suggestion"})
+            assert all(problem.values())
+        validated = said(await desk.ann.post("/api/mappings/validate", json={"node_definitions": nodes}))
+        assert (validated["valid"], validated["problems"]) == (False, [problem])
+    assert said(await desk.ann.get(path)) == mapping
+    assert (await desk.ann.get("/api/mappings")).json()["meta"]["total"] == 1
+
+
+async def test_the_columns_of_every_entity_are_compared_with_what_its_source_says(desk: Desk) -> None:
+    wrong = CUSTOMER | {"properties": [{"name": "nam", "type": "STRING"}, {"name": "age", "type": "INT8"}]}
+    other = BOUGHT | {"properties": [{"name": "price", "type": "DOUBLE"}]}
+    other["sql"] = "SELECT customer AS a, item AS b, price FROM purchases"
+    answer = await desk.ann.post("/api/mappings", json=body(node_definitions=[wrong], edge_definitions=[other]))
+    problems = error(answer, 422, "VALIDATION_FAILED")["details"]["problems"]
+    assert [(each["entity"], each["column"]) for each in problems] == [
+        ("Node Customer", "nam"),
+        ("Node Customer", "name"),
+        ("Edge BOUGHT_WITH", "price"),
+    ]
+    assert problems[0]["suggestion"] == "Is it 'name'? Then write … AS nam."
+    assert "decimal128(12, 2)" in problems[2]["problem"]
+    assert "CAST(price AS DOUBLE PRECISION)" in problems[2]["suggestion"]
+
+
+async def test_a_source_that_does_not_answer_is_a_warning(desk: Desk, tmp_path: Path) -> None:
+    config = {"host": "127.0.0.1", "port": 1, "database": "x", "user": "x"}
+    away = await desk.graphs.sources.add(name="away", kind="postgres", owner="ann", config=config, secrets={})
+    mapping = await made(desk.ann, data_source_id=away.data_source_id)
+    [warning] = mapping["warnings"]
+    assert "could not be asked" in warning["problem"]
+    refused = await desk.ann.post(
+        "/api/mappings",
+        json=body(data_source_id=away.data_source_id, node_definitions=[CUSTOMER | {"sql": "DELETE FROM customers"}]),
+    )
+    error(refused, 422, "VALIDATION_FAILED")
+    validated = said(
+        await desk.ann.post(
+            "/api/mappings/validate", json={"node_definitions": [CUSTOMER], "data_source_id": away.data_source_id}
+        )
+    )
+    assert (validated["valid"], len(validated["warnings"])) == (True, 1)
+
+
+async def test_a_mapping_uses_only_a_source_its_owner_may_use(desk: Desk, tmp_path: Path) -> None:
+    config = {"directory": str(tmp_path)}
+    theirs = await desk.graphs.sources.add(name="b", kind="duckdb", owner="ben", config=config, secrets={})
+    number = theirs.data_source_id
+    nodes = [CUSTOMER | {"sql": "SELECT id, name, age FROM shop.customers"}]
+    for path in ("/api/mappings", "/api/mappings/validate"):
+        given = body(node_definitions=nodes, edge_definitions=[], data_source_id=number)
+        if path.endswith("validate"):
+            del given["name"]
+        error(await desk.ann.post(path, json=given), 403, "PERMISSION_DENIED")
+    mapping = await made(desk.ann, edge_definitions=[])
+    path = f"/api/mappings/{mapping['id']}"
+    for who in (desk.ann, desk.ada):
+        error(
+            await who.put(path, json=changed(data_source_id=number, node_definitions=nodes)), 403, "PERMISSION_DENIED"
+        )
+    assert said(await desk.ann.get(path)) == mapping
+    bens = await made(desk.ben, node_definitions=nodes, edge_definitions=[], data_source_id=number)
+    error(await desk.ann.post(f"/api/mappings/{bens['id']}/copy", json={"name": "c"}), 403, "PERMISSION_DENIED")
+    assert (
+        said(await desk.ada.post(f"/api/mappings/{bens['id']}/copy", json={"name": "c"}), 201)["data_source_id"]
+        == number
+    )
+    error(await desk.ann.post("/api/mappings", json=body(data_source_id=99)), 404, "RESOURCE_NOT_FOUND")
+    used = error(await desk.ben.delete(f"/api/data-sources/{number}"), 409, "DEPENDENCY_EXISTS")
+    assert used["details"]["mapping_count"] == 2
+
+
+async def test_without_a_default_source_one_is_named(desk: Desk) -> None:
+    await desk.sql("UPDATE penstock.data_source SET is_default = false")
+    refused = error(await desk.ann.post("/api/mappings", json=body()), 422, "VALIDATION_FAILED")
+    assert refused["details"]["field"] == "data_source_id"
+
+
+async def test_an_update_appends_a_version_only_when_definitions_change(desk: Desk) -> None:
+    mapping = await made(desk.ann, description="d")
+    path = f"/api/mappings/{mapping['id']}"
+    renamed = said(await desk.ann.put(path, json=changed(name="new", node_definitions=[CUSTOMER])))
+    assert (renamed["name"], renamed["description"], renamed["current_version"]) == ("new", "d", 1)
+    assert renamed["change_description"] is None
+    less = said(await desk.ada.put(path, json=changed(edge_definitions=[], description=None)))
+    assert (less["current_version"], less["edge_definitions"], less["description"]) == (2, [], None)
+    assert (less["node_definitions"], less["version_created_by"]) == ([CUSTOMER], "ada")
+    assert less["change_description"] == "because"
+    versions = (await desk.ben.get(f"{path}/versions")).json()
+    assert [each["version"] for each in versions["data"]] == [2, 1]
+    assert versions["meta"]["total"] == 2
+    first = said(await desk.ben.get(f"{path}/versions/1"))
+    assert (first["edge_definitions"], first["created_by"]) == ([BOUGHT], "ann")
+    error(await desk.ben.get(f"{path}/versions/3"), 404, "RESOURCE_NOT_FOUND")
+    error(await desk.ben.get(f"{path}/versions/0"), 422, "VALIDATION_FAILED")
+
+
+async def test_a_source_can_be_changed_and_its_queries_are_checked_there(desk: Desk, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    other = await desk.graphs.sources.add(
+        name="e", kind="duckdb", owner="ann", config={"directory": str(empty)}, secrets={}
+    )
+    mapping = await made(desk.ann)
+    path = f"/api/mappings/{mapping['id']}"
+    refused = await desk.ann.put(path, json=changed(data_source_id=other.data_source_id))
+    assert len(error(refused, 422, "VALIDATION_FAILED")["details"]["problems"]) == 2
+
+
+async def test_an_update_that_breaks_a_rule_changes_nothing(desk: Desk) -> None:
+    mapping = await made(desk.ann, name="n" * 255, description="d" * 4000)
+    path = f"/api/mappings/{mapping['id']}"
+    spoilt: list[dict[str, Any]] = [
+        {"name": ""},
+        {"name": " "},
+        {"name": "n" * 256},
+        {"name": "a\x00b"},
+        {"description": "d" * 4001},
+        {"change_description": ""},
+        {"change_description": "x" * 1001},
+        {"expected_version": 0},
+        {"node_definitions": []},
+        {"owner_username": "ben"},
+    ]
+    for bad in ({"name": "x"}, *(changed(**each) for each in spoilt)):
+        error(await desk.ann.put(path, json=bad), 422, "VALIDATION_FAILED")
+    assert said(await desk.ann.get(path)) == mapping
+    kept = said(await desk.ann.put(path, json=changed(change_description="x" * 1000, edge_definitions=[])))
+    assert kept["change_description"] == "x" * 1000
+
+
+async def test_a_lost_update_is_refused_by_version_and_by_etag(desk: Desk) -> None:
+    mapping = await made(desk.ann)
+    path = f"/api/mappings/{mapping['id']}"
+    tag = (await desk.ann.get(path)).headers["etag"]
+    renamed = await desk.ann.put(path, json=changed(name="a"), headers={"If-Match": tag})
+    assert said(renamed)["name"] == "a"
+    lost = error(await desk.ann.put(path, json=changed(name="b"), headers={"If-Match": tag}), 409, "CONFLICT")
+    assert lost["details"]["current_version"] == 1
+    weak = f"W/{renamed.headers['etag']}"
+    for header in (weak, '"1"', "1", "*", '"x", "1"'):
+        said(await desk.ann.put(path, json=changed(name="a", expected_version=1), headers={"If-Match": header}))
+    said(await desk.ann.put(path, json=changed(edge_definitions=[], expected_version=1)))
+    error(await desk.ann.put(path, json=changed(name="d", expected_version=1)), 409, "CONFLICT")
+    error(await desk.ann.put(path, json=changed(name="d"), headers={"If-Match": '"1"'}), 409, "CONFLICT")
+    assert said(await desk.ann.get(path))["name"] == "a"
+
+
+async def test_of_many_updates_to_one_version_one_is_taken(desk: Desk) -> None:
+    mapping = await made(desk.ann)
+    path = f"/api/mappings/{mapping['id']}"
+
+    async def update(n: int) -> int:
+        nodes = [CUSTOMER | {"label": f"C{n}"}]
+        given = changed(node_definitions=nodes, edge_definitions=[], expected_version=1)
+        return (await desk.ann.put(path, json=given)).status_code
+
+    assert sorted(await asyncio.gather(*(update(n) for n in range(6)))) == [200] + [409] * 5
+    assert said(await desk.ann.get(path))["current_version"] == 2
+
+
+async def test_of_many_updates_that_expect_nothing_none_is_lost(desk: Desk) -> None:
+    """Each changes one half of the definitions; had one been made to an old reading, it would undo another's half."""
+    mapping = await made(desk.ann)
+    path = f"/api/mappings/{mapping['id']}"
+
+    async def update(n: int) -> int:
+        half: dict[str, Any] = (
+            {"node_definitions": [CUSTOMER, CUSTOMER | {"label": f"C{n}"}]}
+            if n % 2
+            else {"edge_definitions": [BOUGHT | {"type": f"E{n}"}]}
+        )
+        found: int = said(await desk.ann.put(path, json=changed(**half)))["version"]
+        return found
+
+    versions = await asyncio.gather(*(update(n) for n in range(6)))
+    assert sorted(versions) == [2, 3, 4, 5, 6, 7]
+    history = [said(await desk.ann.get(f"{path}/versions/{version}")) for version in range(1, 8)]
+    for before, after in pairwise(history):
+        same = [name for name in ("node_definitions", "edge_definitions") if before[name] == after[name]]
+        assert len(same) == 1
+
+
+async def test_versions_are_compared(desk: Desk) -> None:
+    mapping = await made(desk.ann)
+    path = f"/api/mappings/{mapping['id']}"
+    nodes = [CUSTOMER | {"properties": [], "sql": "SELECT id FROM customers"}, CUSTOMER | {"label": "Other"}]
+    said(await desk.ann.put(path, json=changed(node_definitions=nodes, edge_definitions=[])))
+    diff = said(await desk.ben.get(f"{path}/versions/1/diff/2"))
+    assert set(diff) == {"mapping_id", "from_version", "to_version", "summary", "changes"}
+    assert diff["summary"] == {
+        "nodes_added": 1, "nodes_removed": 0, "nodes_modified": 1,
+        "edges_added": 0, "edges_removed": 1, "edges_modified": 0,
+    }  # fmt: skip
+    modified, added = diff["changes"]["nodes"]
+    assert (modified["label"], modified["change_type"], modified["fields_changed"]) == (
+        "Customer",
+        "modified",
+        ["sql", "properties"],
+    )
+    assert (modified["from"], modified["to"]) == (CUSTOMER, nodes[0])
+    assert (added["label"], added["change_type"], added["from"], added["to"]) == ("Other", "added", None, nodes[1])
+    [removed] = diff["changes"]["edges"]
+    assert (removed["type"], removed["change_type"], removed["to"]) == ("BOUGHT_WITH", "removed", None)
+    back = said(await desk.ben.get(f"{path}/versions/2/diff/1"))
+    assert back["summary"]["edges_added"] == back["summary"]["nodes_removed"] == 1
+    assert (await desk.ben.get(f"{path}/versions/1/diff/1")).status_code == 400
+    error(await desk.ben.get(f"{path}/versions/1/diff/9"), 404, "RESOURCE_NOT_FOUND")
+
+
+async def test_an_old_version_is_restored_as_a_new_one(desk: Desk) -> None:
+    mapping = await made(desk.ann)
+    path = f"/api/mappings/{mapping['id']}"
+    said(await desk.ann.put(path, json=changed(edge_definitions=[])))
+    restored = said(await desk.ann.post(f"{path}/versions/1/restore"))
+    assert (restored["current_version"], restored["edge_definitions"]) == (3, [BOUGHT])
+    assert restored["change_description"] == "Restored version 1"
+    error(await desk.ann.post(f"{path}/versions/9/restore"), 404, "RESOURCE_NOT_FOUND")
+    error(await desk.ben.post(f"{path}/versions/1/restore"), 403, "PERMISSION_DENIED")
+
+
+async def test_anybody_copies_a_mapping_and_owns_the_copy(desk: Desk) -> None:
+    mapping = await made(desk.ann, description="d", ttl="P1D")
+    said(await desk.ann.put(f"/api/mappings/{mapping['id']}", json=changed(edge_definitions=[])))
+    copy = said(await desk.ben.post(f"/api/mappings/{mapping['id']}/copy", json={"name": "copy"}), 201)
+    assert (copy["owner_username"], copy["current_version"], copy["name"]) == ("ben", 1, "copy")
+    assert (copy["description"], copy["ttl"], copy["edge_definitions"]) == ("d", "P1D", [])
+    error(await desk.ben.post(f"/api/mappings/{mapping['id']}/copy", json={"name": ""}), 422, "VALIDATION_FAILED")
+    error(await desk.ben.post("/api/mappings/99/copy", json={"name": "x"}), 404, "RESOURCE_NOT_FOUND")
+
+
+async def test_a_lifecycle_is_set_within_its_limit_and_cleared_with_null(desk: Desk) -> None:
+    said(await desk.oz.put("/api/config/lifecycle", json={"mapping": {"max_ttl": "P30D", "default_ttl": "P3D"}}))
+    mapping = await made(desk.ann)
+    assert mapping["ttl"] == "P3D"
+    path = f"/api/mappings/{mapping['id']}/lifecycle"
+    life = said(await desk.ann.put(path, json={"ttl": "P30D", "inactivity_timeout": "PT30M"}))
+    assert (life["ttl"], life["inactivity_timeout"]) == ("P30D", "PT30M")
+    life = said(await desk.ann.put(path, json={"ttl": None}))
+    assert (life["ttl"], life["inactivity_timeout"]) == (None, "PT30M")
+    for bad in ("P30DT1S", "P", "PT", "-P1D", "P0D", "1 day"):
+        error(await desk.ann.put(path, json={"ttl": bad}), 422, "VALIDATION_FAILED")
+        error(await desk.ann.post("/api/mappings", json=body(inactivity_timeout=bad)), 422, "VALIDATION_FAILED")
+    error(await desk.ben.put(path, json={"ttl": "P1D"}), 403, "PERMISSION_DENIED")
+
+
+async def test_a_mapping_is_deleted_only_by_its_owner_and_only_without_snapshots(desk: Desk) -> None:
+    mapping = await made(desk.ann)
+    path = f"/api/mappings/{mapping['id']}"
+    error(await desk.ben.delete(path), 403, "PERMISSION_DENIED")
+    error(await desk.ben.put(path, json=changed(name="x")), 403, "PERMISSION_DENIED")
+    snapshot = await desk.snapshot(mapping_id=mapping["id"], mapping_version=1)
+    refused = error(await desk.ann.delete(path), 409, "DEPENDENCY_EXISTS")
+    assert (refused["details"]["snapshot_count"], refused["details"]["snapshots"]) == (1, [snapshot])
+    await desk.sql("DELETE FROM penstock.snapshot")
+    await desk.ben.post("/api/favorites", json={"resource_type": "mapping", "resource_id": mapping["id"]})
+    said(await desk.ann.delete(path))
+    error(await desk.ann.get(path), 404, "RESOURCE_NOT_FOUND")
+    error(await desk.ann.delete(path), 404, "RESOURCE_NOT_FOUND")
+    assert said(await desk.ben.get("/api/favorites")) == []
+    assert await desk.sql("SELECT FROM penstock.mapping_version") == []
+
+
+async def test_a_snapshot_that_is_made_meanwhile_keeps_its_mapping(desk: Desk) -> None:
+    mapping = await made(desk.ann)
+
+    async def snapshot() -> bool:
+        try:
+            await desk.snapshot(mapping_id=mapping["id"], mapping_version=1)
+        except asyncpg.ForeignKeyViolationError:
+            return False
+        return True
+
+    kept, deleted = await asyncio.gather(snapshot(), desk.ann.delete(f"/api/mappings/{mapping['id']}"))
+    assert deleted.status_code == (409 if kept else 200)
+
+
+async def test_a_tree_has_everything_in_it_with_as_many_queries_for_much_as_for_little(desk: Desk) -> None:
+    mapping = await made(desk.ann)
+    path = f"/api/mappings/{mapping['id']}"
+    said(await desk.ann.put(path, json=changed(edge_definitions=[])))
+    for version, status in ((1, "ready"), (1, "failed"), (2, "ready")):
+        snapshot = await desk.snapshot(mapping_id=mapping["id"], mapping_version=version, status=status)
+        if status == "ready":
+            await desk.instance(name=f"i{version}", snapshot_id=snapshot)
+    tree = said(await desk.ben.get(f"{path}/tree"))
+    assert set(tree) == {"id", "name", "owner_username", "current_version", "versions", "totals"}
+    assert tree["totals"] == {"version_count": 2, "snapshot_count": 3, "instance_count": 2}
+    second, first = tree["versions"]
+    assert (second["version"], second["snapshot_count"], second["change_description"]) == (2, 1, "because")
+    assert [each["status"] for each in first["snapshots"]] == ["failed", "ready"]
+    [leaf] = second["snapshots"][0]["instances"]
+    assert (leaf["name"], leaf["status"], second["snapshots"][0]["instance_count"]) == ("i2", "failed", 1)
+    bare = said(await desk.ben.get(f"{path}/tree", params={"include_instances": False}))
+    assert (bare["versions"][0]["snapshots"][0]["instances"], bare["totals"]["instance_count"]) == ([], 2)
+    ready = said(await desk.ben.get(f"{path}/tree", params={"status": "ready"}))
+    assert ready["totals"] == {"version_count": 2, "snapshot_count": 2, "instance_count": 2}
+    error(await desk.ben.get(f"{path}/tree", params={"status": "odd"}), 422, "VALIDATION_FAILED")
+    error(await desk.ben.get("/api/mappings/99/tree"), 404, "RESOURCE_NOT_FOUND")
+
+
+async def test_nothing_is_made_in_maintenance_and_everything_is_read(desk: Desk) -> None:
+    mapping = await made(desk.ann)
+    said(await desk.oz.put("/api/config/maintenance", json={"enabled": True, "message": "soon"}))
+    error(await desk.ann.post("/api/mappings", json=body()), 503, "MAINTENANCE")
+    error(await desk.ann.post(f"/api/mappings/{mapping['id']}/copy", json={"name": "c"}), 503, "MAINTENANCE")
+    assert said(await desk.ann.get(f"/api/mappings/{mapping['id']}")) == mapping
+
+
+async def test_strange_names_and_bodies_are_kept_or_refused_never_a_fault(desk: Desk) -> None:
+    for name in ("Ünïcödé 图 🕸", "'; DROP TABLE penstock.mapping; --", "../../x", "<b>"):
+        assert (await made(desk.ann, name=name, edge_definitions=[]))["name"] == name
+    for content in (b"", b"{", b"[]", b'"x"', b'{"name": "\\ud800"}', b"\xff"):
+        error(await desk.ann.post("/api/mappings", content=content), 422, "VALIDATION_FAILED")
+    error(await desk.ann.post("/api/mappings", content=b" " * 10_500_000), 413, "PAYLOAD_TOO_LARGE")
+    for bad in (body(node_definitions=None), body(node_definitions={}), body(node_definitions=[1]), body(id=3)):
+        error(await desk.ann.post("/api/mappings", json=bad), 422, "VALIDATION_FAILED")
