@@ -1,0 +1,1 @@
+"""Well-kept Iceberg tables: what ails them, and the actions that cure it."""

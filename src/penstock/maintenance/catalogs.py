@@ -1,0 +1,94 @@
+"""The catalogs of a deployment, by name.
+
+A catalog of type `sql` without a `uri` lives in the job store's own PostgreSQL: it is `shared`, and a swap of a
+table's metadata is there one transaction with the check of the fence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.kit.errors import InvalidInput
+from penstock.kit.ids import check_name
+from penstock.maintenance.errors import NoSuchCatalog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyiceberg.catalog import Catalog
+
+TYPES = ("sql", "rest")
+FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
+_DRIVERS = {"postgresql://": "postgresql+psycopg://", "postgres://": "postgresql+psycopg://"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogConfig:
+    """`properties` are PyIceberg's, credentials among them: never log them."""
+
+    name: str
+    type: str
+    uri: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def shared(self) -> bool:
+        return self.type == "sql" and self.uri is None
+
+
+class Catalogs:
+    """What is configured; the first one is meant where a request names none."""
+
+    def __init__(self, configs: Mapping[str, Mapping[str, Any]]) -> None:
+        self._configs = {name: _config(name, given) for name, given in configs.items()}
+
+    def __iter__(self) -> Iterator[CatalogConfig]:
+        return iter(self._configs.values())
+
+    def __len__(self) -> int:
+        return len(self._configs)
+
+    def get(self, name: str | None = None) -> CatalogConfig:
+        found = self._configs.get(name) if name else next(iter(self), None)
+        if found is None:
+            known = ", ".join(self._configs) or "none"
+            what = f"There is no catalog {name[:80]!r}." if name else "No catalog is configured."
+            raise NoSuchCatalog(what, hint=f"Known catalogs: {known}. Set PENSTOCK_CATALOGS.")
+        return found
+
+
+def _config(name: str, given: Mapping[str, Any]) -> CatalogConfig:
+    check_name(name, "Catalog")
+    kind = str(given.get("type", "sql"))
+    if kind not in TYPES:
+        raise InvalidInput(f"Catalog {name}: type {kind[:40]!r} is not known.", hint=f"Use {' or '.join(TYPES)}.")
+    rest = {key: str(value) for key, value in given.items() if key not in ("type", "uri")}
+    uri = given.get("uri")
+    if uri is None and kind == "rest":
+        raise InvalidInput(f"Catalog {name}: a REST catalog needs a uri.")
+    return CatalogConfig(name=name, type=kind, uri=None if uri is None else str(uri), properties=rest)
+
+
+def open_catalog(config: CatalogConfig, *, shared_uri: str | None = None) -> Catalog:
+    """A catalog to work with; the caller closes it. `shared_uri` opens one that lives in the job store's database."""
+    properties = {"py-io-impl": FILE_IO, **config.properties}
+    uri = config.uri if config.uri is not None else shared_uri
+    if uri is None:
+        raise InvalidInput(f"Catalog {config.name} lives in the job store's database, which is not known here.")
+    match config.type:
+        case "rest":
+            from pyiceberg.catalog.rest import RestCatalog
+
+            return RestCatalog(config.name, uri=uri, **properties)
+        case _:
+            from pyiceberg.catalog.sql import SqlCatalog
+
+            return SqlCatalog(config.name, uri=_with_driver(uri), **properties)
+
+
+def _with_driver(uri: str) -> str:
+    for plain, driven in _DRIVERS.items():
+        if uri.startswith(plain):
+            return driven + uri.removeprefix(plain)
+    return uri

@@ -1,0 +1,150 @@
+"""rewrite_data_files: small files become large ones, row by row the same.
+
+Groups are rewritten one after the other and committed a few at a time: a budget that ends the work early, or a kill,
+loses at most the last few, and a writer that conflicts with one commit does not undo the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.kit import logging
+from penstock.maintenance.action import Action, Ended, Name, Outcome
+from penstock.maintenance.compaction_plan import CompactionPlan, plan_compaction
+from penstock.maintenance.content import ManifestReader
+from penstock.maintenance.errors import CommitConflict, CommitUnknown
+from penstock.maintenance.replacement import Change, Replacement
+from penstock.maintenance.rewriting import GroupWriter, Rewritten, discard
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+    from penstock.maintenance.compaction_plan import Group
+    from penstock.maintenance.lake import Lake
+    from penstock.maintenance.run import Run
+
+log = logging.get(__name__)
+GROUPS_A_COMMIT = 10
+
+
+class Compaction:
+    def __init__(self, lake: Lake, run: Run, action: Action) -> None:
+        self._lake = lake
+        self._run = run
+        self._action = action
+        self._table: Table = lake.load()
+        self._reader = ManifestReader(self._table.io)
+
+    def plan(self) -> CompactionPlan:
+        snapshot = self._table.metadata.current_snapshot()
+        content = None if snapshot is None else self._reader.content(snapshot)
+        return plan_compaction(self._table, content, self._action, now_ms=self._run.now_ms)
+
+    def execute(self) -> Outcome:
+        plan = self.plan()
+        if plan.content is None or not plan.groups:
+            return Outcome(action=Name.REWRITE_DATA_FILES, status=Ended.NOTHING_TO_DO, skipped=plan.skipped)
+        replacement = Replacement(lake=self._lake, run=self._run, plan=plan.content, reader=self._reader)
+        tally = _Tally(plan)
+        writer = GroupWriter(self._table, self._run, self._action, plan.target)
+        try:
+            self._work(plan, replacement, writer, tally)
+        finally:
+            writer.close()
+        return tally.outcome()
+
+    def _work(self, plan: CompactionPlan, replacement: Replacement, writer: GroupWriter, tally: _Tally) -> None:
+        waiting: list[Rewritten] = []
+        for group in plan.groups:
+            if self._spent(tally, waiting, group):
+                tally.partial = True
+                break
+            waiting.append(writer.write(group))
+            if len(waiting) == GROUPS_A_COMMIT:
+                self._commit(replacement, waiting, tally)
+                waiting = []
+        if waiting:
+            self._commit(replacement, waiting, tally)
+
+    def _spent(self, tally: _Tally, waiting: list[Rewritten], group: Group) -> bool:
+        options = self._action.options
+        files = tally.files + sum(len(r.group.inputs) for r in waiting) + len(group.inputs)
+        size = tally.bytes + sum(r.group.bytes for r in waiting) + group.bytes
+        begun = bool(tally.commits or waiting)
+        return (
+            files > options.get("max_files", files)
+            or size > options.get("max_bytes", size)
+            or (begun and self._run.seconds > options.get("max_seconds", float("inf")))
+        )
+
+    def _commit(self, replacement: Replacement, done: list[Rewritten], tally: _Tally) -> None:
+        change = Change(
+            removed=tuple(entry for each in done for entry in each.group.inputs),
+            added=tuple(file for each in done for file in each.files),
+            sequence_number=replacement.plan.snapshot.sequence_number or 0,
+        )
+        self._run.step("files_verified")
+        try:
+            committed = replacement.commit(change, self._run.summary(Name.REWRITE_DATA_FILES))
+        except CommitUnknown:
+            raise
+        except CommitConflict as e:
+            discard(self._table, change.added)
+            tally.conflict(e.message, len(change.removed))
+            log.info("compaction_abandoned", job_id=self._run.job_id, why=e.message)
+        except BaseException:
+            discard(self._table, change.added)
+            raise
+        else:
+            tally.committed(done, committed.snapshot_id, committed.tries)
+
+
+class _Tally:
+    def __init__(self, plan: CompactionPlan) -> None:
+        self._skipped = dict(plan.skipped)
+        self._done: list[Rewritten] = []
+        self._snapshots: list[int] = []
+        self._why = ""
+        self.partial = False
+        self.tries = 0
+
+    @property
+    def commits(self) -> int:
+        return len(self._snapshots)
+
+    @property
+    def files(self) -> int:
+        return sum(len(each.group.inputs) for each in self._done)
+
+    @property
+    def bytes(self) -> int:
+        return sum(each.group.bytes for each in self._done)
+
+    def committed(self, done: list[Rewritten], snapshot_id: int, tries: int) -> None:
+        self._done += done
+        self._snapshots.append(snapshot_id)
+        self.tries += tries
+
+    def conflict(self, why: str, files: int) -> None:
+        self._why = why
+        self._skipped["conflict"] = self._skipped.get("conflict", 0) + files
+
+    def outcome(self) -> Outcome:
+        added = [file for each in self._done for file in each.files]
+        status = Ended.PARTIAL if self.partial or (self._why and self._done) else Ended.COMPLETED
+        if not self._done:
+            status = Ended.ABANDONED if self._why else Ended.NOTHING_TO_DO
+        return Outcome(
+            action=Name.REWRITE_DATA_FILES,
+            status=status,
+            rewritten_files=self.files,
+            rewritten_bytes=self.bytes,
+            added_files=len(added),
+            added_bytes=sum(file.file_size_in_bytes for file in added),
+            rows=sum(each.rows for each in self._done),
+            commits=self.commits,
+            tries=self.tries,
+            snapshot_ids=tuple(self._snapshots),
+            skipped=self._skipped,
+            message=self._why or ("The budget was spent." if self.partial else ""),
+        )

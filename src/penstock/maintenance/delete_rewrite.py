@@ -1,0 +1,120 @@
+"""rewrite_position_delete_files: deletes of files that are gone are dropped, small delete files are merged."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.manifest import ManifestContent
+
+from penstock.maintenance.action import Action, Ended, Name, Outcome
+from penstock.maintenance.compaction_plan import check_readable
+from penstock.maintenance.content import Content, ManifestReader, partition_key
+from penstock.maintenance.delete_file import write_positions
+from penstock.maintenance.errors import CommitConflict, CommitUnknown
+from penstock.maintenance.positions import read_positions
+from penstock.maintenance.replacement import Change, Replacement
+from penstock.maintenance.rewriting import discard
+
+if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile, ManifestEntry
+    from pyiceberg.table import Table
+
+    from penstock.maintenance.content import PartitionKey
+    from penstock.maintenance.lake import Lake
+    from penstock.maintenance.run import Run
+
+MIN_INPUT_FILES = 2
+
+
+class DeleteRewrite:
+    def __init__(self, lake: Lake, run: Run, action: Action) -> None:
+        self._lake = lake
+        self._run = run
+        self._least = action.number("min_input_files", MIN_INPUT_FILES)
+        self._table: Table = lake.load()
+        self._reader = ManifestReader(self._table.io)
+
+    def plan(self) -> Outcome:
+        content = self._content()
+        chosen = [] if content is None else [e for entries in self._chosen(content).values() for e in entries]
+        if not chosen:
+            return Outcome(action=Name.REWRITE_POSITION_DELETE_FILES, status=Ended.NOTHING_TO_DO)
+        return Outcome(
+            action=Name.REWRITE_POSITION_DELETE_FILES,
+            status=Ended.PLANNED,
+            rewritten_files=len(chosen),
+            rewritten_bytes=sum(e.data_file.file_size_in_bytes for e in chosen),
+            files=tuple(e.data_file.file_path for e in chosen),
+        )
+
+    def execute(self) -> Outcome:
+        content = self._content()
+        chosen = {} if content is None else self._chosen(content)
+        if content is None or not chosen:
+            return Outcome(action=Name.REWRITE_POSITION_DELETE_FILES, status=Ended.NOTHING_TO_DO)
+        added = tuple(f for key, e in chosen.items() if (f := self._merged(content, key, e)) is not None)
+        removed = tuple(e for entries in chosen.values() for e in entries)
+        change = Change(
+            removed=removed,
+            added=added,
+            sequence_number=max(e.sequence_number or 0 for e in removed),
+            content=ManifestContent.DELETES,
+        )
+        replacement = Replacement(lake=self._lake, run=self._run, plan=content, reader=self._reader)
+        try:
+            done = replacement.commit(change, self._run.summary(Name.REWRITE_POSITION_DELETE_FILES))
+        except CommitUnknown:
+            raise
+        except CommitConflict as e:
+            discard(self._table, added)
+            return Outcome(action=Name.REWRITE_POSITION_DELETE_FILES, status=Ended.ABANDONED, message=e.message)
+        except BaseException:
+            discard(self._table, added)
+            raise
+        return Outcome(
+            action=Name.REWRITE_POSITION_DELETE_FILES,
+            status=Ended.COMPLETED,
+            rewritten_files=len(removed),
+            rewritten_bytes=sum(e.data_file.file_size_in_bytes for e in removed),
+            added_files=len(added),
+            added_bytes=sum(f.file_size_in_bytes for f in added),
+            rows=sum(f.record_count for f in added),
+            commits=1,
+            tries=done.tries,
+            snapshot_ids=(done.snapshot_id,),
+        )
+
+    def _content(self) -> Content | None:
+        snapshot = self._table.metadata.current_snapshot()
+        content = None if snapshot is None else self._reader.content(snapshot)
+        if content is not None:
+            check_readable(content)
+        return content
+
+    def _chosen(self, content: Content) -> dict[PartitionKey, list[ManifestEntry]]:
+        """All of a partition with several delete files, and those that hold a dangling one."""
+        live = pa.array(list(content.paths), pa.string())
+        partitions: dict[PartitionKey, list[ManifestEntry]] = defaultdict(list)
+        for entry in content.deletes:
+            partitions[partition_key(entry.data_file)].append(entry)
+        return {k: e for k, e in partitions.items() if len(e) >= self._least or any(self._dangles(x, live) for x in e)}
+
+    def _dangles(self, entry: ManifestEntry, live: pa.Array) -> bool:
+        found = read_positions(self._table.io, entry.data_file)["file_path"]
+        return not pc.any(pc.is_in(found, value_set=live)).as_py()
+
+    def _merged(self, content: Content, key: PartitionKey, entries: list[ManifestEntry]) -> DataFile | None:
+        """One file for all that is still of use; None when nothing is. The greatest sequence number of its inputs
+        will do for it: a path names one file, which is older than any delete of its rows."""
+        live = pa.array(list(content.paths), pa.string())
+        table = pa.concat_tables(read_positions(self._table.io, e.data_file) for e in entries)
+        table = table.filter(pc.is_in(table["file_path"], value_set=live))
+        table = (
+            table.group_by(["file_path", "pos"])
+            .aggregate([])
+            .sort_by([("file_path", "ascending"), ("pos", "ascending")])
+        )
+        return write_positions(self._table, self._run, key, table) if table.num_rows else None

@@ -1,0 +1,132 @@
+"""The embedded engine: PyIceberg and Arrow, in this process."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.kit import logging
+from penstock.kit.errors import InvalidInput
+from penstock.maintenance.action import Action, Ended, Name, Outcome
+from penstock.maintenance.compaction import Compaction
+from penstock.maintenance.content import ManifestReader
+from penstock.maintenance.delete_rewrite import DeleteRewrite
+from penstock.maintenance.errors import CommitConflict, CommitUnknown, ContentDiffers, Refused
+from penstock.maintenance.expiry import Expiry
+from penstock.maintenance.guarding import check_table
+from penstock.maintenance.manifest_rewrite import ManifestRewrite
+from penstock.maintenance.orphans import Orphans
+from penstock.maintenance.probe import proven
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+    from penstock.maintenance.lake import Lake
+    from penstock.maintenance.run import Run
+
+log = logging.get(__name__)
+MAX_FILES_TOLD = 1000
+"""A plan names every file up to here, and counts the rest."""
+
+
+class Work(Protocol):
+    def plan(self) -> Outcome: ...
+
+    def execute(self) -> Outcome: ...
+
+
+class _Compacting:
+    """Compaction with its plan in the shape of all the others; it needs the probe."""
+
+    def __init__(self, lake: Lake, run: Run, action: Action) -> None:
+        self._work = Compaction(lake, run, action)
+
+    def plan(self) -> Outcome:
+        plan = self._work.plan()
+        return Outcome(
+            action=Name.REWRITE_DATA_FILES,
+            status=Ended.PLANNED if plan.groups else Ended.NOTHING_TO_DO,
+            rewritten_files=len(plan.files),
+            rewritten_bytes=plan.bytes,
+            added_files=plan.expected_files,
+            skipped=plan.skipped,
+            files=plan.files,
+        )
+
+    def execute(self) -> Outcome:
+        if not proven():
+            raise Refused("The conflict check did not prove itself at start-up; this process does not compact.")
+        return self._work.execute()
+
+
+def _work(lake: Lake, run: Run, action: Action) -> Work:
+    match action.name:
+        case Name.EXPIRE_SNAPSHOTS:
+            return Expiry(lake, run, action)
+        case Name.REWRITE_DATA_FILES:
+            return _Compacting(lake, run, action)
+        case Name.REWRITE_POSITION_DELETE_FILES:
+            return DeleteRewrite(lake, run, action)
+        case Name.REWRITE_MANIFESTS:
+            return ManifestRewrite(lake, run, action)
+        case Name.REMOVE_ORPHAN_FILES:
+            return Orphans(lake, run, action)
+
+
+def plan(lake: Lake, run: Run, action: Action) -> Outcome:
+    """What the action would do to the table as it is now; nothing is written."""
+    return _guarded(lake, run, action, lambda: _work(lake, run, action).plan(), measured=False)
+
+
+def execute(lake: Lake, run: Run, action: Action) -> Outcome:
+    """Do it. What the table refuses or another writer prevents is an outcome, not an error."""
+    run = replace(run, started=time.monotonic())
+    return _guarded(lake, run, action, lambda: _work(lake, run, action).execute(), measured=True)
+
+
+def _guarded(lake: Lake, run: Run, action: Action, work: object, *, measured: bool) -> Outcome:
+    started = time.monotonic()
+    table = lake.load()
+    before = measure(table) if measured else {}
+    try:
+        check_table(table, action.name)
+        outcome: Outcome = work() if callable(work) else Outcome(action=action.name, status=Ended.FAILED)
+    except (Refused, InvalidInput) as e:
+        outcome = Outcome(action=action.name, status=Ended.REFUSED, message=_said(e))
+    except CommitConflict as e:
+        outcome = Outcome(action=action.name, status=Ended.ABANDONED, message=_said(e))
+    except CommitUnknown as e:
+        outcome = Outcome(action=action.name, status=Ended.UNKNOWN, message=_said(e))
+    except ContentDiffers as e:
+        outcome = Outcome(action=action.name, status=Ended.FAILED, message=_said(e))
+    after = measure(lake.load()) if measured else {}
+    log.info("action_ended", job_id=run.job_id, action=action.name, status=outcome.status, message=outcome.message)
+    return replace(
+        outcome,
+        before=before,
+        after=after,
+        files=outcome.files[:MAX_FILES_TOLD],
+        files_left_out=max(0, len(outcome.files) - MAX_FILES_TOLD),
+        seconds=round(time.monotonic() - started, 3),
+    )
+
+
+def measure(table: Table) -> dict[str, int]:
+    """Files, bytes and rows as the table has them now; measured, never inferred."""
+    snapshot = table.metadata.current_snapshot()
+    counts = {"snapshots": len(table.metadata.snapshots), "metadata_files": 1 + len(table.metadata.metadata_log)}
+    if snapshot is None:
+        return counts
+    content = ManifestReader(table.io).content(snapshot)
+    return counts | {
+        "files": len(content.data),
+        "bytes": content.bytes,
+        "rows": content.rows,
+        "delete_files": len(content.deletes),
+        "manifests": len(content.manifests),
+    }
+
+
+def _said(error: Refused | InvalidInput | CommitConflict | CommitUnknown | ContentDiffers) -> str:
+    return error.message if error.hint is None else f"{error.message} {error.hint}"

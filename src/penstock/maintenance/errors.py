@@ -1,0 +1,46 @@
+"""What maintenance refuses, and what can become of a commit."""
+
+from __future__ import annotations
+
+from penstock.kit.errors import Conflict, InvalidInput, NotFound, PenstockError, Unavailable
+
+
+class NoSuchCatalog(NotFound):
+    pass
+
+
+class NoSuchTable(NotFound):
+    pass
+
+
+class UnknownAction(InvalidInput):
+    """No action at all, or one that is not known: the request itself is wrong."""
+
+    code = "UNKNOWN_ACTION"
+    status = 400
+
+
+class Refused(PenstockError):
+    """The table is of a kind that we must not touch in this way. Nothing was written."""
+
+    code = "MAINTENANCE_REFUSED"
+    status = 422
+
+
+class CommitConflict(Conflict):
+    """Somebody else committed first, and what they did cannot stand beside ours. Nothing of ours is in the table."""
+
+    code = "COMMIT_CONFLICT"
+
+
+class CommitUnknown(Unavailable):
+    """Nobody can say whether the commit stands: nothing may be deleted."""
+
+    code = "COMMIT_UNKNOWN"
+    retryable = False
+
+
+class ContentDiffers(PenstockError):
+    """What was written does not hold what was read. It was not committed."""
+
+    code = "CONTENT_DIFFERS"

@@ -1,0 +1,89 @@
+"""Everything that a table's metadata names, in its six kinds: what is in here must not be deleted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.manifest import ManifestEntryStatus
+from pyiceberg.schema import Schema
+from pyiceberg.typedef import Record
+from pyiceberg.types import IntegerType, NestedField, StringType, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyiceberg.io import FileIO
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
+_LIST = Schema(NestedField(500, "manifest_path", StringType(), required=True))
+_ENTRY = Schema(
+    NestedField(0, "status", IntegerType(), required=True),
+    NestedField(2, "data_file", StructType(NestedField(100, "file_path", StringType(), required=True)), required=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class References:
+    files: frozenset[str]
+    """Data files and delete files."""
+    manifests: frozenset[str]
+    lists: frozenset[str]
+    metadata: frozenset[str] = frozenset()
+    """The current metadata file and those of its log, which may be gone already."""
+    statistics: frozenset[str] = frozenset()
+
+    @property
+    def all(self) -> frozenset[str]:
+        return self.files | self.manifests | self.lists | self.metadata | self.statistics
+
+
+class ReferenceReader:
+    """Reads only paths, and each manifest once."""
+
+    def __init__(self, io: FileIO) -> None:
+        self._io = io
+        self._manifests: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+
+    def manifests(self, snapshots: Iterable[Snapshot]) -> frozenset[str]:
+        found: set[str] = set()
+        for snapshot in snapshots:
+            with AvroFile[Record](self._io.new_input(snapshot.manifest_list), _LIST, {-1: Record}) as records:
+                found.update(record[0] for record in records)
+        return frozenset(found)
+
+    def live(self, manifests: Iterable[str]) -> frozenset[str]:
+        return frozenset().union(*(self._read(path)[0] for path in manifests))
+
+    def named(self, manifests: Iterable[str]) -> frozenset[str]:
+        """Live or not."""
+        return frozenset().union(*(self._read(path)[1] for path in manifests))
+
+    def _read(self, path: str) -> tuple[frozenset[str], frozenset[str]]:
+        if path not in self._manifests:
+            with AvroFile[Record](self._io.new_input(path), _ENTRY, {-1: Record, 2: Record}) as records:
+                rows = [(record[0], record[1][0]) for record in records]
+            live = frozenset(name for status, name in rows if status != ManifestEntryStatus.DELETED)
+            self._manifests[path] = (live, frozenset(name for _, name in rows))
+        return self._manifests[path]
+
+
+def references(table: Table, reader: ReferenceReader | None = None) -> References:
+    """All that every snapshot names, whatever branch or tag it is on."""
+    reader = reader or ReferenceReader(table.io)
+    metadata = table.metadata
+    manifests = reader.manifests(metadata.snapshots)
+    return References(
+        files=reader.live(manifests),
+        manifests=manifests,
+        lists=frozenset(snapshot.manifest_list for snapshot in metadata.snapshots),
+        metadata=frozenset({table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}),
+        statistics=statistics_paths(table),
+    )
+
+
+def statistics_paths(table: Table, snapshots: frozenset[int] | None = None) -> frozenset[str]:
+    kept = [*table.metadata.statistics, *table.metadata.partition_statistics]
+    return frozenset(s.statistics_path for s in kept if snapshots is None or s.snapshot_id in snapshots)

@@ -1,0 +1,199 @@
+"""Files take the place of others: validated against everything since the plan, committed, tried again beside appends.
+
+The rule: what the plan saw of the inputs must still be all there is to see of them. So, on each try and on the first
+one too, against the head of that moment: the plan's snapshot is an ancestor, every input is live, and no delete file
+is live that the plan did not know and that may hold rows of an input. The rest of what others did stands beside it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyiceberg.manifest import DataFileContent, ManifestContent
+from pyiceberg.table.snapshots import ancestors_of
+
+from penstock.kit import logging
+from penstock.maintenance.content import ManifestReader, may_touch, partition_key
+from penstock.maintenance.draft import Draft, kept
+from penstock.maintenance.errors import CommitConflict, CommitUnknown
+from penstock.maintenance.positions import touches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
+    from pyiceberg.table import Table
+
+    from penstock.maintenance.content import Content
+    from penstock.maintenance.lake import Lake
+    from penstock.maintenance.run import Run
+
+    Build: TypeAlias = Callable[[Draft, Content], tuple[Sequence[ManifestFile], Mapping[str, str]]]
+
+log = logging.get(__name__)
+TRIES = 12
+LONGEST_PAUSE = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What goes and what comes in its place, all of one content (data files, or delete files)."""
+
+    removed: tuple[ManifestEntry, ...]
+    added: tuple[DataFile, ...]
+    sequence_number: int
+    content: ManifestContent = ManifestContent.DATA
+
+    @property
+    def removed_paths(self) -> frozenset[str]:
+        return frozenset(entry.data_file.file_path for entry in self.removed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    snapshot_id: int
+    tries: int
+
+
+@dataclass(slots=True)
+class Replacement:
+    """Commits changes that were planned on one snapshot of a table."""
+
+    lake: Lake
+    run: Run
+    plan: Content
+    reader: ManifestReader
+    pause: Callable[[float], None] = field(default=time.sleep)
+
+    def commit(self, change: Change, summary: Mapping[str, str]) -> Committed:
+        def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:
+            self._validate(draft.table, head, change)
+            return _manifests(draft, head, change, self.reader), _summary(head, change) | dict(summary)
+
+        return commit(self.lake, self.run, self.reader, build, pause=self.pause)
+
+    def _validate(self, table: Table, head: Content, change: Change) -> None:
+        ancestors = {s.snapshot_id for s in ancestors_of(head.snapshot, table.metadata)}
+        if self.plan.snapshot.snapshot_id not in ancestors:
+            raise Abandoned("The snapshot that was planned on is not in the table's history any more.")
+        live = head.paths if change.content == ManifestContent.DATA else head.delete_paths
+        if gone := change.removed_paths - live:
+            raise Abandoned(f"{len(gone)} of the files to be replaced were removed by another writer.")
+        if change.content == ManifestContent.DATA:
+            self._validate_deletes(table, head, change)
+
+    def _validate_deletes(self, table: Table, head: Content, change: Change) -> None:
+        known, inputs = self.plan.delete_paths, change.removed_paths
+        partitions = {partition_key(entry.data_file) for entry in change.removed}
+        for entry in head.deletes:
+            file = entry.data_file
+            if file.file_path in known:
+                continue
+            if file.content != DataFileContent.POSITION_DELETES:
+                raise Abandoned(
+                    "Another writer added equality deletes, which may hold rows of the files to be replaced."
+                )
+            near = partition_key(file) in partitions and any(may_touch(file, path) for path in inputs)
+            if near and touches(table.io, file, inputs):
+                raise Abandoned("Another writer deleted rows of the files to be replaced.")
+
+
+class Abandoned(CommitConflict):
+    """Trying again would not help: what others did conflicts with what we did."""
+
+
+def commit(
+    lake: Lake, run: Run, reader: ManifestReader, build: Build, *, pause: Callable[[float], None] = time.sleep
+) -> Committed:
+    """Build a snapshot on the head of the moment and make it current; built anew when others were first."""
+    for tries in range(1, TRIES + 1):
+        run.check()
+        table = lake.load()
+        draft = Draft(table, run)
+        try:
+            manifests, summary = build(draft, reader.content(draft.parent))
+            requirements, updates = draft.finish(manifests, summary)
+            run.step("manifests_written")
+            lake.commit(table, requirements, updates)
+        except Abandoned:
+            draft.discard()
+            raise
+        except CommitConflict as e:
+            draft.discard()
+            log.info("commit_tried_again", job_id=run.job_id, tries=tries, why=e.message)
+            pause(random.uniform(0.5, 1) * min(LONGEST_PAUSE, 0.05 * 2**tries))  # noqa: S311 - it spreads pauses
+        except CommitUnknown:
+            if draft.snapshot_id not in {s.snapshot_id for s in lake.load().metadata.snapshots}:
+                raise
+            log.info("commit_adopted", job_id=run.job_id, snapshot_id=draft.snapshot_id)
+            return Committed(snapshot_id=draft.snapshot_id, tries=tries)
+        else:
+            run.step("committed")
+            return Committed(snapshot_id=draft.snapshot_id, tries=tries)
+    raise CommitConflict(f"Other writers were first {TRIES} times.", hint="Try again when fewer write.")
+
+
+def _manifests(draft: Draft, head: Content, change: Change, reader: ManifestReader) -> list[ManifestFile]:
+    """Those that name nothing that goes as they are; of the others one for what stays and one for what goes, a spec."""
+    result: list[ManifestFile] = []
+    stays: dict[int, list[ManifestEntry]] = defaultdict(list)
+    goes: dict[int, list[ManifestEntry]] = defaultdict(list)
+    paths = change.removed_paths
+    for manifest in head.manifests:
+        entries = reader.entries(manifest)
+        if manifest.content == change.content and any(e.data_file.file_path in paths for e in entries):
+            for entry in entries:
+                spec_id = manifest.partition_spec_id
+                if entry.data_file.file_path in paths:
+                    goes[spec_id].append(draft.deleted(entry))
+                else:
+                    stays[spec_id].append(kept(entry))
+        elif entries:
+            result.append(manifest)
+    comes: dict[int, list[ManifestEntry]] = defaultdict(list)
+    for file in change.added:
+        comes[file.spec_id].append(draft.added(file, change.sequence_number))
+    new = [draft.manifest(spec, change.content, e) for part in (comes, goes, stays) for spec, e in part.items()]
+    return new + result
+
+
+def _summary(head: Content, change: Change) -> dict[str, str]:
+    """The counts of the change, and the totals after it."""
+    before = head.snapshot.summary
+    totals = dict(before.additional_properties) if before is not None else {}
+    added, removed = change.added, [e.data_file for e in change.removed]
+    size = sum(f.file_size_in_bytes for f in added) - sum(f.file_size_in_bytes for f in removed)
+    rows = [sum(f.record_count for f in files) for files in (added, removed)]
+    data = change.content == ManifestContent.DATA
+    word, row_word = ("data", "records") if data else ("delete", "position-deletes")
+    removed_word = (
+        ("deleted-data-files", "deleted-records")
+        if data
+        else (
+            "removed-delete-files",
+            "removed-position-deletes",
+        )
+    )
+    counts = {
+        f"added-{word}-files": len(added),
+        removed_word[0]: len(removed),
+        f"added-{row_word}": rows[0],
+        removed_word[1]: rows[1],
+        "added-files-size": sum(f.file_size_in_bytes for f in added),
+        "removed-files-size": sum(f.file_size_in_bytes for f in removed),
+    }
+    deltas = {f"total-{word}-files": len(added) - len(removed), f"total-{row_word}": rows[0] - rows[1]}
+    return {key: str(value) for key, value in counts.items() if value} | carried(
+        totals, deltas | {"total-files-size": size}
+    )
+
+
+def carried(totals: Mapping[str, str], deltas: Mapping[str, int]) -> dict[str, str]:
+    """The totals of the parent with what changed; one that the parent does not know stays unknown."""
+    names = ("data-files", "records", "files-size", "delete-files", "position-deletes", "equality-deletes")
+    known = {f"total-{name}": totals[f"total-{name}"] for name in names if f"total-{name}" in totals}
+    return {name: str(max(0, int(value) + deltas.get(name, 0))) for name, value in known.items()}

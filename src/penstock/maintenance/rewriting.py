@@ -1,0 +1,267 @@
+"""The rows of a group of files, written into new ones and proven to be the same.
+
+Streaming: one batch is read, one row group is gathered, however large the table is. What was read is counted and
+summed up, and what was written is read back and must come to the same.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io.pyarrow import (
+    _get_parquet_writer_kwargs,
+    _task_to_record_batches,
+    compute_statistics_plan,
+    data_file_statistics_from_parquet_metadata,
+    parquet_path_to_id_mapping,
+    schema_to_pyarrow,
+)
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import sanitize_column_names
+from pyiceberg.table import FileScanTask
+from pyiceberg.typedef import Record
+
+from penstock.kit.errors import InvalidInput
+from penstock.maintenance.action import MB, Action
+from penstock.maintenance.checksum import Checksum, Digest
+from penstock.maintenance.errors import ContentDiffers
+from penstock.maintenance.positions import positions_by_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import Table
+
+    from penstock.maintenance.compaction_plan import Group
+    from penstock.maintenance.run import Run
+
+ROW_GROUP_BYTES = 64 * MB
+SORT_MEMORY = "512MB"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    group: Group
+    files: tuple[DataFile, ...]
+    rows: int
+
+
+def discard(table: Table, files: tuple[DataFile, ...]) -> None:
+    """Only what no commit names for certain."""
+    for file in files:
+        with suppress(OSError):
+            table.io.delete(file.file_path)
+
+
+class GroupWriter:
+    """Writes the rows of a group into new files and proves that they are the same rows."""
+
+    def __init__(self, table: Table, run: Run, action: Action, target: int) -> None:
+        self._table = table
+        self._run = run
+        self._target = target
+        self._sort = _sort_columns(table, action.options.get("sort_order"))
+        self._schema = sanitize_column_names(table.schema())
+        self._arrow = schema_to_pyarrow(self._schema, include_field_ids=True)
+        self._checksum = Checksum(self._arrow.names)
+        self._number = 0
+
+    def close(self) -> None:
+        self._checksum.close()
+
+    def write(self, group: Group) -> Rewritten:
+        """The files are gone again when anything goes wrong."""
+        files: list[DataFile] = []
+        try:
+            read = self._write(group, files)
+            self._run.step("files_written")
+            self._verify(files, read)
+        except BaseException:
+            discard(self._table, tuple(files))
+            raise
+        return Rewritten(group=group, files=tuple(files), rows=read.rows)
+
+    def _write(self, group: Group, files: list[DataFile]) -> Digest:
+        read = Digest()
+        share = group.bytes / group.outputs(self._target)
+        part: _Part | None = None
+        try:
+            for rows in self._row_groups(group, share):
+                read += self._checksum.of(rows)
+                if part is None:
+                    part = _Part(self._table, self._location(), self._arrow)
+                part.write(rows)
+                self._run.check()
+                if part.size >= share:
+                    files.append(part.close(self._schema, group))
+                    part = None
+            if part is not None:
+                files.append(part.close(self._schema, group))
+                part = None
+        finally:
+            if part is not None:
+                part.abort()
+        return read
+
+    def _row_groups(self, group: Group, share: float) -> Iterator[pa.Table]:
+        limit = int(min(ROW_GROUP_BYTES, max(MB, share / 2)))
+        batches = self._sorted(group) if self._sort else self._batches(group)
+        gathered: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            gathered.append(batch)
+            size += batch.nbytes
+            if size >= limit:
+                yield pa.Table.from_batches(gathered, self._arrow)
+                gathered, size = [], 0
+        if gathered:
+            yield pa.Table.from_batches(gathered, self._arrow)
+
+    def _batches(self, group: Group) -> Iterator[pa.RecordBatch]:
+        metadata, schema = self._table.metadata, self._table.schema()
+        paths = [entry.data_file.file_path for entry in group.inputs]
+        gone = positions_by_path(self._table.io, [entry.data_file for entry in group.deletes], paths)
+        for entry in group.inputs:
+            self._run.check()
+            positions = gone.get(entry.data_file.file_path)
+            for batch in _task_to_record_batches(
+                self._table.io,
+                FileScanTask(entry.data_file),
+                AlwaysTrue(),
+                schema,
+                schema,
+                schema.field_ids,
+                None if positions is None else [positions],
+                True,
+                metadata.name_mapping(),
+                metadata.specs()[entry.data_file.spec_id],
+                metadata.format_version,
+            ):
+                yield pa.RecordBatch.from_arrays(batch.columns, names=self._arrow.names).cast(self._arrow)
+
+    def _sorted(self, group: Group) -> Iterator[pa.RecordBatch]:
+        """DuckDB sorts, and spills what does not fit."""
+        with ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-sort-"))
+            config: dict[str, str | bool | int | float | list[str]] = {
+                "memory_limit": SORT_MEMORY,
+                "temp_directory": folder,
+                "threads": 1,
+            }
+            engine = stack.enter_context(duckdb.connect(":memory:", config=config))
+            rows = pa.RecordBatchReader.from_batches(self._arrow, self._batches(group))
+            engine.register("rows", rows)
+            found: pa.RecordBatchReader = engine.sql(f"SELECT * FROM rows ORDER BY {self._sort}").to_arrow_reader(
+                100_000
+            )
+            for batch in found:
+                yield batch.cast(self._arrow)
+
+    def _verify(self, files: list[DataFile], read: Digest) -> None:
+        written = Digest()
+        for file in files:
+            with self._table.io.new_input(file.file_path).open() as source:
+                for batch in pq.ParquetFile(source).iter_batches(batch_size=100_000):
+                    self._run.check()
+                    written += self._checksum.of(pa.Table.from_batches([batch]))
+        if written != read:
+            raise ContentDiffers(
+                f"{read.rows} rows were read and {written.rows} written, or their content differs.",
+                hint="Nothing was committed. Say which table it is, and keep its files.",
+            )
+
+    def _location(self) -> str:
+        self._number += 1
+        name = f"{self._run.name}/{self._number:05d}.parquet"
+        return f"{data_root(self._table)}/{name}"
+
+
+def data_root(table: Table) -> str:
+    return str(table.properties.get("write.data.path") or f"{table.location().rstrip('/')}/data").rstrip("/")
+
+
+class _Part:
+    """One Parquet file on its way."""
+
+    def __init__(self, table: Table, location: str, schema: pa.Schema) -> None:
+        self._table = table
+        self._output = table.io.new_output(location)
+        self._sink = self._output.create(overwrite=True)
+        self._writer = pq.ParquetWriter(
+            self._sink, schema, store_decimal_as_integer=True, **_get_parquet_writer_kwargs(table.properties)
+        )
+
+    def write(self, rows: pa.Table) -> None:
+        self._writer.write_table(rows, row_group_size=max(1, rows.num_rows))
+
+    @property
+    def size(self) -> int:
+        return int(self._sink.tell())
+
+    def close(self, schema: Schema, group: Group) -> DataFile:
+        self._writer.close()
+        self._sink.close()
+        statistics = data_file_statistics_from_parquet_metadata(
+            self._writer.writer.metadata,
+            compute_statistics_plan(schema, self._table.properties),
+            parquet_path_to_id_mapping(schema),
+        )
+        return data_file(self._output.location, len(self._output), group, statistics.to_serialized_dict())
+
+    def abort(self) -> None:
+        with suppress(Exception):
+            self._sink.close()
+        with suppress(OSError):
+            self._table.io.delete(self._output.location)
+
+
+def data_file(path: str, size: int, group: Group, statistics: Mapping[str, Any]) -> DataFile:
+    spec_id, partition = group.key
+    made = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=path,
+        file_format=FileFormat.PARQUET,
+        partition=Record(*partition),
+        file_size_in_bytes=size,
+        sort_order_id=None,
+        equality_ids=None,
+        key_metadata=None,
+        **statistics,
+    )
+    made.spec_id = spec_id
+    return made
+
+
+def _sort_columns(table: Table, given: str | None) -> str:
+    """`amount desc, id` as DuckDB is told; `table` means the table's own sort order."""
+    if given is None:
+        return ""
+    if "zorder" in given.replace("_", "").lower():
+        raise InvalidInput(
+            "The embedded engine does not z-order.", hint="Name columns, or use Spark.", field="sort_order"
+        )
+    known = {field.name for field in table.schema().fields}
+    parts = []
+    for piece in _table_order(table) if given.strip().lower() == "table" else given.split(","):
+        name, _, direction = piece.strip().partition(" ")
+        if name not in known or direction.strip().lower() not in ("", "asc", "desc"):
+            raise InvalidInput(
+                f"sort_order: {piece.strip()[:80]!r} is not a column with asc or desc.", field="sort_order"
+            )
+        parts.append(f'"{name}" {direction.strip().upper() or "ASC"}')
+    return ", ".join(parts)
+
+
+def _table_order(table: Table) -> list[str]:
+    fields = table.sort_order().fields
+    if not fields:
+        raise InvalidInput("The table has no sort order of its own.", field="sort_order")
+    return [f"{table.schema().find_column_name(f.source_id)} {f.direction.name.lower()}" for f in fields]

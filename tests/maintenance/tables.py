@@ -1,0 +1,135 @@
+"""Tables to be maintained, and other writers beside us."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pyarrow as pa
+from pyiceberg.manifest import ManifestContent
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
+
+from penstock.maintenance import embedded
+from penstock.maintenance.action import parse
+from penstock.maintenance.content import ManifestReader
+from penstock.maintenance.delete_file import write_deletes
+from penstock.maintenance.lake import CatalogLake
+from penstock.maintenance.replacement import commit
+from penstock.maintenance.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+    from penstock.maintenance.action import Outcome
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=False),
+    NestedField(2, "day", StringType(), required=False),
+    NestedField(3, "note", StringType(), required=False),
+    NestedField(4, "at", TimestamptzType(), required=False),
+)
+BY_DAY = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="day"))
+LATER = datetime.now(UTC) + timedelta(days=30)
+
+
+def rows(start: int, count: int, *, day: str | None = None) -> pa.Table:
+    ids = range(start, start + count)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "day": pa.array([day or f"d{i % 3}" for i in ids], pa.string()),
+            "note": pa.array([None if i % 7 == 0 else f"note {i}" for i in ids], pa.string()),
+            "at": pa.array(
+                [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=i) for i in ids], pa.timestamp("us", "UTC")
+            ),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Stand:
+    """One table of a catalog."""
+
+    catalog: Catalog
+    name: tuple[str, str] = ("shop", "orders")
+
+    @property
+    def lake(self) -> CatalogLake:
+        return CatalogLake(self.catalog, self.name)
+
+    @property
+    def table(self) -> Table:
+        return self.catalog.load_table(self.name)
+
+    def create(self, *, files: int = 6, each: int = 10, partitioned: bool = False, **properties: str) -> Stand:
+        self.catalog.create_namespace_if_not_exists(self.name[0])
+        spec = {"partition_spec": BY_DAY} if partitioned else {}
+        self.catalog.create_table(self.name, SCHEMA, properties=properties, **spec)
+        for n in range(files):
+            self.append(n * each, each)
+        return self
+
+    def append(self, start: int, count: int) -> None:
+        self.table.append(rows(start, count))
+
+    def ids(self, snapshot_id: int | None = None) -> list[int]:
+        found = self.table.scan(selected_fields=("id",), snapshot_id=snapshot_id).to_arrow()["id"].to_pylist()
+        return sorted(found)
+
+    def all_rows(self) -> list[dict[str, object]]:
+        return sorted(self.table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+
+    def delete(self, ids: Iterable[int]) -> None:
+        """As a merge-on-read engine does: position deletes, one delete file for each data file."""
+        wanted, run = set(ids), Run(job_id=0, attempt=uuid4().hex)
+        table = self.table
+
+        def build(draft, head):
+            made = []
+            for entry in head.data:
+                with table.io.new_input(entry.data_file.file_path).open() as source:
+                    held = pa.parquet.read_table(source, columns=["id"])["id"].to_pylist()
+                if positions := [i for i, value in enumerate(held) if value in wanted]:
+                    file = write_deletes(draft.table, run, entry.data_file, positions)
+                    number = draft.table.metadata.next_sequence_number()
+                    made.append(draft.manifest(file.spec_id, ManifestContent.DELETES, [draft.added(file, number)]))
+            return [*made, *head.manifests], {}
+
+        commit(self.lake, run, ManifestReader(table.io), build)
+
+    def run(self, *actions: object, step: Callable[[str], None] = lambda _: None, **kept: object) -> Outcome:
+        [action] = parse(actions)
+        return embedded.execute(self.lake, self.attempt(step=step, **kept), action)
+
+    def plan(self, *actions: object, **kept: object) -> Outcome:
+        [action] = parse(actions)
+        return embedded.plan(self.lake, self.attempt(**kept), action)
+
+    def attempt(self, *, job_id: int = 7, **kept: object) -> Run:
+        return Run(job_id=job_id, attempt=uuid4().hex, **kept)
+
+    def operations(self) -> list[str]:
+        return [s.summary.operation.value for s in self.table.metadata.snapshots]
+
+
+COMPACT = {"name": "rewrite_data_files", "force": True}
+
+
+def once(name: str, do: Callable[[], None]) -> Callable[[str], None]:
+    """A step at which somebody else does something, the first time."""
+    done = []
+
+    def step(reached: str) -> None:
+        if reached == name and not done:
+            done.append(reached)
+            do()
+
+    return step

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.maintenance import compaction, rewriting
+from penstock.maintenance.action import MB, Ended
+from penstock.maintenance.checksum import Digest
+from penstock.maintenance.content import ManifestReader
+from penstock.maintenance.probe import proven
+from tests.maintenance.tables import COMPACT, Stand, once
+
+
+def test_the_probe_proves_the_conflict_check_with_the_installed_library() -> None:
+    assert proven()
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_small_files_become_one_a_partition_with_the_same_rows(stand: Stand, partitioned: bool) -> None:
+    stand.create(files=6, partitioned=partitioned)
+    before, partitions = stand.all_rows(), 3 if partitioned else 1
+    planned = stand.plan(COMPACT)
+    assert (planned.status, planned.rewritten_files) == (Ended.PLANNED, 6 * partitions)
+    assert len(planned.files) == 6 * partitions
+    assert stand.operations() == ["append"] * 6
+    done = stand.run(COMPACT)
+    assert (done.status, done.rewritten_files, done.added_files) == (Ended.COMPLETED, 6 * partitions, partitions)
+    assert (done.before["files"], done.after["files"], done.rows) == (6 * partitions, partitions, 60)
+    assert done.rewritten_bytes == planned.rewritten_bytes
+    assert stand.all_rows() == before
+
+
+def test_the_snapshot_is_a_replace_that_names_its_maker_and_keeps_the_plans_sequence_number(stand: Stand) -> None:
+    table = stand.create().table
+    planned_on = table.current_snapshot().sequence_number
+    stand.run(COMPACT)
+    table = stand.table
+    snapshot = table.current_snapshot()
+    summary = snapshot.summary.additional_properties
+    assert snapshot.summary.operation.value == "replace"
+    assert (summary["app-name"], summary["penstock.job-id"]) == ("penstock", "7")
+    assert (summary["total-data-files"], summary["total-records"]) == ("1", "60")
+    assert (summary["added-data-files"], summary["deleted-data-files"]) == ("1", "6")
+    [entry] = ManifestReader(table.io).content(snapshot).data
+    assert (entry.sequence_number, entry.file_sequence_number) == (planned_on, snapshot.sequence_number)
+
+
+def test_deleted_rows_are_left_out_and_stay_out(stand: Stand) -> None:
+    stand.create()
+    stand.delete([3, 4, 15])
+    before = stand.all_rows()
+    assert stand.run(COMPACT).rows == 57
+    assert stand.all_rows() == before
+    assert 3 not in stand.ids()
+
+
+def test_older_snapshots_read_as_before(stand: Stand) -> None:
+    old = stand.create().table.current_snapshot().snapshot_id
+    before = stand.ids()
+    stand.run(COMPACT)
+    stand.append(1000, 5)
+    assert stand.ids(old) == before
+
+
+def test_sorted_rows_come_in_their_order(stand: Stand) -> None:
+    stand.create()
+    before = stand.all_rows()
+    done = stand.run({**COMPACT, "sort_order": "day, id desc"})
+    found = stand.table.scan().to_arrow()
+    assert done.status is Ended.COMPLETED
+    assert list(zip(found["day"].to_pylist(), found["id"].to_pylist(), strict=True)) == sorted(
+        ((row["day"], row["id"]) for row in before), key=lambda r: (r[0], -r[1])
+    )
+    assert stand.all_rows() == before
+
+
+@pytest.mark.parametrize("order", ["nowhere", "id upwards", "zorder(id, day)", "table"])
+def test_an_order_that_cannot_be_is_refused(stand: Stand, order: str) -> None:
+    stand.create()
+    done = stand.run({**COMPACT, "sort_order": order})
+    assert (done.status, stand.operations()) == (Ended.REFUSED, ["append"] * 6)
+
+
+def test_only_files_that_may_match_where_are_rewritten(stand: Stand) -> None:
+    stand.create(partitioned=True)
+    done = stand.run({**COMPACT, "where": "day = 'd1'"})
+    assert (done.rewritten_files, done.added_files, done.skipped["where"]) == (6, 1, 12)
+    assert stand.run({**COMPACT, "where": "no sense"}).status is Ended.REFUSED
+
+
+def test_large_output_is_cut_at_the_target_on_disk(stand: Stand) -> None:
+    stand.create(files=6, each=20_000)
+    size = sum(e.data_file.file_size_in_bytes for e in _data(stand))
+    done = stand.run({**COMPACT, "target_file_bytes": max(MB // 16, size // 3), "rewrite_all": True})
+    assert 3 <= done.added_files <= 4
+    assert len(stand.ids()) == 120_000
+
+
+def test_files_of_a_good_size_and_young_partitions_and_small_tables_are_left_alone(stand: Stand) -> None:
+    stand.create(partitioned=True)
+    assert stand.run("rewrite_data_files").skipped == {"small_table": 18}
+    hot = stand.run({**COMPACT, "hot_seconds": 3600})
+    assert (hot.status, hot.skipped["hot_partition"]) == (Ended.NOTHING_TO_DO, 18)
+    size = max(e.data_file.file_size_in_bytes for e in _data(stand))
+    good = stand.plan({**COMPACT, "target_file_bytes": max(MB // 16, size)})
+    assert good.status is Ended.PLANNED
+    few = stand.run({**COMPACT, "min_input_files": 7})
+    assert (few.status, few.skipped["too_few_files"]) == (Ended.NOTHING_TO_DO, 18)
+
+
+def test_a_budget_ends_the_work_with_what_is_done_committed(stand: Stand) -> None:
+    stand.create(partitioned=True)
+    done = stand.run({**COMPACT, "max_files": 12})
+    assert (done.status, done.rewritten_files, done.commits) == (Ended.PARTIAL, 12, 1)
+    assert stand.run({**COMPACT, "max_files": 5}).status is Ended.NOTHING_TO_DO
+    assert stand.run(COMPACT).rewritten_files == 6
+
+
+@pytest.mark.parametrize("step", ["files_written", "manifests_written"])
+def test_appends_beside_it_stand(stand: Stand, step: str) -> None:
+    stand.create()
+    done = stand.run(COMPACT, step=once(step, lambda: [stand.append(1000, 5), stand.append(2000, 5)]))
+    assert done.status is Ended.COMPLETED
+    assert done.tries == (1 if step == "files_written" else 2)
+    assert len(stand.ids()) == len(set(stand.ids())) == 70
+
+
+@pytest.mark.parametrize("step", ["files_written", "manifests_written"])
+@pytest.mark.parametrize("then", ["nothing", "append"])
+def test_a_position_delete_beside_it_wins_even_when_another_commit_follows(stand: Stand, step: str, then: str) -> None:
+    stand.create()
+
+    def meanwhile() -> None:
+        stand.delete([5])
+        if then == "append":
+            stand.append(1000, 5)
+
+    done = stand.run(COMPACT, step=once(step, meanwhile))
+    assert done.status is Ended.ABANDONED
+    assert 5 not in stand.ids()
+    assert len(stand.ids()) == (59 if then == "nothing" else 64)
+    assert "replace" not in stand.operations()[:6]
+    assert not _files_of(stand, 7)
+
+
+def test_a_delete_elsewhere_does_not_disturb(stand: Stand) -> None:
+    stand.create(partitioned=True)
+    done = stand.run({**COMPACT, "where": "day = 'd1'"}, step=once("files_written", lambda: stand.delete([5])))
+    assert done.status is Ended.COMPLETED
+    assert 5 not in stand.ids()
+    assert len(stand.ids()) == 59
+
+
+@pytest.mark.parametrize("what", ["overwrite", "delete", "compact", "rollback"])
+def test_it_is_given_up_when_an_input_goes_away(stand: Stand, what: str) -> None:
+    stand.create()
+    first = stand.table.metadata.snapshots[2].snapshot_id
+
+    def meanwhile() -> None:
+        match what:
+            case "overwrite":
+                stand.table.overwrite(stand.table.scan().to_arrow().slice(0, 10))
+            case "delete":
+                stand.table.delete("id = 5")
+            case "compact":
+                assert stand.run(COMPACT, job_id=8).status is Ended.COMPLETED
+            case "rollback":
+                stand.table.manage_snapshots().rollback_to_snapshot(first).commit()
+
+    expected: list[int] = []
+    done = stand.run(COMPACT, step=once("manifests_written", lambda: [meanwhile(), expected.extend(stand.ids())]))
+    assert (done.status, stand.ids()) == (Ended.ABANDONED, expected)
+    assert not _files_of(stand, 7)
+
+
+def test_content_that_differs_is_never_committed(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand.create()
+    read = rewriting.Checksum.of
+    calls = []
+
+    def once_wrong(self, batch):
+        calls.append(batch)
+        return read(self, batch) + Digest(total=int(len(calls) == 1))
+
+    monkeypatch.setattr(rewriting.Checksum, "of", once_wrong)
+    done = stand.run(COMPACT)
+    assert (done.status, stand.operations()) == (Ended.FAILED, ["append"] * 6)
+    assert not _files_of(stand, 7)
+
+
+def test_partial_progress_is_committed_a_few_groups_at_a_time(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "GROUPS_A_COMMIT", 1)
+    stand.create(partitioned=True)
+    done = stand.run(COMPACT)
+    assert (done.commits, done.added_files, len(stand.ids())) == (3, 3, 60)
+
+
+@pytest.mark.parametrize(
+    ("properties", "word"),
+    [
+        ({"format-version": "1"}, "version 1"),
+        ({"encryption.key-id": "k"}, "encrypted"),
+        ({"penstock.maintenance.enabled": "false"}, "owner"),
+        ({"self-optimizing.enabled": "true"}, "Amoro"),
+    ],
+)
+def test_tables_that_are_not_ours_to_touch_are_refused(stand: Stand, properties: dict[str, str], word: str) -> None:
+    stand.create(**properties)
+    done = stand.run(COMPACT)
+    assert done.status is Ended.REFUSED
+    assert word in done.message
+
+
+def test_an_empty_table_has_nothing_to_do(stand: Stand) -> None:
+    stand.create(files=0)
+    for name in ("expire_snapshots", "rewrite_data_files", "rewrite_manifests", "rewrite_position_delete_files"):
+        assert stand.run(name).status is Ended.NOTHING_TO_DO
+
+
+def _data(stand: Stand):
+    table = stand.table
+    return ManifestReader(table.io).content(table.current_snapshot()).data
+
+
+def _files_of(stand: Stand, job_id: int) -> list[str]:
+    from pathlib import Path
+
+    root = Path(stand.table.location().removeprefix("file://"))
+    return [str(p) for p in root.rglob(f"penstock-{job_id}-*") if p.is_file()] + [
+        str(p) for p in root.glob(f"data/penstock-{job_id}-*/*")
+    ]
