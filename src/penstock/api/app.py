@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
-
 from penstock import __version__
 from penstock.api import (
     cluster,
@@ -28,10 +26,13 @@ from penstock.api import (
     snapshot_jobs,
     users,
 )
+from penstock.api.description import DescribedApi
 from penstock.api.reading import BodyLimit
 from penstock.api.requests import RequestIds
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from penstock.api.parts import Parts
 
 GRAPHS = (mappings.router, openings.router, export_jobs.router, snapshot_jobs.router)
@@ -40,7 +41,7 @@ SOURCES = (data_sources.router, schema_browser.router)
 
 
 def create_app(parts: Parts) -> FastAPI:
-    app = FastAPI(
+    app = DescribedApi(
         title="Penstock",
         version=__version__,
         openapi_url="/api/openapi.json",

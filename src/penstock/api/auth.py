@@ -14,7 +14,7 @@ from penstock.api.identity import Identity
 from penstock.api.parts import HasParts, Parts
 from penstock.kit.errors import AuthenticationRequired, InvalidComponent, InvalidToken, PermissionDenied
 
-__all__ = ["Caller", "Component", "Service", "ServiceCaller", "identify", "service"]
+__all__ = ["Caller", "Component", "MayShowToken", "Service", "ServiceCaller", "identify", "service"]
 
 _public = HTTPBearer(
     scheme_name="token",
@@ -22,6 +22,10 @@ _public = HTTPBearer(
     auto_error=False,
 )
 _internal = HTTPBearer(scheme_name="service", description="A service token of the deployment.", auto_error=False)
+
+
+MayShowToken = Depends(_public)
+"""For an open route to which a token may matter."""
 
 
 async def identify(request: Request, parts: Parts) -> Identity:

@@ -10,7 +10,7 @@ from penstock.accounts import keys, users
 from penstock.accounts.keys import ApiKey
 from penstock.accounts.role import Role
 from penstock.accounts.users import NAME_PATTERN, Profile, User
-from penstock.api.auth import identify
+from penstock.api.auth import MayShowToken, identify
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.matrix import Permit
 from penstock.api.paging import MAX_OFFSET, Limit
@@ -134,6 +134,7 @@ async def add(body: NewUser, people: HasPeople, grant: Permit) -> Shown:
     "/bootstrap",
     summary="Add the first user",
     status_code=201,
+    dependencies=[MayShowToken],
     responses=declare(*PUBLIC, Conflict, PayloadTooLarge),
 )
 async def bootstrap(

@@ -1,0 +1,50 @@
+"""What the API says of itself: the routes' own words, and what holds for all of them and stands in none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+
+from penstock.accounts.idempotency import MAX_KEY
+from penstock.api.errors import declare
+from penstock.api.idempotency import WRITES
+from penstock.kit.errors import Conflict, PayloadTooLarge
+
+_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "The same key and body within 24 hours get the first answer; another body is 409.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": r"^[!-~]+$"},
+    "example": "0d0e1c5e-6b0f-4f43-9d6f-6a3f5d0a9a11",
+}
+
+
+class DescribedApi(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            schema = super().openapi()
+            for path, operations in schema["paths"].items():
+                for method, operation in operations.items():
+                    _complete(operation, writes=_is_public_write(method, path))
+        return super().openapi()
+
+
+def _is_public_write(method: str, path: str) -> bool:
+    return method.upper() in WRITES and path.startswith("/api/") and not path.startswith("/api/internal/")
+
+
+def _complete(operation: dict[str, Any], *, writes: bool) -> None:
+    if writes:
+        operation.setdefault("parameters", []).append(_KEY)
+        _declare(operation, Conflict)
+    if "requestBody" in operation:
+        _declare(operation, PayloadTooLarge)
+
+
+def _declare(operation: dict[str, Any], kind: type[Conflict | PayloadTooLarge]) -> None:
+    [(status, entry)] = declare(kind).items()
+    content = {"schema": {"$ref": "#/components/schemas/ErrorBody"}, **entry["content"]["application/json"]}
+    said = {"description": entry["description"], "content": {"application/json": content}}
+    operation["responses"].setdefault(str(status), said)

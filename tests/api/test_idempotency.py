@@ -1,0 +1,164 @@
+"""A write that is sent twice is done once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from penstock.accounts.retention import AnswerRetention
+from penstock.kit.db import Db
+from penstock.kit.loop import LoopMetrics
+from tests.api.answers import error
+from tests.api.plane import ADMIN
+from tests.api.test_users import add, bearer, make_key
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    import httpx2
+
+    from penstock.api.parts import Parts
+
+
+@pytest.fixture
+async def db(database: str) -> AsyncIterator[Db]:
+    async with Db(database, size=1) as opened:
+        yield opened
+
+
+KEY = {"Idempotency-Key": "4b1c-1"}
+
+
+async def count(operator: httpx2.AsyncClient) -> int:
+    total: int = (await operator.get("/api/jobs")).json()["meta"]["total"]
+    return total
+
+
+async def test_the_same_key_and_body_get_the_first_answer(operator: httpx2.AsyncClient) -> None:
+    first = await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)
+    again = await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.content == first.content
+    assert again.headers["content-type"] == first.headers["content-type"]
+    assert (first.headers.get("idempotency-replayed"), again.headers["idempotency-replayed"]) == (None, "true")
+    assert await count(operator) == 1
+
+
+async def test_the_same_key_with_another_body_is_a_conflict(operator: httpx2.AsyncClient) -> None:
+    await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)
+    answer = await operator.post("/api/jobs", json={"kind": "work", "priority": 1}, headers=KEY)
+    error(answer, 409, "CONFLICT")
+    assert await count(operator) == 1
+
+
+async def test_a_key_belongs_to_its_caller_its_method_and_its_path(operator: httpx2.AsyncClient) -> None:
+    await add(operator, "ann", role="ops")
+    ann = bearer((await make_key(operator, "ann"))["key"])
+    await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)
+    await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | ann)
+    assert await count(operator) == 2
+    cancelled = [await operator.post(f"/api/jobs/{n}/cancel", headers=KEY) for n in (1, 2)]
+    assert [answer.json()["data"]["id"] for answer in cancelled] == [1, 2]
+    assert (await operator.put("/api/drain", json={"draining": False}, headers=KEY)).status_code == 200
+
+
+async def test_a_new_credential_of_the_same_user_is_the_same_caller(operator: httpx2.AsyncClient) -> None:
+    await add(operator, "ann", role="ops")
+    for _ in range(2):
+        ann = bearer((await make_key(operator, "ann"))["key"])
+        await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | ann)
+    assert await count(operator) == 1
+
+
+async def test_many_at_once_do_it_once(operator: httpx2.AsyncClient) -> None:
+    async def one() -> httpx2.Response:
+        return await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)
+
+    answers = await asyncio.gather(*(one() for _ in range(10)))
+    assert {answer.status_code for answer in answers} <= {201, 409}
+    assert len({answer.content for answer in answers if answer.status_code == 201}) == 1
+    assert await count(operator) == 1
+
+
+async def test_a_refusal_that_says_something_of_the_request_is_kept(operator: httpx2.AsyncClient) -> None:
+    missing = [await operator.post("/api/jobs/1/cancel", headers=KEY) for _ in range(2)]
+    assert [answer.status_code for answer in missing] == [404, 404]
+    assert missing[0].content == missing[1].content
+
+
+async def test_what_did_nothing_can_be_tried_again_with_the_same_key(
+    operator: httpx2.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error(await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | bearer("wrong")), 401, "INVALID_TOKEN")
+    error(
+        await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | bearer(ADMIN)), 403, "PERMISSION_DENIED"
+    )
+    error(await operator.post("/api/jobs", json={"kind": 3}, headers=KEY), 422, "VALIDATION_FAILED")
+    await parts.store.drain(True, actor="ann")
+    error(await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY), 503, "DRAINING")
+    await parts.store.drain(False, actor="ann")
+    with monkeypatch.context() as patch:
+        patch.setattr(type(parts.store), "submit", _broken)
+        error(await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY), 500, "INTERNAL")
+    assert (await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)).status_code == 201
+
+
+async def _broken(*_: object, **__: object) -> None:
+    raise ZeroDivisionError
+
+
+async def test_an_answer_with_a_secret_is_not_written_down(operator: httpx2.AsyncClient, db: Db) -> None:
+    await add(operator, "ann")
+    made = await operator.post("/api/users/ann/api-keys", headers=KEY)
+    assert made.headers["cache-control"] == "no-store"
+    refused = error(await operator.post("/api/users/ann/api-keys", headers=KEY), 409, "CONFLICT")
+    assert "secret" in refused["message"]
+    assert len((await operator.get("/api/users/ann/api-keys")).json()["data"]) == 1
+    async with db.connection() as connection:
+        rows: list[Any] = await connection.fetch("SELECT * FROM penstock.idempotency")
+    assert made.json()["key"] not in str(rows)
+    assert KEY["Idempotency-Key"] not in str(rows)
+
+
+async def test_a_day_later_a_key_is_as_good_as_new(
+    operator: httpx2.AsyncClient, db: Db, move_time: Callable[[str], Awaitable[None]]
+) -> None:
+    await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)
+    await move_time("23 hours 59 minutes")
+    await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)
+    assert await count(operator) == 1
+    loop = AnswerRetention(db, every=3600, metrics=LoopMetrics(CollectorRegistry()))
+    assert (await loop.run_once()).answers == 0
+    await move_time("24 hours 1 minute")
+    await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)
+    assert await count(operator) == 2
+    await move_time("50 hours")
+    assert (await loop.run_once()).answers == 1
+
+
+async def test_a_turn_that_was_left_lying_is_taken_over(
+    operator: httpx2.AsyncClient, db: Db, move_time: Callable[[str], Awaitable[None]]
+) -> None:
+    """As if the process had died between the work and the note of it."""
+    await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)
+    async with db.connection() as connection:
+        await connection.execute("UPDATE penstock.idempotency SET answered_at = NULL, status = NULL, body = NULL")
+    error(await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY), 409, "CONFLICT")
+    await move_time("6 minutes")
+    assert (await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)).status_code == 201
+
+
+@pytest.mark.parametrize("key", ["", "a b", "a" * 256, "ü"])
+async def test_a_key_that_is_none_is_refused(operator: httpx2.AsyncClient, key: str) -> None:
+    answer = await operator.post("/api/jobs", json={"kind": "work"}, headers={"Idempotency-Key": key.encode()})
+    error(answer, 422, "VALIDATION_FAILED")
+
+
+async def test_a_key_at_its_longest_is_taken_and_reading_needs_none(operator: httpx2.AsyncClient) -> None:
+    longest = {"Idempotency-Key": "a" * 255}
+    assert (await operator.post("/api/jobs", json={"kind": "work"}, headers=longest)).status_code == 201
+    for _ in range(2):
+        assert (await operator.get("/api/jobs", headers=longest)).json()["meta"]["total"] == 1
