@@ -7,7 +7,7 @@ Each thing is ended by its own rules, in a transaction of its own: one that cann
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from penstock.graphs.store import SQL
 from penstock.kit import logging
@@ -15,26 +15,15 @@ from penstock.kit.errors import Conflict, DatabaseUnavailable, NotFound
 from penstock.kit.loop import Loop, LoopMetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Iterable
 
+    from penstock.graphs.endings import End, Endings
     from penstock.graphs.metrics import LifecycleMetrics
     from penstock.kit.db import Db
-
-    End: TypeAlias = Callable[[int], Awaitable[object]]
 
 log = logging.get(__name__)
 BATCH = 500
 ACTOR = "lifecycle"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endings:
-    """How each thing ends. An idle instance may be put to sleep where an old one is ended."""
-
-    instance: End
-    idle_instance: End
-    snapshot: End
-    mapping: End
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +61,7 @@ class Lifecycle(Loop[Ended]):
 
     async def _instances(self) -> tuple[int, int]:
         rows = await self._db.fetch(SQL.lifecycle_instances, limit=BATCH)
-        old = await self._each((r["instance_id"] for r in rows if r["expired"]), "instance", self._endings.instance)
+        old = await self._each((r["instance_id"] for r in rows if r["expired"]), "instance", self._endings.old_instance)
         idle = await self._each(
             (r["instance_id"] for r in rows if not r["expired"]), "instance", self._endings.idle_instance
         )
@@ -86,7 +75,7 @@ class Lifecycle(Loop[Ended]):
         ended = failed = 0
         for each in ids:
             try:
-                await end(each)
+                await end(each, ACTOR)
                 ended += 1
             except DatabaseUnavailable:
                 raise

@@ -80,6 +80,9 @@ class Db:
         self._command_timeout = command_timeout
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._opening = asyncio.Lock()
+        self._turns: asyncpg.Connection[asyncpg.Record] | None = None
+        self._taking = asyncio.Lock()
+        self._taken: dict[int, asyncpg.Connection[asyncpg.Record]] = {}
 
     async def __aenter__(self) -> Db:
         await self._open()
@@ -89,6 +92,9 @@ class Db:
         await self.close()
 
     async def close(self) -> None:
+        turns, self._turns = self._turns, None
+        if turns is not None:
+            turns.terminate()
         pool, self._pool = self._pool, None
         if pool is None:
             return
@@ -125,6 +131,47 @@ class Db:
         with away():
             async with pool.acquire(timeout=10) as connection:
                 yield connection
+
+    @asynccontextmanager
+    async def turn(self, key: int) -> AsyncIterator[bool]:
+        """Whether nobody else has this advisory lock, in any process; it is ours until the block is left.
+
+        All turns of a process are held on one connection besides the pool: who has one needs others of the pool for
+        the work itself, and many who did so at once would wait for each other.
+        """
+        with away():
+            mine = await self._take(key)
+        try:
+            yield mine
+        finally:
+            if mine:
+                with away():
+                    await self._give_back(key)
+
+    def holds(self, key: int) -> bool:
+        """Whether a turn that was taken is still ours: it goes with its connection."""
+        holder = self._taken.get(key)
+        return holder is not None and not holder.is_closed()
+
+    async def _take(self, key: int) -> bool:
+        async with self._taking:
+            if self.holds(key):
+                return False
+            if self._turns is None or self._turns.is_closed():
+                self._turns = await asyncpg.connect(
+                    self.dsn, timeout=10, command_timeout=self._command_timeout, server_settings=self._settings
+                )
+            mine: bool = await self._turns.fetchval("SELECT pg_try_advisory_lock($1)", key)
+            if mine:
+                self._taken[key] = self._turns
+            return mine
+
+    async def _give_back(self, key: int) -> None:
+        """A connection that is gone has given back all of its own."""
+        async with self._taking:
+            holder = self._taken.pop(key)
+            if not holder.is_closed():
+                await holder.fetchval("SELECT pg_advisory_unlock($1)", key)
 
     @asynccontextmanager
     async def transaction(self, joined: Tx | None = None) -> AsyncIterator[Tx]:

@@ -169,11 +169,6 @@ class Loop(Generic[R]):
         if not self.exclusive:
             yield True
             return
-        async with self._db.connection() as connection:
-            key = int.from_bytes(hashlib.sha256(f"penstock.loop.{self.name}".encode()).digest()[:8], signed=True)
-            mine: bool = await connection.fetchval("SELECT pg_try_advisory_lock($1)", key)
-            try:
-                yield mine
-            finally:
-                if mine and not connection.is_closed():
-                    await connection.fetchval("SELECT pg_advisory_unlock($1)", key)
+        key = int.from_bytes(hashlib.sha256(f"penstock.loop.{self.name}".encode()).digest()[:8], signed=True)
+        async with self._db.turn(key) as mine:
+            yield mine
