@@ -35,6 +35,14 @@ class Words(Protocol):
         """A date, moment or ISO text as its number of days since 1970."""
         ...
 
+    def micros(self, value: str) -> str:
+        """A moment as its number of microseconds since 1970, in UTC."""
+        ...
+
+    def matches(self, text: str, pattern: str) -> str:
+        """Whether a text has a piece like the pattern; the pattern is plain text, not SQL."""
+        ...
+
     def edits(self, a: str, b: str) -> str:
         """The edit distance in characters."""
         ...

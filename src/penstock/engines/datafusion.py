@@ -34,6 +34,13 @@ class DataFusionWords:
     def day(self, value: str) -> str:
         return f"CAST(CAST({value} AS DATE) AS INT)"
 
+    def micros(self, value: str) -> str:
+        return f"CAST(arrow_cast({value}, 'Timestamp(Microsecond, None)') AS BIGINT)"
+
+    def matches(self, text: str, pattern: str) -> str:
+        escaped = pattern.replace("'", "''")
+        return f"regexp_like({text}, '{escaped}')"
+
     def edits(self, a: str, b: str) -> str:
         return f"CAST(levenshtein({a}, {b}) AS BIGINT)"
 
@@ -93,7 +100,7 @@ class DataFusionEngine:
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         with _translated():
             batches = self._query(sql).collect()
-        return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+        return [row for batch in batches for row in zip(*(c.to_pylist() for c in batch.columns), strict=True)]
 
     def stream(self, sql: str) -> pa.RecordBatchReader:
         with _translated():

@@ -35,6 +35,12 @@ class DuckDbWords:
     def day(self, value: str) -> str:
         return f"CAST(CAST({value} AS DATE) - DATE '1970-01-01' AS INTEGER)"
 
+    def micros(self, value: str) -> str:
+        return f"epoch_us(CAST({value} AS TIMESTAMPTZ))"
+
+    def matches(self, text: str, pattern: str) -> str:
+        return f"regexp_matches({text}, '{_text(pattern)}')"
+
     def edits(self, a: str, b: str) -> str:
         plain_bytes = f"strlen({a}) = length({a}) AND strlen({b}) = length({b})"
         return f"CAST(CASE WHEN {plain_bytes} THEN levenshtein({a}, {b}) ELSE _edits({a}, {b}) END AS BIGINT)"
@@ -144,7 +150,7 @@ def _split(text: str) -> str:
     return f"list_filter(string_split({text}, ' '), lambda w: w <> '')"
 
 
-def _text(path: Path) -> str:
+def _text(path: Path | str) -> str:
     return str(path).replace("'", "''")
 
 

@@ -1,0 +1,1 @@
+"""Reconciliation: recipes, runs, and evidence that ties."""

@@ -1,0 +1,199 @@
+"""Rules in their order on an engine: prepare both sides, link, and keep what is left for the next rule.
+
+    matching = Matching(engine, recipe, left_columns, right_columns)
+    matching.run()
+    matching.links        the tables of links, a rule each
+    matching.rest         the pools of records that nobody matched
+
+The relations `left_src` and `right_src` must be there. `watch` is called between steps and may raise to stop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.reconcile import choosing
+from penstock.reconcile.clauses import Transpiler, quoted
+from penstock.reconcile.errors import BadValue, TooManyCandidates
+from penstock.reconcile.free_sql import pairs_sql
+from penstock.reconcile.rules import RulePlan, left_over, plan_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from penstock.engines.contract import Engine
+    from penstock.reconcile.clauses import Prepared
+    from penstock.reconcile.column import Column
+    from penstock.reconcile.recipe import Recipe, SideName
+
+SOURCES: Mapping[SideName, str] = {"left": "left_src", "right": "right_src"}
+SIDES: tuple[SideName, SideName] = ("left", "right")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchLimits:
+    """Candidates may be `per_row` times the rows of both sides, and `least` in any case; `crossed` pairs are the most
+    that a rule without a key may look at."""
+
+    per_row: int = 20
+    least: int = 1_000_000
+    crossed: int = 400_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linked:
+    """What one rule did; `table` has its links."""
+
+    name: str
+    pattern: str
+    table: str
+    links: int
+
+
+def _nobody() -> None:
+    """Nobody watches."""
+
+
+class Matching:
+    def __init__(
+        self,
+        engine: Engine,
+        recipe: Recipe,
+        left: Mapping[str, Column],
+        right: Mapping[str, Column],
+        *,
+        limits: MatchLimits | None = None,
+        watch: Callable[[], None] = _nobody,
+    ) -> None:
+        self.engine = engine
+        self.recipe = recipe
+        self.transpiler = Transpiler(engine.words, left, right)
+        self.plans = plan_rules(recipe, self.transpiler)
+        self.links: list[Linked] = []
+        self.rest = {"left": "l", "right": "r"}
+        self.rows: dict[SideName, int] = {}
+        self._limits = limits or MatchLimits()
+        self._watch = watch
+
+    def run(self) -> None:
+        self.prepare()
+        if self.recipe.match_sql is not None:
+            self._free(self.recipe.match_sql)
+        for plan in self.plans:
+            self._watch()
+            self._link(plan)
+
+    def prepare(self) -> None:
+        for side in SIDES:
+            prepared = self.transpiler.side(side)
+            self._check_values(side, prepared)
+            key = getattr(self.recipe.sources, side).primary_key
+            self.rows[side] = self.engine.table(prepared.alias, prepared.select(key, SOURCES[side]))
+
+    def _check_values(self, side: SideName, prepared: Prepared) -> None:
+        for check in prepared.checks.values():
+            name = quoted(check.column)
+            wrong = f"TRIM({name}) <> '' AND NOT {self.engine.words.matches(name, check.pattern)}"
+            found = self.engine.rows(f"SELECT COUNT(*), MIN({name}) FROM {SOURCES[side]} WHERE {wrong}")
+            if found[0][0]:
+                raise BadValue(
+                    f"Column {check.column} of the {side} side has {found[0][0]} values that are no {check.what},"
+                    f" such as {str(found[0][1])[:80]!r}.",
+                    hint="Clean them in the source's query, leave them out by a filter, or choose another column.",
+                    side=side,
+                    column=check.column,
+                    count=found[0][0],
+                )
+
+    def _link(self, plan: RulePlan) -> None:
+        match plan.rule.pattern:
+            case "1:1":
+                self._one_to_one(plan)
+            case "1:N" | "M:1":
+                self._sums(plan)
+            case "M:N":
+                self._groups(plan)
+        count = self.engine.rows(f"SELECT COUNT(*) FROM {plan.links}")[0][0]
+        self.links.append(Linked(name=plan.rule.name, pattern=plan.rule.pattern, table=plan.links, links=count))
+        self._take_out(plan.links, str(plan.number))
+
+    def _take_out(self, links: str, name: str) -> None:
+        """A record leaves the pool once it is matched."""
+        for side, alias in (("left", "l"), ("right", "r")):
+            pool = f"rest_{alias}_{name}"
+            self.engine.table(pool, left_over(self.rest[side], links, alias))
+            self.rest[side] = pool
+
+    def _one_to_one(self, plan: RulePlan) -> None:
+        self._candidates(plan)
+        busy = [self.engine.table(plan.table(f"b{side}"), plan.contested(side)) for side in ("l", "r")]
+        if not any(busy):
+            self.engine.table(plan.links, plan.uncontested())
+            return
+        self._choose(plan, choosing.pairs(self._stream(plan.disputes())))
+        self.engine.table(plan.links, plan.settled())
+
+    def _sums(self, plan: RulePlan) -> None:
+        self._candidates(plan)
+        self.engine.table(plan.table("b"), plan.contested(plan.many))
+        self.engine.table(plan.table("rivals"), plan.rivals())
+        self.engine.table(plan.table("whole"), plan.whole())
+        if plan.sum is None:
+            raise TypeError(f"rule {plan.rule.name} has no sum")
+        rows = self._stream(plan.rivalry())
+        self._choose(plan, choosing.sums(rows, plan.sum.within, left_is_one=plan.one == "l"))
+        self.engine.table(plan.links, plan.summed())
+
+    def _groups(self, plan: RulePlan) -> None:
+        left, right = self.rest["left"], self.rest["right"]
+        self.engine.table(plan.table("groups"), plan.groups(left, right))
+        self.engine.table(plan.links, plan.zipped(left, right))
+
+    def _choose(self, plan: RulePlan, links: Iterator[choosing.Link]) -> None:
+        self.engine.load(plan.table("chosen"), choosing.table_of(links, watch=self._watch))
+
+    def _candidates(self, plan: RulePlan) -> None:
+        name = plan.rule.name
+        if not plan.keyed and self.rows["left"] * self.rows["right"] > self._limits.crossed:
+            raise TooManyCandidates(
+                f"Rule {name!r} has no eq or normalized condition and would hold {self.rows['left']:,} records against"
+                f" {self.rows['right']:,}.",
+                hint="Add an eq or normalized condition to it.",
+                rule=name,
+            )
+        sql = f"{plan.candidates(self.rest['left'], self.rest['right'])} LIMIT {self._most + 1}"
+        self._check_count(self.engine.table(plan.table("cand"), sql), f"Rule {name!r}", rule=name)
+
+    @property
+    def _most(self) -> int:
+        return max(self._limits.least, self._limits.per_row * (self.rows["left"] + self.rows["right"]))
+
+    def _check_count(self, found: int, what: str, **details: str) -> None:
+        if found > self._most:
+            raise TooManyCandidates(
+                f"{what} multiplies rows: it has more than {self._most:,} candidate pairs for {self.rows['left']:,} and"
+                f" {self.rows['right']:,} records.",
+                hint="Add a condition that tells records apart, such as a reference or a date window.",
+                **details,
+            )
+
+    def _free(self, sql: str) -> None:
+        """Pairs by free SQL; a record that is in several of them is in one group of the evidence, and ambiguous."""
+        self.engine.table("said", f"{pairs_sql(sql, self.engine, self.recipe)} LIMIT {self._most + 1}")
+        self._check_count(self.engine.rows("SELECT COUNT(*) FROM said")[0][0], "match_sql")
+        often = "SELECT {0} FROM said GROUP BY {0} HAVING COUNT(*) > 1"
+        count = self.engine.table(
+            "links_sql",
+            "SELECT said.l AS g, said.l, said.r, CAST(10000 AS BIGINT) AS s,"
+            " (bl.l IS NOT NULL OR br.r IS NOT NULL) AS ambiguous FROM said"
+            f" LEFT JOIN ({often.format('l')}) AS bl ON bl.l = said.l"
+            f" LEFT JOIN ({often.format('r')}) AS br ON br.r = said.r",
+        )
+        self.links.append(Linked(name="match_sql", pattern="sql", table="links_sql", links=count))
+        self._take_out("links_sql", "sql")
+
+    def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        for batch in self.engine.stream(sql):
+            self._watch()
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

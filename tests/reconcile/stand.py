@@ -1,0 +1,63 @@
+"""Two tables, a recipe, and what the matcher says of them."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.engines.contract import EngineLimits
+from penstock.engines.registry import open_engine
+from penstock.reconcile import validation
+from penstock.reconcile.column import columns
+from penstock.reconcile.matching import Matching, MatchLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def recipe(**parts: Any) -> dict[str, Any]:
+    """A recipe's document; sources are uploads, for tests give the files themselves."""
+    side = {"upload": "0" * 32, "primary_key": ["id"]}
+    return {"name": "test", "sources": {"left": side, "right": side}, **parts}
+
+
+@contextmanager
+def matching(
+    document: dict[str, Any],
+    left: pa.Table,
+    right: pa.Table,
+    *,
+    engine: str = "duckdb",
+    limits: MatchLimits | None = None,
+) -> Iterator[Matching]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for side, rows in (("left", left), ("right", right)):
+            pq.write_table(rows, folder / f"{side}.parquet")
+        (folder / "scratch").mkdir()
+        with open_engine(engine, folder / "scratch", EngineLimits(memory_bytes=512 * 1024**2)) as opened:
+            schemas = [opened.relation(f"{side}_src", [folder / f"{side}.parquet"]) for side in ("left", "right")]
+            read = validation.read(document)
+            found = [columns(schema) for schema in schemas]
+            validation.check(read, *found)
+            yield Matching(opened, read, *found, limits=limits)
+
+
+def links(document: dict[str, Any], left: pa.Table, right: pa.Table, **options: Any) -> dict[str, set[tuple[Any, ...]]]:
+    """By rule: (left id, right id, ambiguous)."""
+    with matching(document, left, right, **options) as at_work:
+        at_work.run()
+        return {
+            linked.name: set(
+                at_work.engine.rows(
+                    f"SELECT l.p0, r.p0, m.ambiguous FROM {linked.table} AS m"
+                    " LEFT JOIN l ON l._id = m.l LEFT JOIN r ON r._id = m.r"
+                )
+            )
+            for linked in at_work.links
+        }
