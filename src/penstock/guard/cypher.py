@@ -32,10 +32,12 @@ PROCEDURES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CypherQuery:
-    """What may run: `text` is the statement without its comments, `parameters` are those it names."""
+    """What may run: `text` is the statement without its comments, `parameters` are those it names, `open_ended` whether
+    a LIMIT could be added at its end."""
 
     text: str
     parameters: frozenset[str]
+    open_ended: bool
 
 
 def check_cypher(text: str, *, limits: CypherLimits | None = None) -> CypherQuery:
@@ -46,11 +48,21 @@ def check_cypher(text: str, *, limits: CypherLimits | None = None) -> CypherQuer
         tokens.pop()
     if not tokens:
         raise CypherUnreadable("The query is empty.")
-    if tokens[0].upper in _PLAN:
-        tokens = tokens[1:]
-    _Walk(tokens, limits).statement()
-    parameters = frozenset(token.text[1:] for token in tokens if token.kind == "parameter")
-    return CypherQuery(text=clean.rstrip().rstrip(";").rstrip(), parameters=parameters)
+    is_plan = tokens[0].upper in _PLAN
+    clauses = _Walk(tokens[is_plan:], limits).statement()
+    return CypherQuery(
+        text=clean.rstrip("; \t\r\n"),
+        parameters=frozenset(token.text[1:] for token in tokens if token.kind == "parameter"),
+        open_ended=not is_plan and _is_open_ended(clauses),
+    )
+
+
+def _is_open_ended(clauses: list[str]) -> bool:
+    """Whether it ends with one RETURN that has no LIMIT."""
+    if "UNION" in clauses or "RETURN" not in clauses:
+        return False
+    last = len(clauses) - clauses[::-1].index("RETURN")
+    return "LIMIT" not in clauses[last:]
 
 
 class _Walk:
@@ -58,23 +70,26 @@ class _Walk:
         self._tokens = tokens
         self._limits = limits
         self._at = 0
+        self._top: list[str] = []
 
-    def statement(self) -> None:
+    def statement(self) -> list[str]:
+        """The clauses outside all brackets, in their order."""
         self._clauses(depth=0, closing="")
-        if self._at < len(self._tokens):
-            raise _refused(self._tokens[self._at], "stands where the query should have ended")
+        return self._top
 
     def _clauses(self, *, depth: int, closing: str) -> None:
         """From a clause's first word to the end, or to the bracket that closes a subquery."""
-        self._clause(self._next())
+        self._clause(self._next(), depth)
         self._values(depth=depth, closing=closing, clauses=True)
 
-    def _clause(self, token: Token) -> None:
+    def _clause(self, token: Token, depth: int) -> None:
         if token.upper not in _BEGIN:
             raise _refused(token, "does not begin a clause that reads")
-        self._rest_of_clause(token)
+        self._rest_of_clause(token, depth)
 
-    def _rest_of_clause(self, token: Token) -> None:
+    def _rest_of_clause(self, token: Token, depth: int) -> None:
+        if depth == 0:
+            self._top.append(token.upper)
         match token.upper:
             case "OPTIONAL":
                 self._expect("MATCH")
@@ -85,7 +100,7 @@ class _Walk:
             case "UNION":
                 if self._peek().upper == "ALL":
                     self._next()
-                self._clause(self._next())
+                self._clause(self._next(), depth)
 
     def _procedure(self) -> None:
         first = self._next()
@@ -116,7 +131,7 @@ class _Walk:
         if token.kind != "word" or before in (".", "AS"):
             return True
         if ended:
-            return self._after_value(token, clauses=clauses)
+            return self._after_value(token, depth, clauses=clauses)
         return self._as_value(token, before)
 
     def _sign(self, token: Token, ended: bool, before: str, depth: int) -> bool:
@@ -140,14 +155,14 @@ class _Walk:
             self._values(depth=depth, closing=closing, clauses=False)
         self._next()
 
-    def _after_value(self, token: Token, *, clauses: bool) -> bool:
+    def _after_value(self, token: Token, depth: int, *, clauses: bool) -> bool:
         word = token.upper
         if word in _INFIX:
             return self._infix(word)
         if word in _SUFFIX:
             return True
         if clauses and word in _CLAUSES:
-            self._rest_of_clause(token)
+            self._rest_of_clause(token, depth)
             return False
         if not clauses and word in _INSIDE:
             return word != "WHERE"

@@ -1,0 +1,8 @@
+"""`python -m penstock.instance`."""
+
+import sys
+
+from penstock.instance.process import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""The graph server's HTTP face, put together of its parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+
+from penstock.instance import ending, errors, queries, views
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fastapi import APIRouter
+
+    from penstock.instance.served import Served
+
+
+def create_app(served: Served, *, end: Callable[[float], None], more: Sequence[APIRouter] = ()) -> FastAPI:
+    """`end` begins the end of the process; `more` are routes that others bring."""
+    app = FastAPI(title="Penstock graph server", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.token = served.settings.token
+    errors.install(app)
+    for routes in (views.router(served), queries.router(served), ending.router(served, end), *more):
+        app.include_router(routes)
+    return app

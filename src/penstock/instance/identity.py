@@ -1,0 +1,49 @@
+"""Who asks: what the control plane verified and wrote into headers, believed only with this instance's own token."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends, Request
+
+from penstock.kit.errors import AuthenticationRequired, InvalidToken, PermissionDenied
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """`username` is empty when the control plane itself asks."""
+
+    username: str
+    role: str
+    may_write: bool
+
+    def must_write(self) -> None:
+        if not self.may_write:
+            raise PermissionDenied("Only the owner of the instance, an admin or ops may do this.")
+
+    def must_be_plane(self) -> None:
+        if self.username:
+            raise PermissionDenied("This is between the control plane and the graph server.")
+
+
+def trusted(request: Request) -> Caller:
+    scheme, _, shown = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not shown:
+        raise AuthenticationRequired("A graph server is reached through its control plane.")
+    token: SecretStr = request.app.state.token
+    if not hmac.compare_digest(shown.encode(), token.get_secret_value().encode()):
+        raise InvalidToken("This is not the token of this instance.")
+    user = request.headers.get("x-penstock-user", "")
+    return Caller(
+        username=user,
+        role=request.headers.get("x-penstock-role", "analyst" if user else "ops"),
+        may_write=not user or request.headers.get("x-penstock-write") == "1",
+    )
+
+
+Trusted = Annotated[Caller, Depends(trusted)]

@@ -1,0 +1,163 @@
+"""The graph server as a process: it listens first, then loads, then serves, and says once how that went.
+
+Its end is abrupt on purpose (`os._exit`) once everything was said: after a failed load the engine's library must not be
+called again, not even to be taken down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+import uvicorn
+import uvloop
+
+from penstock.instance import settings
+from penstock.instance.app import create_app
+from penstock.instance.files import local_root
+from penstock.instance.isolation import confine_process
+from penstock.instance.loading import Loading, StartFailed
+from penstock.instance.plane import Plane
+from penstock.instance.reports import Reports
+from penstock.instance.served import Served
+from penstock.kit import logging
+from penstock.kit.errors import PenstockError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.types import ASGIApp
+
+    from penstock.instance.settings import InstanceSettings, Start
+
+log = logging.get(__name__)
+KEEP_ALIVE_SECONDS = 75
+MOST_TRACE = 16_000
+
+
+def main() -> int:
+    """Until it is told to end; the exit code."""
+    try:
+        start = settings.load()
+    except PenstockError as e:
+        sys.stderr.write(f"{e.message} {e.hint or ''}\n")
+        return 2
+    logging.configure(level=start.log_level, form=start.log_form, process=f"instance-{start.instance.id}")
+    start.instance.dir.mkdir(parents=True, exist_ok=True)
+    os.chdir(start.instance.dir)
+    isolation = confine_process(
+        start.instance.isolation,
+        own=start.instance.dir,
+        storage=local_root(start.storage_url),
+        socket=start.instance.socket,
+    )
+    served = Served(settings=start.instance, isolation=isolation)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        code = runner.run(Process(start, served).run())
+        sys.stderr.flush()
+        os._exit(code)
+
+
+class Process:
+    def __init__(self, start: Start, served: Served) -> None:
+        self._start = start
+        self._served = served
+        self._ending = asyncio.Event()
+        self._grace = 10.0
+
+    async def run(self) -> int:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(each, self._ending.set)
+        with _bind(self._start.instance) as listener:
+            server = _Server(create_app(self._served, end=self._end))
+            listening = asyncio.create_task(server.serve(sockets=[listener]))
+            log.info(
+                "graph_server_listening", address=str(listener.getsockname()), isolation=str(self._served.isolation)
+            )
+            try:
+                async with self._plane() as plane:
+                    return await self._serve(plane)
+            finally:
+                server.config.timeout_graceful_shutdown = int(self._grace)
+                server.should_exit = True
+                await listening
+
+    async def _serve(self, plane: Plane) -> int:
+        loading = Loading(self._start, self._served, plane)
+        work = asyncio.create_task(loading.run())
+        stop = asyncio.create_task(self._ending.wait())
+        await asyncio.wait({work, stop}, return_when="FIRST_COMPLETED")
+        if not work.done():
+            work.cancel()
+            return 0
+        try:
+            graph = self._served.loaded = work.result()
+        except StartFailed as e:
+            await self._failed(plane, loading, e)
+            return 1
+        self._served.state = "running"
+        await plane.running(node_count=graph.node_count, edge_count=graph.edge_count)
+        log.info("graph_server_running", nodes=graph.node_count, edges=graph.edge_count)
+        reports = asyncio.create_task(Reports(self._served, plane).run())
+        await stop
+        reports.cancel()
+        self._served.state = "stopping"
+        log.info("graph_server_stopping")
+        return 0
+
+    async def _failed(self, plane: Plane, loading: Loading, error: StartFailed) -> None:
+        self._served.state = "failed"
+        trace = "".join(traceback.format_exception(error))[-MOST_TRACE:]
+        log.error("graph_server_failed", code=error.code, phase=error.phase, message=error.message)
+        with contextlib.suppress(PenstockError):
+            await loading.progress.fail()
+            await plane.failed(
+                error_code=error.code, message=error.message, phase=error.phase, trace=logging.scrub(trace)
+            )
+
+    def _plane(self) -> Plane:
+        mine = self._start.instance
+        return Plane(self._start.plane_url, mine.token.get_secret_value(), mine.id)
+
+    def _end(self, grace: float) -> None:
+        self._grace = grace
+        self._ending.set()
+
+
+class _Server(uvicorn.Server):
+    """Without signal handlers of its own: they are the process's."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            )
+        )
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _bind(mine: InstanceSettings) -> socket.socket:
+    if mine.socket is None:
+        return socket.create_server((mine.host, mine.port), backlog=512)
+    mine.socket.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(mine.socket))
+    mine.socket.chmod(0o600)
+    listener.listen(512)
+    return listener

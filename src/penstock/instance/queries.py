@@ -1,0 +1,107 @@
+"""`POST /query`: Cypher in, rows or an Arrow stream out."""
+
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+
+from penstock.graphdb.contract import Interrupt, Result
+from penstock.graphdb.errors import CypherError
+from penstock.guard.cypher import CypherQuery, check_cypher
+from penstock.instance.identity import Trusted
+from penstock.instance.results import ARROW, BATCH_ROWS, arrow_stream, encode, fetch
+from penstock.instance.room import EngineRoom
+from penstock.instance.served import Graph, Served
+from penstock.kit.errors import InvalidInput
+
+
+class QueryBody(BaseModel):
+    query: Annotated[str, Field(min_length=1, max_length=100_000, examples=["MATCH (n:Person) RETURN n LIMIT 10"])]
+    parameters: dict[str, Any] = Field(default_factory=dict, examples=[{"name": "Ada"}])
+    timeout_ms: Annotated[int, Field(ge=1)] | None = Field(None, description="The server's own, if unsaid.")
+    max_rows: Annotated[int, Field(ge=1)] | None = Field(None, description="The server's own, which is the most.")
+
+
+def router(served: Served) -> APIRouter:
+    routes = APIRouter()
+
+    @routes.post("/query")
+    async def query(body: QueryBody, request: Request, caller: Trusted) -> Response:  # noqa: ARG001 - it must be one
+        graph = served.graph
+        asked = _Asked(served, body)
+        began = time.perf_counter()
+        try:
+            if ARROW in request.headers.get("accept", ""):
+                return await _stream(served, asked, request)
+            content = await served.room.query(
+                partial(_answer, graph, asked), timeout=asked.timeout, gone=partial(_gone, request)
+            )
+        finally:
+            served.tally.count(time.perf_counter() - began)
+        return Response(content, media_type="application/json")
+
+    return routes
+
+
+class _Asked:
+    """A request within the server's limits, its text judged."""
+
+    def __init__(self, served: Served, body: QueryBody) -> None:
+        limits = served.settings
+        self.checked = check_cypher(body.query) if limits.guard else _unchecked(body)
+        self.parameters: Mapping[str, Any] = {k: v for k, v in body.parameters.items() if k in self.checked.parameters}
+        self.timeout = limits.timeout_seconds if body.timeout_ms is None else body.timeout_ms / 1000
+        self.max_rows = min(body.max_rows or limits.max_rows, limits.max_rows)
+        if self.timeout > limits.max_timeout_seconds:
+            raise InvalidInput(f"timeout_ms is at most {int(limits.max_timeout_seconds * 1000)}.", field="timeout_ms")
+        if missing := sorted(self.checked.parameters - body.parameters.keys()):
+            raise CypherError(f"The query names ${missing[0]}, which is not among its parameters.", missing=missing)
+
+    @property
+    def capped(self) -> str:
+        """The text with a cap of its own, where it has none: the engine need not make rows that nobody will see."""
+        return f"{self.checked.text} LIMIT {self.max_rows + 1}" if self.checked.open_ended else self.checked.text
+
+
+def _unchecked(body: QueryBody) -> CypherQuery:
+    return CypherQuery(text=body.query, parameters=frozenset(body.parameters), open_ended=False)
+
+
+def _answer(graph: Graph, asked: _Asked, cord: Interrupt) -> bytes:
+    began = time.perf_counter()
+    result = graph.engine.query(asked.capped, asked.parameters, timeout=asked.timeout, interrupt=cord)
+    try:
+        found = fetch(result, max_rows=asked.max_rows, own=graph.own_properties())
+    finally:
+        result.close()
+    return encode(found, milliseconds=round((time.perf_counter() - began) * 1000))
+
+
+async def _stream(served: Served, asked: _Asked, request: Request) -> Response:
+    engine = served.graph.engine
+    result = await served.room.query(
+        lambda cord: engine.query(asked.checked.text, asked.parameters, timeout=asked.timeout, interrupt=cord),
+        timeout=asked.timeout,
+        gone=partial(_gone, request),
+    )
+    return StreamingResponse(_chunks(served.room, result), media_type=ARROW)
+
+
+async def _chunks(room: EngineRoom, result: Result) -> AsyncIterator[memoryview | bytes]:
+    """One batch is made while the one before is on its way, and no more."""
+    stream: Iterator[memoryview | bytes] = arrow_stream(result.batches(BATCH_ROWS))
+    try:
+        while (chunk := await room.run(lambda: next(stream, None))) is not None:
+            yield chunk
+    finally:
+        await room.run(result.close)
+
+
+async def _gone(request: Request) -> None:
+    """Returns when the client has hung up; the body was read before."""
+    while (await request.receive())["type"] != "http.disconnect":
+        continue

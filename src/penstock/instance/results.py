@@ -1,0 +1,144 @@
+"""Answers on the wire: Arrow as it is, JSON by columns.
+
+Flat columns become Python lists a column at a time and the JSON writer does the rest; only what a client must see
+otherwise than Arrow has it (a node without other labels' properties, a map as an object) is rebuilt value by value.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+from pyarrow import types
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from penstock.graphdb.contract import Result
+
+ARROW = "application/vnd.apache.arrow.stream"
+BATCH_ROWS = 65_536
+_DAY = timedelta(days=1)
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+_OPTIONS = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+    truncated: bool
+
+
+def fetch(result: Result, *, max_rows: int, own: Mapping[str, frozenset[str]]) -> Rows:
+    """At most `max_rows`; `own` says which properties each label has."""
+    rows: list[Sequence[Any]] = []
+    for batch in result.batches(min(BATCH_ROWS, max_rows)):
+        taken = batch.slice(0, max_rows - len(rows))
+        rows.extend(zip(*(values(column, own) for column in taken.columns), strict=True))
+        if len(rows) >= max_rows:
+            break
+    return Rows(columns=result.columns, types=result.types, rows=rows, truncated=result.rows > max_rows)
+
+
+def encode(found: Rows, *, milliseconds: int) -> bytes:
+    body = {
+        "columns": found.columns,
+        "column_types": found.types,
+        "rows": found.rows,
+        "row_count": len(found.rows),
+        "execution_time_ms": milliseconds,
+        "truncated": found.truncated,
+    }
+    return dump(body)
+
+
+def dump(body: object) -> bytes:
+    return orjson.dumps(body, default=_plain, option=_OPTIONS)
+
+
+def arrow_stream(batches: Iterator[pa.RecordBatch]) -> Iterator[memoryview | bytes]:
+    """The bytes of an Arrow stream, a batch at a time."""
+    first = True
+    for batch in batches:
+        if first:
+            yield memoryview(batch.schema.serialize())
+            first = False
+        yield memoryview(batch.serialize())
+    yield _END_OF_STREAM
+
+
+def values(column: pa.Array, own: Mapping[str, frozenset[str]]) -> list[Any]:
+    kind = column.type
+    if (types.is_integer(kind) or types.is_floating(kind)) and not column.null_count:
+        flat: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+        return flat
+    try:
+        found: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        # A moment beyond the years that Python knows.
+        found = column.cast(pa.string()).to_pylist()
+    rebuild = _rebuilder(kind, own)
+    return found if rebuild is None else [None if value is None else rebuild(value) for value in found]
+
+
+def _rebuilder(kind: pa.DataType, own: Mapping[str, frozenset[str]]) -> Callable[[Any], Any] | None:
+    """How a value of this type is told to a client; None when as it is."""
+    if types.is_map(kind):
+        inner = _rebuilder(kind.item_type, own)
+        return lambda pairs: {_key(k): inner(v) if inner and v is not None else v for k, v in pairs}
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        each = _rebuilder(kind.value_type, own)
+        return None if each is None else lambda items: [None if i is None else each(i) for i in items]
+    if types.is_struct(kind):
+        return _struct(kind, own)
+    return None
+
+
+def _struct(kind: pa.DataType, own: Mapping[str, frozenset[str]]) -> Callable[[Any], Any] | None:
+    inside = {field.name: _rebuilder(field.type, own) for field in kind}
+    special = {name: rebuild for name, rebuild in inside.items() if rebuild is not None}
+    is_node = inside.keys() >= {"_id", "_label"}
+    if not special and not is_node:
+        return None
+
+    def rebuilt(value: dict[str, Any]) -> dict[str, Any]:
+        for name, rebuild in special.items():
+            if value[name] is not None:
+                value[name] = rebuild(value[name])
+        return _only_own(value, own) if is_node else value
+
+    return rebuilt
+
+
+def _only_own(node: dict[str, Any], own: Mapping[str, frozenset[str]]) -> dict[str, Any]:
+    known = own.get(node["_label"])
+    if known is None:
+        return node
+    return {name: value for name, value in node.items() if name in known or name in ("_id", "_label")}
+
+
+def _key(key: object) -> object:
+    return _plain(key) if isinstance(key, bytes | Decimal | timedelta) else key
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, timedelta):
+        return duration(value)
+    return str(value)
+
+
+def duration(length: timedelta) -> str:
+    """ISO 8601, in days and seconds."""
+    sign, length = ("-", -length) if length < timedelta(0) else ("", length)
+    seconds = f"{length.seconds}.{length.microseconds:06}".rstrip("0").rstrip(".") if length % _DAY else ""
+    days = f"{length.days}D" if length.days or not seconds else ""
+    return f"{sign}P{days}" + (f"T{seconds}S" if seconds else "")

@@ -1,0 +1,87 @@
+"""A real graph server as a process, with a stand-in for its control plane."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+
+from tests.instance.plane import DEADLINE, INSTANCE, TOKEN, StandIn
+from tests.servers.process import running
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+PROXY = {"Authorization": f"Bearer {TOKEN}", "X-Penstock-User": "ada", "X-Penstock-Role": "analyst"}
+PLANE = {"Authorization": f"Bearer {TOKEN}"}
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphServer:
+    plane: StandIn
+    http: httpx2.AsyncClient
+    process: subprocess.Popen[bytes]
+    folder: Path
+    log: Path
+
+    async def query(self, text: str, **more: Any) -> httpx2.Response:
+        return await self.http.post("/query", json={"query": text, **more})
+
+    async def rows(self, text: str, **more: Any) -> list[list[Any]]:
+        answer = await self.query(text, **more)
+        assert answer.status_code == 200, answer.text
+        found: list[list[Any]] = answer.json()["rows"]
+        return found
+
+    async def exit_code(self) -> int:
+        async with asyncio.timeout(DEADLINE):
+            return await asyncio.to_thread(self.process.wait)
+
+
+@asynccontextmanager
+async def graph_server(
+    folder: Path, storage_url: str, assignment: dict[str, Any] | None, **settings: str
+) -> AsyncIterator[GraphServer]:
+    """Started, not yet loaded: wait for `plane.outcome()`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sock = folder / "s"
+    async with StandIn(assignment) as plane:
+        environment = {
+            "PENSTOCK_URL": plane.url,
+            "PENSTOCK_STORAGE_URL": storage_url,
+            "PENSTOCK_INSTANCE_ID": str(INSTANCE),
+            "PENSTOCK_INSTANCE_TOKEN": TOKEN,
+            "PENSTOCK_INSTANCE_DIR": str(folder / "own"),
+            "PENSTOCK_INSTANCE_SOCKET": str(sock),
+            "PENSTOCK_INSTANCE_MEMORY_BYTES": str(1024**3),
+            "PENSTOCK_INSTANCE_CPU": "2",
+            "PENSTOCK_INSTANCE_ISOLATION": "require",
+            "TMPDIR": str(folder / "tmp"),
+            **{f"PENSTOCK_{name.upper()}": value for name, value in settings.items()},
+        }
+        (folder / "tmp").mkdir(exist_ok=True)
+        command = [sys.executable, "-I", "-m", "penstock.instance"]
+        transport = httpx2.AsyncHTTPTransport(uds=str(sock))
+        with running(command, log=folder / "log", cwd=folder, env=environment) as process:
+            async with httpx2.AsyncClient(
+                transport=transport, base_url="http://instance", headers=PROXY, timeout=DEADLINE
+            ) as http:
+                yield GraphServer(plane=plane, http=http, process=process, folder=folder, log=folder / "log")
+
+
+@asynccontextmanager
+async def running_server(
+    folder: Path, storage_url: str, assignment: dict[str, Any], **settings: str
+) -> AsyncIterator[GraphServer]:
+    """Loaded and ready."""
+    async with graph_server(folder, storage_url, assignment, **settings) as server:
+        outcome = await server.plane.outcome()
+        assert outcome["status"] == "running", (outcome, server.log.read_text())
+        yield server
