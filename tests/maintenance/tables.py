@@ -19,7 +19,7 @@ from penstock.maintenance.action import parse
 from penstock.maintenance.content import ManifestReader
 from penstock.maintenance.delete_file import write_deletes
 from penstock.maintenance.lake import CatalogLake
-from penstock.maintenance.replacement import commit
+from penstock.maintenance.replacement import carried, commit
 from penstock.maintenance.run import Run
 
 if TYPE_CHECKING:
@@ -101,7 +101,8 @@ class Stand:
                     file = write_deletes(draft.table, run, entry.data_file, positions)
                     number = draft.table.metadata.next_sequence_number()
                     made.append(draft.manifest(file.spec_id, ManifestContent.DELETES, [draft.added(file, number)]))
-            return [*made, *head.manifests], {}
+            totals = head.snapshot.summary.additional_properties
+            return [*made, *head.manifests], carried(totals, {"total-delete-files": len(made)})
 
         commit(self.lake, run, ManifestReader(table.io), build)
 

@@ -19,6 +19,7 @@ from pyiceberg.table.update import (
 from penstock.kit import logging
 from penstock.maintenance.action import Action, Ended, Name, Outcome
 from penstock.maintenance.errors import CommitConflict, CommitUnknown, Refused
+from penstock.maintenance.lake import SameRefs, refs_of
 from penstock.maintenance.references import ReferenceReader, references, statistics_paths
 from penstock.maintenance.retention import Verdict, expired, rule_for
 
@@ -95,9 +96,9 @@ class Expiry:
         return Verdict(snapshots=frozenset(oldest), refs=verdict.refs)
 
     def _commit(self, table: Table, verdict: Verdict) -> None:
-        asserts = tuple(
-            AssertRefSnapshotId(ref=name, snapshot_id=r.snapshot_id) for name, r in table.metadata.refs.items()
-        )
+        refs = refs_of(table.metadata)
+        each = (AssertRefSnapshotId(ref=name, snapshot_id=snapshot_id) for name, snapshot_id in refs.items())
+        asserts = (*each, SameRefs(refs=refs))
         updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(ref_name=name) for name in sorted(verdict.refs)]
         updates += [
             RemovePartitionStatisticsUpdate(snapshot_id=s.snapshot_id)

@@ -7,7 +7,7 @@ nothing may be deleted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
 
 from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.catalog.noop import NoopCatalog
@@ -16,7 +16,7 @@ from pyiceberg.io import load_file_io
 from pyiceberg.serializers import FromInputFile, ToOutputFile
 from pyiceberg.table import Table
 from pyiceberg.table.locations import load_location_provider
-from pyiceberg.table.update import AssertTableUUID, update_table_metadata
+from pyiceberg.table.update import AssertTableUUID, ValidatableTableRequirement, update_table_metadata
 
 from penstock.kit.errors import PenstockError
 from penstock.maintenance.catalogs import FILE_IO
@@ -26,12 +26,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyiceberg.catalog import Catalog
+    from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
-    Requirements: TypeAlias = tuple[TableRequirement, ...]
+    Requirements: TypeAlias = tuple[ValidatableTableRequirement, ...]
     Updates: TypeAlias = tuple[TableUpdate, ...]
 
 Identifier: TypeAlias = tuple[str, ...]
+
+
+class SameRefs(ValidatableTableRequirement):
+    """No branch or tag came, went or moved. The protocol of REST catalogs has no word for one that came."""
+
+    type: Literal["penstock-same-refs"] = "penstock-same-refs"
+    refs: dict[str, int]
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:
+        if base_metadata is None or refs_of(base_metadata) != self.refs:
+            raise CommitFailedException("A branch or tag came, went or moved meanwhile.")
+
+
+def refs_of(metadata: TableMetadata) -> dict[str, int]:
+    return {name: ref.snapshot_id for name, ref in metadata.refs.items()}
 
 
 class Lake(Protocol):
@@ -69,9 +85,11 @@ class CatalogLake:
 
     def commit(self, table: Table, requirements: Requirements, updates: Updates) -> None:
         self._fence()
-        same = AssertTableUUID(uuid=table.metadata.table_uuid)
+        asserts: Requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), *requirements)
+        if not isinstance(self._catalog, MetastoreCatalog):
+            asserts = tuple(each for each in asserts if not isinstance(each, SameRefs))
         try:
-            self._catalog.commit_table(table, (same, *requirements), updates)
+            self._catalog.commit_table(table, cast("tuple[TableRequirement, ...]", asserts), updates)
         except CommitFailedException as e:
             raise CommitConflict(str(e)) from e
         except PenstockError:

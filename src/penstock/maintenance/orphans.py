@@ -20,7 +20,7 @@ from penstock.kit import logging
 from penstock.maintenance.action import DAY_SECONDS, Action, Ended, Name, Outcome
 from penstock.maintenance.errors import Refused
 from penstock.maintenance.expiry import check_collectable
-from penstock.maintenance.references import References, references
+from penstock.maintenance.references import ReferenceReader, References, references
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -129,14 +129,14 @@ class Orphans:
     def _find(self) -> tuple[Place, list[Listed]]:
         first = self._lake.load()
         check_collectable(first)
-        place = Place(first)
+        place, reader = Place(first), ReferenceReader(first.io)
+        must = references(first, reader)
         listed = place.listed()
         self._run.step("storage_listed")
         table = self._lake.load()
         self._check_alone(table)
-        found = references(table)
-        named = _inside(place, found)
-        _check_complete(place, found, {each.path for each in listed})
+        named = _inside(place, references(table, reader))
+        _check_complete(place, must, {each.path for each in listed})
         old = self._run.now() - timedelta(seconds=max(FLOOR, self._action.number("older_than_seconds", DEFAULT_AGE)))
         mine = [each for each in listed if not each.path.startswith(f"{place.path}/{TRASH}/")]
         orphans = [each for each in mine if each.path not in named and each.modified < old]

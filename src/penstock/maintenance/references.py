@@ -6,10 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyiceberg.avro.file import AvroFile
-from pyiceberg.manifest import ManifestEntryStatus
+from pyiceberg.manifest import (
+    MANIFEST_ENTRY_SCHEMAS,
+    PARTITION_FIELD_SUMMARY_TYPE,
+    DataFile,
+    ManifestEntry,
+    ManifestEntryStatus,
+)
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
-from pyiceberg.types import IntegerType, NestedField, StringType, StructType
+from pyiceberg.types import ListType, NestedField, StringType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,11 +24,11 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
-_LIST = Schema(NestedField(500, "manifest_path", StringType(), required=True))
-_ENTRY = Schema(
-    NestedField(0, "status", IntegerType(), required=True),
-    NestedField(2, "data_file", StructType(NestedField(100, "file_path", StringType(), required=True)), required=True),
+_LIST = Schema(
+    NestedField(500, "manifest_path", StringType(), required=True),
+    NestedField(507, "partitions", ListType(508, PARTITION_FIELD_SUMMARY_TYPE, element_required=True), required=False),
 )
+"""The path is all that is wanted; the library cannot leave a list out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +69,10 @@ class ReferenceReader:
 
     def _read(self, path: str) -> tuple[frozenset[str], frozenset[str]]:
         if path not in self._manifests:
-            with AvroFile[Record](self._io.new_input(path), _ENTRY, {-1: Record, 2: Record}) as records:
-                rows = [(record[0], record[1][0]) for record in records]
+            with AvroFile[ManifestEntry](
+                self._io.new_input(path), MANIFEST_ENTRY_SCHEMAS[2], {-1: ManifestEntry, 2: DataFile}
+            ) as entries:
+                rows = [(entry.status, entry.data_file.file_path) for entry in entries]
             live = frozenset(name for status, name in rows if status != ManifestEntryStatus.DELETED)
             self._manifests[path] = (live, frozenset(name for _, name in rows))
         return self._manifests[path]

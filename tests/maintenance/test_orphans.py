@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from penstock.kit.errors import InvalidInput
+from penstock.maintenance.action import DAY_SECONDS, Ended, parse
+from penstock.maintenance.errors import Refused
+from penstock.maintenance.leftovers import remove_leftovers
+from penstock.maintenance.orphans import Place, normal
+from tests.maintenance.tables import COMPACT, Stand, once
+
+OLD = datetime.now(UTC) - timedelta(days=4)
+
+
+def root(stand: Stand) -> Path:
+    return Path(stand.table.location().removeprefix("file://"))
+
+
+def junk(stand: Stand, name: str, *, at: datetime = OLD, size: int = 10) -> Path:
+    path = root(stand) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * size)
+    os.utime(path, (at.timestamp(), at.timestamp()))
+    return path
+
+
+def age_all(stand: Stand) -> None:
+    for path in root(stand).rglob("*"):
+        os.utime(path, (OLD.timestamp(), OLD.timestamp()))
+
+
+def test_old_junk_goes_to_the_trash_and_nothing_else_does(stand: Stand) -> None:
+    stand.create()
+    stand.run(COMPACT)
+    age_all(stand)
+    old, young = junk(stand, "data/old.parquet"), junk(stand, "data/young.parquet", at=datetime.now(UTC))
+    planned = stand.plan("remove_orphan_files")
+    assert (planned.deleted_files, planned.deleted_bytes, planned.files) == (1, 10, (str(old),))
+    assert old.exists()
+    done = stand.run("remove_orphan_files")
+    assert (done.status, done.deleted_files) == (Ended.COMPLETED, 1)
+    assert not old.exists()
+    assert young.exists()
+    assert [p.name for p in root(stand).glob(".trash/*-7/data/*")] == ["old.parquet"]
+    assert len(stand.ids()) == 60
+    for snapshot in stand.table.metadata.snapshots:
+        stand.ids(snapshot.snapshot_id)
+
+
+def test_the_trash_is_purged_after_a_week_and_not_before(stand: Stand) -> None:
+    stand.create()
+    junk(stand, "data/old.parquet")
+    stand.run("remove_orphan_files")
+    stand.run("remove_orphan_files", now=lambda: datetime.now(UTC) + timedelta(days=6.9))
+    assert list(root(stand).glob(".trash/*/data/*"))
+    stand.run("remove_orphan_files", now=lambda: datetime.now(UTC) + timedelta(days=7.1))
+    assert not list(root(stand).glob(".trash/*/data/*"))
+
+
+def test_no_request_goes_under_a_day() -> None:
+    assert parse([{"name": "remove_orphan_files", "older_than_seconds": DAY_SECONDS}])
+    with pytest.raises(InvalidInput, match="older_than_seconds"):
+        parse([{"name": "remove_orphan_files", "older_than_seconds": DAY_SECONDS - 1}])
+    with pytest.raises(InvalidInput, match="force"):
+        parse([{"name": "remove_orphan_files", "force": True}])
+
+
+def test_a_file_that_is_committed_after_the_listing_stays(stand: Stand) -> None:
+    stand.create()
+    junk(stand, "data/old.parquet")
+    future = datetime.now(UTC) + timedelta(days=10)
+    done = stand.run(
+        "remove_orphan_files", now=lambda: future, step=once("storage_listed", lambda: stand.append(1000, 5))
+    )
+    assert done.status is Ended.COMPLETED
+    assert len(stand.ids()) == 65
+
+
+def test_a_location_that_another_table_shares_is_refused(stand: Stand) -> None:
+    stand.create()
+    stand.catalog.create_table(("shop", "inner"), stand.table.schema(), location=f"{stand.table.location()}/inner")
+    junk(stand, "data/old.parquet")
+    done = stand.run("remove_orphan_files")
+    assert done.status is Ended.REFUSED
+    assert "shop.inner" in done.message
+
+
+def test_a_listing_that_misses_a_file_is_refused(stand: Stand) -> None:
+    stand.create()
+    next(root(stand).glob("data/*.parquet")).unlink()
+    junk(stand, "data/old.parquet")
+    done = stand.run("remove_orphan_files")
+    assert done.status is Ended.REFUSED
+    assert "misses 1 files" in done.message
+
+
+def test_names_in_another_scheme_are_refused(stand: Stand) -> None:
+    stand.create()
+    place = Place(stand.table)
+    assert place.inside(f"file:{place.path}/data/x") == f"{place.path}/data/x"
+    assert place.inside("s3://bucket/elsewhere/x") is None
+    with pytest.raises(Refused, match="another scheme"):
+        place.inside(f"s3://bucket{place.path}/data/x")
+
+
+def test_more_than_half_of_the_bytes_is_refused(stand: Stand) -> None:
+    stand.create()
+    size = sum(p.stat().st_size for p in root(stand).rglob("*") if p.is_file())
+    path = junk(stand, "data/old.parquet", size=size + 10_000)
+    done = stand.run("remove_orphan_files")
+    assert done.status is Ended.REFUSED
+    assert "more than half" in done.message
+    assert path.exists()
+
+
+@pytest.mark.parametrize("name", ["/a/b", "file:/a/b", "file:///a/b", "file:///a/b/", "FILE:///a/b"])
+def test_one_file_has_one_name(name: str) -> None:
+    assert normal(name) == ("file", "", "/a/b")
+    assert normal("s3a://bucket/x") == normal("s3://bucket/x")
+
+
+def test_what_a_killed_attempt_left_is_removed_when_it_cannot_come_back(stand: Stand) -> None:
+    stand.create()
+    stand.run(COMPACT)
+    mine = junk(stand, "data/penstock-3-dead/00001.parquet", at=datetime.now(UTC) - timedelta(minutes=1))
+    manifest = junk(stand, "metadata/penstock-3-dead-m-1.avro", at=datetime.now(UTC) - timedelta(minutes=1))
+    assert remove_leftovers(stand.lake, stand.attempt(job_id=9)) == 0
+    lake = stand.lake
+    lake.exact = True
+    assert remove_leftovers(lake, stand.attempt(job_id=9)) == 2
+    assert not mine.exists()
+    assert not manifest.exists()
+    assert len(stand.ids()) == 60
