@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.update import TableUpdate
 
-    from penstock.maintenance.lake import Lake
+    from penstock.maintenance.lake import Lake, Requirements
     from penstock.maintenance.run import Run
 
 log = logging.get(__name__)
@@ -98,7 +98,7 @@ class Expiry:
     def _commit(self, table: Table, verdict: Verdict) -> None:
         refs = refs_of(table.metadata)
         each = (AssertRefSnapshotId(ref=name, snapshot_id=snapshot_id) for name, snapshot_id in refs.items())
-        asserts = (*each, SameRefs(refs=refs))
+        asserts: Requirements = (*each, SameRefs(refs=refs))
         updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(ref_name=name) for name in sorted(verdict.refs)]
         updates += [
             RemovePartitionStatisticsUpdate(snapshot_id=s.snapshot_id)

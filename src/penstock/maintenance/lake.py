@@ -7,7 +7,8 @@ nothing may be deleted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.catalog.noop import NoopCatalog
@@ -16,7 +17,7 @@ from pyiceberg.io import load_file_io
 from pyiceberg.serializers import FromInputFile, ToOutputFile
 from pyiceberg.table import Table
 from pyiceberg.table.locations import load_location_provider
-from pyiceberg.table.update import AssertTableUUID, ValidatableTableRequirement, update_table_metadata
+from pyiceberg.table.update import AssertTableUUID, update_table_metadata
 
 from penstock.kit.errors import PenstockError
 from penstock.maintenance.catalogs import FILE_IO
@@ -29,17 +30,21 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
-    Requirements: TypeAlias = tuple[ValidatableTableRequirement, ...]
+    Requirements: TypeAlias = tuple["Requirement", ...]
     Updates: TypeAlias = tuple[TableUpdate, ...]
 
 Identifier: TypeAlias = tuple[str, ...]
 
 
-class SameRefs(ValidatableTableRequirement):
+class Requirement(Protocol):
+    def validate(self, base_metadata: TableMetadata | None) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameRefs:
     """No branch or tag came, went or moved. The protocol of REST catalogs has no word for one that came."""
 
-    type: Literal["penstock-same-refs"] = "penstock-same-refs"
-    refs: dict[str, int]
+    refs: Mapping[str, int]
 
     def validate(self, base_metadata: TableMetadata | None) -> None:
         if base_metadata is None or refs_of(base_metadata) != self.refs:
