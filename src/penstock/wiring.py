@@ -29,6 +29,8 @@ from penstock.graphs.metrics import ExportMetrics, watch_connections
 from penstock.graphs.overview import Overview
 from penstock.graphs.query_check import QueryCheck
 from penstock.graphs.reconciliation import ExportReconciliation
+from penstock.graphs.snapshot_progress import ProgressReport
+from penstock.graphs.snapshot_removal import SnapshotRemoval
 from penstock.graphs.source_rights import SourceRights
 from penstock.graphs.storage_cleanup import StorageCleanup
 from penstock.graphs.store import Snapshots
@@ -155,6 +157,7 @@ def _graphs(settings: Settings, engine: Db, browse: Db, store: PgJobStore, sourc
     longest = timedelta(seconds=settings.export_max_duration_seconds)
     mappings = Mappings(engine)
     exports = Exports(engine, store, snapshots, sources, max_duration=LONGEST_EXPORT)
+    rights = SourceRights(sources, Users(browse, store.audit))
     return Graphs(
         config=PlatformConfig(engine, export=longest, audit=store.audit),
         board=LoopBoard(engine, audit=store.audit),
@@ -162,9 +165,11 @@ def _graphs(settings: Settings, engine: Db, browse: Db, store: PgJobStore, sourc
         health=_health(settings, browse, store, sources),
         favourites=Favourites(browse),
         mappings=mappings,
-        authoring=Authoring(mappings, SourceRights(sources, Users(browse, store.audit)), QueryCheck(sources)),
+        authoring=Authoring(mappings, rights, QueryCheck(sources)),
         trees=MappingTrees(browse, mappings),
-        mapped=MappedSnapshots(snapshots, exports, mappings, sources),
+        mapped=MappedSnapshots(engine, snapshots, exports, mappings, rights),
+        removal=SnapshotRemoval(engine, store, snapshots, exports),
+        progress=ProgressReport(browse, snapshots, exports),
         snapshots=snapshots,
         exports=exports,
         face=ExportFace(store, exports),

@@ -167,7 +167,7 @@ async def test_a_snapshot_of_a_mapping_is_opened_with_all_its_exports_or_not_at_
     graphs = stand.graphs
     made = await graphs.mappings.add(owner="me", name="shop", definitions=SHOP, data_source_id=duck)
     version = await graphs.mappings.version(made.mapping_id)
-    async with graphs.mappings._db.transaction() as tx:
+    async with graphs.mapped._db.transaction() as tx:
         opened = await graphs.mapped.open(tx, mapping=made, version=version, owner="you", name="s")
     assert (opened.status, opened.mapping_id, opened.mapping_version) == (SnapshotStatus.CREATING, made.mapping_id, 1)
     assert (opened.data_source_id, opened.owner_username) == (duck, "you")
@@ -187,11 +187,11 @@ async def test_a_ready_snapshot_is_taken_again_while_it_is_young_enough(stand: S
     hour = timedelta(hours=1)
 
     async def reusable(data_source_id: int, max_age: timedelta, v: int = 1) -> int | None:
-        async with graphs.mappings._db.transaction() as tx:
+        async with graphs.mapped._db.transaction() as tx:
             found = await graphs.mapped.find_reusable(tx, made.mapping_id, v, data_source_id, max_age)
         return None if found is None else found.snapshot_id
 
-    async with graphs.mappings._db.transaction() as tx:
+    async with graphs.mapped._db.transaction() as tx:
         opened = await graphs.mapped.open(tx, mapping=made, version=version, owner="me", name="s")
     assert await reusable(duck, hour) is None
     async with stand.working():

@@ -24,6 +24,7 @@ from penstock.api import (
     schedules,
     schema_browser,
     snapshot_jobs,
+    snapshots,
     users,
 )
 from penstock.api.description import DescribedApi
@@ -35,7 +36,14 @@ if TYPE_CHECKING:
 
     from penstock.api.parts import Parts
 
-GRAPHS = (mappings.router, openings.router, export_jobs.router, snapshot_jobs.router)
+GRAPHS = (
+    mappings.router,
+    snapshots.router,
+    snapshots.of_mapping,
+    openings.router,
+    export_jobs.router,
+    snapshot_jobs.router,
+)
 OPERATIONS = (config.router, cluster.router, exports.router, ops.router, favorites.router)
 SOURCES = (data_sources.router, schema_browser.router)
 

@@ -100,6 +100,17 @@ MATRIX: Mapping[str, Row] = {
     "GET /api/mappings/{mapping_id}/versions/{version}/diff/{other}": EVERYBODY,
     "POST /api/mappings/{mapping_id}/versions/{version}/restore": OWNER,
     "GET /api/mappings/{mapping_id}/tree": EVERYBODY,
+    "GET /api/mappings/{mapping_id}/snapshots": EVERYBODY,
+    # snapshots
+    "GET /api/snapshots": EVERYBODY,
+    "POST /api/snapshots": EVERYBODY,
+    "GET /api/snapshots/{snapshot_id}": EVERYBODY,
+    "PUT /api/snapshots/{snapshot_id}": OWNER,
+    "DELETE /api/snapshots/{snapshot_id}": OWNER,
+    "PUT /api/snapshots/{snapshot_id}/lifecycle": OWNER,
+    "GET /api/snapshots/{snapshot_id}/progress": EVERYBODY,
+    "POST /api/snapshots/{snapshot_id}/retry": OWNER,
+    "POST /api/snapshots/{snapshot_id}/cancel": OWNER,
     # data sources
     "GET /api/data-sources": EVERYBODY,
     "POST /api/data-sources": EVERYBODY,

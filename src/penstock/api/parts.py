@@ -25,6 +25,8 @@ from penstock.graphs.mapped_snapshot import MappedSnapshots
 from penstock.graphs.mapping import Mappings
 from penstock.graphs.mapping_tree import MappingTrees
 from penstock.graphs.overview import Overview
+from penstock.graphs.snapshot_progress import ProgressReport
+from penstock.graphs.snapshot_removal import SnapshotRemoval
 from penstock.graphs.store import Snapshots
 from penstock.jobs.browse import Browser
 from penstock.jobs.scheduler import Schedules
@@ -45,6 +47,8 @@ class Graphs:
     authoring: Authoring
     trees: MappingTrees
     mapped: MappedSnapshots
+    removal: SnapshotRemoval
+    progress: ProgressReport
     snapshots: Snapshots
     exports: Exports
     face: ExportFace

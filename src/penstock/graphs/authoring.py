@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.graphs.definition import Definitions
 from penstock.graphs.lifetime import Lifetime
-from penstock.graphs.mapping import Moved, check_naming
+from penstock.graphs.mapping import Moved
 from penstock.graphs.query_check import Verdict
 from penstock.graphs.rules import check, refused
+from penstock.graphs.store import check_naming
 from penstock.kit.errors import Conflict
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from penstock.graphs.exports import Submission
 from penstock.graphs.lifetime import Lifetime
 from penstock.graphs.order import Wanted
 from penstock.graphs.store import SQL
-from penstock.kit.errors import InvalidInput
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -17,19 +16,47 @@ if TYPE_CHECKING:
     from penstock.graphs.exports import Exports
     from penstock.graphs.mapping import MappingRecord, Mappings, MappingVersion
     from penstock.graphs.snapshot import Snapshot
+    from penstock.graphs.source_rights import SourceRights
     from penstock.graphs.store import Snapshots
-    from penstock.kit.db import Tx
-    from penstock.sources.records import DataSources
+    from penstock.kit.db import Db, Tx
 
 NO_LIMITS = Lifetime()
 
 
 class MappedSnapshots:
-    def __init__(self, snapshots: Snapshots, exports: Exports, mappings: Mappings, sources: DataSources) -> None:
+    def __init__(
+        self, db: Db, snapshots: Snapshots, exports: Exports, mappings: Mappings, rights: SourceRights
+    ) -> None:
+        self._db = db
         self._snapshots = snapshots
         self._exports = exports
         self._mappings = mappings
-        self._sources = sources
+        self._rights = rights
+
+    async def create(
+        self,
+        mapping_id: int,
+        version: int | None,
+        *,
+        owner: str,
+        name: str,
+        description: str | None = None,
+        lifetime: Lifetime = NO_LIMITS,
+        starburst_role: str | None = None,
+    ) -> Snapshot:
+        """A snapshot by itself, of the current version unless another one is named."""
+        async with self._db.transaction() as tx:
+            mapping = await self._mappings.get(mapping_id, tx=tx)
+            return await self.open(
+                tx,
+                mapping=mapping,
+                version=await self._mappings.version(mapping_id, version or mapping.current_version, tx=tx),
+                owner=owner,
+                name=name,
+                description=description,
+                lifetime=lifetime,
+                starburst_role=starburst_role,
+            )
 
     async def open(
         self,
@@ -76,17 +103,10 @@ class MappedSnapshots:
         return None if row is None else await self._snapshots.get(row["snapshot_id"], tx=tx)
 
     async def source_of(self, mapping: MappingRecord) -> int:
-        """Where its rows come from: its own source, or the default one."""
-        if mapping.data_source_id is not None:
-            return mapping.data_source_id
-        default = await self._sources.default()
-        if default is None:
-            raise InvalidInput(
-                f"Mapping {mapping.mapping_id} names no data source, and there is no default one.",
-                hint="Set its data_source_id.",
-                field="data_source_id",
-            )
-        return default.data_source_id
+        """Where its rows come from: its own source, or the default one; refused when its owner may not use it now."""
+        source = await self._rights.source(mapping.data_source_id)
+        await self._rights.check_still(source, mapping.owner_username)
+        return source.data_source_id
 
 
 def _wanted(query: Query, data_source_id: int, starburst_role: str | None) -> Wanted:

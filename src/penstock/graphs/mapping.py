@@ -6,15 +6,16 @@ was read, else nothing is written and the caller begins anew (`Moved`). So no up
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import asyncpg
 
 from penstock.graphs.definition import Definitions, dumped, loaded
-from penstock.graphs.store import MAX_DESCRIPTION, MAX_ID, MAX_NAME, SQL
+from penstock.graphs.listing import containing, ordered
+from penstock.graphs.store import MAX_ID, SQL, check_naming, check_text
 from penstock.kit import logging
-from penstock.kit.errors import Conflict, DependencyExists, InvalidInput, NotFound
+from penstock.kit.errors import Conflict, DependencyExists, NotFound
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from penstock.graphs.definition import EdgeDefinition, NodeDefinition
     from penstock.graphs.lifetime import LifetimeChange
     from penstock.kit.db import Db, Tx
-    from penstock.kit.sqlfile import Statement
 
 MAX_CHANGE = 1000
 TOLD = 20
@@ -305,30 +305,5 @@ def _depended(mapping_id: int, count: int, snapshots: list[int]) -> DependencyEx
     )
 
 
-def check_naming(name: str, description: str | None) -> None:
-    check_text("name", name, 1, MAX_NAME)
-    if description is not None:
-        check_text("description", description, 0, MAX_DESCRIPTION)
-
-
 def check_change(change_description: str) -> None:
     check_text("change_description", change_description, 1, MAX_CHANGE)
-
-
-def check_text(field: str, text: str, least: int, most: int) -> None:
-    if not least <= len(text.strip() if least else text) or len(text) > most:
-        raise InvalidInput(f"{field} has {least} to {most} characters.", field=field)
-    if "\x00" in text:
-        raise InvalidInput(f"{field} holds a NUL character, which cannot be stored.", field=field)
-
-
-def containing(text: str) -> str:
-    """The LIKE pattern of whatever contains the text, which is taken as it is."""
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%"
-
-
-def ordered(listing: Statement, by: str, column: str, *, ascending: bool) -> Statement:
-    """A list by another column of ours than the one that is written in it."""
-    turned = replace(listing, text=listing.text.replace(f"ORDER BY {by} ", f"ORDER BY {column} "))
-    return turned.ascending() if ascending else turned

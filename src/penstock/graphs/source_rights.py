@@ -32,17 +32,25 @@ class SourceRights:
 
     async def check(self, source: DataSource, owner: str, *, role: Role | None = None) -> None:
         """`role` is the owner's, where it is known; else it is what the users table says."""
-        if source.is_default or source.owner == owner:
-            return
-        if role is None:
-            role = await self._role(owner)
-        if role < Role.ADMIN:
-            raise PermissionDenied(
-                f"Data source {source.data_source_id} is for its owner, {source.owner}, and for admins;"
-                f" {owner} may not use it.",
-                hint="Name another data_source_id.",
-            )
+        if not _is_theirs(source, owner) and (role or await self._role(owner) or Role.ANALYST) < Role.ADMIN:
+            raise _others(source, owner)
 
-    async def _role(self, username: str) -> Role:
+    async def check_still(self, source: DataSource, owner: str) -> None:
+        """Whether what was checked before holds yet; of somebody who is in no users table it does."""
+        if not _is_theirs(source, owner) and (await self._role(owner) or Role.OPS) < Role.ADMIN:
+            raise _others(source, owner)
+
+    async def _role(self, username: str) -> Role | None:
         found = None if self._users is None else await self._users.find(username)
-        return Role.ANALYST if found is None else found.role
+        return None if found is None else found.role
+
+
+def _is_theirs(source: DataSource, owner: str) -> bool:
+    return source.is_default or source.owner == owner
+
+
+def _others(source: DataSource, owner: str) -> PermissionDenied:
+    return PermissionDenied(
+        f"Data source {source.data_source_id} is its owner's, {source.owner}, and the admins'; {owner} may not use it.",
+        hint="Name another data_source_id.",
+    )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import orjson
 
+from penstock.graphs.listing import containing, ordered
 from penstock.graphs.snapshot import Snapshot, SnapshotStatus, prefix_of
 from penstock.kit import logging
 from penstock.kit.errors import InvalidInput, NotFound
@@ -13,17 +15,41 @@ from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     import asyncpg
 
+    from penstock.graphs.lifetime import LifetimeChange
     from penstock.kit.db import Db, Tx
 
 SQL = load("penstock.graphs.sql")
 MAX_ID = 2**63 - 1
 MAX_NAME = 255
 MAX_DESCRIPTION = 4000
+SnapshotSortKey: TypeAlias = Literal[
+    "created_at", "updated_at", "name", "status", "owner_username", "size_bytes", "ready_at", "id"
+]
 log = logging.get(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotFilter:
+    mapping_id: int | None = None
+    owner: str | None = None
+    status: SnapshotStatus | None = None
+    search: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+    def values(self) -> dict[str, Any]:
+        return {
+            "mapping_id": self.mapping_id,
+            "owner": self.owner,
+            "status": None if self.status is None else str(self.status),
+            "search": None if self.search is None else containing(self.search),
+            "created_after": self.created_after,
+            "created_before": self.created_before,
+        }
 
 
 class Follower(Protocol):
@@ -53,10 +79,7 @@ class Snapshots:
         inactivity_timeout: timedelta | None = None,
         tx: Tx | None = None,
     ) -> Snapshot:
-        if not 1 <= len(name) <= MAX_NAME or len(description or "") > MAX_DESCRIPTION:
-            raise InvalidInput(
-                f"A snapshot's name has 1 to {MAX_NAME} characters, its description up to {MAX_DESCRIPTION}."
-            )
+        check_naming(name, description)
         async with self._db.transaction(tx) as inner:
             snapshot_id: int = await inner.value(
                 SQL.snapshot_add,
@@ -77,6 +100,42 @@ class Snapshots:
         async with self._db.transaction(tx) as inner:
             row = await inner.row(SQL.snapshot_get, snapshot_id=_known(snapshot_id))
         return _found(row, snapshot_id)
+
+    async def page(
+        self,
+        which: SnapshotFilter,
+        *,
+        offset: int = 0,
+        limit: int = 50,
+        sort_by: SnapshotSortKey = "created_at",
+        ascending: bool = False,
+    ) -> tuple[list[Snapshot], int]:
+        column = "snapshot_id" if sort_by == "id" else sort_by
+        listing = ordered(SQL.snapshot_page, "s.created_at", f"s.{column}", ascending=ascending)
+        rows = await self._db.fetch(listing, **which.values(), offset=offset, limit=limit)
+        total: int = await self._db.value(SQL.snapshot_count, **which.values())
+        return [_found(row, row["snapshot_id"]) for row in rows], total
+
+    async def rename(self, snapshot_id: int, told: Mapping[str, str | None]) -> Snapshot:
+        """`told` has what is to be set of `name` and `description`."""
+        check_naming(told.get("name") or "-", told.get("description"))
+        values = {"name": told.get("name"), "description": told.get("description")}
+        row = await self._db.row(
+            SQL.snapshot_rename, snapshot_id=_known(snapshot_id), set_description="description" in told, **values
+        )
+        return _found(row, snapshot_id)
+
+    async def live(self, snapshot_id: int, change: LifetimeChange) -> Snapshot:
+        """How long it lives from now on."""
+        row = await self._db.row(SQL.snapshot_lifecycle, snapshot_id=_known(snapshot_id), **change.values())
+        return _found(row, snapshot_id)
+
+    async def used(self, tx: Tx, snapshot_id: int) -> None:
+        await tx.changed(SQL.snapshot_used, snapshot_id=snapshot_id)
+
+    async def hold(self, tx: Tx, snapshot_id: int) -> Snapshot:
+        """The snapshot, held against everybody who would begin something with it."""
+        return _found(await tx.row(SQL.snapshot_hold, snapshot_id=_known(snapshot_id)), snapshot_id)
 
     async def lock(self, tx: Tx, snapshot_id: int) -> Snapshot:
         """The snapshot, held until the transaction ends."""
@@ -136,3 +195,16 @@ def _found(row: asyncpg.Record | None, snapshot_id: int) -> Snapshot:
     values: dict[str, Any] = dict(row)
     counts = {name: orjson.loads(values[name]) for name in ("node_counts", "edge_counts")}
     return Snapshot(**(values | counts | {"status": SnapshotStatus(values["status"])}))
+
+
+def check_naming(name: str, description: str | None) -> None:
+    check_text("name", name, 1, MAX_NAME)
+    if description is not None:
+        check_text("description", description, 0, MAX_DESCRIPTION)
+
+
+def check_text(field: str, text: str, least: int, most: int) -> None:
+    if not least <= len(text.strip() if least else text) or len(text) > most:
+        raise InvalidInput(f"{field} has {least} to {most} characters.", field=field)
+    if "\x00" in text:
+        raise InvalidInput(f"{field} holds a NUL character, which cannot be stored.", field=field)
