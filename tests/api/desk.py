@@ -62,7 +62,7 @@ class Desk:
 
     async def instance(self, name: str = "i", owner: str = "ann", status: str = "failed", **values: Any) -> int:
         number = await self.sql("SELECT count(*) FROM penstock.instance")
-        given = {"wrapper_type": "ladybug", "url_slug": f"{name}-{number[0][0]}", "place": "nowhere"}
+        given: dict[str, Any] = {"wrapper_type": "ladybug", "url_slug": f"{name}-{number[0][0]}", "place": "nowhere"}
         given |= {"cpu_cores": 1, "memory_gb": 2, "name": name, "owner_username": owner, "status": status}
         return await self._row("instance", **(given | values))
 

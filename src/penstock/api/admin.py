@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, Strict, StrictBool, model_validator
 
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.matrix import Permit
-from penstock.api.parts import HasGraphs
+from penstock.api.parts import HasOperations
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data
 from penstock.graphs.bulk import MOST, BulkFilter
@@ -72,13 +72,13 @@ class Deleted(BaseModel):
 
 
 @router.delete("/resources/bulk", summary="Delete many things", responses=declare(*PUBLIC, PayloadTooLarge))
-async def bulk_delete(body: BulkBody, graphs: HasGraphs, grant: Permit) -> Data[Deleted]:
+async def bulk_delete(body: BulkBody, operations: HasOperations, grant: Permit) -> Data[Deleted]:
     """At most 100, by at least one filter, and exactly as many as you expect. Each goes by its own rules: what
     something still needs stays, and is among the errors."""
     which = body.filters.value()
     if body.dry_run or body.expected_count is None:
-        return Data(data=_view(await graphs.bulk.match(body.resource_type, which), Done(), dry_run=True))
-    matched, done = await graphs.bulk.delete(
+        return Data(data=_view(await operations.bulk.match(body.resource_type, which), Done(), dry_run=True))
+    matched, done = await operations.bulk.delete(
         body.resource_type, which, expected=body.expected_count, actor=grant.username, reason=body.reason
     )
     return Data(data=_view(matched, done, dry_run=False))

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.matrix import Permit
-from penstock.api.parts import HasGraphs, HasParts
+from penstock.api.parts import HasGraphs, HasOperations, HasParts
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data
 from penstock.graphs.health import HealthWord, OverallWord, overall
@@ -71,9 +71,9 @@ class ClusterMetrics(BaseModel):
 
 
 @router.get("/health", summary="Ask every part of the platform")
-async def health(graphs: HasGraphs, _: Permit) -> Data[ClusterHealth]:
+async def health(operations: HasOperations, _: Permit) -> Data[ClusterHealth]:
     """The database, the storage, the launcher, the workers and each data source, all at once, five seconds at most."""
-    answers = await graphs.health.ask()
+    answers = await operations.health.ask()
     components = {
         name: Component(status=answer.status, latency_ms=answer.latency_ms, error=answer.error)
         for name, answer in answers.items()
@@ -82,9 +82,9 @@ async def health(graphs: HasGraphs, _: Permit) -> Data[ClusterHealth]:
 
 
 @router.get("/instances", summary="Count the instances of everybody")
-async def instances(graphs: HasGraphs, _: Permit) -> Data[ClusterInstances]:
+async def instances(graphs: HasGraphs, operations: HasOperations, _: Permit) -> Data[ClusterInstances]:
     """Whoever has most comes first. The limits count what has a process, or is about to."""
-    found = await graphs.overview.instances()
+    found = await operations.overview.instances()
     limits = await graphs.config.concurrency()
     owners = sorted(found.by_owner.items(), key=lambda each: (-each[1], each[0]))
     return Data(
@@ -103,22 +103,22 @@ async def instances(graphs: HasGraphs, _: Permit) -> Data[ClusterInstances]:
 
 
 @router.get("/metrics", summary="Show what everything takes")
-async def metrics(parts: HasParts, graphs: HasGraphs, _: Permit) -> Data[ClusterMetrics]:
+async def metrics(parts: HasParts, operations: HasOperations, _: Permit) -> Data[ClusterMetrics]:
     """The figures of the whole deployment, from its database; /metrics has those of one process."""
-    use = await graphs.overview.use()
-    exports = await graphs.overview.exports_by_status()
+    use = await operations.overview.use()
+    exports = await operations.overview.exports_by_status()
     workers = await parts.browser.workers(seconds=60)
     return Data(
         data=ClusterMetrics(
             checked_at=SYSTEM.now(),
             **use,
-            snapshots=await graphs.overview.snapshots_by_status(),
-            instances=(await graphs.overview.instances()).by_status,
+            snapshots=await operations.overview.snapshots_by_status(),
+            instances=(await operations.overview.instances()).by_status,
             export_jobs=exports,
             export_queue_depth=exports.get("pending", 0),
             workers=Workers(
                 total=len(workers), slots=sum(w.slots for w in workers), running=sum(w.running for w in workers)
             ),
-            database_connections=graphs.overview.connections(),
+            database_connections=operations.overview.connections(),
         )
     )

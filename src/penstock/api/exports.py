@@ -10,7 +10,7 @@ from penstock.api.errors import PUBLIC, declare
 from penstock.api.jobs import CancelReason
 from penstock.api.matrix import Grant, Permit
 from penstock.api.paging import Page
-from penstock.api.parts import Graphs, HasGraphs, HasParts
+from penstock.api.parts import HasGraphs, HasOperations, HasParts, Operations
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Meta, request_id
 from penstock.graphs.errors import InvalidStateTransition
@@ -56,9 +56,11 @@ class ExportQuery(Page):
 @router.get("/exports", summary="List exports", responses=declare(*PUBLIC))
 @router.get("/export-jobs", summary="List export jobs", responses=declare(*PUBLIC))
 @router.get("/ops/export-jobs", summary="List export jobs, for operators", responses=declare(*PUBLIC))
-async def exports(query: Annotated[ExportQuery, Query()], request: Request, graphs: HasGraphs, _: Permit) -> ExportPage:
+async def exports(
+    query: Annotated[ExportQuery, Query()], request: Request, operations: HasOperations, _: Permit
+) -> ExportPage:
     """The export jobs of all snapshots, newest first."""
-    found, total = await graphs.overview.export_jobs(
+    found, total = await operations.overview.export_jobs(
         status=query.status,
         snapshot_id=query.snapshot_id,
         offset=query.offset,
@@ -70,16 +72,16 @@ async def exports(query: Annotated[ExportQuery, Query()], request: Request, grap
 
 
 @router.post("/exports/{job_id}/retry", summary="Export again what failed", responses=CHANGES)
-async def retry(job_id: JobId, graphs: HasGraphs, grant: Permit) -> Data[Export]:
+async def retry(job_id: JobId, graphs: HasGraphs, operations: HasOperations, grant: Permit) -> Data[Export]:
     """Brings its whole snapshot on: everything of it that did not complete is exported again. The answer is the new
     job, which stands in the place of the one that failed."""
-    failed = await _reached(job_id, graphs, grant)
+    failed = await _reached(job_id, operations, grant)
     if failed.status != "failed":
         raise InvalidState(f"Export job {job_id} is {failed.status}; only one that failed is done again.")
     entity = (await graphs.exports.get(job_id)).order.wanted.entity
     jobs = await graphs.exports.retry(failed.snapshot_id)
     again = next(job for job in jobs if job.order.wanted.entity == entity)
-    return Data(data=_view(await graphs.overview.export_job(again.job_id)))
+    return Data(data=_view(await operations.overview.export_job(again.job_id)))
 
 
 @router.post(
@@ -88,16 +90,16 @@ async def retry(job_id: JobId, graphs: HasGraphs, grant: Permit) -> Data[Export]
     responses=declare(*PUBLIC, NotFound, InvalidState, PayloadTooLarge),
 )
 async def cancel(
-    job_id: JobId, parts: HasParts, graphs: HasGraphs, grant: Permit, body: CancelReason | None = None
+    job_id: JobId, parts: HasParts, operations: HasOperations, grant: Permit, body: CancelReason | None = None
 ) -> Data[Export]:
     """Ends it at once; its snapshot fails with it, and can be tried again."""
-    await _reached(job_id, graphs, grant)
+    await _reached(job_id, operations, grant)
     await parts.store.cancel(job_id, actor=grant.username, reason=body.reason if body else "")
-    return Data(data=_view(await graphs.overview.export_job(job_id)))
+    return Data(data=_view(await operations.overview.export_job(job_id)))
 
 
-async def _reached(job_id: int, graphs: Graphs, grant: Grant) -> ExportSummary:
-    job = await graphs.overview.export_job(job_id)
+async def _reached(job_id: int, operations: Operations, grant: Grant) -> ExportSummary:
+    job = await operations.overview.export_job(job_id)
     grant.over(job.owner_username)
     return job
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.matrix import Permit
-from penstock.api.parts import HasGraphs, HasParts, Loops
+from penstock.api.parts import HasOperations, HasParts, Loops
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data
 from penstock.graphs.loop_board import LoopView
@@ -67,25 +67,25 @@ class State(BaseModel):
 @router.post(
     "/jobs/trigger", summary="Run a background loop now", responses=declare(*PUBLIC, PayloadTooLarge, RateLimited)
 )
-async def trigger(body: TriggerBody, parts: HasParts, graphs: HasGraphs, grant: Permit) -> Data[Triggered]:
+async def trigger(body: TriggerBody, parts: HasParts, operations: HasOperations, grant: Permit) -> Data[Triggered]:
     """Once a minute for each loop, whichever control plane is asked; it begins as soon as its turn is free."""
     loop = _loop(parts.loops, body.job_name)
-    at = await graphs.board.ask(loop.name, actor=grant.username, reason=body.reason)
+    at = await operations.board.ask(loop.name, actor=grant.username, reason=body.reason)
     loop.trigger()
     return Data(data=Triggered(job_name=loop.name, triggered_at=at, triggered_by=grant.username, reason=body.reason))
 
 
 @router.get("/jobs/status", summary="Show the background loops")
-async def status(parts: HasParts, graphs: HasGraphs, _: Permit) -> Data[JobsStatus]:
+async def status(parts: HasParts, operations: HasOperations, _: Permit) -> Data[JobsStatus]:
     """The last pass of each, whichever control plane made it."""
-    noted = await graphs.board.views()
+    noted = await operations.board.views()
     return Data(data=JobsStatus(jobs=[_status(loop, noted.get(loop.name)) for loop in parts.loops]))
 
 
 @router.get("/state", summary="Show how everything stands")
-async def state(graphs: HasGraphs, _: Permit) -> Data[State]:
-    instances = await graphs.overview.instances()
-    snapshots = await graphs.overview.snapshots_by_status()
+async def state(operations: HasOperations, _: Permit) -> Data[State]:
+    instances = await operations.overview.instances()
+    snapshots = await operations.overview.snapshots_by_status()
     return Data(
         data=State(
             instances=InstanceState(
@@ -94,7 +94,7 @@ async def state(graphs: HasGraphs, _: Permit) -> Data[State]:
                 without_pod_name=instances.without_pod_name,
             ),
             snapshots=SnapshotState(total=sum(snapshots.values()), by_status=snapshots),
-            export_jobs=ExportState(by_status=await graphs.overview.exports_by_status()),
+            export_jobs=ExportState(by_status=await operations.overview.exports_by_status()),
         )
     )
 

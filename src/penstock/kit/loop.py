@@ -159,7 +159,7 @@ class Loop(Generic[R]):
             self._noted = (time.monotonic(), status)
 
     async def _is_due(self) -> bool:
-        if self._board is None or self._every < SHORTEST_NOTED:
+        if self._board is None or not self.exclusive or self._every < SHORTEST_NOTED:
             return True
         self._early = max(0.0, await self._board.due_in(self.name))
         return not self._early

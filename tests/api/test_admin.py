@@ -1,0 +1,128 @@
+"""Many things are deleted at once with care, and by the rules of one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.api.answers import error
+from tests.api.desk import Desk, said, sitting
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    import httpx2
+
+    from tests.api.plane import Edge
+
+
+@pytest.fixture
+async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]:
+    async with sitting(database, edge, tmp_path) as made:
+        yield made
+
+
+async def delete(
+    somebody: httpx2.AsyncClient, kind: str, expected: int | None = None, **values: Any
+) -> httpx2.Response:
+    dry = values.pop("dry_run", False)
+    body = {"resource_type": kind, "filters": values, "reason": "tidy", "dry_run": dry}
+    counted = {} if expected is None else {"expected_count": expected}
+    return await somebody.request("DELETE", "/api/admin/resources/bulk", json=body | counted)
+
+
+async def test_a_dry_run_tells_and_deletes_nothing(desk: Desk) -> None:
+    ids = [await desk.mapping(f"test-{n}") for n in range(2)]
+    await desk.mapping("other")
+    told = {"dry_run": True, "matched_count": 2, "matched_ids": ids, "deleted_count": 0, "deleted_ids": []}
+    assert said(await delete(desk.ada, "mapping", name_prefix="test-", dry_run=True)) == told | {
+        "failed_ids": [],
+        "errors": {},
+    }
+    assert len(await desk.sql("SELECT FROM penstock.mapping")) == 3
+
+
+async def test_what_fits_all_filters_is_deleted_of_every_kind(desk: Desk) -> None:
+    old = datetime.now(UTC) - timedelta(hours=25)
+    wanted = await desk.snapshot("test-1", status="failed", created_at=old)
+    await desk.snapshot("test-2", status="failed")
+    await desk.snapshot("test-3", status="ready", created_at=old)
+    await desk.snapshot("test-4", owner="ben", status="failed", created_at=old)
+    await desk.snapshot("prod", status="failed", created_at=old)
+    filters = {"name_prefix": "test-", "created_by": "ann", "older_than_hours": 24, "status": "failed"}
+    done = said(await delete(desk.ada, "snapshot", 1, **filters))
+    assert (done["deleted_ids"], done["failed_ids"]) == ([wanted], [])
+    assert len(await desk.sql("SELECT FROM penstock.snapshot")) == 4
+    mapping = await desk.mapping("m")
+    assert said(await delete(desk.ada, "mapping", 1, created_by="ann"))["deleted_ids"] == [mapping]
+
+
+async def test_instances_are_ended_by_their_own_rules(desk: Desk) -> None:
+    place = desk.graphs.instances.launcher.place
+    instance = await desk.instance("i", status="failed", place=place)
+    done = said(await delete(desk.ada, "instance", 1, status="failed"))
+    assert done["deleted_ids"] == [instance]
+    assert await desk.sql("SELECT FROM penstock.instance") == []
+
+
+async def test_what_something_needs_stays_and_is_told_while_the_others_go(desk: Desk) -> None:
+    needed, free = await desk.snapshot("a", status="ready"), await desk.snapshot("b", status="ready")
+    await desk.instance(status="suspended", snapshot_id=needed)
+    done = said(await delete(desk.ada, "snapshot", 2, created_by="ann"))
+    assert (done["matched_count"], done["deleted_count"]) == (2, 1)
+    assert (done["deleted_ids"], done["failed_ids"]) == ([free], [needed])
+    assert done["errors"][str(needed)].startswith("DEPENDENCY_EXISTS")
+
+
+async def test_a_count_that_differs_deletes_nothing(desk: Desk) -> None:
+    await desk.mapping("a")
+    for expected in (0, 2):
+        refused = error(await delete(desk.ada, "mapping", expected, name_prefix="a"), 422, "VALIDATION_FAILED")
+        assert refused["details"]["matched_count"] == 1
+    error(await delete(desk.ada, "mapping", name_prefix="a"), 422, "VALIDATION_FAILED")
+    assert len(await desk.sql("SELECT FROM penstock.mapping")) == 1
+
+
+async def test_a_hundred_are_deleted_and_one_more_are_not(desk: Desk) -> None:
+    await desk.sql("INSERT INTO penstock.mapping (name, owner_username) SELECT 'x', 'ann' FROM generate_series(1, 101)")
+    for dry_run in (True, False):
+        many = await delete(desk.ada, "mapping", 100, name_prefix="x", dry_run=dry_run)
+        assert error(many, 422, "VALIDATION_FAILED")["details"]["maximum"] == 100
+    await desk.sql("DELETE FROM penstock.mapping WHERE mapping_id = (SELECT max(mapping_id) FROM penstock.mapping)")
+    assert said(await delete(desk.ada, "mapping", 100, name_prefix="x"))["deleted_count"] == 100
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {},
+        {"name_prefix": ""},
+        {"name_prefix": "x" * 256},
+        {"name_prefix": "\0"},
+        {"older_than_hours": -1},
+        {"older_than_hours": 1e9},
+        {"older_than_hours": "24"},
+        {"status": "ready"},
+        {"owner": "ann"},
+    ],
+)
+async def test_filters_that_do_not_fit_are_refused(desk: Desk, filters: dict[str, Any]) -> None:
+    error(await delete(desk.ada, "mapping", 0, **filters), 422, "VALIDATION_FAILED")
+
+
+async def test_signs_in_a_prefix_mean_themselves(desk: Desk) -> None:
+    await desk.mapping("a")
+    for prefix in ("%", "_", "' OR true --"):
+        assert said(await delete(desk.ada, "mapping", 0, name_prefix=prefix))["matched_ids"] == []
+
+
+async def test_it_is_for_admins_alone_and_in_the_audit(desk: Desk) -> None:
+    for somebody in (desk.ann, desk.oz):
+        error(await delete(somebody, "mapping", 0, name_prefix="x"), 403, "PERMISSION_DENIED")
+    mapping = await desk.mapping("x")
+    said(await delete(desk.ada, "mapping", 1, name_prefix="x"))
+    [entry] = said(await desk.oz.get("/api/audit", params={"subject": "mappings"}))
+    assert (entry["actor"], entry["detail"]) == ("ada", {"reason": "tidy", "ids": [mapping]})
