@@ -62,6 +62,11 @@ class Topology:
     def costs(self, *, directed: bool) -> Matrix:
         return self._steps if directed else self._steps_both_ways
 
+    def merged(self, *, directed: bool) -> Topology:
+        """Without parallel edges, the lightest kept; undirected, two opposite edges are parallel too."""
+        single = self.costs(directed=directed) if directed else sp.triu(self.costs(directed=False)).tocsr()
+        return Topology(nodes=self.nodes, sums=single, lightest=None, weighted=self.weighted, edge_count=single.nnz)
+
     @cached_property
     def _both_ways(self) -> Matrix:
         loops = sp.diags_array(self.sums.diagonal(), format="csr")

@@ -1,0 +1,125 @@
+"""A call of NetworkX: the graph from Arrow columns with ids as nodes, so that whatever comes back names them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.graphdb.algorithms.algorithm import Outcome
+from penstock.graphdb.algorithms.encoding import Encoder
+from penstock.graphdb.algorithms.equivalents import NOT_HERE, native
+from penstock.kit.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.graphdb.algorithms.functions import Function
+    from penstock.graphdb.algorithms.parameters import Value
+    from penstock.graphdb.algorithms.topology import Edges, Topology
+
+
+def call(
+    chosen: Function,
+    given: Mapping[str, Value],
+    *,
+    graph: Topology,
+    edges: list[Edges],
+    properties: Mapping[str, pa.Array],
+    weight: str | None,
+    directed: bool | None,
+) -> Outcome:
+    """Without `directed` the graph is as its edges are, or undirected where the function knows only that."""
+    ids = graph.nodes.ids(range(graph.count))
+    arguments = chosen.arguments(given, weight, graph.nodes)
+    encoder = Encoder(frozenset(ids))
+    ways = [directed] if directed is not None else [True, False]
+    for way in ways:
+        found = native(chosen.name, given, graph, directed=way, ids=ids)
+        if found is not NOT_HERE:
+            return _outcome(found, encoder, ids, "native")
+        try:
+            made = _graph(ids, graph, edges, properties, directed=way)
+            return _outcome(_called(chosen, made, arguments), encoder, ids, "networkx")
+        except _WrongKind as e:
+            if way == ways[-1]:
+                raise InvalidInput(str(e), parameter="directed") from e
+    raise AssertionError("there is always one way at least")
+
+
+class _WrongKind(Exception):
+    """NetworkX does not know this function for such a graph."""
+
+
+def _called(chosen: Function, graph: Any, arguments: dict[str, Any]) -> Any:
+    import networkx as nx
+
+    try:
+        found = chosen.call(graph, **arguments)
+        return list(found) if hasattr(found, "__next__") and chosen.name in _SHORT else found
+    except nx.NetworkXNotImplemented as e:
+        raise _WrongKind(f"{chosen.name}: {e}") from e
+    except (nx.NetworkXException, TypeError, ValueError, KeyError, ZeroDivisionError) as e:
+        raise InvalidInput(f"{chosen.name}: {_reason(e)}", algorithm=chosen.name) from e
+
+
+_SHORT = frozenset({"attracting_components", "topological_sort", "topological_generations"})
+"""Generators that say only at their first item that the graph is of the wrong kind."""
+
+
+def _reason(error: BaseException) -> str:
+    return (str(error) or type(error).__name__)[:500]
+
+
+def _graph(
+    ids: list[str], topology: Topology, edges: list[Edges], properties: Mapping[str, pa.Array], *, directed: bool
+) -> Any:
+    """Of parallel edges the lightest is kept: the heavier go in first and are written over."""
+    import networkx as nx
+
+    graph = nx.DiGraph() if directed else nx.Graph()
+    graph.add_nodes_from(ids)
+    for name, column in properties.items():
+        held = zip(ids, column.to_pylist(), strict=True)
+        nx.set_node_attributes(graph, {node: value for node, value in held if value is not None}, name)
+    for table in edges:
+        columns = table.table
+        if "weight" in columns.column_names:
+            columns = columns.sort_by([("weight", "descending")])
+        names = [name for name in columns.column_names if name not in ("src", "dst", "weight")]
+        starts = (topology.nodes.span(table.from_label).start, topology.nodes.span(table.to_label).start)
+        ends = [(columns[end].to_numpy() + at).tolist() for end, at in zip(("src", "dst"), starts, strict=True)]
+        attributes = columns.select(names).to_pylist() if names else None
+        pairs = ((ids[a], ids[b]) for a, b in zip(*ends, strict=True))
+        if attributes is None:
+            graph.add_edges_from(pairs)
+        else:
+            graph.add_edges_from((a, b, held) for (a, b), held in zip(pairs, attributes, strict=True))
+    return graph
+
+
+def _outcome(found: Any, encoder: Encoder, ids: list[str], computed_by: str) -> Outcome:
+    import networkx as nx
+
+    kind = encoder.kind(found)
+    summary: dict[str, Value] = {"kind": kind, "computed_by": computed_by}
+    if kind == "per_node" and (column := _column(found, ids)) is not None:
+        return Outcome(summary=summary, columns={"": column})
+    try:
+        summary["value"] = encoder.encode(found)
+    except nx.NetworkXNotImplemented as e:
+        raise _WrongKind(str(e)) from e
+    except nx.NetworkXException as e:
+        raise InvalidInput(_reason(e)) from e
+    return Outcome(summary=summary | {"truncated": encoder.truncated})
+
+
+def _column(found: Mapping[str, Any], ids: list[str]) -> pa.Array | None:
+    """One plain value a node can be written back; anything deeper is given as it is."""
+    held = (found.get(node) for node in ids)
+    values = [value.item() if isinstance(value, np.generic) else value for value in held]
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float}:
+        return pa.array(values, pa.int64() if kinds == {int} else pa.float64(), from_pandas=False)
+    return pa.array(values) if kinds in ({bool}, {str}) else None

@@ -1,0 +1,135 @@
+"""What a child does with its order: map the graph, compute, write the answer. No Python object crosses.
+
+It holds itself to the order's memory, and is the first that a machine short of it takes.
+"""
+
+from __future__ import annotations
+
+import resource
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.graphdb.algorithms.algorithm import Outcome, Task
+from penstock.graphdb.algorithms.bridge import call
+from penstock.graphdb.algorithms.catalogue import algorithm, direction, run
+from penstock.graphdb.algorithms.errors import AlgorithmFailed, AlgorithmOutOfMemory
+from penstock.graphdb.algorithms.functions import function
+from penstock.graphdb.algorithms.handover import read_edges, read_nodes, read_topology, write
+from penstock.graphdb.algorithms.parameters import check
+from penstock.kit.errors import PenstockError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.graphdb.algorithms.nodes import Nodes
+    from penstock.graphdb.algorithms.order import Order
+    from penstock.graphdb.algorithms.parameters import Value
+
+_VALUES_SHOWN = 10_000
+
+
+def carry_out(order: Order, progress: Callable[[float], None]) -> None:
+    """Compute, and leave an answer or an error in the order's folder; the process ends after it."""
+    _limit(order.memory_bytes)
+    try:
+        _answer(order, compute(order, progress))
+    except PenstockError as error:
+        _refuse(order, error)
+    except MemoryError:
+        resource.setrlimit(resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        _refuse(order, out_of_memory(order.memory_bytes))
+    except Exception as error:
+        traceback.print_exc()
+        _refuse(order, AlgorithmFailed(f"{order.name} failed: {type(error).__name__}: {str(error)[:500]}"))
+
+
+def compute(order: Order, progress: Callable[[float], None]) -> tuple[Nodes, Outcome]:
+    nodes, properties, holes = read_nodes(order.data, order.selection)
+    graph = read_topology(order.data, order.selection, nodes, holes)
+    if order.kind == "native":
+        chosen = algorithm(order.name)
+        parameters = check(chosen.parameters, order.parameters)
+        way = direction(chosen, order.directed)
+        task = Task(graph=graph, directed=way, parameters=parameters, progress=progress, properties=properties)
+        return nodes, run(chosen, task)
+    weight, edges = order.selection.weight, read_edges(order.data, order.selection, holes)
+    made = call(
+        function(order.name),
+        order.parameters,
+        graph=graph,
+        edges=edges,
+        properties=properties,
+        weight=weight,
+        directed=order.directed,
+    )
+    return nodes, made
+
+
+def out_of_memory(limit: int | None) -> AlgorithmOutOfMemory:
+    allowed = "what this machine has" if limit is None else f"its {limit // 2**20} MiB"
+    return AlgorithmOutOfMemory(
+        f"The algorithm needed more memory than {allowed}.",
+        hint="Choose fewer labels or types, sample, or start a larger instance.",
+        memory_bytes=limit,
+    )
+
+
+def _answer(order: Order, found: tuple[Nodes, Outcome]) -> None:
+    nodes, outcome = found
+    files: list[dict[str, str]] = []
+    for suffix, column in outcome.columns.items():
+        for number, label in enumerate(order.selection.results):
+            path = order.out / f"values-{number}{suffix}.arrow"
+            _write_values(path, nodes.keys[nodes.labels.index(label)], column[nodes.span(label)])
+            files.append({"label": label, "suffix": suffix, "path": str(path)})
+    result: dict[str, Any] = dict(outcome.summary)
+    if outcome.columns and order.keep_values:
+        result |= _shown(nodes, outcome)
+    _write_json(order.out / "result.json", {"result": result, "files": files})
+
+
+def _write_values(path: Path, keys: pa.Array, values: pa.Array) -> None:
+    """Only nodes that have a value: the others lose theirs by not being here."""
+    table = pa.table({"key": keys, "value": values})
+    if values.null_count:
+        table = table.filter(pc.is_valid(table["value"]))
+    write(table, path)
+
+
+def _shown(nodes: Nodes, outcome: Outcome) -> dict[str, Value]:
+    """The highest values first, as far as an answer can carry them."""
+    first = next(iter(outcome.columns.values()))
+    if pa.types.is_nested(first.type):
+        order = pa.array(range(len(first)))
+    else:
+        order = pc.sort_indices(first, sort_keys=[("", "descending")], null_placement="at_end")
+    rows = order[:_VALUES_SHOWN]
+    columns = {suffix.lstrip("_") or "value": c.take(rows).to_pylist() for suffix, c in outcome.columns.items()}
+    ids = nodes.ids(rows.to_numpy(zero_copy_only=False))
+    table = {"id": ids, **columns}
+    listed: list[Value] = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    return {"values": listed, "values_truncated": len(first) > _VALUES_SHOWN}
+
+
+def _refuse(order: Order, error: PenstockError) -> None:
+    said = {"code": error.code, "message": error.message, "hint": error.hint, "details": error.details}
+    _write_json(order.out / "error.json", said)
+
+
+def _write_json(path: Path, content: object) -> None:
+    begun = path.with_suffix(".part")
+    begun.write_bytes(orjson.dumps(content, default=str, option=orjson.OPT_SERIALIZE_NUMPY))
+    begun.rename(path)
+
+
+def _limit(memory_bytes: int | None) -> None:
+    with suppress(OSError):  # where /proc is shut to us, the limit below must do
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    if memory_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, resource.RLIM_INFINITY))

@@ -1,0 +1,101 @@
+"""Whatever NetworkX gives back, as JSON: numbers, lists, sets, generators, graphs, and dictionaries by node or edge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Set
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from penstock.graphdb.algorithms.algorithm import LIST_LIMIT
+
+if TYPE_CHECKING:
+    from penstock.graphdb.algorithms.parameters import Value
+
+Kind: TypeAlias = Literal["per_node", "per_edge", "scalar", "list", "mapping", "tuple", "graph"]
+
+
+class Encoder:
+    """Writes at most so many items in all; `truncated` says that there were more."""
+
+    def __init__(self, ids: Set[str], limit: int = LIST_LIMIT) -> None:
+        self._ids = ids
+        self._left = limit
+        self.truncated = False
+
+    def kind(self, value: Any) -> Kind:
+        import networkx as nx
+
+        match value:
+            case nx.Graph():
+                return "graph"
+            case str() | bytes() | bool() | int() | float() | None | np.generic():
+                return "scalar"
+            case Mapping():
+                keys = list(islice(value, 100))
+                if keys and all(isinstance(key, str) and key in self._ids for key in keys):
+                    return "per_node"
+                return "per_edge" if keys and all(self._is_edge(key) for key in keys) else "mapping"
+            case tuple():
+                return "tuple"
+        return "list"
+
+    def encode(self, value: Any) -> Value:
+        match self.kind(value):
+            case "scalar":
+                return _scalar(value)
+            case "graph":
+                return self._graph(value)
+            case "per_edge":
+                found = [(key, self.encode(held)) for key, held in self._some(value.items())]
+                return [{"source": key[0], "target": key[1], "value": held} for key, held in found]
+            case "per_node" | "mapping":
+                return {str(key): self.encode(held) for key, held in self._some(value.items())}
+            case _:
+                return self._listed(value)
+
+    def _listed(self, value: Any) -> Value:
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        if isinstance(value, Set):
+            value = sorted(value, key=str)
+        if not isinstance(value, Iterable):
+            return str(value)
+        return [self.encode(one) for one in self._some(value)]
+
+    def _graph(self, graph: Any) -> Value:
+        nodes: list[Value] = [
+            {**self._attributes(held), "id": str(node)} for node, held in self._some(graph.nodes(data=True))
+        ]
+        edges: list[Value] = [
+            {**self._attributes(held), "source": str(a), "target": str(b)}
+            for a, b, held in self._some(graph.edges(data=True))
+        ]
+        return {"directed": graph.is_directed(), "nodes": nodes, "edges": edges}
+
+    def _attributes(self, held: Mapping[Any, Any]) -> dict[str, Value]:
+        return {str(name): self.encode(value) for name, value in held.items()}
+
+    def _some(self, items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            if self._left <= 0:
+                self.truncated = True
+                return
+            self._left -= 1
+            yield item
+
+    def _is_edge(self, key: Any) -> bool:
+        return isinstance(key, tuple) and len(key) in (2, 3) and key[0] in self._ids and key[1] in self._ids
+
+
+def _scalar(value: Any) -> Value:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    found: Value = value
+    return found

@@ -1,0 +1,157 @@
+"""A NetworkX function as requests see it: which parameters it takes, and what each means in a graph with ids."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, cast
+
+from penstock.graphdb.algorithms.allowed import ALLOWED, CATEGORY
+from penstock.graphdb.algorithms.errors import AlgorithmNotFound
+from penstock.kit.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.graphdb.algorithms.nodes import Nodes
+    from penstock.graphdb.algorithms.parameters import Value
+
+_NODE = {"source", "target", "s", "t", "_s", "_t", "u", "v", "node", "root", "node1", "node2", "nodeA", "nodeB"}
+_NODE |= {"start", "n"}
+_NODES = {"nodes", "nbunch", "sources", "targets", "S", "T", "C", "center_nodes", "terminal_nodes", "top_nodes"}
+_NODES |= {"nbunch1", "nbunch2", "nodelist"}
+_GROUPS = {"communities", "partition"}
+_BY_NODE = {"personalization", "dangling", "nstart", "states"}
+_EDGE_PROPERTY = {"weight", "distance", "capacity", "edge_attr"}
+_NODE_PROPERTY = {"attribute", "node_attr", "community"}
+_NOT_OFFERED = {"backend", "backend_kwargs", "kwargs", "dtype", "flow_func", "auxiliary", "residual", "heap", "attr"}
+_NOT_OFFERED |= {"sort_neighbors", "heuristic", "e", "scc", "sp", "preserve_attrs", "cliques", "core_number", "keys"}
+_NOT_OFFERED |= {"topo_order", "matching_algorithm", "data", "most_valuable_edge", "paths"}
+_SEED = 42
+_OF_NODE_WEIGHT = {"max_weight_clique", "approximation_min_weighted_vertex_cover"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    name: str
+    call: Callable[..., Any]
+    parameters: tuple[inspect.Parameter, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self.parameters)
+
+    def describe(self) -> dict[str, Value]:
+        return {
+            "name": self.name,
+            "type": "networkx",
+            "category": CATEGORY[self.name],
+            "description": (inspect.getdoc(self.call) or "").partition("\n")[0],
+            "parameters": [_described(p) for p in self.parameters],
+            "direction": "either",
+            "directed_default": None,
+            "weights": "optional" if {"weight", "distance"} & set(self.names) else "ignored",
+            "writes": True,
+            "result_suffixes": [""],
+        }
+
+    def properties(self, given: Mapping[str, Value], weight: str | None) -> tuple[list[str], list[str]]:
+        """The node and the edge properties that the function will look at."""
+        named = {name: value for name, value in given.items() if isinstance(value, str)}
+        of_node = _NODE_PROPERTY | ({"weight"} if self.name in _OF_NODE_WEIGHT else set())
+        nodes = [value for name, value in named.items() if name in of_node]
+        edges = [value for name, value in named.items() if name in _EDGE_PROPERTY - of_node]
+        return nodes, [*edges, *([weight] if weight else [])]
+
+    def check(self, given: Mapping[str, Value]) -> None:
+        if strangers := sorted(set(given) - set(self.names)):
+            raise InvalidInput(
+                f"There is no parameter {strangers[0][:80]!r}.",
+                hint=f"Known are: {', '.join(self.names) or 'none'}.",
+                parameter=strangers[0][:80],
+                known=list(self.names),
+            )
+        for parameter in self.parameters:
+            if parameter.default is inspect.Parameter.empty and given.get(parameter.name) is None:
+                raise InvalidInput(f"{parameter.name} is required.", parameter=parameter.name)
+
+    def arguments(self, given: Mapping[str, Value], weight: str | None, nodes: Nodes) -> dict[str, Any]:
+        arguments = {name: _meant(name, value, nodes) for name, value in given.items() if value is not None}
+        for name in ("weight", "distance"):
+            if weight and name in self.names and self.name not in _OF_NODE_WEIGHT:
+                arguments.setdefault(name, weight)
+        if "seed" in self.names:
+            arguments.setdefault("seed", _SEED)
+        return arguments
+
+
+def function(name: str) -> Function:
+    if name not in ALLOWED:
+        raise AlgorithmNotFound(
+            f"There is no NetworkX function {name[:80]!r} on the list.",
+            hint="GET /networkx/algorithms lists what may be called.",
+            algorithm=name[:80],
+        )
+    import networkx as nx
+
+    call = cast("Callable[..., Any]", attrgetter(ALLOWED[name])(nx))
+    _first, *others = inspect.signature(call).parameters.values()
+    offered = tuple(p for p in others if p.name not in _NOT_OFFERED)
+    return Function(name=name, call=call, parameters=offered)
+
+
+def _described(parameter: inspect.Parameter) -> dict[str, Value]:
+    required = parameter.default is inspect.Parameter.empty
+    default = None if required or callable(parameter.default) else cast("Value", parameter.default)
+    return {
+        "name": parameter.name,
+        "type": _type(parameter.name, default),
+        "description": _TOLD.get(parameter.name, ""),
+        "required": required,
+        "default": _SEED if parameter.name == "seed" else default,
+    }
+
+
+def _type(name: str, default: Value) -> str:
+    roles = {"node": _NODE, "nodes": _NODES, "groups": _GROUPS, "by_node": _BY_NODE, "pairs": {"ebunch"}}
+    for role, names in roles.items():
+        if name in names:
+            return role
+    match default:
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+    return "any"
+
+
+_TOLD = {
+    "weight": "An edge property; weight_property of the request stands in for it.",
+    "distance": "An edge property; weight_property of the request stands in for it.",
+    "seed": "The same seed, the same answer.",
+    "source": "A node's id.",
+    "target": "A node's id.",
+}
+
+
+def _meant(name: str, value: Value, nodes: Nodes) -> Any:
+    def known(given: object) -> str:
+        return nodes.ids([nodes.find(given, name)])[0]
+
+    if name in _NODE or (name in _NODES and not isinstance(value, list)):
+        return known(value)
+    if name in _NODES:
+        return [known(one) for one in cast("list[Value]", value)]
+    if name in _BY_NODE and isinstance(value, dict):
+        return {known(one): number for one, number in value.items()}
+    if name in _GROUPS or name == "ebunch":
+        if not isinstance(value, list) or not all(isinstance(group, list) for group in value):
+            raise InvalidInput(f"{name} must be a list of lists of node ids.", parameter=name)
+        kind = tuple if name == "ebunch" else set
+        return [kind(known(one) for one in cast("list[Value]", group)) for group in value]
+    return value

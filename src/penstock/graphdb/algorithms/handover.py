@@ -1,0 +1,158 @@
+"""From the engine to the child: Arrow files that are mapped, not copied, and the matrices that the first child builds.
+
+A graph's shape does not change after its load, so a folder that was filled once serves every later run with the same
+selection. `ready` is written last; a folder without it is begun again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy.sparse as sp
+
+from penstock.graphdb.algorithms.nodes import Nodes
+from penstock.graphdb.algorithms.topology import Edges, Topology, build
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from penstock.graphdb.algorithms.nodes import Ints
+    from penstock.graphdb.algorithms.selection import Selection
+    from penstock.graphdb.algorithms.topology import Matrix
+    from penstock.graphdb.contract import GraphEngine
+
+_PARTS = ("data", "indices", "indptr")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One file of a folder, and how the engine gives its table."""
+
+    name: str
+    read: Callable[[], pa.Table]
+
+
+def is_ready(folder: Path) -> bool:
+    return (folder / "ready").exists()
+
+
+def begin(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+
+
+def pieces(engine: GraphEngine, selection: Selection) -> list[Piece]:
+    found = []
+    for number, label in enumerate(selection.labels):
+        has = {p.name for table in engine.schema.nodes if table.label == label for p in table.columns}
+        wanted = [name for name in selection.node_properties if name in has]
+        found.append(Piece(f"nodes-{number}.arrow", partial(engine.node_table, label, wanted)))
+    names = dict.fromkeys([*([selection.weight] if selection.weight else []), *selection.edge_properties])
+    for number, edge in enumerate(selection.edges):
+        pair = (edge.from_label, edge.to_label)
+        table = next(t for t in engine.schema.pairs(edge.type) if (t.from_node, t.to_node) == pair)
+        found.append(Piece(f"edges-{number}.arrow", partial(engine.edge_table, table, list(names))))
+    return found
+
+
+def write(table: pa.Table, path: Path) -> None:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def finish(folder: Path) -> None:
+    (folder / "ready").touch()
+
+
+def read_nodes(folder: Path, selection: Selection) -> tuple[Nodes, dict[str, pa.Array], dict[str, Ints]]:
+    """Nodes in the order of their offsets, their properties, and the offsets of labels whose numbers have holes."""
+    tables = [_mapped(folder / f"nodes-{n}.arrow") for n in range(len(selection.labels))]
+    tables = [_in_order(table) for table in tables]
+    nodes = Nodes.of(selection.labels, [_whole(table["key"]) for table in tables])
+    properties = {name: _property(tables, name) for name in selection.node_properties}
+    holes = {}
+    for label, table in zip(selection.labels, tables, strict=True):
+        offsets = table["offset"].to_numpy()
+        if len(offsets) and offsets[-1] != len(offsets) - 1:
+            holes[label] = offsets
+    return nodes, properties, holes
+
+
+def read_edges(folder: Path, selection: Selection, holes: dict[str, Ints] | None = None) -> list[Edges]:
+    """The raw edges with all properties, and the weight under that name too."""
+    found = []
+    for number, edge in enumerate(selection.edges):
+        table = _mapped(folder / f"edges-{number}.arrow")
+        if selection.weight:
+            numbers = table[selection.weight].cast(pa.float64())
+            kept = [name for name in table.column_names if name != "weight"]
+            table = table.select(kept).append_column("weight", numbers)
+        for end, label in (("src", edge.from_label), ("dst", edge.to_label)):
+            if holes and label in holes:
+                dense = np.searchsorted(holes[label], table[end].to_numpy())
+                table = table.set_column(table.column_names.index(end), end, pa.array(dense, pa.int64()))
+        found.append(Edges(type=edge.type, from_label=edge.from_label, to_label=edge.to_label, table=table))
+    return found
+
+
+def read_topology(folder: Path, selection: Selection, nodes: Nodes, holes: dict[str, Ints]) -> Topology:
+    """The matrices as an earlier child left them, or built now and left for the next."""
+    if not (folder / "built").exists():
+        made = build(nodes, read_edges(folder, selection, holes))
+        _save(folder, "sums", made.sums)
+        if made.lightest is not None:
+            _save(folder, "lightest", made.lightest)
+        begun = folder / f"{os.getpid()}-built"
+        begun.write_bytes(orjson.dumps({"weighted": made.weighted, "edges": made.edge_count}))
+        begun.rename(folder / "built")
+        return made
+    said = orjson.loads((folder / "built").read_bytes())
+    has_lightest = (folder / "lightest-data.npy").exists()
+    return Topology(
+        nodes=nodes,
+        sums=_load(folder, "sums", nodes.count),
+        lightest=_load(folder, "lightest", nodes.count) if has_lightest else None,
+        weighted=said["weighted"],
+        edge_count=said["edges"],
+    )
+
+
+def _save(folder: Path, name: str, matrix: Matrix) -> None:
+    for part in _PARTS:
+        begun = folder / f"{os.getpid()}-{name}-{part}.npy"  # two children may build at once; each file appears whole
+        np.save(begun, getattr(matrix, part))
+        begun.rename(folder / f"{name}-{part}.npy")
+
+
+def _load(folder: Path, name: str, count: int) -> Matrix:
+    data, indices, indptr = (np.load(folder / f"{name}-{part}.npy", mmap_mode="r") for part in _PARTS)
+    return sp.csr_array((data, indices, indptr), shape=(count, count))
+
+
+def _mapped(path: Path) -> pa.Table:
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
+def _in_order(table: pa.Table) -> pa.Table:
+    offsets = table["offset"].to_numpy()
+    return table if (offsets[1:] > offsets[:-1]).all() else table.take(pc.sort_indices(table["offset"]))
+
+
+def _property(tables: list[pa.Table], name: str) -> pa.Array:
+    """The property over all labels; null where a label has none of that name."""
+    kind = next(table[name].type for table in tables if name in table.column_names)
+    parts = [table[name].cast(kind) if name in table.column_names else pa.nulls(len(table), kind) for table in tables]
+    return _whole(pa.chunked_array([chunk for part in parts for chunk in getattr(part, "chunks", [part])], kind))

@@ -1,0 +1,41 @@
+"""What a child is asked to compute; it crosses as one JSON file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import orjson
+
+from penstock.graphdb.algorithms.selection import Selection
+
+if TYPE_CHECKING:
+    from penstock.graphdb.algorithms.parameters import Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """`data` is the hand-over's folder, `out` where the answer goes: `result.json` and `values-*.arrow`, or
+    `error.json`. With `keep_values` the result holds the first values itself, since nobody will write them back."""
+
+    kind: Literal["native", "networkx"]
+    name: str
+    selection: Selection
+    directed: bool | None
+    parameters: dict[str, Value] = field(default_factory=dict)
+    keep_values: bool
+    memory_bytes: int | None
+    data: Path
+    out: Path
+
+    def write(self) -> Path:
+        path = self.out / "order.json"
+        path.write_bytes(orjson.dumps(asdict(self), default=str))
+        return path
+
+    @classmethod
+    def read(cls, path: Path) -> Order:
+        said = orjson.loads(path.read_bytes())
+        said |= {"data": Path(said["data"]), "out": Path(said["out"])}
+        return cls(**(said | {"selection": Selection.from_json(said["selection"])}))

@@ -1,0 +1,279 @@
+"""Algorithms as things that run: started, watched, cancelled, listed, and written back by one at a time.
+
+An execution takes its part of the graph out of the engine (once for each selection), has a child compute, and writes
+the values as columns. Whoever writes holds the lock from before its first step until its last, however it ends. Only
+writing is never broken off: it is short, and half a column would be worse than a late cancel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from uuid import uuid4
+
+import pyarrow as pa
+
+from penstock.graphdb.algorithms import handover
+from penstock.graphdb.algorithms.errors import AlgorithmCancelled, AlgorithmFailed, AlgorithmTimeout, ExecutionNotFound
+from penstock.graphdb.algorithms.order import Order
+from penstock.instance.computing import Children
+from penstock.instance.lock import Holding
+from penstock.kit import logging
+from penstock.kit.clock import SYSTEM
+from penstock.kit.errors import InvalidInput, InvalidState, PenstockError, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from pathlib import Path
+
+    from penstock.graphdb.algorithms.parameters import Value
+    from penstock.graphdb.algorithms.selection import Selection
+    from penstock.instance.lock import WriteLock
+    from penstock.instance.served import Graph
+    from penstock.kit.clock import Clock
+
+log = logging.get(__name__)
+Status: TypeAlias = Literal["running", "completed", "failed", "cancelled"]
+Kind: TypeAlias = Literal["native", "networkx"]
+_REMEMBERED = 1000
+_SELECTIONS_KEPT = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A checked wish: what to compute, on which part, for whom."""
+
+    kind: Kind
+    name: str
+    selection: Selection
+    parameters: dict[str, Value]
+    directed: bool | None
+    result_property: str | None
+    timeout: float
+    username: str
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Execution:
+    id: str
+    request: Request
+    started_at: datetime
+    begun: float
+    status: Status = "running"
+    completed_at: datetime | None = None
+    duration: float | None = None
+    progress: float = 0.0
+    nodes_updated: int = 0
+    error: PenstockError | None = None
+    result: dict[str, Any] = field(default_factory=dict)
+    writing: bool = False
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+
+class Executions:
+    def __init__(
+        self,
+        *,
+        graph: Callable[[], Graph],
+        lock: WriteLock,
+        folder: Path,
+        memory_bytes: int | None,
+        threads: int = 1,
+        at_once: int = 4,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        """`graph` gives the loaded one or says why there is none; `memory_bytes` is what one child may use."""
+        self.graph = graph
+        self._lock = lock
+        self._folder = folder
+        self._memory_bytes = memory_bytes
+        self._at_once = at_once
+        self._clock = clock
+        self._children = Children(threads=threads)
+        self._known: OrderedDict[str, Execution] = OrderedDict()
+        self._extracting: dict[str, asyncio.Lock] = {}
+
+    @property
+    def running(self) -> int:
+        return sum(execution.status == "running" for execution in self._known.values())
+
+    @property
+    def child_pids(self) -> frozenset[int]:
+        return self._children.pids
+
+    def elapsed(self, execution: Execution) -> float:
+        return execution.duration if execution.duration is not None else self._clock.monotonic() - execution.begun
+
+    def listed(self, kind: Kind) -> list[Execution]:
+        """The newest first."""
+        return [execution for execution in reversed(self._known.values()) if execution.request.kind == kind]
+
+    def get(self, execution_id: str) -> Execution:
+        if execution_id not in self._known:
+            raise ExecutionNotFound(
+                f"There is no execution {execution_id[:80]!r}.", hint=f"The last {_REMEMBERED} are remembered."
+            )
+        return self._known[execution_id]
+
+    async def warm(self) -> None:
+        """Load the libraries before the first algorithm asks for them."""
+        await self._children.warm()
+
+    def start(self, request: Request) -> Execution:
+        if self.running >= self._at_once:
+            raise Unavailable(
+                f"{self._at_once} algorithms run already.", hint="Wait for one, or cancel one.", limit=self._at_once
+            )
+        execution = Execution(
+            id=str(uuid4()), request=request, started_at=self._clock.now(), begun=self._clock.monotonic()
+        )
+        if request.result_property is not None:
+            self._lock.acquire(_holding(execution))
+        self._remember(execution)
+        execution.task = asyncio.create_task(self._run(execution))
+        return execution
+
+    async def cancel(self, execution_id: str) -> Execution:
+        execution = self.get(execution_id)
+        if execution.status != "running" or execution.task is None:
+            raise InvalidState(f"The execution is {execution.status} already.", status=execution.status)
+        if not execution.writing:
+            execution.task.cancel()
+        await execution.ended.wait()
+        return execution
+
+    async def close(self) -> None:
+        for execution in [e for e in self._known.values() if e.status == "running"]:
+            await self.cancel(execution.id)
+        await self._children.close()
+
+    def _remember(self, execution: Execution) -> None:
+        self._known[execution.id] = execution
+        for old in [e.id for e in self._known.values() if e.status != "running"][: len(self._known) - _REMEMBERED]:
+            del self._known[old]
+
+    async def _run(self, execution: Execution) -> None:
+        log.info("algorithm_started", execution_id=execution.id, algorithm=execution.request.name)
+        try:
+            await self._carry_out(execution)
+            execution.status = "completed"
+            execution.progress = 1.0
+        except asyncio.CancelledError:
+            execution.status, execution.error = "cancelled", AlgorithmCancelled("The execution was cancelled.")
+        except PenstockError as e:
+            execution.status, execution.error = "failed", e
+        except Exception as e:
+            log.exception("algorithm_broke", execution_id=execution.id, exc_info=e)
+            execution.status = "failed"
+            execution.error = AlgorithmFailed(f"{execution.request.name} failed: {type(e).__name__}.")
+        finally:
+            self._end(execution)
+
+    def _end(self, execution: Execution) -> None:
+        execution.duration = self._clock.monotonic() - execution.begun
+        execution.completed_at = self._clock.now()
+        self._lock.release(execution.id)
+        shutil.rmtree(self._out(execution), ignore_errors=True)
+        execution.ended.set()
+        log.info(
+            "algorithm_ended",
+            execution_id=execution.id,
+            algorithm=execution.request.name,
+            status=execution.status,
+            seconds=round(execution.duration, 3),
+        )
+
+    async def _carry_out(self, execution: Execution) -> None:
+        timeout = execution.request.timeout
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await self._computed(execution)
+        except TimeoutError:
+            raise AlgorithmTimeout(
+                f"{execution.request.name} took longer than {timeout:g} s and was stopped.",
+                hint="Give it more time with timeout_ms, or choose a smaller part of the graph.",
+                timeout_ms=int(timeout * 1000),
+            ) from None
+        execution.result = answer["result"]
+        if execution.request.result_property is not None:
+            await self._write_back(execution, answer["files"])
+
+    async def _computed(self, execution: Execution) -> dict[str, Any]:
+        request, out = execution.request, self._out(execution)
+        data = await self._extracted(request.selection)
+        out.mkdir(parents=True)
+        order = Order(
+            kind=request.kind,
+            name=request.name,
+            selection=request.selection,
+            directed=request.directed,
+            parameters=request.parameters,
+            keep_values=request.result_property is None,
+            memory_bytes=self._memory_bytes,
+            data=data,
+            out=out,
+        )
+        return await self._children.compute(execution.id, order, partial(_advance, execution))
+
+    async def _extracted(self, selection: Selection) -> Path:
+        """Two that want the same part wait for one extraction; a cancelled one is finished by the next."""
+        folder = self._folder / "graphs" / selection.fingerprint()
+        async with self._extracting.setdefault(folder.name, asyncio.Lock()):
+            if not handover.is_ready(folder):
+                await asyncio.to_thread(handover.begin, folder)
+                graph = self.graph()
+                for piece in handover.pieces(graph.engine, selection):
+                    table = await graph.room.run(piece.read)
+                    await asyncio.to_thread(handover.write, table, folder / piece.name)
+                handover.finish(folder)
+                await asyncio.to_thread(_forget_oldest, folder.parent)
+        return folder
+
+    async def _write_back(self, execution: Execution, files: list[dict[str, str]]) -> None:
+        name = execution.request.result_property
+        if not files:
+            raise InvalidInput(
+                f"{execution.request.name} gives a {execution.result.get('kind', 'value')}, not one value per node.",
+                hint="Leave result_property out.",
+                parameter="result_property",
+            )
+        graph = self.graph()
+        execution.writing = True
+        updated: dict[str, int] = {}
+        for file in files:
+            table = pa.ipc.open_file(pa.memory_map(file["path"])).read_all()
+            write = partial(graph.engine.write_back, file["label"], f"{name}{file['suffix']}", table)
+            updated[file["label"]] = max(updated.get(file["label"], 0), await graph.room.run(write))
+        execution.nodes_updated = sum(updated.values())
+
+    def _out(self, execution: Execution) -> Path:
+        return self._folder / "executions" / execution.id
+
+
+def _advance(execution: Execution, fraction: float) -> None:
+    execution.progress = max(execution.progress, min(fraction, 0.99))
+
+
+def _holding(execution: Execution) -> Holding:
+    request = execution.request
+    return Holding(
+        holder_id=request.username,
+        holder_username=request.username,
+        algorithm_name=request.name,
+        algorithm_type=request.kind,
+        execution_id=execution.id,
+        acquired_at=execution.started_at,
+    )
+
+
+def _forget_oldest(folder: Path) -> None:
+    """A child that still reads one has it mapped: the files go when it ends."""
+    by_age = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
+    for old in by_age[:-_SELECTIONS_KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
