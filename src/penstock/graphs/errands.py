@@ -5,8 +5,8 @@ A row is the intent. `starting` without a process asks for a launch, `stopping` 
 exist, and nobody forgets it before it is gone. Launching the same run twice makes one process (the launcher's promise),
 so whoever takes over simply begins again with what the rows say.
 
-One control plane does this for a place at a time: it holds an advisory lock on a connection of its own, which
-PostgreSQL takes from it when it dies. It is rung for after each step that asks for something; a look every few seconds
+One control plane does this for a place at a time: it holds an advisory lock, which PostgreSQL takes from it when it
+dies. It is rung for after each step that asks for something; a look every few seconds
 makes up for a lost ring. Every run that lives is watched: how it ended becomes the cause of a failure that has none.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.graphs.instance import ErrorCode, Failure, Instance, InstanceStatus
@@ -23,7 +23,7 @@ from penstock.kit.errors import DatabaseUnavailable, NotFound, PenstockError
 from penstock.launchers.contract import LaunchOrder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from penstock.graphs.graph_servers import GraphServers
     from penstock.graphs.instances import Instances
@@ -62,7 +62,8 @@ class Errands:
         self._environment = environment
         self._tasks: dict[tuple[str, Handle], asyncio.Task[None]] = {}
         self._main: asyncio.Task[None] | None = None
-        self._leading: asyncio.Task[None] | None = None
+        digest = hashlib.sha256(f"penstock.errands.{launcher.place}".encode()).digest()
+        self._key = int.from_bytes(digest[:8], signed=True)
 
     async def __aenter__(self) -> Errands:
         self._main = asyncio.create_task(self._run(), name="instance-errands")
@@ -78,7 +79,7 @@ class Errands:
     async def _run(self) -> None:
         while True:
             try:
-                async with self._turn() as mine:
+                async with self._db.turn(self._key) as mine:
                     if mine:
                         await self._lead()
             except DatabaseUnavailable:
@@ -87,38 +88,9 @@ class Errands:
                 log.exception("errands_failed")
             await asyncio.sleep(ELECTION_SECONDS)
 
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[bool]:
-        key = hashlib.sha256(f"penstock.errands.{self._launcher.place}".encode()).digest()[:8]
-        async with self._db.connection() as connection:
-            number = int.from_bytes(key, signed=True)
-            mine: bool = await connection.fetchval("SELECT pg_try_advisory_lock($1)", number)
-            connection.add_termination_listener(self._lost)
-            try:
-                yield mine
-            finally:
-                connection.remove_termination_listener(self._lost)
-                if mine and not connection.is_closed():
-                    await connection.fetchval("SELECT pg_advisory_unlock($1)", number)
-
-    def _lost(self, _connection: object) -> None:
-        """The lock went with its connection: stop leading, and stand for election again."""
-        if self._leading is not None:
-            self._leading.cancel()
-
     async def _lead(self) -> None:
-        leading = self._leading = asyncio.create_task(self._look_for_ever())
-        try:
-            await asyncio.wait([leading])
-        finally:
-            leading.cancel()
-            await asyncio.gather(leading, return_exceptions=True)
-        if not leading.cancelled() and (error := leading.exception()):
-            raise error
-
-    async def _look_for_ever(self) -> None:
         await self.adopt()
-        while True:
+        while self._db.holds(self._key):
             heard = self._bell.heard((BELL,))
             await self.look()
             await self._bell.wait((BELL,), LOOK_SECONDS, heard=heard)

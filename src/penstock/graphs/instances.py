@@ -96,6 +96,10 @@ class Instances:
             rows = await tx.fetch(SQL.instance_events, instance_id=instance_id)
         return [Event(**(dict(row) | {"details": orjson.loads(row["details"])})) for row in rows]
 
+    async def of(self, owner: str) -> list[dict[str, Any]]:
+        """What somebody has, in brief."""
+        return [dict(row) for row in await self._db.fetch(SQL.instance_mine, owner=owner)]
+
     async def errands(self) -> list[Instance]:
         """Those of this place for which something is to be done, or which have a process to be watched."""
         return [read(row) for row in await self._db.fetch(SQL.instance_errands, place=self._place)]
@@ -199,18 +203,23 @@ class Instances:
     # what is told of it
 
     async def change(
-        self, tx: Tx, instance_id: int, *, name: str | None, description: str | None, told: set[str]
-    ) -> None:
-        await tx.changed(
-            SQL.instance_change,
-            instance_id=instance_id,
-            name=name,
-            set_description="description" in told,
-            description=description,
-        )
+        self, instance_id: int, *, name: str | None, description: str | None, set_description: bool
+    ) -> Instance:
+        async with self._db.transaction() as tx:
+            await tx.changed(
+                SQL.instance_change,
+                instance_id=instance_id,
+                name=name,
+                set_description=set_description,
+                description=description,
+            )
+            return await self.get(instance_id, tx=tx)
 
-    async def live_longer(self, tx: Tx, instance_id: int, change: LifetimeChange) -> None:
-        await tx.changed(SQL.instance_lifecycle, instance_id=instance_id, **change.values())
+    async def live(self, instance_id: int, change: LifetimeChange) -> Instance:
+        """A ttl counts from now, and never shortens what was promised."""
+        async with self._db.transaction() as tx:
+            await tx.changed(SQL.instance_lifecycle, instance_id=instance_id, **change.values())
+            return await self.get(instance_id, tx=tx)
 
     async def resize(
         self, tx: Tx, instance_id: int, *, cpu_cores: int | None = None, memory_gb: int | None = None

@@ -94,6 +94,13 @@ class Settings(BaseSettings):
         3600, description="How long one export may take."
     )
 
+    instance_memory_per_user_gb: Annotated[int, Field(ge=2, le=100_000)] = Field(
+        64, description="Memory that the instances of one user may have together."
+    )
+    instance_memory_total_gb: Annotated[int, Field(ge=2, le=1_000_000)] = Field(
+        256, description="Memory that all instances may have together."
+    )
+
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
     log_form: Literal["json", "text"] = Field("json", description="JSON for machines, text for people.")
 

@@ -1,0 +1,138 @@
+"""Who runs the graph servers, as the settings say."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from penstock.api.parts import InstanceParts
+from penstock.graphs.creation import Creation
+from penstock.graphs.errands import BELL, Errands
+from penstock.graphs.graph_servers import GraphServers
+from penstock.graphs.instance_metrics import InstanceMetrics
+from penstock.graphs.instance_reconciliation import InstanceReconciliation
+from penstock.graphs.instance_steps import InstanceSteps
+from penstock.graphs.instances import Instances
+from penstock.graphs.quota import MemoryLimits, Quota
+from penstock.graphs.resource_monitor import ResourceMonitor
+from penstock.graphs.starts import Starts
+from penstock.kit.errors import Unavailable
+from penstock.launchers.subprocess import SubprocessLauncher
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from prometheus_client import CollectorRegistry
+
+    from penstock.accounts.instance_token import InstanceTokens
+    from penstock.api.parts import Loops
+    from penstock.graphs.config import PlatformConfig
+    from penstock.graphs.mapped_snapshot import MappedSnapshots
+    from penstock.graphs.mapping import Mappings
+    from penstock.graphs.store import Snapshots
+    from penstock.jobs.bell import Bell
+    from penstock.kit.config import Settings
+    from penstock.kit.db import Db
+    from penstock.kit.loop import LoopMetrics
+    from penstock.launchers.contract import Launcher
+
+RECONCILE_SECONDS = 300.0
+MONITOR_SECONDS = 60.0
+_STORAGE = (
+    "storage_url",
+    "storage_endpoint",
+    "storage_region",
+    "storage_access_key_id",
+    "storage_secret_access_key",
+    "storage_allow_http",
+)
+
+
+def default_launcher(settings: Settings) -> Launcher:
+    return SubprocessLauncher(settings.home / "instances")
+
+
+def instance_parts(
+    settings: Settings,
+    db: Db,
+    bell: Bell,
+    launcher: Launcher,
+    tokens: InstanceTokens | None,
+    *,
+    snapshots: Snapshots,
+    mappings: Mappings,
+    mapped: MappedSnapshots,
+    config: PlatformConfig,
+) -> InstanceParts:
+    def token_of(instance_id: int) -> str:
+        if tokens is None:
+            raise Unavailable("Graph servers need the internal API.", hint="Set PENSTOCK_SERVICE_TOKEN.")
+        return tokens.mint(instance_id)
+
+    store = Instances(db, place=launcher.place, slug=lambda: secrets.token_hex(12), ring=lambda: bell.ring(BELL, 0))
+    memory = MemoryLimits(per_user_gb=settings.instance_memory_per_user_gb, total_gb=settings.instance_memory_total_gb)
+    quota, servers = Quota(db, config, memory), GraphServers(launcher, token_of)
+    snapshots.follow(Starts(store, quota))
+    return InstanceParts(
+        store=store,
+        creation=Creation(db, store, snapshots=snapshots, mappings=mappings, mapped=mapped, config=config, quota=quota),
+        steps=InstanceSteps(db, store, launcher, servers, quota=quota, config=config),
+        quota=quota,
+        servers=servers,
+        launcher=launcher,
+        token_of=token_of,
+        public_url=public_url(settings),
+    )
+
+
+@asynccontextmanager
+async def launching(settings: Settings, db: Db, bell: Bell, parts: InstanceParts) -> AsyncIterator[Errands]:
+    """What is asked for is launched and stopped until the block is left; the servers run on after it."""
+    errands = Errands(
+        db,
+        parts.store,
+        parts.launcher,
+        parts.servers,
+        bell,
+        token_of=parts.token_of,
+        control_plane_url=internal_url(settings),
+        environment=server_environment(settings),
+    )
+    async with parts.servers, errands:
+        yield errands
+
+
+def instance_loops(db: Db, parts: InstanceParts, metrics: LoopMetrics, registry: CollectorRegistry) -> Loops:
+    counts = InstanceMetrics(registry)
+    return (
+        InstanceReconciliation(
+            db, parts.store, parts.steps, parts.launcher, every=RECONCILE_SECONDS, metrics=metrics, counts=counts
+        ),
+        ResourceMonitor(db, parts.store, parts.launcher, every=MONITOR_SECONDS, metrics=metrics, counts=counts),
+    )
+
+
+def public_url(settings: Settings) -> str:
+    return (settings.url or _own_url(settings)).rstrip("/")
+
+
+def internal_url(settings: Settings) -> str:
+    """Servers on this machine need no name of ours; what stands in front of us is none of theirs."""
+    return _own_url(settings) if settings.port else public_url(settings)
+
+
+def _own_url(settings: Settings) -> str:
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104 - asked, not bound
+    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
+
+
+def server_environment(settings: Settings) -> dict[str, str]:
+    """The storage, and how to log; of everything else that we know, nothing."""
+    told = {name: getattr(settings, name) for name in _STORAGE} | {"storage_url": settings.storage_root}
+    found: dict[str, str] = {"PENSTOCK_LOG_LEVEL": settings.log_level, "PENSTOCK_LOG_FORM": settings.log_form}
+    for name, value in told.items():
+        if value is not None:
+            plain = value.get_secret_value() if hasattr(value, "get_secret_value") else value
+            found[f"PENSTOCK_{name.upper()}"] = str(plain).lower() if isinstance(plain, bool) else str(plain)
+    return found
