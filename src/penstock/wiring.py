@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -13,26 +12,22 @@ from penstock.accounts.retention import AnswerRetention
 from penstock.accounts.users import Users
 from penstock.admission import admission
 from penstock.api import server
-from penstock.api.parts import Graphs, Loops, Parts, Sources
+from penstock.api.parts import Graphs, Loops, Operations, Parts, Sources
 from penstock.graphs.authoring import Authoring
 from penstock.graphs.config import LONGEST_EXPORT, PlatformConfig
 from penstock.graphs.exports import Exports
 from penstock.graphs.face import ExportFace
 from penstock.graphs.favourite import Favourites
 from penstock.graphs.finalisation import GATE
-from penstock.graphs.health import Health
-from penstock.graphs.loop_board import LoopBoard
 from penstock.graphs.mapped_snapshot import MappedSnapshots
 from penstock.graphs.mapping import Mappings
 from penstock.graphs.mapping_tree import MappingTrees
 from penstock.graphs.metrics import ExportMetrics, watch_connections
-from penstock.graphs.overview import Overview
 from penstock.graphs.query_check import QueryCheck
 from penstock.graphs.reconciliation import ExportReconciliation
 from penstock.graphs.snapshot_progress import ProgressReport
 from penstock.graphs.snapshot_removal import SnapshotRemoval
 from penstock.graphs.source_rights import SourceRights
-from penstock.graphs.storage_cleanup import StorageCleanup
 from penstock.graphs.store import Snapshots
 from penstock.graphs.sweep import StorageSweep
 from penstock.guard.reach import Reach
@@ -44,38 +39,42 @@ from penstock.jobs.scheduler import Scheduler, Schedules
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kinds import default_kinds
 from penstock.kit.db import Db
-from penstock.kit.errors import Unavailable
 from penstock.kit.loop import LoopMetrics
 from penstock.kit.vault import Vault
+from penstock.launching import default_launcher, instance_loops, instance_parts, launching
+from penstock.operating import operation_loops, operations
 from penstock.rooms import ROOMS_WITH_TABLES
 from penstock.sources.records import DataSources
 from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
-from penstock.worker.depot import Depot
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Mapping
 
+    from penstock.accounts.instance_token import InstanceTokens
+    from penstock.graphs.loop_board import LoopBoard
     from penstock.jobs.gates import GateHandler
     from penstock.jobs.kinds import Kinds
     from penstock.kit.config import Settings
-    from penstock.sources.contract import Source
+    from penstock.launchers.contract import Launcher
 
 SCHEDULER_SECONDS = 1.0
 RETENTION_SECONDS = 3600.0
 RECONCILIATION_SECONDS = 5.0
 SWEEP_SECONDS = 3600.0
 SCHEMA_SECONDS = 86_400.0
-CLEANUP_SECONDS = 86_400.0
 COMMAND_SECONDS = 15.0
 """A database that hangs is as good as away; every statement of ours is short."""
-WORKER_SECONDS = 60
-SOURCES_ASKED = 20
 LEAST_BODY_BYTES = 10 * 1024 * 1024
 
 
 @asynccontextmanager
 async def build_control_plane(
-    settings: Settings, dsn: str, *, kinds: Kinds | None = None, gates: Mapping[str, GateHandler] | None = None
+    settings: Settings,
+    dsn: str,
+    *,
+    kinds: Kinds | None = None,
+    gates: Mapping[str, GateHandler] | None = None,
+    launcher: Launcher | None = None,
 ) -> AsyncIterator[Parts]:
     """A control plane at work: its store listens for the bell and its loops run until the block is left."""
     registry = CollectorRegistry()
@@ -89,12 +88,17 @@ async def build_control_plane(
         admission(settings, engine, store.audit) as admitted,
     ):
         sources = _sources(settings, browse, store)
-        graphs = _graphs(settings, engine, browse, store, sources.records)
+        runs = launcher or default_launcher(settings)
+        graphs = _graphs(settings, engine, browse, store, sources.records, admitted.instance_tokens, runs)
         for name, handler in ({GATE: graphs.exports.finalisation} | dict(gates or {})).items():
             store.gates.handle(name, handler)
+        operated = operations(settings, engine, browse, store, graphs)
         ExportMetrics(registry, store.metrics)
         watch_connections(registry, (engine, browse))
-        async with _running(_loops(settings, engine, store, graphs, sources, registry), graphs.board) as loops:
+        async with (
+            launching(settings, engine, store.bell, graphs.instances),
+            _running(_loops(settings, engine, store, graphs, operated, sources, registry), operated.board) as loops,
+        ):
             yield Parts(
                 store=store,
                 browser=Browser(browse),
@@ -107,6 +111,7 @@ async def build_control_plane(
                 people=admitted.people,
                 max_body_bytes=max(LEAST_BODY_BYTES, 2 * settings.max_payload_bytes),
                 graphs=graphs,
+                operations=operated,
                 sources=sources,
             )
 
@@ -117,7 +122,13 @@ def serve(settings: Settings) -> int:
 
 
 def _loops(
-    settings: Settings, db: Db, store: PgJobStore, graphs: Graphs, sources: Sources, registry: CollectorRegistry
+    settings: Settings,
+    db: Db,
+    store: PgJobStore,
+    graphs: Graphs,
+    operated: Operations,
+    sources: Sources,
+    registry: CollectorRegistry,
 ) -> Loops:
     metrics = LoopMetrics(registry)
     finalisation = graphs.exports.finalisation
@@ -130,8 +141,9 @@ def _loops(
             db, store, finalisation, every=RECONCILIATION_SECONDS, metrics=metrics, config=graphs.config
         ),
         StorageSweep(db, store, every=SWEEP_SECONDS, metrics=metrics),
-        StorageCleanup(db, store, graphs.snapshots, every=CLEANUP_SECONDS, metrics=metrics),
         SchemaRefresh(db, sources.records, sources.cache, every=SCHEMA_SECONDS, metrics=metrics),
+        *operation_loops(db, store, graphs, operated, metrics, registry),
+        *instance_loops(db, graphs.instances, metrics, registry),
     )
 
 
@@ -152,22 +164,40 @@ def _sources(settings: Settings, db: Db, store: PgJobStore) -> Sources:
     return Sources(records=records, cache=SchemaCache(db, records))
 
 
-def _graphs(settings: Settings, engine: Db, browse: Db, store: PgJobStore, sources: DataSources) -> Graphs:
+def _graphs(
+    settings: Settings,
+    engine: Db,
+    browse: Db,
+    store: PgJobStore,
+    sources: DataSources,
+    tokens: InstanceTokens | None,
+    launcher: Launcher,
+) -> Graphs:
     snapshots = Snapshots(engine)
     longest = timedelta(seconds=settings.export_max_duration_seconds)
     mappings = Mappings(engine)
     exports = Exports(engine, store, snapshots, sources, max_duration=LONGEST_EXPORT)
+    config = PlatformConfig(engine, export=longest, audit=store.audit)
     rights = SourceRights(sources, Users(browse, store.audit))
+    mapped = MappedSnapshots(engine, snapshots, exports, mappings, rights)
     return Graphs(
-        config=PlatformConfig(engine, export=longest, audit=store.audit),
-        board=LoopBoard(engine, audit=store.audit),
-        overview=Overview(browse, (engine, browse)),
-        health=_health(settings, browse, store, sources),
+        config=config,
+        instances=instance_parts(
+            settings,
+            engine,
+            store.bell,
+            launcher,
+            tokens,
+            snapshots=snapshots,
+            mappings=mappings,
+            mapped=mapped,
+            config=config,
+        ),
         favourites=Favourites(browse),
         mappings=mappings,
         authoring=Authoring(mappings, rights, QueryCheck(sources)),
         trees=MappingTrees(browse, mappings),
-        mapped=MappedSnapshots(engine, snapshots, exports, mappings, rights),
+        mapped=mapped,
         removal=SnapshotRemoval(engine, store, snapshots, exports),
         progress=ProgressReport(browse, snapshots, exports),
         snapshots=snapshots,
@@ -176,24 +206,6 @@ def _graphs(settings: Settings, engine: Db, browse: Db, store: PgJobStore, sourc
         sources=sources,
         storage_url=settings.storage_root,
     )
-
-
-def _health(settings: Settings, browse: Db, store: PgJobStore, sources: DataSources) -> Health:
-    async def storage() -> None:
-        await Depot(settings).open().check()
-
-    async def workers() -> None:
-        if not await Browser(browse).workers(seconds=WORKER_SECONDS):
-            raise Unavailable(f"No worker was seen in the last {WORKER_SECONDS} s.")
-
-    async def asked() -> dict[str, Callable[[], Awaitable[object]]]:
-        found, _ = await sources.page(limit=SOURCES_ASKED)
-        return {f"source:{each.name}": partial(sources.ask, each.data_source_id, tested) for each in found}
-
-    async def tested(source: Source) -> str:
-        return await source.test()
-
-    return Health({"database": store.control, "storage": storage, "workers": workers}, asked)
 
 
 def _store(settings: Settings, engine: Db, kinds: Kinds, registry: CollectorRegistry) -> PgJobStore:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock import __version__
 from penstock.api import (
+    admin,
     cluster,
     config,
     data_sources,
@@ -14,12 +15,15 @@ from penstock.api import (
     exports,
     favorites,
     health,
+    instance_reports,
+    instances,
     internal,
     jobs,
     mappings,
     matrix,
     openings,
     ops,
+    proxy,
     queues,
     schedules,
     schema_browser,
@@ -44,7 +48,8 @@ GRAPHS = (
     export_jobs.router,
     snapshot_jobs.router,
 )
-OPERATIONS = (config.router, cluster.router, exports.router, ops.router, favorites.router)
+INSTANCES = (instances.router, instances.of_mapping, instance_reports.router, proxy.router)
+OPERATIONS = (admin.router, config.router, cluster.router, exports.router, ops.router, favorites.router)
 SOURCES = (data_sources.router, schema_browser.router)
 
 
@@ -63,7 +68,7 @@ def create_app(parts: Parts) -> FastAPI:
         queues.router,
         schedules.router,
         internal.router,
-        *((*GRAPHS, *OPERATIONS) if parts.graphs is not None else ()),
+        *((*GRAPHS, *INSTANCES, *OPERATIONS) if parts.graphs is not None else ()),
         *((users.router,) if parts.people is not None else ()),
         *(SOURCES if parts.sources is not None else ()),
     )

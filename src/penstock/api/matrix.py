@@ -179,6 +179,38 @@ MATRIX: Mapping[str, Row] = {
     "GET /api/internal/snapshots/{snapshot_id}/export-jobs": WORKER,
     "PUT /api/internal/snapshots/{snapshot_id}/status": WORKER,
     "PATCH /api/internal/snapshots/{snapshot_id}/status": WORKER,
+    # instances
+    "GET /api/instances": EVERYBODY,
+    "POST /api/instances": EVERYBODY,
+    "POST /api/instances/from-mapping": EVERYBODY,
+    "GET /api/instances/user/status": EVERYBODY,
+    "GET /api/instances/{instance_id}": EVERYBODY,
+    "PUT /api/instances/{instance_id}": OWNER,
+    "DELETE /api/instances/{instance_id}": OWNER,
+    "POST /api/instances/{instance_id}/terminate": OWNER,
+    "PUT /api/instances/{instance_id}/lifecycle": OWNER,
+    "PUT /api/instances/{instance_id}/cpu": OWNER,
+    "PUT /api/instances/{instance_id}/memory": OWNER,
+    "GET /api/instances/{instance_id}/progress": EVERYBODY,
+    "GET /api/instances/{instance_id}/events": EVERYBODY,
+    "POST /api/instances/{instance_id}/suspend": OWNER,
+    "POST /api/instances/{instance_id}/resume": OWNER,
+    "GET /api/mappings/{mapping_id}/instances": EVERYBODY,
+    # graph servers, through the proxy: what a caller may do there is the server's to say
+    "GET /wrapper/{slug}/{path}": EVERYBODY,
+    "POST /wrapper/{slug}/{path}": EVERYBODY,
+    "PUT /wrapper/{slug}/{path}": EVERYBODY,
+    "PATCH /wrapper/{slug}/{path}": EVERYBODY,
+    "DELETE /wrapper/{slug}/{path}": EVERYBODY,
+    # the internal API: instances
+    "PUT /api/internal/instances/{instance_id}/status": WRAPPER,
+    "PATCH /api/internal/instances/{instance_id}/status": WRAPPER,
+    "PUT /api/internal/instances/{instance_id}/metrics": WRAPPER,
+    "PATCH /api/internal/instances/{instance_id}/metrics": WRAPPER,
+    "PUT /api/internal/instances/{instance_id}/progress": WRAPPER,
+    "PATCH /api/internal/instances/{instance_id}/progress": WRAPPER,
+    "POST /api/internal/instances/{instance_id}/activity": WRAPPER,
+    "GET /api/internal/instances/{instance_id}/mapping": WRAPPER,
 }
 
 

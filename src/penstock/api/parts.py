@@ -1,5 +1,6 @@
 """What the routes work with. `wiring` builds it; a route takes it with `parts: HasParts`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
@@ -15,16 +16,23 @@ from penstock.api.credentials import TrustedHeaders
 from penstock.api.identity import Authenticator
 from penstock.api.polls import Polls
 from penstock.graphs.authoring import Authoring
+from penstock.graphs.bulk import BulkDelete
 from penstock.graphs.config import PlatformConfig
+from penstock.graphs.creation import Creation
+from penstock.graphs.endings import Endings
 from penstock.graphs.exports import Exports
 from penstock.graphs.face import ExportFace
 from penstock.graphs.favourite import Favourites
+from penstock.graphs.graph_servers import GraphServers
 from penstock.graphs.health import Health
+from penstock.graphs.instance_steps import InstanceSteps
+from penstock.graphs.instances import Instances
 from penstock.graphs.loop_board import LoopBoard
 from penstock.graphs.mapped_snapshot import MappedSnapshots
 from penstock.graphs.mapping import Mappings
 from penstock.graphs.mapping_tree import MappingTrees
 from penstock.graphs.overview import Overview
+from penstock.graphs.quota import Quota
 from penstock.graphs.snapshot_progress import ProgressReport
 from penstock.graphs.snapshot_removal import SnapshotRemoval
 from penstock.graphs.store import Snapshots
@@ -33,10 +41,25 @@ from penstock.jobs.scheduler import Schedules
 from penstock.jobs.store import PgJobStore
 from penstock.kit.errors import NotFound
 from penstock.kit.loop import Loop
+from penstock.launchers.contract import Launcher
 from penstock.sources.records import DataSources
 from penstock.sources.schema_cache import SchemaCache
 
 Loops: TypeAlias = tuple[Loop[Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceParts:
+    """What runs graph servers, and what speaks to them."""
+
+    store: Instances
+    creation: Creation
+    steps: InstanceSteps
+    quota: Quota
+    servers: GraphServers
+    launcher: Launcher
+    token_of: Callable[[int], str]
+    public_url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +77,24 @@ class Graphs:
     face: ExportFace
     sources: DataSources
     config: PlatformConfig
-    board: LoopBoard
-    overview: Overview
-    health: Health
     favourites: Favourites
+    instances: InstanceParts
     storage_url: str
 
     def path(self, prefix: str) -> str:
         """Where a prefix of the storage is, as people and engines name it."""
         return f"{self.storage_url.rstrip('/')}/{prefix}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operations:
+    """What the routes of operators and admins work with."""
+
+    board: LoopBoard
+    overview: Overview
+    health: Health
+    bulk: BulkDelete
+    endings: Endings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +132,7 @@ class Parts:
     people: People | None = None
     max_body_bytes: int = 10 * 1024 * 1024
     graphs: Graphs | None = None
+    operations: Operations | None = None
     sources: Sources | None = None
     polls: Polls = field(default_factory=Polls)
 
@@ -119,6 +152,15 @@ async def graphs_of(parts: HasParts) -> Graphs:
 
 
 HasGraphs = Annotated[Graphs, Depends(graphs_of)]
+
+
+async def operations_of(parts: HasParts) -> Operations:
+    if parts.operations is None:
+        raise NotFound("This control plane has no graphs to operate.")
+    return parts.operations
+
+
+HasOperations = Annotated[Operations, Depends(operations_of)]
 
 
 async def sources_of(parts: HasParts) -> Sources:

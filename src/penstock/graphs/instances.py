@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import orjson
 
 from penstock.graphs.instance import Event, Instance, InstanceStatus
-from penstock.graphs.mapping import containing, ordered
+from penstock.graphs.listing import containing, ordered
 from penstock.graphs.store import MAX_ID, SQL
 from penstock.kit import logging
 from penstock.kit.errors import NotFound

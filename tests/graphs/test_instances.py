@@ -1,0 +1,279 @@
+"""Instances through the API, on real processes: from asking for one to its end."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.graphs.fleet import sailing, sink
+from tests.graphs.stand import until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.graphs.fleet import Fleet
+
+FIELDS = """
+    id snapshot_id snapshot_name mapping_id mapping_version owner_username wrapper_type name description status
+    instance_url explorer_url pod_name url_slug progress error_code error_message failed_phase stack_trace
+    created_at updated_at started_at last_activity_at expires_at ttl inactivity_timeout memory_usage_bytes
+    disk_usage_bytes cpu_cores memory_gb node_count edge_count
+"""
+
+
+@pytest.fixture
+async def fleet(database: str, tmp_path: Path) -> AsyncIterator[Fleet]:
+    async with sailing(database, tmp_path / "home") as it:
+        yield it
+        await sink(it.launcher)
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+async def test_an_instance_of_a_ready_snapshot_runs_within_seconds_and_is_gone_when_it_is_terminated(
+    fleet: Fleet,
+) -> None:
+    snapshot_id, began = await fleet.snapshot(), time.monotonic()
+    made = await fleet.create(snapshot_id=snapshot_id, name="first", description="d", cpu_cores=1)
+    assert set(made) == set(FIELDS.split())
+    assert (made["status"], made["wrapper_type"], made["memory_gb"], made["cpu_cores"]) == ("starting", "ladybug", 2, 1)
+    found = await fleet.reaches(made["id"], "running")
+    assert time.monotonic() - began < 3
+    assert (found["node_count"], found["edge_count"], found["error_code"]) == (3, 2, None)
+    assert found["instance_url"] == f"http://127.0.0.1:{fleet.settings.port}/wrapper/{made['url_slug']}"
+    assert found["started_at"] == found["last_activity_at"] != None  # noqa: E711
+    assert moment(found["expires_at"]) - moment(found["created_at"]) == timedelta(days=1)
+    progress = await fleet.ask("GET", f"/api/instances/{made['id']}/progress")
+    assert (progress["phase"], progress["progress_percent"]) == ("ready", 100)
+    assert progress["steps"] == [{"name": "Person", "type": "node", "status": "completed", "row_count": None}]
+    health = (await fleet.through(found, "/health")).json()
+    ended = await fleet.ask("POST", f"/api/instances/{made['id']}/terminate")
+    assert ended == {"id": made["id"], "status": "terminated"}
+    await fleet.ask("GET", f"/api/instances/{made['id']}", expect=404)
+    assert not os.path.exists(f"/proc/{health['pid']}")  # noqa: PTH110
+    assert await fleet.launcher.list() == []
+    assert (await fleet.through(found, "/health")).status_code == 404
+
+
+async def test_an_instance_waits_for_its_snapshot_and_starts_in_the_transaction_that_makes_it_ready(
+    fleet: Fleet,
+) -> None:
+    snapshot_id = await fleet.snapshot(ready=False)
+    made = await fleet.create(snapshot_id=snapshot_id)
+    assert made["status"] == "waiting_for_snapshot"
+    assert made["progress"]["current_step"] == "waiting_for_snapshot"
+    await fleet.finish(snapshot_id, size=3 * 1024**3)
+    row = await fleet.row(made["id"])
+    assert row.status in ("starting", "running")
+    assert row.memory_gb == 13, "sized by what the snapshot turned out to be"
+    await fleet.reaches(made["id"], "running")
+    kinds = [event["event_type"] for event in await fleet.ask("GET", f"/api/instances/{made['id']}/events")]
+    assert kinds == ["running", "starting", "created"]
+
+
+async def test_an_instance_whose_snapshot_fails_or_is_cancelled_fails_with_that_cause(fleet: Fleet) -> None:
+    first, second = await fleet.snapshot(ready=False), await fleet.snapshot(ready=False)
+    made = [await fleet.create(snapshot_id=each) for each in (first, second)]
+    await fleet.graphs.exports.fail(first, actor="test", reason="The table is gone.", step="Person")
+    await fleet.graphs.exports.cancel(second, actor="test")
+    failed = [await fleet.reaches(each["id"], "failed") for each in made]
+    assert [each["error_code"] for each in failed] == ["SNAPSHOT_FAILED"] * 2
+    assert "The table is gone." in failed[0]["error_message"]
+    assert failed[0]["failed_phase"] == "Person"
+    refused = await fleet.create(snapshot_id=first, expect=409)
+    assert refused["code"] == "INVALID_STATE"
+    await fleet.ask("DELETE", f"/api/instances/{made[0]['id']}")
+    await fleet.ask("GET", f"/api/instances/{made[0]['id']}", expect=404)
+
+
+async def test_an_instance_of_a_mapping_takes_a_young_snapshot_only_when_it_is_told_to(fleet: Fleet) -> None:
+    mapping_id = await fleet.mapping()
+    snapshot_id = await fleet.snapshot(mapping_id=mapping_id)
+    async with fleet.transaction() as tx:
+        await tx.connection.execute(
+            "INSERT INTO penstock.data_source (name, type, owner, config, is_default) "
+            "VALUES ('d', 'duckdb', 'ada', '{}', true)"
+        )
+        await tx.connection.execute(
+            "UPDATE penstock.snapshot SET data_source_id = (SELECT data_source_id FROM penstock.data_source)"
+        )
+    young = await fleet.create(mapping_id=mapping_id, max_snapshot_age="PT1H", wrapper_type="ryugraph")
+    assert (young["snapshot_id"], young["status"], young["wrapper_type"]) == (snapshot_id, "starting", "ryugraph")
+    fresh = await fleet.ask(
+        "POST", "/api/instances/from-mapping", expect=201, mapping_id=mapping_id, name="fresh", mapping_version=1
+    )
+    assert fresh["snapshot_id"] != snapshot_id
+    assert fresh["status"] == "waiting_for_snapshot"
+    assert len(await fleet.graphs.exports.of_snapshot(fresh["snapshot_id"])) == 1
+    of_it = await fleet.ask("GET", f"/api/mappings/{mapping_id}/instances")
+    assert {each["id"] for each in of_it} == {young["id"], fresh["id"]}
+
+
+@pytest.mark.parametrize("code", ["DATA_LOAD_ERROR", "SCHEMA_CREATE_ERROR"])
+async def test_a_failure_that_a_server_reports_keeps_its_cause_whatever_follows(fleet: Fleet, code: str) -> None:
+    fleet.tell(fail=code)
+    made = await fleet.create()
+    found = await fleet.reaches(made["id"], "failed")
+
+    async def cleared() -> bool:
+        return not (await fleet.row(made["id"])).placed
+
+    await until(cleared)
+    again = await fleet.ask("GET", f"/api/instances/{made['id']}")
+    for each in (found, again):
+        assert (each["error_code"], each["error_message"], each["failed_phase"]) == (code, "as told", "loading_data")
+    assert again["stack_trace"] == "Traceback: stand-in"
+    assert (await fleet.ask("GET", f"/api/instances/{made['id']}", who="bob"))["stack_trace"] is None
+    assert (await fleet.ask("GET", f"/api/instances/{made['id']}", who="eve"))["stack_trace"] is None
+    assert (await fleet.ask("GET", f"/api/instances/{made['id']}", who="olga"))["stack_trace"] is not None
+    assert again["progress"]["phase"] == "failed"
+    assert await fleet.launcher.list() == []
+
+
+async def test_a_server_that_ends_without_a_word_has_its_log_as_the_trace(fleet: Fleet) -> None:
+    fleet.tell(exit=3)
+    made = await fleet.create()
+    found = await fleet.reaches(made["id"], "failed")
+    assert found["error_code"] == "STARTUP_FAILED"
+    assert "exit code 3" in found["error_message"]
+    assert "leaving without a word" in found["stack_trace"]
+
+
+async def test_a_running_server_that_dies_is_an_unexpected_termination(fleet: Fleet) -> None:
+    found = await fleet.running()
+    assert (await fleet.through(found, "/die", method="POST")).status_code == 503
+    failed = await fleet.reaches(found["id"], "failed")
+    assert failed["error_code"] == "UNEXPECTED_TERMINATION"
+    assert "signal 9" in failed["error_message"]
+    assert (await fleet.through(found, "/health")).json()["error"]["code"] == "INVALID_STATE"
+
+
+async def test_a_server_that_takes_too_much_memory_is_said_to_have(fleet: Fleet) -> None:
+    found = await fleet.running()
+    row = await fleet.row(found["id"])
+    await fleet.launcher.resize(row.handle, cpu_cores=1, memory_bytes=300 << 20)
+    await fleet.through(found, "/grow?mib=400", method="POST")
+    failed = await fleet.reaches(found["id"], "failed")
+    assert failed["error_code"] == "OOM_KILLED"
+
+
+async def test_an_algorithm_that_runs_blocks_the_end_unless_it_is_forced(fleet: Fleet) -> None:
+    found = await fleet.running()
+    await fleet.through(found, "/busy", method="POST", json={"busy": True})
+    for path in (f"/api/instances/{found['id']}/terminate", f"/api/instances/{found['id']}/suspend"):
+        refused = await fleet.ask("POST", path, expect=409)
+        assert refused["code"] == "SHUTDOWN_BLOCKED"
+        assert refused["details"]["algorithm"] == "pagerank"
+    await fleet.ask("DELETE", f"/api/instances/{found['id']}", expect=409)
+    assert (await fleet.row(found["id"])).status == "running"
+    assert (await fleet.through(found, "/health")).status_code == 200
+    await fleet.ask("POST", f"/api/instances/{found['id']}/terminate", force=True, reason="enough")
+    await fleet.ask("GET", f"/api/instances/{found['id']}", expect=404)
+
+
+async def test_a_suspended_instance_has_no_process_and_resumes_with_another(fleet: Fleet) -> None:
+    found = await fleet.running()
+    before = (await fleet.through(found, "/health")).json()["pid"]
+    asleep = await fleet.ask("POST", f"/api/instances/{found['id']}/suspend")
+    assert asleep["status"] == "suspended"
+    assert await fleet.launcher.list() == []
+    refused = await fleet.through(found, "/health")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "INVALID_STATE")
+    assert (await fleet.ask("GET", "/api/instances/user/status"))["active_instances"] == 0
+    await fleet.ask("POST", f"/api/instances/{found['id']}/suspend", expect=409)
+    assert (await fleet.ask("POST", f"/api/instances/{found['id']}/resume"))["status"] == "resuming"
+    awake = await fleet.reaches(found["id"], "running")
+    assert awake["url_slug"] == found["url_slug"]
+    assert (await fleet.through(found, "/health")).json()["pid"] != before
+    await fleet.ask("POST", f"/api/instances/{found['id']}/resume", expect=409)
+
+
+async def test_cores_and_memory_reach_the_process_and_memory_never_shrinks(fleet: Fleet) -> None:
+    found = await fleet.running(cpu_cores=1)
+    place = f"/api/instances/{found['id']}"
+    assert len((await fleet.through(found, "/environment")).json()["affinity"]) == 1
+    assert (await fleet.ask("PUT", f"{place}/cpu", cpu_cores=8))["cpu_cores"] == 8
+
+    async def wider() -> bool:
+        return len((await fleet.through(found, "/environment")).json()["affinity"]) == len(os.sched_getaffinity(0))
+
+    await until(wider)
+    for cores, status in ((0, 422), (9, 422), (1, 200)):
+        await fleet.ask("PUT", f"{place}/cpu", expect=status, cpu_cores=cores)
+    for memory, status in ((1, 422), (33, 422), (2, 200), (32, 200), (31, 422)):
+        await fleet.ask("PUT", f"{place}/memory", expect=status, memory_gb=memory)
+    environment = (await fleet.through(found, "/environment")).json()["environment"]
+    assert environment["PENSTOCK_INSTANCE_MEMORY_BYTES"] == str(2 * 1024**3)
+    await fleet.ask("POST", f"{place}/suspend")
+    await fleet.ask("POST", f"{place}/resume")
+    await fleet.reaches(found["id"], "running")
+    environment = (await fleet.through(found, "/environment")).json()["environment"]
+    assert environment["PENSTOCK_INSTANCE_MEMORY_BYTES"] == str(32 * 1024**3)
+    assert not any(word in environment for word in ("PENSTOCK_DATABASE_URL", "PENSTOCK_SECRET_KEY"))
+
+
+async def test_a_life_is_extended_from_now_and_never_shortened(fleet: Fleet) -> None:
+    fleet.tell(hold=True)
+    made = await fleet.create(ttl="P2D", inactivity_timeout="PT30M")
+    place = f"/api/instances/{made['id']}/lifecycle"
+    assert (made["ttl"], made["inactivity_timeout"]) == ("P2D", "PT30M")
+    assert moment(made["expires_at"]) - moment(made["created_at"]) == timedelta(days=2)
+    shorter = await fleet.ask("PUT", place, ttl="PT1H")
+    assert (shorter["ttl"], shorter["expires_at"]) == ("PT1H", made["expires_at"])
+    longer = await fleet.ask("PUT", place, ttl="P5D")
+    assert timedelta(days=5) <= moment(longer["expires_at"]) - moment(made["created_at"]) < timedelta(days=5, minutes=1)
+    assert longer["inactivity_timeout"] == "PT30M"
+    endless = await fleet.ask("PUT", place, ttl=None, inactivity_timeout=None)
+    assert (endless["expires_at"], endless["ttl"], endless["inactivity_timeout"]) == (None, None, None)
+    for bad in ("P8D", "PT", "P", "-PT1H", "PT0S", "1 day"):
+        await fleet.ask("PUT", place, ttl=bad, expect=422)
+        await fleet.create(snapshot_id=made["snapshot_id"], ttl=bad, expect=422)
+
+
+async def test_lists_are_filtered_sorted_and_paged(fleet: Fleet) -> None:
+    fleet.tell(hold=True)
+    one = await fleet.create(name="alpha")
+    two = await fleet.create(name="beta", who="bob", description="100%")
+    cases = {
+        "": {one["id"], two["id"]},
+        "?owner=bob": {two["id"]},
+        "?search=ALPH": {one["id"]},
+        "?search=0%25": {two["id"]},
+        "?status=running": set(),
+        f"?snapshot_id={one['snapshot_id']}": {one["id"]},
+        "?created_after=2100-01-01T00:00:00Z": set(),
+    }
+    for query, expected in cases.items():
+        assert {each["id"] for each in await fleet.ask("GET", f"/api/instances{query}")} == expected, query
+    for order, first in (("asc", one), ("desc", two)):
+        found = await fleet.ask("GET", f"/api/instances?sort_by=name&sort_order={order}&limit=1")
+        assert [each["id"] for each in found] == [first["id"]]
+    await fleet.ask("GET", "/api/instances?sort_by=nonsense", expect=422)
+    renamed = await fleet.ask("PUT", f"/api/instances/{one['id']}", name="gamma", description="new")
+    assert (renamed["name"], renamed["description"]) == ("gamma", "new")
+    await fleet.ask("PUT", f"/api/instances/{one['id']}", who="bob", name="theirs", expect=403)
+    await fleet.ask("POST", f"/api/instances/{one['id']}/terminate", who="bob", expect=403)
+    await fleet.ask("PUT", f"/api/instances/{one['id']}", who="eve", name="admin's")
+
+
+async def test_a_body_names_a_mapping_or_a_snapshot_and_not_both(fleet: Fleet) -> None:
+    snapshot_id = await fleet.snapshot()
+    await fleet.ask("POST", "/api/instances", name="n", expect=422)
+    for body in ({"mapping_id": 1}, {"max_snapshot_age": "PT1H"}, {"wrapper_type": "oracle"}, {"cpu_cores": 9}):
+        await fleet.create(snapshot_id=snapshot_id, expect=422, **body)
+    await fleet.create(snapshot_id=10**9, expect=404)
+    await fleet.create(mapping_id=10**9, expect=404)
+    await fleet.create(snapshot_id=snapshot_id, name="", expect=422)
+    await fleet.create(snapshot_id=snapshot_id, name="x" * 256, expect=422)
+    fleet.tell(hold=True)
+    await fleet.create(snapshot_id=snapshot_id, name="x" * 255)
+    await fleet.graphs.config.set_maintenance(enabled=True, message="later", actor="test")
+    refused = await fleet.create(snapshot_id=snapshot_id, expect=503)
+    assert refused["code"] == "MAINTENANCE"
