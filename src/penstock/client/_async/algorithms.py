@@ -1,0 +1,137 @@
+"""Algorithms on a graph, by name: `g.algo.pagerank(node_label="Person", write="rank")`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from penstock.client.bar import bar
+from penstock.client.decoding import decode
+from penstock.client.errors import Failed, TimedOut
+from penstock.client.models import ExecutionInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from penstock.client._async.transport import AsyncTransport
+
+PAUSE = 0.2
+_OWN = {
+    "node_label",
+    "node_labels",
+    "edge_type",
+    "relationship_types",
+    "timeout_ms",
+    "directed",
+    "weight_property",
+    "source_id",
+    "target_id",
+    "max_depth",
+}
+
+
+class AsyncExecution:
+    """One run of an algorithm, finished or under way."""
+
+    def __init__(self, transport: AsyncTransport, slug: str, family: str, info: ExecutionInfo) -> None:
+        self._transport = transport
+        self._path = {"slug": slug, "id": info.execution_id}
+        self._family = family
+        self.info = info
+
+    @property
+    def status(self) -> str:
+        return self.info.status
+
+    @property
+    def result(self) -> dict[str, Any]:
+        return self.info.result
+
+    def __repr__(self) -> str:
+        return f"<Execution {self.info.algorithm_name} {self.status}>"
+
+    async def refresh(self) -> AsyncExecution:
+        found = await self._transport.call("GET", f"/wrapper/{{slug}}/{self._family}/status/{{id}}", path=self._path)
+        self.info = decode(ExecutionInfo, found)
+        return self
+
+    async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncExecution:
+        until = None if timeout is None else time.monotonic() + timeout
+        with bar(self.info.algorithm_name, show=progress) as draw:
+            while self.status == "running":
+                if until is not None and time.monotonic() >= until:
+                    message = f"{self.info.algorithm_name} still runs after {timeout:g} s."
+                    raise TimedOut(message, code="WAIT_TIMEOUT", status=408)
+                await anyio.sleep(PAUSE)
+                await self.refresh()
+                draw(self.info.progress_percent or 0.0, self.status)
+        if self.status != "completed":
+            message = f"{self.info.algorithm_name} {self.status}: {self.info.error_message or 'no reason was given'}"
+            raise Failed(message, code="ALGORITHM_FAILED", status=200)
+        return self
+
+    async def cancel(self) -> AsyncExecution:
+        template = f"/wrapper/{{slug}}/{self._family}/executions/{{id}}"
+        await self._transport.call("DELETE", template, path=self._path)
+        return await self.refresh()
+
+
+class AsyncAlgorithms:
+    """`family` is algo or networkx. Every name that the server lists is a method."""
+
+    def __init__(self, transport: AsyncTransport, slug: str, family: str) -> None:
+        self._transport = transport
+        self._slug = slug
+        self._family = family
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[AsyncExecution]]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        async def algorithm(**arguments: Any) -> AsyncExecution:
+            return await self.run(name, **arguments)
+
+        algorithm.__name__ = name
+        return algorithm
+
+    async def run(
+        self, name: str, *, write: str | None = None, wait: bool = True, progress: bool = True, **arguments: Any
+    ) -> AsyncExecution:
+        """What is no word of the request itself goes to the algorithm as a parameter."""
+        body = {key: value for key, value in arguments.items() if key in _OWN}
+        body["parameters"] = {key: value for key, value in arguments.items() if key not in _OWN}
+        if write is not None:
+            body["result_property"] = write
+        found = await self._call("POST", f"/wrapper/{{slug}}/{self._family}/{{name}}", name=name, json=body)
+        execution = AsyncExecution(self._transport, self._slug, self._family, decode(ExecutionInfo, found))
+        return await execution.wait(progress=progress) if wait else execution
+
+    async def catalogue(self, category: str | None = None) -> list[dict[str, Any]]:
+        query = {"category": category}
+        found = await self._call("GET", f"/wrapper/{{slug}}/{self._family}/algorithms", query=query)
+        algorithms: list[dict[str, Any]] = found["algorithms"] if isinstance(found, dict) else found
+        return algorithms
+
+    async def describe(self, name: str) -> dict[str, Any]:
+        template = f"/wrapper/{{slug}}/{self._family}/algorithms/{{name}}"
+        found: dict[str, Any] = await self._call("GET", template, name=name)
+        return found
+
+    async def executions(self) -> list[dict[str, Any]]:
+        found = await self._call("GET", f"/wrapper/{{slug}}/{self._family}/executions")
+        executions: list[dict[str, Any]] = found["executions"] if isinstance(found, dict) else found
+        return executions
+
+    async def _call(
+        self,
+        method: str,
+        template: str,
+        *,
+        json: object = None,
+        query: Mapping[str, object] | None = None,
+        **path: object,
+    ) -> Any:
+        everything = {"slug": self._slug} | path
+        return await self._transport.call(method, template, path=everything, json=json, query=query, timeout=600.0)

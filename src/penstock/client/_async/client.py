@@ -1,0 +1,55 @@
+"""The client: one connection to a control plane, and everything that it has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.client._async.instances import AsyncInstances
+from penstock.client._async.mappings import AsyncMappings
+from penstock.client._async.snapshots import AsyncSnapshots
+from penstock.client._async.sources import AsyncDataSources
+from penstock.client._async.transport import AsyncTransport
+from penstock.client.address import find
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class AsyncClient:
+    """`url` and `api_key` default to PENSTOCK_URL and PENSTOCK_API_KEY, then to this machine's `penstock up`."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        username: str | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        self.transport = AsyncTransport(find(url, api_key, username), timeout=timeout)
+        self.mappings = AsyncMappings(self.transport)
+        self.snapshots = AsyncSnapshots(self.transport)
+        self.instances = AsyncInstances(self.transport)
+        self.sources = AsyncDataSources(self.transport)
+
+    @property
+    def url(self) -> str:
+        return self.transport.url
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url}>"
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self.transport.aclose()
+
+    async def health(self) -> dict[str, Any]:
+        found: dict[str, Any] = await self.transport.call("GET", "/health")
+        return found

@@ -1,0 +1,231 @@
+"""Instances: graph servers to query, and the algorithms that run on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.client._async.algorithms import AsyncAlgorithms
+from penstock.client._async.listing import listed
+from penstock.client._async.waiting import until_settled
+from penstock.client.decoding import decode
+from penstock.client.durations import iso
+from penstock.client.errors import Failed, NotFound
+from penstock.client.models import InstanceInfo, Progress
+from penstock.client.results import QueryResult
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from datetime import timedelta
+    from types import TracebackType
+
+    import pyarrow
+
+    from penstock.client._async.transport import AsyncTransport
+
+UNSETTLED = ("waiting_for_snapshot", "starting", "resuming")
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+class AsyncGraph:
+    """An instance. `async with` terminates it at the end, whatever happened in between."""
+
+    def __init__(self, transport: AsyncTransport, info: InstanceInfo) -> None:
+        self._transport = transport
+        self.info = info
+        self.algo = AsyncAlgorithms(transport, info.url_slug, "algo")
+        self.networkx = AsyncAlgorithms(transport, info.url_slug, "networkx")
+
+    @property
+    def id(self) -> int:
+        return self.info.id
+
+    @property
+    def status(self) -> str:
+        return self.info.status
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.id} {self.info.name!r} {self.status}>"
+
+    async def __aenter__(self) -> AsyncGraph:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.terminate(force=True)
+
+    async def refresh(self) -> AsyncGraph:
+        self.info = decode(InstanceInfo, await self._call("GET", "/api/instances/{id}"))
+        return self
+
+    async def progress(self) -> Progress:
+        return decode(Progress, await self._call("GET", "/api/instances/{id}/progress"))
+
+    async def events(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = await self._call("GET", "/api/instances/{id}/events")
+        return found
+
+    async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncGraph:
+        """Until it runs; Failed, with the cause, when it is not going to."""
+        await until_settled(self, f"Graph {self.info.name}", UNSETTLED, timeout=timeout, show=progress)
+        if self.status != "running":
+            raise Failed(
+                f"Instance {self.id} is {self.status}: {self.info.error_message or 'no reason was given'}",
+                code=self.info.error_code or "STARTUP_FAILED",
+                status=200,
+                details={"failed_phase": self.info.failed_phase},
+            )
+        return self
+
+    async def query(
+        self,
+        cypher: str,
+        parameters: Mapping[str, object] | None = None,
+        *,
+        timeout: float | None = None,
+        max_rows: int | None = None,
+    ) -> QueryResult:
+        """Run Cypher; `timeout` in seconds interrupts it in the engine."""
+        body: dict[str, Any] = {"query": cypher}
+        if parameters:
+            body["parameters"] = dict(parameters)
+        if timeout is not None:
+            body["timeout_ms"] = int(timeout * 1000)
+        if max_rows is not None:
+            body["max_rows"] = max_rows
+        patience = None if timeout is None else timeout + 30.0
+        found = await self._ask("POST", "/wrapper/{slug}/query", json=body, timeout=patience or 600.0)
+        return QueryResult(
+            columns=tuple(found["columns"]),
+            column_types=tuple(found["column_types"]),
+            rows=found["rows"],
+            execution_time_ms=found["execution_time_ms"],
+            truncated=found["truncated"],
+        )
+
+    async def arrow(self, cypher: str, parameters: Mapping[str, object] | None = None) -> pyarrow.Table:
+        """Run Cypher and take the whole result as Arrow, without a cap; needs pyarrow."""
+        import pyarrow as pa
+
+        body = {"query": cypher, "parameters": dict(parameters or {})}
+        path = {"slug": self.info.url_slug}
+        async with self._transport.streamed(
+            "POST", "/wrapper/{slug}/query", path=path, json=body, accept=ARROW
+        ) as answer:
+            return pa.ipc.open_stream(await answer.aread()).read_all()
+
+    async def schema(self) -> dict[str, Any]:
+        found: dict[str, Any] = await self._ask("GET", "/wrapper/{slug}/schema")
+        return found
+
+    async def server_status(self) -> dict[str, Any]:
+        found: dict[str, Any] = await self._ask("GET", "/wrapper/{slug}/status")
+        return found
+
+    async def lock(self) -> dict[str, Any]:
+        found: dict[str, Any] = (await self._ask("GET", "/wrapper/{slug}/lock"))["lock"]
+        return found
+
+    async def subgraph(
+        self,
+        start: Sequence[str] | None = None,
+        *,
+        cypher: str | None = None,
+        hops: int = 1,
+        relationship_types: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> dict[str, Any]:
+        """The nodes within `hops` of the start, and all edges between them."""
+        given = {"start": start, "cypher": cypher, "relationship_types": relationship_types, "limit": limit}
+        body = {"hops": hops} | {key: value for key, value in given.items() if value is not None}
+        found: dict[str, Any] = await self._ask("POST", "/wrapper/{slug}/subgraph", json=body)
+        return found
+
+    async def update(self, *, name: str | None = None, description: str | None = None) -> AsyncGraph:
+        body = {key: value for key, value in (("name", name), ("description", description)) if value is not None}
+        await self._call("PUT", "/api/instances/{id}", json=body)
+        return await self.refresh()
+
+    async def lifecycle(
+        self, *, ttl: str | timedelta | None = None, inactivity_timeout: str | timedelta | None = None
+    ) -> AsyncGraph:
+        body = {"ttl": iso(ttl), "inactivity_timeout": iso(inactivity_timeout)}
+        await self._call("PUT", "/api/instances/{id}/lifecycle", json=body)
+        return await self.refresh()
+
+    async def cpu(self, cores: int) -> AsyncGraph:
+        await self._call("PUT", "/api/instances/{id}/cpu", json={"cpu_cores": cores})
+        return await self.refresh()
+
+    async def memory(self, gigabytes: int) -> AsyncGraph:
+        await self._call("PUT", "/api/instances/{id}/memory", json={"memory_gb": gigabytes})
+        return await self.refresh()
+
+    async def suspend(self) -> AsyncGraph:
+        await self._call("POST", "/api/instances/{id}/suspend")
+        return await self.refresh()
+
+    async def resume(self) -> AsyncGraph:
+        await self._call("POST", "/api/instances/{id}/resume")
+        return await self.refresh()
+
+    async def terminate(self, *, force: bool = False) -> None:
+        """Gone afterwards; gone already is well."""
+        try:
+            await self._call("POST", "/api/instances/{id}/terminate", json={"force": force})
+        except NotFound:
+            return
+
+    async def _call(self, method: str, template: str, *, json: object = None) -> Any:
+        answer = await self._transport.call(method, template, path={"id": self.id}, json=json)
+        return None if answer is None else answer["data"]
+
+    async def _ask(self, method: str, template: str, *, json: object = None, timeout: float | None = None) -> Any:
+        path = {"slug": self.info.url_slug}
+        return await self._transport.call(method, template, path=path, json=json, timeout=timeout)
+
+
+class AsyncInstances:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def create(
+        self,
+        name: str,
+        *,
+        mapping: int | None = None,
+        snapshot: int | None = None,
+        engine: str | None = None,
+        ttl: str | timedelta | None = None,
+        inactivity_timeout: str | timedelta | None = None,
+        max_snapshot_age: str | timedelta | None = None,
+        wait: bool = True,
+        progress: bool = True,
+        **options: Any,
+    ) -> AsyncGraph:
+        """From a mapping, whose snapshot is made or reused, or a snapshot; waits for it to run, unless told not to."""
+        given = {
+            "mapping_id": mapping,
+            "snapshot_id": snapshot,
+            "wrapper_type": engine,
+            "ttl": iso(ttl),
+            "inactivity_timeout": iso(inactivity_timeout),
+            "max_snapshot_age": iso(max_snapshot_age),
+        }
+        body = {"name": name} | {key: value for key, value in given.items() if value is not None} | options
+        answer = await self._transport.call("POST", "/api/instances", json=body)
+        graph = AsyncGraph(self._transport, decode(InstanceInfo, answer["data"]))
+        return await graph.wait(progress=progress) if wait else graph
+
+    async def get(self, instance_id: int) -> AsyncGraph:
+        answer = await self._transport.call("GET", "/api/instances/{id}", path={"id": instance_id})
+        return AsyncGraph(self._transport, decode(InstanceInfo, answer["data"]))
+
+    async def list(self, **filters: Any) -> AsyncIterator[AsyncGraph]:
+        async for item in listed(self._transport, "/api/instances", **filters):
+            yield AsyncGraph(self._transport, decode(InstanceInfo, item))
+
+    async def limits(self) -> dict[str, Any]:
+        """How many you run, and how many you may."""
+        found: dict[str, Any] = (await self._transport.call("GET", "/api/instances/user/status"))["data"]
+        return found

@@ -1,0 +1,110 @@
+"""Snapshots: the files of one mapping version at one moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.client._async.listing import listed
+from penstock.client._async.waiting import until_settled
+from penstock.client.decoding import decode
+from penstock.client.durations import iso
+from penstock.client.errors import Failed
+from penstock.client.models import Progress, SnapshotInfo
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from datetime import timedelta
+
+    from penstock.client._async.transport import AsyncTransport
+
+OPEN = ("pending", "creating")
+
+
+class AsyncSnapshot:
+    def __init__(self, transport: AsyncTransport, info: SnapshotInfo) -> None:
+        self._transport = transport
+        self.info = info
+
+    @property
+    def id(self) -> int:
+        return self.info.id
+
+    @property
+    def status(self) -> str:
+        return self.info.status
+
+    def __repr__(self) -> str:
+        return f"<Snapshot {self.id} {self.info.name!r} {self.status}>"
+
+    async def refresh(self) -> AsyncSnapshot:
+        self.info = decode(SnapshotInfo, await self._call("GET", "/api/snapshots/{id}"))
+        return self
+
+    async def progress(self) -> Progress:
+        return decode(Progress, await self._call("GET", "/api/snapshots/{id}/progress"))
+
+    async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncSnapshot:
+        """Until it is ready; Failed when it is not going to be."""
+        await until_settled(self, f"Snapshot {self.info.name}", OPEN, timeout=timeout, show=progress)
+        if self.status != "ready":
+            raise Failed(
+                f"Snapshot {self.id} is {self.status}: {self.info.error_message or 'no reason was given'}",
+                code="SNAPSHOT_FAILED",
+                status=200,
+                details={"failed_step": self.info.failed_step},
+            )
+        return self
+
+    async def retry(self) -> AsyncSnapshot:
+        await self._call("POST", "/api/snapshots/{id}/retry")
+        return await self.refresh()
+
+    async def cancel(self) -> AsyncSnapshot:
+        await self._call("POST", "/api/snapshots/{id}/cancel")
+        return await self.refresh()
+
+    async def update(self, *, name: str | None = None, description: str | None = None) -> AsyncSnapshot:
+        body = {key: value for key, value in (("name", name), ("description", description)) if value is not None}
+        await self._call("PUT", "/api/snapshots/{id}", json=body)
+        return await self.refresh()
+
+    async def lifecycle(
+        self, *, ttl: str | timedelta | None = None, inactivity_timeout: str | timedelta | None = None
+    ) -> AsyncSnapshot:
+        body = {"ttl": iso(ttl), "inactivity_timeout": iso(inactivity_timeout)}
+        await self._call("PUT", "/api/snapshots/{id}/lifecycle", json=body)
+        return await self.refresh()
+
+    async def delete(self) -> None:
+        await self._call("DELETE", "/api/snapshots/{id}")
+
+    async def _call(self, method: str, template: str, *, json: object = None) -> Any:
+        answer = await self._transport.call(method, template, path={"id": self.id}, json=json)
+        return None if answer is None else answer["data"]
+
+
+class AsyncSnapshots:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def create(
+        self,
+        mapping_id: int,
+        name: str,
+        *,
+        version: int | None = None,
+        description: str | None = None,
+        ttl: str | timedelta | None = None,
+    ) -> AsyncSnapshot:
+        optional = {"mapping_version": version, "description": description, "ttl": iso(ttl)}
+        body = {"mapping_id": mapping_id, "name": name} | {k: v for k, v in optional.items() if v is not None}
+        answer = await self._transport.call("POST", "/api/snapshots", json=body)
+        return AsyncSnapshot(self._transport, decode(SnapshotInfo, answer["data"]))
+
+    async def get(self, snapshot_id: int) -> AsyncSnapshot:
+        answer = await self._transport.call("GET", "/api/snapshots/{id}", path={"id": snapshot_id})
+        return AsyncSnapshot(self._transport, decode(SnapshotInfo, answer["data"]))
+
+    async def list(self, **filters: Any) -> AsyncIterator[AsyncSnapshot]:
+        async for item in listed(self._transport, "/api/snapshots", **filters):
+            yield AsyncSnapshot(self._transport, decode(SnapshotInfo, item))

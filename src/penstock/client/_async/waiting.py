@@ -1,0 +1,47 @@
+"""Waiting for something to settle, with its progress in sight."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Protocol
+
+import anyio
+
+from penstock.client.bar import bar
+from penstock.client.errors import TimedOut
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from penstock.client.models import Progress
+
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 2.0
+
+
+class Settling(Protocol):
+    @property
+    def status(self) -> str: ...
+
+    async def refresh(self) -> object: ...
+
+    async def progress(self) -> Progress: ...
+
+
+async def until_settled(
+    what: Settling, title: str, unsettled: Collection[str], *, timeout: float | None, show: bool
+) -> None:
+    """Ask until its status is none of `unsettled`; the pauses grow, so that a quick end is seen quickly."""
+    until = None if timeout is None else time.monotonic() + timeout
+    pause = FIRST_PAUSE
+    with bar(title, show=show) as draw:
+        while what.status in unsettled:
+            if until is not None and time.monotonic() >= until:
+                raise TimedOut(f"{title} is still {what.status} after {timeout:g} s.", code="WAIT_TIMEOUT", status=408)
+            await anyio.sleep(pause)
+            pause = min(pause * 1.5, LONGEST_PAUSE)
+            if show:
+                seen = await what.progress()
+                draw(seen.progress_percent, seen.current_step or seen.phase)
+            await what.refresh()
+        draw(100.0, what.status)

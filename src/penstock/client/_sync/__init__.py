@@ -1,0 +1,1 @@
+"""The synchronous face, written from `_async` by `python -m tools.unasync`."""

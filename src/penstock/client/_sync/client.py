@@ -1,0 +1,55 @@
+"""The client: one connection to a control plane, and everything that it has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.client._sync.instances import Instances
+from penstock.client._sync.mappings import Mappings
+from penstock.client._sync.snapshots import Snapshots
+from penstock.client._sync.sources import DataSources
+from penstock.client._sync.transport import Transport
+from penstock.client.address import find
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class Client:
+    """`url` and `api_key` default to PENSTOCK_URL and PENSTOCK_API_KEY, then to this machine's `penstock up`."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        username: str | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        self.transport = Transport(find(url, api_key, username), timeout=timeout)
+        self.mappings = Mappings(self.transport)
+        self.snapshots = Snapshots(self.transport)
+        self.instances = Instances(self.transport)
+        self.sources = DataSources(self.transport)
+
+    @property
+    def url(self) -> str:
+        return self.transport.url
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url}>"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.transport.close()
+
+    def health(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.transport.call("GET", "/health")
+        return found

@@ -1,0 +1,229 @@
+"""Instances: graph servers to query, and the algorithms that run on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.client._sync.algorithms import Algorithms
+from penstock.client._sync.listing import listed
+from penstock.client._sync.waiting import until_settled
+from penstock.client.decoding import decode
+from penstock.client.durations import iso
+from penstock.client.errors import Failed, NotFound
+from penstock.client.models import InstanceInfo, Progress
+from penstock.client.results import QueryResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import timedelta
+    from types import TracebackType
+
+    import pyarrow
+
+    from penstock.client._sync.transport import Transport
+
+UNSETTLED = ("waiting_for_snapshot", "starting", "resuming")
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+class Graph:
+    """An instance. `with` terminates it at the end, whatever happened in between."""
+
+    def __init__(self, transport: Transport, info: InstanceInfo) -> None:
+        self._transport = transport
+        self.info = info
+        self.algo = Algorithms(transport, info.url_slug, "algo")
+        self.networkx = Algorithms(transport, info.url_slug, "networkx")
+
+    @property
+    def id(self) -> int:
+        return self.info.id
+
+    @property
+    def status(self) -> str:
+        return self.info.status
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.id} {self.info.name!r} {self.status}>"
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.terminate(force=True)
+
+    def refresh(self) -> Graph:
+        self.info = decode(InstanceInfo, self._call("GET", "/api/instances/{id}"))
+        return self
+
+    def progress(self) -> Progress:
+        return decode(Progress, self._call("GET", "/api/instances/{id}/progress"))
+
+    def events(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._call("GET", "/api/instances/{id}/events")
+        return found
+
+    def wait(self, timeout: float | None = None, *, progress: bool = True) -> Graph:
+        """Until it runs; Failed, with the cause, when it is not going to."""
+        until_settled(self, f"Graph {self.info.name}", UNSETTLED, timeout=timeout, show=progress)
+        if self.status != "running":
+            raise Failed(
+                f"Instance {self.id} is {self.status}: {self.info.error_message or 'no reason was given'}",
+                code=self.info.error_code or "STARTUP_FAILED",
+                status=200,
+                details={"failed_phase": self.info.failed_phase},
+            )
+        return self
+
+    def query(
+        self,
+        cypher: str,
+        parameters: Mapping[str, object] | None = None,
+        *,
+        timeout: float | None = None,
+        max_rows: int | None = None,
+    ) -> QueryResult:
+        """Run Cypher; `timeout` in seconds interrupts it in the engine."""
+        body: dict[str, Any] = {"query": cypher}
+        if parameters:
+            body["parameters"] = dict(parameters)
+        if timeout is not None:
+            body["timeout_ms"] = int(timeout * 1000)
+        if max_rows is not None:
+            body["max_rows"] = max_rows
+        patience = None if timeout is None else timeout + 30.0
+        found = self._ask("POST", "/wrapper/{slug}/query", json=body, timeout=patience or 600.0)
+        return QueryResult(
+            columns=tuple(found["columns"]),
+            column_types=tuple(found["column_types"]),
+            rows=found["rows"],
+            execution_time_ms=found["execution_time_ms"],
+            truncated=found["truncated"],
+        )
+
+    def arrow(self, cypher: str, parameters: Mapping[str, object] | None = None) -> pyarrow.Table:
+        """Run Cypher and take the whole result as Arrow, without a cap; needs pyarrow."""
+        import pyarrow as pa
+
+        body = {"query": cypher, "parameters": dict(parameters or {})}
+        path = {"slug": self.info.url_slug}
+        with self._transport.streamed("POST", "/wrapper/{slug}/query", path=path, json=body, accept=ARROW) as answer:
+            return pa.ipc.open_stream(answer.read()).read_all()
+
+    def schema(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._ask("GET", "/wrapper/{slug}/schema")
+        return found
+
+    def server_status(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._ask("GET", "/wrapper/{slug}/status")
+        return found
+
+    def lock(self) -> dict[str, Any]:
+        found: dict[str, Any] = (self._ask("GET", "/wrapper/{slug}/lock"))["lock"]
+        return found
+
+    def subgraph(
+        self,
+        start: Sequence[str] | None = None,
+        *,
+        cypher: str | None = None,
+        hops: int = 1,
+        relationship_types: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> dict[str, Any]:
+        """The nodes within `hops` of the start, and all edges between them."""
+        given = {"start": start, "cypher": cypher, "relationship_types": relationship_types, "limit": limit}
+        body = {"hops": hops} | {key: value for key, value in given.items() if value is not None}
+        found: dict[str, Any] = self._ask("POST", "/wrapper/{slug}/subgraph", json=body)
+        return found
+
+    def update(self, *, name: str | None = None, description: str | None = None) -> Graph:
+        body = {key: value for key, value in (("name", name), ("description", description)) if value is not None}
+        self._call("PUT", "/api/instances/{id}", json=body)
+        return self.refresh()
+
+    def lifecycle(
+        self, *, ttl: str | timedelta | None = None, inactivity_timeout: str | timedelta | None = None
+    ) -> Graph:
+        body = {"ttl": iso(ttl), "inactivity_timeout": iso(inactivity_timeout)}
+        self._call("PUT", "/api/instances/{id}/lifecycle", json=body)
+        return self.refresh()
+
+    def cpu(self, cores: int) -> Graph:
+        self._call("PUT", "/api/instances/{id}/cpu", json={"cpu_cores": cores})
+        return self.refresh()
+
+    def memory(self, gigabytes: int) -> Graph:
+        self._call("PUT", "/api/instances/{id}/memory", json={"memory_gb": gigabytes})
+        return self.refresh()
+
+    def suspend(self) -> Graph:
+        self._call("POST", "/api/instances/{id}/suspend")
+        return self.refresh()
+
+    def resume(self) -> Graph:
+        self._call("POST", "/api/instances/{id}/resume")
+        return self.refresh()
+
+    def terminate(self, *, force: bool = False) -> None:
+        """Gone afterwards; gone already is well."""
+        try:
+            self._call("POST", "/api/instances/{id}/terminate", json={"force": force})
+        except NotFound:
+            return
+
+    def _call(self, method: str, template: str, *, json: object = None) -> Any:
+        answer = self._transport.call(method, template, path={"id": self.id}, json=json)
+        return None if answer is None else answer["data"]
+
+    def _ask(self, method: str, template: str, *, json: object = None, timeout: float | None = None) -> Any:
+        path = {"slug": self.info.url_slug}
+        return self._transport.call(method, template, path=path, json=json, timeout=timeout)
+
+
+class Instances:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def create(
+        self,
+        name: str,
+        *,
+        mapping: int | None = None,
+        snapshot: int | None = None,
+        engine: str | None = None,
+        ttl: str | timedelta | None = None,
+        inactivity_timeout: str | timedelta | None = None,
+        max_snapshot_age: str | timedelta | None = None,
+        wait: bool = True,
+        progress: bool = True,
+        **options: Any,
+    ) -> Graph:
+        """From a mapping, whose snapshot is made or reused, or a snapshot; waits for it to run, unless told not to."""
+        given = {
+            "mapping_id": mapping,
+            "snapshot_id": snapshot,
+            "wrapper_type": engine,
+            "ttl": iso(ttl),
+            "inactivity_timeout": iso(inactivity_timeout),
+            "max_snapshot_age": iso(max_snapshot_age),
+        }
+        body = {"name": name} | {key: value for key, value in given.items() if value is not None} | options
+        answer = self._transport.call("POST", "/api/instances", json=body)
+        graph = Graph(self._transport, decode(InstanceInfo, answer["data"]))
+        return graph.wait(progress=progress) if wait else graph
+
+    def get(self, instance_id: int) -> Graph:
+        answer = self._transport.call("GET", "/api/instances/{id}", path={"id": instance_id})
+        return Graph(self._transport, decode(InstanceInfo, answer["data"]))
+
+    def list(self, **filters: Any) -> Iterator[Graph]:
+        for item in listed(self._transport, "/api/instances", **filters):
+            yield Graph(self._transport, decode(InstanceInfo, item))
+
+    def limits(self) -> dict[str, Any]:
+        """How many you run, and how many you may."""
+        found: dict[str, Any] = (self._transport.call("GET", "/api/instances/user/status"))["data"]
+        return found

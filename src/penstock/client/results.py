@@ -1,0 +1,165 @@
+"""The result of a query: columns with their types, as a table for people and as frames for programs.
+
+Values are the engine's: a node is a dict with `_id`, `_label` and its properties, an edge one with `_id`, `_type`,
+`_src` and `_dst`. What needs another package says which one.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from datetime import date
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    import networkx
+    import pandas
+    import polars
+    import pyarrow
+
+SHOWN_ROWS = 20
+LONGEST_CELL = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class QueryResult:
+    """`rows` are lists in the order of `columns`; iterate for dicts."""
+
+    columns: tuple[str, ...]
+    column_types: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+    execution_time_ms: int = 0
+    truncated: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return dict(zip(self.columns, self.rows[index], strict=True))
+
+    def scalar(self) -> Any:
+        """The one value of a result of one row and one column."""
+        if len(self.rows) != 1 or len(self.columns) != 1:
+            raise ValueError(f"The result has {len(self.rows)} rows of {len(self.columns)} columns, not one value.")
+        return self.rows[0][0]
+
+    def column(self, name: str) -> list[Any]:
+        place = self.columns.index(name)
+        return [row[place] for row in self.rows]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        return list(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        frame: pandas.DataFrame = _needed("pandas").DataFrame(list(self.rows), columns=list(self.columns))
+        return frame
+
+    def to_polars(self) -> polars.DataFrame:
+        data = {name: self.column(name) for name in self.columns}
+        frame: polars.DataFrame = _needed("polars").DataFrame(data, strict=False)
+        return frame
+
+    def to_arrow(self) -> pyarrow.Table:
+        table: pyarrow.Table = _needed("pyarrow").table({name: self.column(name) for name in self.columns})
+        return table
+
+    def to_parquet(self, path: str | Path) -> None:
+        _needed("pyarrow.parquet").write_table(self.to_arrow(), path)
+
+    def nodes(self) -> dict[str, dict[str, Any]]:
+        """Every node that the result holds, alone, in lists or in paths, by its id."""
+        return {found["_id"]: found for found in _elements(self.rows) if "_label" in found}
+
+    def edges(self) -> dict[str, dict[str, Any]]:
+        return {found["_id"]: found for found in _elements(self.rows) if "_type" in found and "_src" in found}
+
+    def to_networkx(self) -> networkx.MultiDiGraph:
+        """The nodes and edges of the result as a graph; parallel edges are kept apart by their ids."""
+        graph: networkx.MultiDiGraph = _needed("networkx").MultiDiGraph()
+        for key, node in self.nodes().items():
+            graph.add_node(key, **node)
+        for key, edge in self.edges().items():
+            graph.add_edge(edge["_src"], edge["_dst"], key=key, **edge)
+        return graph
+
+    def show(self) -> None:
+        """Draw it: as a graph where the widget is there and the result has nodes, else as a table."""
+        from rich.console import Console
+
+        Console().print(self.__rich__())
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table()
+        for name, kind in zip(self.columns, self.column_types, strict=True):
+            table.add_column(Text(name), justify="right" if kind in _NUMBERS else "left")
+        for row in self.rows[:SHOWN_ROWS]:
+            table.add_row(*(Text(_short(value)) for value in row))
+        return Group(table, Text(self._caption(), style="dim"))
+
+    def __repr__(self) -> str:
+        return f"<QueryResult {len(self.rows)} × {len(self.columns)}: {', '.join(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        head = "".join(
+            f"<th title='{html.escape(kind, quote=True)}'>{html.escape(name)}</th>"
+            for name, kind in zip(self.columns, self.column_types, strict=True)
+        )
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_short(value))}</td>" for value in row) + "</tr>"
+            for row in self.rows[:SHOWN_ROWS]
+        )
+        caption = html.escape(self._caption())
+        return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _caption(self) -> str:
+        shown = "" if len(self.rows) <= SHOWN_ROWS else f", the first {SHOWN_ROWS} shown"
+        cut = ", cut at the row limit" if self.truncated else ""
+        return f"{len(self.rows):,} rows in {self.execution_time_ms} ms{shown}{cut}"
+
+
+_NUMBERS = {"INT64", "INT32", "INT16", "INT8", "DOUBLE", "FLOAT"}
+
+
+def _short(value: object) -> str:
+    text = _text(value)
+    return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dict) and "_label" in value:
+        return f"({value['_id']})"
+    if isinstance(value, dict) and "_type" in value and "_src" in value:
+        return f"[{value['_src']} -{value['_type']}→ {value['_dst']}]"
+    if isinstance(value, date):
+        return value.isoformat()
+    return "" if value is None else str(value)
+
+
+def _elements(value: object) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        if "_id" in value:
+            yield value
+        for inner in value.values():
+            yield from _elements(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _elements(inner)
+
+
+def _needed(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        package = name.partition(".")[0]
+        raise ModuleNotFoundError(f"This needs {package}: pip install {package}") from None

@@ -1,0 +1,102 @@
+"""What the client is made of: light to import, the same in both faces, and found without being told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from tools.unasync import CLIENT, written
+
+import penstock
+from penstock.client.decoding import decode
+from penstock.client.durations import iso
+from penstock.client.models import MappingInfo, definition, edge, node
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODULES = sorted(file.name for file in (CLIENT / "_async").glob("*.py"))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_synchronous_face_is_what_the_asynchronous_one_says(name: str) -> None:
+    said = written((CLIENT / "_async" / name).read_text())
+    assert (CLIENT / "_sync" / name).read_text() == said, "run: python -m tools.unasync"
+
+
+def test_there_is_no_module_in_one_face_only() -> None:
+    assert sorted(file.name for file in (CLIENT / "_sync").glob("*.py")) == MODULES
+
+
+def test_importing_the_client_loads_nothing_of_the_server() -> None:
+    code = "import sys, penstock; penstock.connect; print(sorted(m for m in sys.modules if m.startswith('penstock')))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    rooms = {name.split(".")[1] for name in json.loads(said.replace("'", '"')) if "." in name}
+    assert rooms == {"client"}
+
+
+def test_the_local_control_plane_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PENSTOCK_URL", "PENSTOCK_API_KEY", "PENSTOCK_USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
+    with pytest.raises(penstock.errors.Unreachable, match="penstock up"):
+        penstock.connect()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "run" / "up.json").write_text(json.dumps({"url": "http://127.0.0.1:1/"}))
+    (tmp_path / "secrets" / "operator_token").write_text("secret\n")
+    assert penstock.connect().url == "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("30m", "PT1800S"),
+        ("2h", "PT7200S"),
+        ("1d12h", "PT129600S"),
+        ("PT5M", "PT5M"),
+        (timedelta(minutes=1), "PT60S"),
+        (None, None),
+    ],
+)
+def test_spans_of_time_as_people_write_them(given: str | timedelta | None, wanted: str | None) -> None:
+    assert iso(given) == wanted
+
+
+@pytest.mark.parametrize("given", ["", "soon", "2 weeks", "h2"])
+def test_what_is_no_span_of_time_is_refused(given: str) -> None:
+    with pytest.raises(ValueError, match="no span of time"):
+        iso(given)
+
+
+def test_definitions_are_short_to_write_and_whole_on_the_wire() -> None:
+    assert definition(node("Person", "SELECT 1", "id", "INT64", name="STRING")) == {
+        "label": "Person",
+        "sql": "SELECT 1",
+        "primary_key": {"name": "id", "type": "INT64"},
+        "properties": [{"name": "name", "type": "STRING"}],
+    }
+    wire = definition(edge("KNOWS", ("Person", "Person"), "SELECT 2", ("a", "b")))
+    assert (wire["from_node"], wire["to_key"], wire["properties"]) == ("Person", "b", [])
+
+
+def test_a_newer_server_may_say_more() -> None:
+    info = decode(
+        MappingInfo,
+        {
+            "id": 1,
+            "owner_username": "ada",
+            "name": "M",
+            "created_at": "2026-11-15T10:00:00Z",
+            "mood": "good",
+            "node_definitions": [definition(node("A", "SELECT 1", "id"))],
+        },
+    )
+    assert info.raw["mood"] == "good"
+    assert info.created_at is not None
+    assert info.created_at.utcoffset() == timedelta(0)
+    assert info.node_definitions[0].primary_key.name == "id"

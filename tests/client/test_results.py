@@ -1,0 +1,88 @@
+"""Results as people and programs want them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import networkx
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.client.results import LONGEST_CELL, SHOWN_ROWS, QueryResult
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ADA = {"_id": "Person:1", "_label": "Person", "name": "Ada <b>"}
+BOB = {"_id": "Person:2", "_label": "Person", "name": "Bob"}
+KNOWS = {"_id": "KNOWS:0", "_type": "KNOWS", "_src": "Person:1", "_dst": "Person:2", "since": 1840}
+AGAIN = KNOWS | {"_id": "KNOWS:1", "since": 1841}
+
+
+def _result(*rows: list[object], columns: tuple[str, ...] = ("a", "r", "b")) -> QueryResult:
+    kinds = {"a": "NODE", "r": "REL", "b": "NODE", "n": "INT64", "s": "STRING"}
+    return QueryResult(columns=columns, column_types=tuple(kinds[c] for c in columns), rows=rows)
+
+
+def test_rows_are_dicts_and_columns_lists() -> None:
+    result = _result([1, "x"], [2, None], columns=("n", "s"))
+    assert list(result) == [{"n": 1, "s": "x"}, {"n": 2, "s": None}]
+    assert (len(result), result[1], result.column("n")) == (2, {"n": 2, "s": None}, [1, 2])
+
+
+def test_one_value_is_a_scalar_and_more_are_not() -> None:
+    assert _result([42], columns=("n",)).scalar() == 42
+    with pytest.raises(ValueError, match="2 rows of 1 columns"):
+        _result([1], [2], columns=("n",)).scalar()
+
+
+def test_nodes_and_edges_become_a_graph_with_parallel_edges_kept() -> None:
+    graph = _result([ADA, KNOWS, BOB], [ADA, AGAIN, BOB]).to_networkx()
+    assert isinstance(graph, networkx.MultiDiGraph)
+    assert dict(graph.nodes(data="name")) == {"Person:1": "Ada <b>", "Person:2": "Bob"}
+    assert graph.number_of_edges("Person:1", "Person:2") == 2
+
+
+def test_nodes_are_found_inside_lists_and_paths() -> None:
+    path = {"_nodes": [ADA, BOB], "_rels": [KNOWS]}
+    result = _result([[ADA], path, None], columns=("a", "r", "b"))
+    assert set(result.nodes()) == {"Person:1", "Person:2"}
+    assert set(result.edges()) == {"KNOWS:0"}
+
+
+def test_frames_keep_columns_and_nulls(tmp_path: Path) -> None:
+    result = _result([1, "x"], [None, "y"], columns=("n", "s"))
+    assert result.to_arrow().to_pydict() == {"n": [1, None], "s": ["x", "y"]}
+    result.to_parquet(tmp_path / "r.parquet")
+    assert pq.read_table(tmp_path / "r.parquet").num_rows == 2
+
+
+def test_html_escapes_what_comes_from_the_data() -> None:
+    text = _result(["<script>alert(1)</script>"], columns=("s",))._repr_html_()
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_a_table_shows_its_first_rows_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    result = _result(*([[i] for i in range(SHOWN_ROWS + 1)]), columns=("n",))
+    result.show()
+    said = capsys.readouterr().out
+    assert f"{SHOWN_ROWS + 1} rows" in said
+    assert f"the first {SHOWN_ROWS} shown" in said
+    assert f"│ {SHOWN_ROWS} │" not in said
+
+
+def test_markup_in_the_data_is_not_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
+    _result(["[bold]x[/bold]"], columns=("s",)).show()
+    assert "[bold]x[/bold]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("length", "cut"), [(LONGEST_CELL, False), (LONGEST_CELL + 1, True)])
+def test_a_long_cell_is_cut(length: int, cut: bool) -> None:
+    assert ("…" in _result(["x" * length], columns=("s",))._repr_html_()) is cut
+
+
+def test_a_missing_package_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "polars", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install polars"):
+        _result([1], columns=("n",)).to_polars()
