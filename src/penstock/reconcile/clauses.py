@@ -39,7 +39,7 @@ _COMPARISONS = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 class Clause:
     """A condition between `l` and `r`; candidates with smaller `rank` are better, `score` is in ten-thousandths.
 
-    `sides` are what a key or a sum has on the left and on the right.
+    `sides` are what is compared on the left and on the right, where it is two columns.
     """
 
     sql: str
@@ -124,7 +124,8 @@ class Transpiler:
             case Tolerance():
                 size = self.size(condition)
                 a, b = self.amounts(condition, size)
-                return Clause(sql=within_sql(condition, a, b, size), category="amount", rank=f"ABS({b} - {a})")
+                near = within_sql(condition, a, b, size)
+                return Clause(sql=near, category="amount", sides=(a, b), rank=f"ABS({b} - {a})")
             case SumWithin():
                 a, b = self.amounts(condition, self.size(condition))
                 return Clause(sql=f"({a} IS NOT NULL AND {b} IS NOT NULL)", category="amount", sides=(a, b))
@@ -185,7 +186,8 @@ class Transpiler:
         a, b = self.left.day(condition.left, self.words), self.right.day(condition.right, self.words)
         before = condition.days if condition.days is not None else condition.before or 0
         after = condition.days if condition.days is not None else condition.after or 0
-        return Clause(sql=f"({b} - {a} BETWEEN -{before} AND {after})", category="date", rank=f"ABS({b} - {a})")
+        near = f"({b} - {a} BETWEEN -{before} AND {after})"
+        return Clause(sql=near, category="date", sides=(a, b), rank=f"ABS({b} - {a})")
 
     def _stepped(self, side: SideName, condition: Normalized) -> str:
         prepared = self.side(side)

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.reconcile import choosing
+from penstock.reconcile.amounts import width
 from penstock.reconcile.clauses import Transpiler, quoted
+from penstock.reconcile.column import Kind
 from penstock.reconcile.errors import BadValue, TooManyCandidates
 from penstock.reconcile.free_sql import pairs_sql
 from penstock.reconcile.rules import RulePlan, left_over, plan_rules
@@ -70,6 +72,8 @@ class Matching:
         self.recipe = recipe
         self.transpiler = Transpiler(engine.words, left, right)
         self.plans = plan_rules(recipe, self.transpiler)
+        self.differences = [(pair.label, self.transpiler.difference(pair.left, pair.right)) for pair in recipe.compare]
+        self._total(recipe)
         self.links: list[Linked] = []
         self.rest = {"left": "l", "right": "r"}
         self.rows: dict[SideName, int] = {}
@@ -83,6 +87,15 @@ class Matching:
         for plan in self.plans:
             self._watch()
             self._link(plan)
+
+    def _total(self, recipe: Recipe) -> None:
+        """Amounts that are only totalled are looked through as well, where they are text."""
+        pair = recipe.output.amount
+        for side in SIDES if pair is not None else ():
+            prepared = self.transpiler.side(side)
+            column = prepared.columns[getattr(pair, side)]
+            if column.kind is Kind.TEXT:
+                prepared.number(column.name, width(column, column))
 
     def prepare(self) -> None:
         for side in SIDES:
@@ -162,17 +175,18 @@ class Matching:
                 hint="Add an eq or normalized condition to it.",
                 rule=name,
             )
-        sql = f"{plan.candidates(self.rest['left'], self.rest['right'])} LIMIT {self._most + 1}"
+        sql = f"{plan.candidates(self.rest['left'], self.rest['right'])} LIMIT {self.most + 1}"
         self._check_count(self.engine.table(plan.table("cand"), sql), f"Rule {name!r}", rule=name)
 
     @property
-    def _most(self) -> int:
+    def most(self) -> int:
+        """How many candidate pairs a rule may have."""
         return max(self._limits.least, self._limits.per_row * (self.rows["left"] + self.rows["right"]))
 
     def _check_count(self, found: int, what: str, **details: str) -> None:
-        if found > self._most:
+        if found > self.most:
             raise TooManyCandidates(
-                f"{what} multiplies rows: it has more than {self._most:,} candidate pairs for {self.rows['left']:,} and"
+                f"{what} multiplies rows: it has more than {self.most:,} candidate pairs for {self.rows['left']:,} and"
                 f" {self.rows['right']:,} records.",
                 hint="Add a condition that tells records apart, such as a reference or a date window.",
                 **details,
@@ -180,7 +194,7 @@ class Matching:
 
     def _free(self, sql: str) -> None:
         """Pairs by free SQL; a record that is in several of them is in one group of the evidence, and ambiguous."""
-        self.engine.table("said", f"{pairs_sql(sql, self.engine, self.recipe)} LIMIT {self._most + 1}")
+        self.engine.table("said", f"{pairs_sql(sql, self.engine, self.recipe)} LIMIT {self.most + 1}")
         self._check_count(self.engine.rows("SELECT COUNT(*) FROM said")[0][0], "match_sql")
         often = "SELECT {0} FROM said GROUP BY {0} HAVING COUNT(*) > 1"
         count = self.engine.table(

@@ -1,0 +1,230 @@
+"""Evidence: what was matched, what was not and why, what is there twice; and the totals, which must tie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+
+from penstock.reconcile import parts, reasons
+from penstock.reconcile.amounts import width
+from penstock.reconcile.clauses import FULL_SCORE, quoted
+from penstock.reconcile.errors import TotalsDiffer
+from penstock.reconcile.matching import SIDES, SOURCES
+from penstock.reconcile.recipe import Pair, SumWithin, Tolerance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from penstock.reconcile.matching import Linked, Matching
+    from penstock.reconcile.parts import EvidenceFile
+    from penstock.reconcile.recipe import Recipe, SideName
+
+TABLES = ("matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous")
+_DUPLICATES = pa.schema([("side", pa.string()), ("key", pa.string()), ("count", pa.int64())])
+_PLAIN_TOTAL = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideTotals:
+    """Counts of one side, and amounts by currency ("" where there is none)."""
+
+    rows: int
+    matched: int
+    unmatched: int
+    null_keys: int
+    amounts: Mapping[str, Mapping[str, str]]
+    reasons: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    files: list[EvidenceFile]
+    sides: Mapping[SideName, SideTotals]
+    rules: list[dict[str, Any]]
+
+    def rows(self, table: str) -> int:
+        return sum(file.rows for file in self.files if file.table == table)
+
+
+def gather(matching: Matching, folder: Path, read: Mapping[SideName, int]) -> Evidence:
+    """Write all evidence of a matching that ran into a folder. `read` are the rows of the files themselves."""
+    files = [*_matched(matching, folder, "matched", ""), *_matched(matching, folder, "ambiguous", " WHERE m.ambiguous")]
+    found: dict[SideName, SideTotals] = {}
+    for side in SIDES:
+        breaks = reasons.explain(matching, side)
+        files += _unmatched(matching, side, breaks, folder)
+        found[side] = _totals(matching, side, breaks, read[side])
+        _check_tied(side, found[side])
+    files += parts.write("duplicates", _DUPLICATES, [_duplicates(matching)], folder)
+    return Evidence(files=files, sides=found, rules=[_rule(matching, linked) for linked in matching.links])
+
+
+def amount_columns(recipe: Recipe) -> Pair | None:
+    """What is totalled: what the recipe says, else what its first condition about amounts compares."""
+    if recipe.output.amount is not None:
+        return recipe.output.amount
+    for rule in recipe.rules:
+        for condition in rule.conditions:
+            if isinstance(condition, Tolerance | SumWithin):
+                return Pair(left=condition.left, right=condition.right)
+    return None
+
+
+def _matched(matching: Matching, folder: Path, table: str, where: str) -> list[EvidenceFile]:
+    queries = [_matched_sql(matching, number, linked, where) for number, linked in enumerate(matching.links)]
+    readers = (matching.engine.stream(sql) for sql in queries)
+    first = next(readers)
+    schema = first.schema
+    batches = (batch for reader in _chain(first, readers) for batch in reader)
+    return parts.write(table, schema, (batch.cast(schema) for batch in batches), folder)
+
+
+def _chain(first: pa.RecordBatchReader, rest: Iterable[pa.RecordBatchReader]) -> Iterable[pa.RecordBatchReader]:
+    yield first
+    yield from rest
+
+
+def _matched_sql(matching: Matching, number: int, linked: Linked, where: str) -> str:
+    join = "LEFT JOIN" if linked.pattern == "M:N" else "JOIN"
+    name = linked.name.replace("'", "''")
+    columns = [
+        f"'{number + 1}-' || CAST(m.g AS VARCHAR) AS match_id",
+        f"'{name}' AS rule",
+        f"'{linked.pattern}' AS pattern",
+    ]
+    joins = f" {join} l ON l._id = m.l {join} r ON r._id = m.r"
+    for side, alias in (("left", "l"), ("right", "r")):
+        key = getattr(matching.recipe.sources, side).primary_key
+        columns += [f"{alias}.p{place} AS {quoted(f'{side}_{column}')}" for place, column in enumerate(key)]
+        if chosen := _chosen(matching, side, key):
+            columns += [f"{alias}s.{quoted(column)} AS {quoted(f'{side}_{column}')}" for column in chosen]
+            joins += f" {join} {side}_src AS {alias}s ON {alias}s._id = m.{alias}"
+    columns += [f"{sql} AS {quoted(f'diff_{label}')}" for label, sql in matching.differences]
+    columns += [f"CAST(m.s AS DOUBLE) / {FULL_SCORE} AS score", "m.ambiguous"]
+    return f"SELECT {', '.join(columns)} FROM {linked.table} AS m{joins}{where} ORDER BY m.g, m.l, m.r"
+
+
+def _chosen(matching: Matching, side: str, key: tuple[str, ...]) -> list[str]:
+    output = matching.recipe.output
+    known = matching.transpiler.left.columns if side == "left" else matching.transpiler.right.columns
+    wanted = list(known) if output.wide else list(dict.fromkeys(getattr(output.columns, side)))
+    return [column for column in wanted if column not in key]
+
+
+def _unmatched(matching: Matching, side: SideName, breaks: str, folder: Path) -> list[EvidenceFile]:
+    other: SideName = "right" if side == "left" else "left"
+    known = matching.transpiler.side(side).columns
+    key = getattr(matching.recipe.sources, other).primary_key
+    ours = {"reason", "rule", "nearest_difference", "nearest_days", *(f"nearest_{column}" for column in key)}
+    columns = [f"s.{quoted(name)} AS {quoted(f'source_{name}' if name in ours else name)}" for name in known]
+    columns += ["u.reason", f"{_rule_name(matching)} AS rule"]
+    columns += [f"o.p{place} AS {quoted(f'nearest_{column}')}" for place, column in enumerate(key)]
+    columns += ["u.away AS nearest_difference", "u.days AS nearest_days"]
+    alias = "l" if other == "left" else "r"
+    reader = matching.engine.stream(
+        f"SELECT {', '.join(columns)} FROM {breaks} AS u JOIN {SOURCES[side]} AS s ON s._id = u._id"
+        f" LEFT JOIN {alias} AS o ON o._id = u.o ORDER BY u._id"
+    )
+    return parts.write(f"unmatched_{side}", reader.schema, reader, folder)
+
+
+def _rule_name(matching: Matching) -> str:
+    names = [(plan.number, plan.rule.name.replace("'", "''")) for plan in matching.plans]
+    if not names:
+        return "CAST(NULL AS VARCHAR)"
+    cases = " ".join(f"WHEN {number} THEN '{name}'" for number, name in names)
+    return f"CASE u.n {cases} ELSE NULL END"
+
+
+def _duplicates(matching: Matching) -> pa.RecordBatch:
+    found: list[dict[str, object]] = []
+    for side, alias in (("left", "l"), ("right", "r")):
+        for *key, times in matching.engine.rows(f"SELECT * FROM repeated_{alias}"):
+            text = orjson.dumps([None if value is None else str(value) for value in key]).decode()
+            found.append({"side": side, "key": text, "count": times})
+    found.sort(key=lambda row: (str(row["side"]), str(row["key"])))
+    return pa.RecordBatch.from_pylist(found, schema=_DUPLICATES)
+
+
+def _rule(matching: Matching, linked: Linked) -> dict[str, Any]:
+    counts = "COUNT(DISTINCT g), COUNT(DISTINCT l), COUNT(DISTINCT r), SUM(CASE WHEN ambiguous THEN 1 ELSE 0 END)"
+    [(groups, left, right, ambiguous)] = matching.engine.rows(f"SELECT {counts} FROM {linked.table}")
+    return {
+        "name": linked.name,
+        "pattern": linked.pattern,
+        "matches": groups,
+        "left": left,
+        "right": right,
+        "ambiguous": int(ambiguous or 0),
+        "amounts": {
+            side: _flat(_amounts(matching, side, f"(SELECT DISTINCT {side[0]} AS id FROM {linked.table})"))
+            for side in SIDES
+        },
+    }
+
+
+def _totals(matching: Matching, side: SideName, breaks: str, read: int) -> SideTotals:
+    me = side[0]
+    each = (f"SELECT {me} AS id FROM {linked.table} WHERE {me} IS NOT NULL" for linked in matching.links)
+    taken = f"SELECT DISTINCT id FROM ({' UNION ALL '.join(each)}) AS m"
+    [(matched,)] = matching.engine.rows(f"SELECT COUNT(*) FROM ({taken}) AS m")
+    counted = dict(matching.engine.rows(f"SELECT reason, COUNT(*) FROM {breaks} GROUP BY reason"))
+    key = getattr(matching.recipe.sources, side).primary_key
+    nulls = " OR ".join(f"p{number} IS NULL" for number in range(len(key)))
+    [(null_keys,)] = matching.engine.rows(f"SELECT COUNT(*) FROM {me} WHERE {nulls}")
+    amounts: dict[str, dict[str, Decimal]] = {
+        "total": _amounts(matching, side, None),
+        "matched": _amounts(matching, side, f"({taken})"),
+        "unmatched": _amounts(matching, side, f"(SELECT _id AS id FROM {breaks})"),
+    }
+    return SideTotals(
+        rows=read,
+        matched=matched,
+        unmatched=sum(counted.values()),
+        null_keys=null_keys,
+        amounts={name: _flat(found) for name, found in amounts.items()},
+        reasons={reason: counted[reason] for reason in reasons.REASONS if reason in counted},
+    )
+
+
+def _amounts(matching: Matching, side: SideName, among: str | None) -> dict[str, Decimal]:
+    """Sums by currency, of all records or of those whose ids are given."""
+    pair = amount_columns(matching.recipe)
+    if pair is None:
+        return {}
+    columns = matching.transpiler.side(side).columns
+    column = columns[getattr(pair, side)]
+    amount = width(column, column).number(column, f"s.{quoted(column.name)}")
+    money = matching.recipe.output.currency
+    currency = f"s.{quoted(getattr(money, side))}" if money is not None else f"'{_PLAIN_TOTAL}'"
+    join = f" JOIN {among} AS a ON a.id = s._id" if among else ""
+    found = matching.engine.rows(
+        f"SELECT {currency}, SUM({amount}) FROM {SOURCES[side]} AS s{join} GROUP BY {currency}"
+        if money is not None
+        else f"SELECT '', SUM({amount}) FROM {SOURCES[side]} AS s{join}"
+    )
+    sums: dict[str, Decimal] = {}
+    for name, total in found:
+        sums[str(name or "")] = sums.get(str(name or ""), Decimal(0)) + Decimal(total or 0)
+    return sums
+
+
+def _flat(sums: Mapping[str, Decimal]) -> dict[str, str]:
+    return {name: f"{sums[name]:f}" for name in sorted(sums)}
+
+
+def _check_tied(side: SideName, totals: SideTotals) -> None:
+    if totals.matched + totals.unmatched != totals.rows:
+        raise TotalsDiffer(
+            f"Of {totals.rows} records of the {side} side {totals.matched} are matched and {totals.unmatched} are not.",
+            hint="This is a fault of Penstock; please report it with the recipe.",
+        )
+    for currency, total in totals.amounts["total"].items():
+        parts_of = [Decimal(totals.amounts[name].get(currency, "0")) for name in ("matched", "unmatched")]
+        if sum(parts_of) != Decimal(total):
+            raise TotalsDiffer(f"The amounts of the {side} side do not tie: {total} in all, {sum(parts_of)} in parts.")

@@ -1,0 +1,90 @@
+"""One matching from files to evidence, in one call: what a match job runs, a preview, a test and a benchmark."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from penstock.engines.contract import EngineLimits
+from penstock.engines.registry import DEFAULT, open_engine
+from penstock.reconcile import validation
+from penstock.reconcile.column import columns
+from penstock.reconcile.errors import ThresholdPassed
+from penstock.reconcile.evidence import gather
+from penstock.reconcile.matching import SIDES, SOURCES, Matching, MatchLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from penstock.engines.contract import Engine
+    from penstock.reconcile.evidence import Evidence
+    from penstock.reconcile.recipe import Recipe, SideName
+    from penstock.reconcile.validation import Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executed:
+    evidence: Evidence
+    engine: str
+    warnings: Sequence[Fault]
+    seconds: Mapping[str, float]
+
+
+@dataclass(slots=True, kw_only=True)
+class Execution:
+    """`began` is given the engine, so that somebody else can cancel it; `watch` may raise to stop."""
+
+    recipe: Recipe
+    files: Mapping[SideName, Sequence[Path]]
+    scratch: Path
+    limits: EngineLimits = field(default_factory=EngineLimits)
+    match_limits: MatchLimits = field(default_factory=MatchLimits)
+    engine: str | None = None
+    watch: Callable[[], None] = lambda: None
+    began: Callable[[Engine], None] = lambda _engine: None
+    told: Callable[[str], None] = lambda _stage: None
+
+    def run(self) -> Executed:
+        name = self.engine or self.recipe.engine or DEFAULT
+        started = time.monotonic()
+        (self.scratch / "engine").mkdir(parents=True)
+        (self.scratch / "evidence").mkdir()
+        with open_engine(name, self.scratch / "engine", self.limits) as engine:
+            self.began(engine)
+            matching, warnings = self._matching(engine)
+            self.told("matching")
+            matching.run()
+            matched = time.monotonic()
+            self.told("evidence")
+            evidence = gather(matching, self.scratch / "evidence", self._rows())
+        ended = time.monotonic()
+        seconds = {"match": round(matched - started, 3), "evidence": round(ended - matched, 3)}
+        return Executed(evidence=evidence, engine=name, warnings=warnings, seconds=seconds)
+
+    def _matching(self, engine: Engine) -> tuple[Matching, Sequence[Fault]]:
+        left, right = (columns(engine.relation(SOURCES[side], self.files[side])) for side in SIDES)
+        warnings = validation.check(self.recipe, left, right)
+        return Matching(engine, self.recipe, left, right, limits=self.match_limits, watch=self.watch), warnings
+
+    def _rows(self) -> dict[SideName, int]:
+        return {side: sum(pq.read_metadata(file).num_rows for file in self.files[side]) for side in SIDES}
+
+
+def check_thresholds(recipe: Recipe, evidence: Evidence) -> None:
+    """Raises when more is unmatched than the recipe allows; the evidence is there all the same."""
+    most, amount = recipe.thresholds.max_unmatched_pct, recipe.thresholds.max_unmatched_amount
+    for side, totals in evidence.sides.items():
+        if most is not None and totals.rows and totals.unmatched * 100 > most * totals.rows:
+            share = totals.unmatched * 100 / totals.rows
+            raise ThresholdPassed(f"{share:.2f} % of the {side} side is unmatched; {most} % is the most.", side=side)
+        for currency, text in totals.amounts.get("unmatched", {}).items():
+            if amount is not None and abs(Decimal(text)) > amount:
+                raise ThresholdPassed(
+                    f"{text} {currency} of the {side} side is unmatched; {amount} is the most.".replace("  ", " "),
+                    side=side,
+                )

@@ -1,0 +1,74 @@
+"""Evidence files: Parquet whose bytes depend on the rows alone.
+
+Row groups are cut at a fixed number of rows, however an engine cuts its batches; names carry the digest of the bytes,
+so that an attempt which writes them again writes the same objects, and no attempt can spoil another's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+GROUP_ROWS = 100_000
+FILE_ROWS = 5_000_000
+_DIGEST = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceFile:
+    """`name` is its key below the run's folder, `path` where it lies until it is stored."""
+
+    table: str
+    name: str
+    path: Path
+    rows: int
+    size: int
+    sha256: str
+
+
+def write(table: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], folder: Path) -> list[EvidenceFile]:
+    """At least one file, for its schema is evidence too."""
+    files: list[EvidenceFile] = []
+    groups = _groups(schema, batches)
+    group = next(groups, None)
+    while group is not None or not files:
+        path = folder / f"{table}-{len(files)}.parquet"
+        rows = 0
+        with pq.ParquetWriter(path, schema, compression="zstd", store_schema=True) as writer:
+            while group is not None and rows < FILE_ROWS:
+                writer.write_table(group, row_group_size=GROUP_ROWS)
+                rows += group.num_rows
+                group = next(groups, None)
+        files.append(_finished(table, len(files), path, rows))
+    return files
+
+
+def _finished(table: str, number: int, path: Path, rows: int) -> EvidenceFile:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    name = f"{table}/part-{number:05d}-{digest[:_DIGEST]}.parquet"
+    return EvidenceFile(table=table, name=name, path=path, rows=rows, size=path.stat().st_size, sha256=digest)
+
+
+def _groups(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= GROUP_ROWS:
+            table = pa.Table.from_batches(waiting, schema)
+            whole = count - count % GROUP_ROWS
+            for start in range(0, whole, GROUP_ROWS):
+                yield table.slice(start, GROUP_ROWS)
+            waiting, count = table.slice(whole).to_batches(), count - whole
+    if count:
+        yield pa.Table.from_batches(waiting, schema)

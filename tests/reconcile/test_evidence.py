@@ -1,0 +1,231 @@
+"""Evidence: every break with its reason, totals that tie, and the same bytes again."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.engines.registry import ENGINES
+from penstock.reconcile import validation
+from penstock.reconcile.errors import ThresholdPassed
+from penstock.reconcile.execution import Executed, Execution, check_thresholds
+from penstock.reconcile.manifest import manifest
+from tests.reconcile.stand import recipe
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = {"left": "ref", "op": "eq", "right": "ref"}
+AMOUNT = {"left": "amount", "op": "tolerance", "right": "amount", "absolute": "0.02"}
+WINDOW = {"left": "day", "op": "date_window", "right": "day", "days": 3}
+RULE = {"name": "it's exact", "conditions": [KEY, AMOUNT, WINDOW]}
+
+
+@pytest.fixture(params=sorted(ENGINES))
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def side(*rows: tuple[Any, ...]) -> pa.Table:
+    ids, refs, amounts, days = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.string()),
+            "ref": pa.array(refs, pa.string()),
+            "amount": pa.array([None if a is None else Decimal(a) for a in amounts], pa.decimal128(12, 2)),
+            "day": pa.array([None if d is None else date(2024, 1, d) for d in days], pa.date32()),
+            "reason": pa.array(["rent"] * len(ids), pa.string()),
+        }
+    )
+
+
+LEFT = side(
+    ("i1", "A", "10.00", 1),
+    ("i2", "B", "10.00", 1),
+    ("i3", "C", "10.00", 1),
+    ("i4", "D", "10.00", 1),
+    ("i5", "E", "10.00", 1),
+    ("i5", "E", "10.00", 1),
+    ("i6", "F", "10.00", 1),
+    ("i7", "F", "10.00", 1),
+    ("i8", None, "1.00", 1),
+)
+RIGHT = side(
+    ("p1", "A", "10.02", 4),
+    ("p2", "B", "10.03", 1),
+    ("p3", "C", "10.00", 9),
+    ("p5", "E", "10.00", 1),
+    ("p6", "F", "10.00", 1),
+)
+
+
+def execute(
+    folder: Path, left: pa.Table, right: pa.Table, *, engine: str = "duckdb", pieces: int = 1, **parts: Any
+) -> Executed:
+    files: dict[Any, list[Path]] = {}
+    folder.mkdir()
+    for name, rows in (("left", left), ("right", right)):
+        step = -(-len(rows) // pieces) or 1
+        cuts = [rows.slice(start, step) for start in range(0, max(len(rows), 1), step)]
+        files[name] = [folder / f"{name}-{number}.parquet" for number in range(len(cuts))]
+        for cut, place in zip(cuts, files[name], strict=True):
+            pq.write_table(cut, place)
+    document = recipe(**({"rules": [RULE]} | parts))
+    return Execution(recipe=validation.read(document), files=files, scratch=folder / "s", engine=engine).run()
+
+
+def table(executed: Executed, name: str) -> list[dict[str, Any]]:
+    files = [file.path for file in executed.evidence.files if file.table == name]
+    rows: list[dict[str, Any]] = pa.concat_tables([pq.read_table(file) for file in files]).to_pylist()
+    return rows
+
+
+def test_matched_has_keys_rule_differences_and_score(engine: str, tmp_path: Path) -> None:
+    done = execute(
+        tmp_path / "a",
+        LEFT,
+        RIGHT,
+        engine=engine,
+        compare=[{"left": "amount", "right": "amount"}, {"left": "day", "right": "day"}],
+    )
+    first = table(done, "matched")[0]
+    assert first == {
+        "match_id": "1-0",
+        "rule": "it's exact",
+        "pattern": "1:1",
+        "left_id": "i1",
+        "right_id": "p1",
+        "diff_amount": Decimal("0.02"),
+        "diff_day": 3,
+        "score": 1.0,
+        "ambiguous": False,
+    }
+
+
+def test_every_break_has_its_reason_and_its_nearest_candidate(engine: str, tmp_path: Path) -> None:
+    done = execute(tmp_path / "a", LEFT, RIGHT, engine=engine)
+    found = [
+        (row["id"], row["reason"], row["nearest_id"], row["nearest_difference"], row["nearest_days"])
+        for row in table(done, "unmatched_left")
+    ]
+    assert found == [
+        ("i2", "amount_out_of_tolerance", "p2", Decimal("0.030000"), 0),
+        ("i3", "date_out_of_window", "p3", Decimal("0.000000"), 8),
+        ("i4", "no_key", None, None, None),
+        ("i5", "duplicate", "p5", Decimal("0.000000"), 0),
+        ("i7", "ambiguous", "p6", Decimal("0.000000"), 0),
+        ("i8", "no_key", None, None, None),
+    ]
+    assert table(done, "unmatched_left")[0]["source_reason"] == "rent"
+
+
+def test_duplicate_keys_are_reported_not_multiplied(engine: str, tmp_path: Path) -> None:
+    done = execute(tmp_path / "a", LEFT, RIGHT, engine=engine)
+    assert table(done, "duplicates") == [{"side": "left", "key": '["i5"]', "count": 2}]
+    assert [row["left_id"] for row in table(done, "ambiguous")] == ["i5", "i6"]
+
+
+def test_totals_tie_in_rows_and_amounts(engine: str, tmp_path: Path) -> None:
+    totals = execute(tmp_path / "a", LEFT, RIGHT, engine=engine).evidence.sides["left"]
+    assert (totals.rows, totals.matched, totals.unmatched) == (9, 3, 6)
+    assert totals.amounts == {"total": {"": "81.00"}, "matched": {"": "30.00"}, "unmatched": {"": "51.00"}}
+    assert sum(totals.reasons.values()) == 6
+
+
+def test_amounts_of_several_currencies_are_totalled_apart(engine: str, tmp_path: Path) -> None:
+    money = pa.array(["EUR"] * 4 + ["JPY"] * 4 + [None])
+    done = execute(
+        tmp_path / "a",
+        LEFT.append_column("ccy", money),
+        RIGHT.append_column("ccy", money[:5]),
+        engine=engine,
+        output={"currency": {"left": "ccy", "right": "ccy"}},
+    )
+    assert done.evidence.sides["left"].amounts["total"] == {"": "1.00", "EUR": "40.00", "JPY": "40.00"}
+
+
+def test_a_sum_that_does_not_fit_says_so(engine: str, tmp_path: Path) -> None:
+    rule = {
+        "name": "parts",
+        "pattern": "1:N",
+        "conditions": [KEY, {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0}],
+    }
+    left = side(("i1", "A", "10.00", 1), ("i2", "B", "10.00", 1))
+    right = side(("p1", "A", "4.00", 1), ("p2", "A", "6.00", 1), ("p3", "B", "4.00", 1))
+    done = execute(tmp_path / "a", left, right, engine=engine, rules=[rule])
+    assert [(row["left_id"], row["right_id"]) for row in table(done, "matched")] == [("i1", "p1"), ("i1", "p2")]
+    assert [row["reason"] for row in table(done, "unmatched_left")] == ["sum_mismatch"]
+    assert [row["reason"] for row in table(done, "unmatched_right")] == ["sum_mismatch"]
+
+
+def test_a_group_of_many_and_many_has_each_record_once(engine: str, tmp_path: Path) -> None:
+    rule = {
+        "name": "group",
+        "pattern": "M:N",
+        "conditions": [KEY, {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0}],
+    }
+    left = side(("i1", "A", "1.00", 1), ("i2", "A", "2.00", 1), ("i3", "A", "3.00", 1), ("i4", "B", "1.00", 1))
+    right = side(("p1", "A", "6.00", 1), ("p2", "B", "2.00", 1))
+    done = execute(tmp_path / "a", left, right, engine=engine, rules=[rule])
+    found = [(row["match_id"], row["left_id"], row["right_id"]) for row in table(done, "matched")]
+    assert found == [("1-0", "i1", "p1"), ("1-0", "i2", None), ("1-0", "i3", None)]
+    assert [row["reason"] for row in table(done, "unmatched_right")] == ["sum_mismatch"]
+
+
+@pytest.mark.parametrize("empty", ["left", "right", "both"])
+def test_a_side_without_rows_is_a_result(engine: str, tmp_path: Path, empty: str) -> None:
+    left = side() if empty in ("left", "both") else LEFT
+    right = side() if empty in ("right", "both") else RIGHT
+    done = execute(tmp_path / "a", left, right, engine=engine)
+    assert done.evidence.rows("matched") == 0
+    assert done.evidence.rows("unmatched_left") == len(left)
+    assert done.evidence.rows("unmatched_right") == len(right)
+
+
+def test_the_same_input_gives_the_same_bytes_however_it_is_cut(tmp_path: Path) -> None:
+    rows = [(f"i{n}", f"R{n * 7 % 500}", f"{n % 9}.00", n % 28 + 1) for n in range(1000)]
+    runs = [execute(tmp_path / str(n), side(*rows), side(*rows), pieces=1) for n in range(2)]
+    documents = [
+        manifest(run, validation.read(recipe(rules=[RULE])), version=1, inputs={}, run={"id": n})
+        for n, run in enumerate(runs)
+    ]
+    assert documents[0]["files"] == documents[1]["files"]
+    assert documents[0]["evidence_sha256"] == documents[1]["evidence_sha256"]
+    cut = execute(tmp_path / "cut", side(*rows), side(*rows), pieces=7)
+    by_name = [
+        {f.table: f.sha256 for f in run.evidence.files if f.table != "matched" and f.table != "ambiguous"}
+        for run in (runs[0], cut)
+    ]
+    assert by_name[0] == by_name[1]
+
+
+def test_both_engines_write_the_same_breaks(tmp_path: Path) -> None:
+    done = [execute(tmp_path / name, LEFT, RIGHT, engine=name) for name in sorted(ENGINES)]
+    for name in ("matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous"):
+        assert table(done[0], name) == table(done[1], name)
+
+
+def test_free_sql_gives_the_same_evidence(engine: str, tmp_path: Path) -> None:
+    sql = """SELECT l.id AS left_id, r.id AS right_id FROM left_src l JOIN right_src r ON l.ref = r.ref
+        WHERE tolerance_match(l.amount, r.amount, 0.02) AND date_match(l.day, r.day, 3)"""
+    done = execute(tmp_path / "a", LEFT, RIGHT, engine=engine, rules=[], match_sql=sql)
+    assert done.evidence.sides["left"].matched == 5
+    assert {row["reason"] for row in table(done, "unmatched_left")} == {"other_condition"}
+
+
+def test_a_threshold_is_held_at_it_and_past_it(tmp_path: Path) -> None:
+    done = execute(tmp_path / "a", LEFT, RIGHT).evidence
+
+    def limit(**thresholds: Any) -> None:
+        check_thresholds(validation.read(recipe(rules=[RULE], thresholds=thresholds)), done)
+
+    limit(max_unmatched_pct="66.67", max_unmatched_amount=51)
+    with pytest.raises(ThresholdPassed, match=r"66\.67 % of the left side"):
+        limit(max_unmatched_pct="66.66")
+    with pytest.raises(ThresholdPassed, match=r"51\.00 of the left side"):
+        limit(max_unmatched_amount="50.99")
