@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +23,6 @@ from penstock.launchers.subprocess import SubprocessLauncher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
 
 GIB = 1024**3
 RUN = Handle(instance_id=7, launch=1)
@@ -268,8 +268,8 @@ async def test_a_home_too_deep_for_a_socket_has_its_sockets_in_a_private_folder_
     assert len(socket) <= 107
     await deep.start(order())
     await deep.stop(RUN, grace=1)
-    folder = os.path.dirname(socket)  # noqa: PTH120
-    assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700  # noqa: PTH116
-    os.chmod(folder, 0o755)  # noqa: PTH101
+    folder = Path(socket).parent.parent
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o755)
     with pytest.raises(LaunchFailed, match="private folder"):
         await deep.start(order(Handle(instance_id=7, launch=2)))

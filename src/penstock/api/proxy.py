@@ -8,7 +8,7 @@ its request to the server is cut, which interrupts its query.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterator
 from typing import Annotated
 
 import httpx2
@@ -63,7 +63,7 @@ async def proxy(slug: Slug, request: Request, graphs: HasGraphs, grant: Permit) 
     upstream = httpx2.Request(
         request.method,
         client.base_url.copy_with(raw_path=_with_query(path, request.scope["query_string"])),
-        headers=[*_passed(request), *_identity(instance, grant, request, graphs).items(), *_length(request)],
+        headers=[*_passed(request), *_identity(instance, grant, request, graphs), *_length(request)],
         stream=body,
     )
     try:
@@ -116,31 +116,33 @@ def _with_query(path: bytes, query: bytes) -> bytes:
     return path + b"?" + query if query else path
 
 
-def _passed(request: Request) -> Iterable[tuple[str, str]]:
+def _passed(request: Request) -> Iterator[tuple[bytes, bytes]]:
     named = {name.strip().lower() for name in ",".join(request.headers.getlist("connection")).split(",")}
-    for name, value in request.headers.items():
-        plain = name.replace("_", "-")
+    for name, value in request.headers.raw:
+        plain = name.decode("latin-1").lower().replace("_", "-")
         if plain not in _NOT_PASSED and plain not in named and not plain.startswith(_OURS):
             yield name, value
 
 
-def _identity(instance: Instance, grant: Grant, request: Request, graphs: Graphs) -> Mapping[str, str]:
+def _identity(instance: Instance, grant: Grant, request: Request, graphs: Graphs) -> Iterator[tuple[bytes, bytes]]:
+    """Never without a user: a graph server takes a request that names none for the control plane's own."""
+    if not grant.username:
+        raise PermissionDenied("A caller without a name is passed to no graph server.")
     writes = grant.username == instance.owner_username or grant.role.name in ("ADMIN", "OPS")
-    return {
-        "Host": "instance",
-        "Authorization": graphs.instances.servers.authorization(instance.instance_id),
-        "X-Penstock-User": grant.username,
-        "X-Penstock-Role": grant.role.name.lower(),
-        "X-Penstock-Write": "1" if writes else "0",
-        "X-Request-ID": request_id(request),
-    }
+    yield b"Host", b"instance"
+    yield b"Authorization", graphs.instances.servers.authorization(instance.instance_id).encode()
+    yield b"X-Penstock-User", grant.username.encode()
+    yield b"X-Penstock-Role", grant.role.name.lower().encode()
+    yield b"X-Penstock-Write", b"1" if writes else b"0"
+    yield b"X-Request-ID", request_id(request).encode()
 
 
-def _length(request: Request) -> Iterable[tuple[str, str]]:
+def _length(request: Request) -> Iterator[tuple[bytes, bytes]]:
     """How the body is framed is ours to say; how long it is, the server of this side has checked."""
     if "transfer-encoding" in request.headers:
-        return [("Transfer-Encoding", "chunked")]
-    return [("Content-Length", request.headers.get("content-length", "0"))]
+        yield b"Transfer-Encoding", b"chunked"
+    else:
+        yield b"Content-Length", request.headers.get("content-length", "0").encode()
 
 
 class _Body(httpx2.AsyncByteStream):

@@ -1,7 +1,7 @@
 """How the control plane reaches the graph servers: one kept client a run, with that server's own token.
 
-Whoever speaks to a server says who asks in `X-Penstock-*`; the server believes that of nobody who does not have its
-token. Calls of the control plane's own have the role `system`, which no caller of the proxy can have.
+What passes through the proxy names its user in `X-Penstock-User`, always; a call without one is the control plane's
+own. A server believes either of nobody who does not have its token.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 MOST_CLIENTS = 256
 CONNECT_SECONDS = 5.0
 ASK_SECONDS = 5.0
-SYSTEM = {"X-Penstock-User": "penstock", "X-Penstock-Role": "system", "X-Penstock-Write": "1"}
 
 
 class GraphServers:
@@ -69,7 +68,7 @@ class GraphServers:
 
     async def shutdown(self, instance: Instance, *, reason: str, grace: float) -> None:
         """Ask a server to end; ShutdownBlocked while an algorithm runs. One that does not answer is not asked twice."""
-        headers = {**SYSTEM, "Authorization": self.authorization(instance.instance_id)}
+        headers = {"Authorization": self.authorization(instance.instance_id)}
         body = {"reason": reason, "grace_period_seconds": grace}
         with suppress(httpx2.TransportError):
             answer = await self.client(instance.handle).post(

@@ -84,15 +84,17 @@ class Places:
         for each in (self.root, folder.path.parent, folder.path, folder.data, folder.path / "tmp"):
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make_private(self._sockets)
+        _make_private(self.socket(handle).parent)
         return folder
 
     def socket(self, handle: Handle) -> Path:
-        return self._sockets / f"{handle.instance_id}-{handle.launch}"
+        """In a folder of its own: a server that is confined to it reaches no other's."""
+        return self._sockets / f"{handle.instance_id}-{handle.launch}" / "s"
 
     @property
     def _sockets(self) -> Path:
         near = self.root / "sockets"
-        if len(os.fsencode(near)) <= _LONGEST_SOCKET - 20:
+        if len(os.fsencode(near)) <= _LONGEST_SOCKET - 25:
             return near
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
         return Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}-{digest}"

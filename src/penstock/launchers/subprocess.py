@@ -133,7 +133,7 @@ class SubprocessLauncher:
     def _remove(self, folder: Folder) -> None:
         self._keep_log(folder)
         shutil.rmtree(folder.path, ignore_errors=True)
-        self._places.socket(folder.handle).unlink(missing_ok=True)
+        shutil.rmtree(self._places.socket(folder.handle).parent, ignore_errors=True)
         with suppress(OSError):
             folder.path.parent.rmdir()
 
