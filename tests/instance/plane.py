@@ -63,6 +63,7 @@ class StandIn:
             return _missing()
         what = request.path.removeprefix(prefix)
         if (request.method, what) == ("GET", "mapping"):
+            await self._note("asked", {})
             return _missing() if self.assignment is None else as_json({"data": self.assignment})
         if (request.method, what) == ("POST", "activity"):
             await self._note(what, {})

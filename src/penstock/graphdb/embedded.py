@@ -85,8 +85,6 @@ class EmbeddedEngine:
             columns = ", ".join([*ends, *(f"{quoted(p.name)} {_type(p)}" for p in self._edge_columns(edge_type))])
             self._define(f"Edge {edge_type}", f"CREATE REL TABLE {quoted(edge_type)}({columns})")
         self._labels = {row[0]: row[1] for row in self._rows("CALL show_tables() RETURN id, name")}
-        # The library's first look at a parameter imports every data frame library there is.
-        self.query("RETURN $warm", {"warm": 1}).close()
 
     def load(self, table: NodeTable | EdgeTable, files: Sequence[Path], *, dangling: Dangling = "fail") -> Loaded:
         if not files:

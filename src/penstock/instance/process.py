@@ -25,6 +25,7 @@ from penstock.instance.isolation import confine_process
 from penstock.instance.loading import Loading, StartFailed
 from penstock.instance.plane import Plane
 from penstock.instance.reports import Reports
+from penstock.instance.results import warm
 from penstock.instance.served import Served
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
@@ -91,6 +92,7 @@ class Process:
     async def _serve(self, plane: Plane) -> int:
         loading = Loading(self._start, self._served, plane)
         work = asyncio.create_task(loading.run())
+        warming = asyncio.create_task(asyncio.to_thread(warm))
         stop = asyncio.create_task(self._ending.wait())
         await asyncio.wait({work, stop}, return_when="FIRST_COMPLETED")
         if not work.done():
@@ -105,7 +107,7 @@ class Process:
         await plane.running(node_count=graph.node_count, edge_count=graph.edge_count)
         log.info("graph_server_running", nodes=graph.node_count, edges=graph.edge_count)
         reports = asyncio.create_task(Reports(self._served, plane).run())
-        await stop
+        await asyncio.gather(stop, warming)
         reports.cancel()
         self._served.state = "stopping"
         log.info("graph_server_stopping")

@@ -63,6 +63,11 @@ def dump(body: object) -> bytes:
     return orjson.dumps(body, default=_plain, option=_OPTIONS)
 
 
+def warm() -> None:
+    """Arrow looks for pandas when it first meets a list, which takes a second where there is one: not of a query."""
+    pa.array([1]).to_numpy()
+
+
 def arrow_stream(batches: Iterator[pa.RecordBatch]) -> Iterator[memoryview | bytes]:
     """The bytes of an Arrow stream, a batch at a time."""
     first = True
