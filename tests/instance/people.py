@@ -47,13 +47,15 @@ EDGES = (
 )
 
 
-def load(engine: GraphEngine, folder: Path) -> GraphSchema:
+def load(engine: GraphEngine, folder: Path, crowd: int = 0) -> GraphSchema:
+    """`crowd` more people who know nobody."""
     schema = GraphSchema(nodes=(PERSON, CITY), edges=EDGES)
     engine.create(schema)
-    people = [1, 2, 3, 4, 5]
+    others = list(range(6, 6 + crowd))
+    nowhere = [0.0] * crowd
     tables = {
-        "person": {"id": people, "name": ["ada", "bob", "cyd", "dan", "eve"]}
-        | {"x": [0.0, 1.0, 0.5, 4.0, 5.0], "y": [0.0, 0.0, 0.5, 0.0, 0.0]},
+        "person": {"id": [1, 2, 3, 4, 5, *others], "name": ["ada", "bob", "cyd", "dan", "eve", *map(str, others)]}
+        | {"x": [0.0, 1.0, 0.5, 4.0, 5.0, *nowhere], "y": [0.0, 0.0, 0.5, 0.0, 0.0, *nowhere]},
         "city": {"id": [1, 2, 3]},
         "knows": {"a": [e[0] for e in KNOWS], "b": [e[1] for e in KNOWS], "cost": [e[2] for e in KNOWS]},
         "lives": {"a": [e[0] for e in LIVES_IN], "b": [e[1] for e in LIVES_IN]},
@@ -90,11 +92,11 @@ class People:
 
 @asynccontextmanager
 async def people(
-    folder: Path, *, patience: float = 60.0, memory_bytes: int | None = None, at_once: int = 4
+    folder: Path, *, patience: float = 60.0, memory_bytes: int | None = None, at_once: int = 4, crowd: int = 0
 ) -> AsyncIterator[People]:
     (folder / "db").mkdir()
     engine = open_engine("ladybug", Opening(folder=folder / "db", memory_bytes=256 * 2**20, threads=2))
-    schema = load(engine, folder)
+    schema = load(engine, folder, crowd)
     room, lock = EngineRoom(2, lambda: None), WriteLock()
     graph = Graph(engine=engine, room=room, schema=schema, counts=engine.counts())
     executions = Executions(

@@ -108,7 +108,7 @@ def _shown(nodes: Nodes, outcome: Outcome) -> dict[str, Value]:
     if pa.types.is_nested(first.type):
         order = pa.array(range(len(first)))
     else:
-        order = pc.sort_indices(first, sort_keys=[("", "descending")], null_placement="at_end")
+        order = pc.array_sort_indices(first, order="descending")
     rows = order[:_VALUES_SHOWN]
     columns = {suffix.lstrip("_") or "value": c.take(rows).to_pylist() for suffix, c in outcome.columns.items()}
     ids = nodes.ids(rows.to_numpy(zero_copy_only=False))
@@ -129,7 +129,13 @@ def _write_json(path: Path, content: object) -> None:
 
 
 def _limit(memory_bytes: int | None) -> None:
+    """`memory_bytes` are on top of what the libraries brought along at the fork."""
     with suppress(OSError):  # where /proc is shut to us, the limit below must do
         Path("/proc/self/oom_score_adj").write_text("1000")
     if memory_bytes is not None:
-        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_DATA, (_data_bytes() + memory_bytes, resource.RLIM_INFINITY))
+
+
+def _data_bytes() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:"))

@@ -15,6 +15,7 @@ import selectors
 import signal
 import sys
 import time
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PR_SET_PDEATHSIG = 1
-_LIBRARIES = ("networkx", "networkit", "sknetwork.topology")
+_LIBRARIES = ("pandas", "networkx", "networkit", "sknetwork.topology")
+"""Arrow imports pandas by itself wherever it is installed, at a child's first array."""
 _PAUSE = 0.05
 _READ_BYTES = 65536
 
@@ -46,7 +48,8 @@ class Zygote:
         while True:
             ready = self._selector.select(0 if self._to_import else None)
             if not ready:
-                import_module(self._to_import.pop(0))
+                with suppress(ModuleNotFoundError):
+                    import_module(self._to_import.pop(0))
                 gc.freeze()
             for key, _ in ready:
                 if key.data is not None:
