@@ -69,6 +69,15 @@ async def database(pg: Cluster, template: str) -> AsyncIterator[str]:
     await _execute(pg, f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.fixture(scope="module")
+async def lasting_database(pg: Cluster, template: str) -> AsyncIterator[str]:
+    """One for all tests of a module, for those that only look."""
+    name = f"test_{next(_numbers)}"
+    await _execute(pg, f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield pg.dsn(name)
+    await _execute(pg, f"DROP DATABASE {name} WITH (FORCE)")
+
+
 async def _execute(pg: Cluster, statement: str) -> None:
     connection = await asyncpg.connect(pg.dsn("postgres"))
     try:

@@ -38,7 +38,8 @@ from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from fastapi import FastAPI
+    from starlette.types import Receive, Scope, Send
 
 SERVICE = "service-token-for-tests"
 OPERATOR = "operator-token-for-tests"
@@ -99,7 +100,7 @@ class Edge:
 
     def __init__(self) -> None:
         self.url = ""
-        self._app: ASGIApp | None = None
+        self.app: FastAPI | None = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Edge]:
@@ -116,13 +117,13 @@ class Edge:
 
     @contextmanager
     def showing(self, parts: Parts) -> Iterator[str]:
-        self._app = create_app(parts)
+        self.app = create_app(parts)
         try:
             yield self.url
         finally:
             parts.polls.close()
-            self._app = None
+            self.app = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        assert self._app is not None
-        await self._app(scope, receive, send)
+        assert self.app is not None
+        await self.app(scope, receive, send)

@@ -1,0 +1,106 @@
+"""One thing of every kind that somebody can own, made for whoever is to own it: for the matrix of rights."""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+from typing import TYPE_CHECKING
+
+from penstock.graphs.exports import Submission
+from penstock.graphs.order import Entity, Wanted
+from tests.api.test_mappings import body as mapping_body
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.api.desk import Desk
+
+FIXED = {
+    "catalog": "nothing",
+    "job_id": "999999",
+    "name": "nightly",
+    "other": "2",
+    "path": "query",
+    "resource_id": "999999",
+    "resource_type": "mapping",
+    "schema": "nothing",
+    "slug": "nothing",
+    "table": "nothing",
+    "version": "1",
+}
+"""What belongs to nobody, or to somebody by what stands before it."""
+
+
+class Things:
+    """`await things.path("/api/mappings/{mapping_id}", "ann")` is the path of a mapping of ann's."""
+
+    def __init__(self, desk: Desk, default_source: int) -> None:
+        self._desk = desk
+        self._source = default_source
+        self._numbers = count(1)
+        self._owned: dict[str, Callable[[str], Awaitable[str]]] = {
+            "data_source_id": self._data_source,
+            "instance_id": self._instance,
+            "mapping_id": self._mapping,
+            "snapshot_id": self._snapshot,
+            "username": self._user,
+        }
+
+    def kinds(self, path: str) -> list[str]:
+        """The owned things that a path names."""
+        named = re.findall(r"{(\w+)}", path)
+        owned = [name for name in named if name in self._owned]
+        return [*owned, "job_id"] if path.startswith("/api/exports/{job_id}") else owned
+
+    async def path(self, path: str, owner: str) -> str:
+        values = dict(FIXED)
+        for name in self.kinds(path):
+            values[name] = await (self._export(owner) if name == "job_id" else self._owned[name](owner))
+        if "{key_id}" in path:
+            values["key_id"] = await self._key(values["username"])
+        return path.format(**values)
+
+    def nowhere(self, path: str) -> str:
+        """The path of things that do not exist."""
+        return re.sub(r"{\w+_id}", "999999", path).format(**FIXED, username="nobody")
+
+    async def _mapping(self, owner: str) -> str:
+        client = getattr(self._desk, owner)
+        made = await client.post("/api/mappings", json=mapping_body(edge_definitions=[]))
+        assert made.status_code == 201, made.text
+        return str(made.json()["data"]["id"])
+
+    async def _snapshot(self, owner: str) -> str:
+        made = await self._desk.graphs.snapshots.add(owner=owner, name=f"snapshot {next(self._numbers)}")
+        return str(made.snapshot_id)
+
+    async def _instance(self, owner: str) -> str:
+        slug, place = f"thing-{next(self._numbers)}", self._desk.graphs.instances.launcher.place
+        return str(await self._desk.instance(owner=owner, url_slug=slug, place=place))
+
+    async def _data_source(self, owner: str) -> str:
+        """It leads to a port where nobody listens, with credentials of its owner's."""
+        made = await self._desk.graphs.sources.add(
+            name=f"source-{next(self._numbers)}",
+            kind="mysql",
+            owner=owner,
+            config={"host": "127.0.0.1", "port": 9, "user": owner, "database": "shop"},
+            secrets={"password": "not right"},
+        )
+        return str(made.data_source_id)
+
+    async def _user(self, owner: str) -> str:
+        return owner
+
+    async def _key(self, username: str) -> str:
+        made = await self._desk.oz.post(f"/api/users/{username}/api-keys")
+        assert made.status_code == 201, made.text
+        return str(made.json()["id"])
+
+    async def _export(self, owner: str) -> str:
+        wanted = Wanted(
+            entity=Entity(job_type="node", name="Customer"), sql="SELECT id FROM customers", data_source_id=self._source
+        )
+        snapshot = int(await self._snapshot(owner))
+        [job] = await self._desk.graphs.exports.start(snapshot, [Submission(wanted=wanted)])
+        return str(job.job_id)
