@@ -19,6 +19,7 @@ from penstock.graphs.exports import Exports
 from penstock.graphs.face import ExportFace
 from penstock.graphs.favourite import Favourites
 from penstock.graphs.finalisation import GATE
+from penstock.graphs.inference import Inference
 from penstock.graphs.mapped_snapshot import MappedSnapshots
 from penstock.graphs.mapping import Mappings
 from penstock.graphs.mapping_tree import MappingTrees
@@ -178,7 +179,7 @@ def _graphs(
     mappings = Mappings(engine)
     exports = Exports(engine, store, snapshots, sources, max_duration=LONGEST_EXPORT)
     config = PlatformConfig(engine, export=longest, audit=store.audit)
-    rights = SourceRights(sources, Users(browse, store.audit))
+    rights, queries = SourceRights(sources, Users(browse, store.audit)), QueryCheck(sources)
     mapped = MappedSnapshots(engine, snapshots, exports, mappings, rights)
     return Graphs(
         config=config,
@@ -195,7 +196,8 @@ def _graphs(
         ),
         favourites=Favourites(browse),
         mappings=mappings,
-        authoring=Authoring(mappings, rights, QueryCheck(sources)),
+        authoring=Authoring(mappings, rights, queries),
+        inference=Inference(sources, rights, queries),
         trees=MappingTrees(browse, mappings),
         mapped=mapped,
         removal=SnapshotRemoval(engine, store, snapshots, exports),

@@ -458,3 +458,15 @@ async def test_strange_names_and_bodies_are_kept_or_refused_never_a_fault(desk: 
     error(await desk.ann.post("/api/mappings", content=b" " * 10_500_000), 413, "PAYLOAD_TOO_LARGE")
     for bad in (body(node_definitions=None), body(node_definitions={}), body(node_definitions=[1]), body(id=3)):
         error(await desk.ann.post("/api/mappings", json=bad), 422, "VALIDATION_FAILED")
+
+
+async def test_a_proposal_is_made_from_a_schema_and_taken_as_it_is(desk: Desk) -> None:
+    found = said(await desk.ann.post("/api/mappings/infer", json={"schema": "main"}))
+    assert set(found) == {"data_source_id", "node_definitions", "edge_definitions", "warnings"}
+    assert [node["label"] for node in found["node_definitions"]] == ["Customer"]
+    assert any("chosen by its name" in each["problem"] for each in found["warnings"])
+    proposal = {name: value for name, value in found.items() if name != "warnings"}
+    assert said(await desk.ann.post("/api/mappings", json={"name": "inferred", **proposal}), 201)["warnings"] == []
+    error(await desk.ann.post("/api/mappings/infer", json={"schema": "nowhere"}), 404, "RESOURCE_NOT_FOUND")
+    for bad in ({"tables": []}, {"schema": ""}, {"schema": "\x00"}, {"table": "x"}, {"tables": ["t"] * 201}):
+        error(await desk.ann.post("/api/mappings/infer", json=bad), 422, "VALIDATION_FAILED")

@@ -19,7 +19,9 @@ from penstock.api.definition_views import (
 from penstock.api.paging import Moment, Page
 from penstock.graphs import duration
 from penstock.graphs.authoring import Written
+from penstock.graphs.catalogue import MAX_TABLES, Scope
 from penstock.graphs.columns import Problem as FoundProblem
+from penstock.graphs.inference import Inferred
 from penstock.graphs.mapping import MAX_CHANGE, MappingFilter, MappingRecord, MappingVersion, SortKey, VersionSummary
 from penstock.graphs.mapping_diff import EntityChange, MappingDiff
 from penstock.graphs.mapping_tree import MappingTree, SnapshotBranch, VersionBranch
@@ -127,6 +129,30 @@ class VersionDetail(BaseModel):
     created_by: str
     node_definitions: list[NodeBody]
     edge_definitions: list[EdgeBody]
+
+
+class InferBody(Body):
+    """Which tables: without names all of the schema, without a schema the only or the usual one."""
+
+    data_source_id: SourceRef | None = None
+    catalog: Annotated[Text, Field(min_length=1, examples=["warehouse"])] | None = None
+    schema_name: Annotated[Text, Field(min_length=1)] | None = Field(None, alias="schema", examples=["main"])
+    tables: Annotated[list[Annotated[Text, Field(min_length=1)]], Field(min_length=1, max_length=MAX_TABLES)] | None = (
+        None
+    )
+
+    def scope(self) -> Scope:
+        tables = None if self.tables is None else tuple(self.tables)
+        return Scope(catalog=self.catalog, schema=self.schema_name, tables=tables)
+
+
+class Proposed(BaseModel):
+    """What can be sent to create a mapping, and what to know of it before."""
+
+    data_source_id: int
+    node_definitions: list[NodeBody]
+    edge_definitions: list[EdgeBody]
+    warnings: list[Problem] = Field(description="What was guessed or left out.")
 
 
 class Validation(BaseModel):
@@ -263,6 +289,15 @@ def detail(record: MappingRecord, version: MappingVersion, warnings: Iterable[Fo
 
 def written(result: Written) -> MappingDetail:
     return detail(result.mapping, result.version, result.warnings)
+
+
+def proposed(found: Inferred) -> Proposed:
+    return Proposed(
+        data_source_id=found.source.data_source_id,
+        node_definitions=shown_nodes(found.definitions.nodes),
+        edge_definitions=shown_edges(found.definitions.edges),
+        warnings=shown_problems(found.notes),
+    )
 
 
 def listed(version: VersionSummary) -> VersionListed:

@@ -11,11 +11,13 @@ from penstock.api.mapping_views import (
     CopyBody,
     Deleted,
     Diff,
+    InferBody,
     LifecycleBody,
     Mapping,
     MappingDetail,
     MappingQuery,
     NewMapping,
+    Proposed,
     Tree,
     ValidateBody,
     Validation,
@@ -25,6 +27,7 @@ from penstock.api.mapping_views import (
     detail,
     diffed,
     listed,
+    proposed,
     shown,
     tree,
     version_detail,
@@ -41,6 +44,7 @@ from penstock.graphs.mapping_diff import diff
 from penstock.graphs.snapshot import SnapshotStatus
 from penstock.jobs.limits import MAX_JOB_ID
 from penstock.kit.errors import Conflict, DependencyExists, NotFound, PayloadTooLarge
+from penstock.sources.errors import SourceError, SourceUnavailable
 
 router = APIRouter(prefix="/api/mappings", tags=["mappings"], route_class=StrictRoute)
 MappingId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
@@ -95,6 +99,16 @@ async def validate(body: ValidateBody, graphs: HasGraphs, grant: Permit, use_cas
             problems=shown_problems(verdict.problems),
             warnings=shown_problems(verdict.warnings),
         )
+    )
+
+
+@router.post(
+    "/infer", summary="Propose a mapping from a schema", responses=declare(*WRITES, SourceError, SourceUnavailable)
+)
+async def infer(body: InferBody, graphs: HasGraphs, grant: Permit, use_case: UseCase = None) -> Data[Proposed]:
+    """From primary and foreign keys, and from names where none are declared. Nothing is kept."""
+    return Data(
+        data=proposed(await graphs.inference.infer(body.data_source_id, body.scope(), _author(grant, use_case)))
     )
 
 

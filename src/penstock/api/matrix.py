@@ -90,6 +90,7 @@ MATRIX: Mapping[str, Row] = {
     "GET /api/mappings": EVERYBODY,
     "POST /api/mappings": EVERYBODY,
     "POST /api/mappings/validate": EVERYBODY,
+    "POST /api/mappings/infer": EVERYBODY,
     "GET /api/mappings/{mapping_id}": EVERYBODY,
     "PUT /api/mappings/{mapping_id}": OWNER,
     "DELETE /api/mappings/{mapping_id}": OWNER,

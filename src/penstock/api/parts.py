@@ -25,6 +25,7 @@ from penstock.graphs.face import ExportFace
 from penstock.graphs.favourite import Favourites
 from penstock.graphs.graph_servers import GraphServers
 from penstock.graphs.health import Health
+from penstock.graphs.inference import Inference
 from penstock.graphs.instance_steps import InstanceSteps
 from penstock.graphs.instances import Instances
 from penstock.graphs.loop_board import LoopBoard
@@ -68,6 +69,7 @@ class Graphs:
 
     mappings: Mappings
     authoring: Authoring
+    inference: Inference
     trees: MappingTrees
     mapped: MappedSnapshots
     removal: SnapshotRemoval

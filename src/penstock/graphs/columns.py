@@ -121,6 +121,11 @@ def fit(entity: Entity, declared: Sequence[Column], found: pa.Schema) -> Fit:
     return Fit(schema=schema, exact=schema.types == found.types)
 
 
+def fits(declared: str, found: pa.DataType) -> bool:
+    """Whether every value of a query's column is one of the declared type."""
+    return not types.is_null(found) and _target(declared, found) is not None
+
+
 def _differ(problems: Sequence[Problem]) -> ColumnsDiffer:
     first, *others = problems
     more = f" ({len(others)} more)" if others else ""
