@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from starlette.requests import Request
+    from starlette.types import Send
 
 CHUNK = bytes(range(256)) * 256
 held: list[bytearray] = []
@@ -93,16 +94,24 @@ async def echo(request: Request) -> Response:
     return JSONResponse({"path": path, "query": query, "headers": headers, "size": len(body), "method": request.method})
 
 
-async def stream(request: Request) -> Response:
-    async def chunks() -> AsyncIterator[bytes]:
+class Streamed(StreamingResponse):
+    """Counts the answers that were not read to their end."""
+
+    async def stream_response(self, send: Send) -> None:
         try:
-            for _ in range(int(request.query_params["chunks"])):
-                yield CHUNK
-        except (asyncio.CancelledError, GeneratorExit):
+            await super().stream_response(send)
+        except asyncio.CancelledError:
             state["cancelled"] += 1
             raise
 
-    return StreamingResponse(chunks(), media_type="application/vnd.apache.arrow.stream")
+
+async def stream(request: Request) -> Response:
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(int(request.query_params["chunks"])):
+            yield CHUNK
+            await asyncio.sleep(0)  # a connection that is gone takes everything at once, and nobody else gets a turn
+
+    return Streamed(chunks(), media_type="application/vnd.apache.arrow.stream")
 
 
 async def slow(request: Request) -> Response:
