@@ -180,7 +180,7 @@ class _Walk:
 
     def _as_value(self, token: Token, before: str) -> bool:
         word = token.upper
-        if word in _PREFIX or (word == "WHEN" and before == "CASE"):
+        if word in _PREFIX or (before, word) in (("CASE", "WHEN"), ("|", "WHERE")):
             # Where an engine lets these be variables, a clause could follow.
             if self._peek().upper in _FORBIDDEN:
                 raise _refused(self._peek(), "does not belong to a query that reads")

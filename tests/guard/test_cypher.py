@@ -1,0 +1,214 @@
+"""The Cypher guard against its corpora, in disguise, and against a real engine that would have done it."""
+
+from __future__ import annotations
+
+import os
+import re
+from random import Random
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from penstock.graphdb.contract import EdgeTable, GraphSchema, NodeTable, Property
+from penstock.graphdb.registry import Opening, open_engine
+from penstock.guard.cypher import check_cypher
+from penstock.guard.cypher_tokens import CypherLimits, read
+from penstock.guard.errors import CypherRefused, CypherTooLarge, CypherUnreadable
+from penstock.kit.errors import PenstockError
+from tests.guard.cases import lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.graphdb.contract import GraphEngine
+
+HOSTILE = lines("hostile.cypher")
+BENIGN = lines("benign.cypher")
+EXAMPLES = int(os.environ.get("PENSTOCK_FUZZ", "1500"))
+fuzz = settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+chance = st.integers(0, 2**32).map(Random)
+FILES = re.compile(r"READ_(CSV|PARQUET|NPY|PANDAS)|COPY|EXPORT|IMPORT")
+GIVEN = {"x": 1, "y": [1, 2], "z": 3}
+
+
+def passes(text: str) -> bool:
+    """Any other exception than a refusal is a failure of the guard."""
+    try:
+        check_cypher(text)
+    except (CypherRefused, CypherUnreadable):
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphEngine]:
+    """The corpus's graph, small and empty; the benign half must run on it."""
+    person = NodeTable(
+        label="Person",
+        key=Property(name="id", type="INT64"),
+        properties=(
+            Property(name="name", type="STRING"),
+            Property(name="set", type="BOOL"),
+            Property(name="score", type="DOUBLE"),
+            Property(name="born", type="DATE"),
+            Property(name="tags", type="LIST", arrow=pa.list_(pa.string())),
+            Property(name="facts", type="MAP", arrow=pa.map_(pa.string(), pa.int64())),
+            Property(name="home", type="STRUCT", arrow=pa.struct([("city", pa.string())])),
+            Property(name="uid", type="UUID"),
+        ),
+    )
+    city = NodeTable(label="City", key=Property(name="name", type="STRING"))
+    knows = EdgeTable(
+        type="KNOWS", from_node="Person", to_node="Person", properties=(Property(name="weight", type="DOUBLE"),)
+    )
+    lives = EdgeTable(type="LIVES_IN", from_node="Person", to_node="City")
+    opening = Opening(folder=tmp_path_factory.mktemp("guard"), memory_bytes=256 * 1024**2, threads=1)
+    opened = open_engine("ladybug", opening)
+    opened.create(GraphSchema(nodes=(person, city), edges=(knows, lives)))
+    yield opened
+    opened.close()
+
+
+def test_the_corpora_are_large_enough() -> None:
+    assert len(set(HOSTILE)) >= 200
+    assert len(set(BENIGN)) >= 110
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_statement_is_refused(text: str) -> None:
+    assert not passes(text)
+
+
+@pytest.mark.parametrize("text", BENIGN)
+def test_a_benign_statement_passes(text: str) -> None:
+    check_cypher(text)
+
+
+def test_benign_statements_are_cypher_for_the_engine_too(engine: GraphEngine) -> None:
+    """But for the few that only other engines know."""
+    foreign = {"MATCH (a)-[:KNOWS|:LIVES_IN]->(b) RETURN b", "MATCH (a:Person:City) RETURN a"}
+    wrong = [text for text in BENIGN if text not in foreign and not _runs(engine, text)]
+    assert wrong == []
+
+
+@fuzz
+@given(text=st.sampled_from([t for t in HOSTILE if "\\" not in t and t.isascii()]), rng=chance)
+def test_no_disguise_of_case_space_and_comment_lets_one_pass(text: str, rng: Random) -> None:
+    assert not passes(_disguised(text, rng))
+
+
+@fuzz
+@given(benign=st.sampled_from(BENIGN), hostile=st.sampled_from(HOSTILE), rng=chance)
+def test_what_passes_with_something_hostile_inside_changes_nothing(
+    engine: GraphEngine, benign: str, hostile: str, rng: Random
+) -> None:
+    """Spliced at a token's edge: if the guard lets it pass, the engine must find no write in it."""
+    mixed = _spliced(benign, hostile, rng)
+    if mixed is not None and passes(mixed):
+        before = engine.counts()
+        said = _said(engine, mixed)
+        assert "read-only" not in said, mixed
+        assert engine.counts() == before
+        assert not FILES.search(_plan(engine, mixed)), mixed
+
+
+@fuzz
+@given(text=st.text(max_size=60))
+def test_nonsense_is_refused_or_passes_and_never_breaks_the_guard(text: str) -> None:
+    passes(text)
+    passes(f"RETURN {text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "open_ended"),
+    [
+        ("RETURN $a, '$b', `$c` // $d", {"a"}, True),
+        ("MATCH (n) RETURN n LIMIT $n", {"n"}, False),
+        ("MATCH (n) WITH n LIMIT 5 RETURN n", set(), True),
+        ("MATCH (n) RETURN n ORDER BY n.x SKIP 3", set(), True),
+        ("RETURN 1 AS x UNION RETURN 2 AS x", set(), False),
+        ("EXPLAIN RETURN 1", set(), False),
+        ("MATCH (n) WHERE EXISTS { MATCH (n) } RETURN n.limit AS limit", set(), True),
+    ],
+)
+def test_what_is_learnt_of_a_query(text: str, names: set[str], *, open_ended: bool) -> None:
+    checked = check_cypher(text)
+    assert (checked.parameters, checked.open_ended) == (names, open_ended)
+
+
+def test_comments_become_spaces_so_that_places_stay() -> None:
+    checked = check_cypher("RETURN /* x\ny */ 1 // end\n;")
+    assert checked.text == "RETURN     \n     1"
+
+
+@pytest.mark.parametrize(
+    ("limit", "at", "past"),
+    [
+        ("length", "RETURN 12", "RETURN 123"),
+        ("tokens", "RETURN 1 + 2", "RETURN 1 + 2 + 3"),
+        ("depth", "RETURN ((1))", "RETURN (((1)))"),
+    ],
+)
+def test_each_limit_holds_at_it_and_one_past_it(limit: str, at: str, past: str) -> None:
+    limits = CypherLimits(**{limit: {"length": 9, "tokens": 4, "depth": 2}[limit]})
+    check_cypher(at, limits=limits)
+    with pytest.raises(CypherTooLarge):
+        check_cypher(past, limits=limits)
+
+
+def test_a_refusal_says_which_word_and_what_else_is_possible() -> None:
+    with pytest.raises(CypherRefused) as refused:
+        check_cypher("MATCH (n) SET n.x = 1")
+    assert refused.value.details == {"word": "SET", "position": 10}
+    assert "backticks" in str(refused.value.hint)
+
+
+def _runs(engine: GraphEngine, text: str) -> bool:
+    try:
+        engine.query(check_cypher(text).text, {k: v for k, v in GIVEN.items() if f"${k}" in text}).close()
+    except PenstockError:
+        return False
+    return True
+
+
+def _said(engine: GraphEngine, text: str) -> str:
+    try:
+        engine.query(text, {k: v for k, v in GIVEN.items() if f"${k}" in text}, timeout=2).close()
+    except PenstockError as e:
+        return e.message
+    return ""
+
+
+def _plan(engine: GraphEngine, text: str) -> str:
+    """How the engine would run it; nothing for what it cannot read."""
+    if text.lstrip().upper().startswith(("EXPLAIN", "PROFILE")):
+        return ""
+    try:
+        result = engine.query(f"EXPLAIN {text}", {k: v for k, v in GIVEN.items() if f"${k}" in text})
+    except PenstockError:
+        return ""
+    return "".join(str(batch.to_pylist()) for batch in result.batches(10))
+
+
+def _disguised(text: str, rng: Random) -> str:
+    try:
+        tokens, _ = read(text, CypherLimits())
+    except CypherUnreadable:
+        return text
+    gaps = (" ", "\n", "\t", " /* x */ ", " // y\n", "/**/")
+    words = [
+        t.text if t.kind != "word" else "".join(rng.choice((c.lower(), c.upper())) for c in t.text) for t in tokens
+    ]
+    return rng.choice(gaps).join(words) if rng.random() < 0.5 else "".join(w + rng.choice(gaps) for w in words)
+
+
+def _spliced(benign: str, hostile: str, rng: Random) -> str | None:
+    try:
+        tokens, clean = read(benign, CypherLimits())
+    except CypherUnreadable:
+        return None
+    at = rng.choice([token.at for token in tokens] + [len(clean)])
+    return f"{clean[:at]} {hostile} {clean[at:]}"
