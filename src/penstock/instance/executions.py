@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.graphdb.algorithms.parameters import Value
     from penstock.graphdb.algorithms.selection import Selection
     from penstock.instance.lock import WriteLock
-    from penstock.instance.served import Graph
+    from penstock.instance.served import Graph, Served
     from penstock.kit.clock import Clock
 
 log = logging.get(__name__)
@@ -86,18 +86,34 @@ class Executions:
         memory_bytes: int | None,
         threads: int = 1,
         at_once: int = 4,
+        active: Callable[[], None] = lambda: None,
         clock: Clock = SYSTEM,
     ) -> None:
-        """`graph` gives the loaded one or says why there is none; `memory_bytes` is what one child may use."""
+        """`graph` gives the loaded one or says why there is none; `memory_bytes` is what one child may use; `active`
+        hears that somebody is at work."""
         self.graph = graph
         self._lock = lock
         self._folder = folder
         self._memory_bytes = memory_bytes
         self._at_once = at_once
+        self._active = active
         self._clock = clock
         self._children = Children(threads=threads)
         self._known: OrderedDict[str, Execution] = OrderedDict()
         self._extracting: dict[str, asyncio.Lock] = {}
+
+    @classmethod
+    def of(cls, served: Served) -> Executions:
+        """Children get the memory that the engine's cache leaves, and the instance's cores."""
+        mine = served.settings
+        return cls(
+            graph=lambda: served.graph,
+            lock=served.lock,
+            folder=mine.dir / "algorithms",
+            memory_bytes=mine.memory_bytes - mine.cache_bytes,
+            threads=mine.cpu,
+            active=served.tally.active,
+        )
 
     @property
     def running(self) -> int:
@@ -136,6 +152,7 @@ class Executions:
         if request.result_property is not None:
             self._lock.acquire(_holding(execution))
         self._remember(execution)
+        self._active()
         execution.task = asyncio.create_task(self._run(execution))
         return execution
 
@@ -179,6 +196,7 @@ class Executions:
         execution.duration = self._clock.monotonic() - execution.begun
         execution.completed_at = self._clock.now()
         self._lock.release(execution.id)
+        self._active()
         shutil.rmtree(self._out(execution), ignore_errors=True)
         execution.ended.set()
         log.info(

@@ -33,7 +33,7 @@ _BY_CATEGORY: Mapping[Category, str] = {
         strongly_connected_components weakly_connected_components
         community.asyn_fluidc community.asyn_lpa_communities community.fast_label_propagation_communities
         community.girvan_newman community.greedy_modularity_communities community.k_clique_communities
-        community.kernighan_lin_bisection community.label_propagation_communities community.leiden_communities
+        community.kernighan_lin_bisection community.label_propagation_communities
         community.louvain_communities community.louvain_partitions community.modularity
         community.naive_greedy_modularity_communities community.partition_quality
     """,
@@ -80,7 +80,7 @@ _BY_CATEGORY: Mapping[Category, str] = {
         node_expansion non_randomness normalized_cut_size number_of_cliques number_of_edges number_of_isolates
         number_of_nodes number_of_selfloops number_of_spanning_trees numeric_assortativity_coefficient onion_layers
         overall_reciprocity reciprocity rich_club_coefficient s_metric schultz_index spanner square_clustering
-        stoer_wagner to_prufer_sequence transitive_closure transitive_reduction transitivity triadic_census
+        stoer_wagner transitive_closure transitive_reduction transitivity triadic_census
         triads_by_type triangles volume weisfeiler_lehman_graph_hash weisfeiler_lehman_subgraph_hashes wiener_index
         approximation.average_clustering approximation.clique_removal approximation.densest_subgraph
         approximation.diameter approximation.large_clique_size approximation.max_clique

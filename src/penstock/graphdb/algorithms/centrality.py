@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +38,7 @@ def _degree(task: Task) -> Outcome:
 def _betweenness(task: Task) -> Outcome:
     count, samples = task.graph.count, task.integer("samples")
     sampled = 0 < samples < count
-    nk = seeded(task.integer("seed")) if sampled else parallel(os.cpu_count() or 1)
+    nk = seeded(task.integer("seed")) if sampled else parallel()
     matrix = without_loops(task.graph.costs(directed=task.directed))
     graph = networkit_graph(matrix, directed=task.directed, weighted=task.graph.weighted)
     method = nk.centrality.EstimateBetweenness(graph, samples) if sampled else nk.centrality.Betweenness(graph)
@@ -58,7 +57,7 @@ def _closeness(task: Task) -> Outcome:
     if task.graph.weighted:
         scores = _measured(task, inward, _closeness_of)
     else:
-        nk = parallel(os.cpu_count() or 1)
+        nk = parallel()
         graph = networkit_graph(inward, directed=True, weighted=False)
         generalized = nk.centrality.ClosenessVariant.GENERALIZED
         run = nk.centrality.Closeness(graph, True, generalized).run() if task.graph.count else None
@@ -71,7 +70,7 @@ def _harmonic(task: Task) -> Outcome:
     if task.graph.weighted:
         scores = _measured(task, inward, _harmonic_of)
     else:
-        nk = parallel(os.cpu_count() or 1)
+        nk = parallel()
         graph = networkit_graph(inward, directed=True, weighted=False)
         run = nk.centrality.HarmonicCloseness(graph, False).run() if task.graph.count else None
         scores = np.asarray(run.scores() if run else [], dtype=np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +32,9 @@ def seeded(seed: int) -> Any:
     return nk
 
 
-def parallel(threads: int) -> Any:
+def parallel() -> Any:
+    """networkit with the threads that this process was given."""
     import networkit as nk
 
-    nk.setNumberOfThreads(max(1, threads))
+    nk.setNumberOfThreads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     return nk

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.graphdb.algorithms.nodes import Floats
     from penstock.graphdb.algorithms.parameters import Value
 
+_RUNAWAY = 1e12
 _ITERATIONS = Parameter(
     name="max_iterations", type="integer", default=100, minimum=1, maximum=100_000, description="Steps at most."
 )
@@ -47,8 +48,8 @@ def iterate(task: Task, first: Floats, step: Callable[[Floats], Floats]) -> tupl
         task.progress(iteration / limit)
         if change < tolerance:
             return values, {"iterations": iteration, "converged": True}
-        if not np.isfinite(change):
-            break
+        if change > _RUNAWAY:
+            return values, {"iterations": iteration, "converged": False}
     return values, {"iterations": limit, "converged": False}
 
 
@@ -101,7 +102,7 @@ def _katz(task: Task) -> Outcome:
     alpha, beta = task.number("alpha"), task.number("beta")
     values, summary = iterate(task, np.zeros(task.graph.count), lambda x: alpha * (inward @ x) + beta)
     size = float(np.linalg.norm(values))
-    if not summary["converged"] and (not np.isfinite(size) or size > 1e12):
+    if not summary["converged"] and size > _RUNAWAY:
         raise InvalidInput(
             f"alpha {alpha:g} is too large for this graph: the values grow without end.",
             hint="It must be less than 1 over the largest eigenvalue; try a tenth of it.",

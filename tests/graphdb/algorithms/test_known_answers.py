@@ -1,0 +1,132 @@
+"""Graphs whose answers are in the books, and what holds for any graph."""
+
+from __future__ import annotations
+
+from math import log
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock.graphdb.algorithms.catalogue import CATALOGUE
+from penstock.kit.errors import InvalidInput
+from tests.graphdb.algorithms.graphs import Drawn, groups, outcome, topology, values
+
+KARATE = Drawn(34, [(a, b, 1.0) for a, b in nx.karate_club_graph().edges()])
+THE_SPECIFIED = {
+    *("pagerank", "personalized_pagerank", "wcc", "scc", "scc_kosaraju", "louvain", "leiden", "label_propagation"),
+    *("kcore", "triangle_count", "clustering_coefficient", "betweenness", "closeness", "harmonic", "eigenvector"),
+    *("katz", "hits", "degree", "bfs", "shortest_path", "all_shortest_paths", "k_shortest_paths", "sssp"),
+    *("minimum_spanning_tree", "diameter", "jaccard", "adamic_adar", "common_neighbors", "overlap", "fastrp"),
+}
+
+
+def test_all_that_was_promised_is_there() -> None:
+    assert set(CATALOGUE) == THE_SPECIFIED
+
+
+def test_the_karate_club_has_its_well_known_numbers() -> None:
+    made = KARATE.topology()
+    assert outcome("triangle_count", made).summary["triangles"] == 45
+    assert outcome("kcore", made).summary == {"max_k": 4, "nodes_in_max_core": 10}
+    assert outcome("diameter", made, {"sweeps": 30}).summary["lower_bound"] == 5
+    assert outcome("clustering_coefficient", made).summary["transitivity"] == pytest.approx(0.2556818)
+    best = outcome("betweenness", made, directed=False)
+    assert values(best)[0] == pytest.approx(0.4376353)
+
+
+def test_communities_of_the_karate_club_are_as_good_as_the_best_known() -> None:
+    for name in ("louvain", "leiden"):
+        found = outcome(name, KARATE.topology()).summary
+        assert 0.40 < found["modularity"] <= 0.4198
+        assert 3 <= found["communities"] <= 5
+
+
+def test_a_finer_resolution_makes_more_communities() -> None:
+    made = KARATE.topology()
+    coarse, fine = (outcome("leiden", made, {"resolution": r}).summary["communities"] for r in (0.2, 4.0))
+    assert coarse < fine
+
+
+def test_leiden_s_communities_hang_together() -> None:
+    graph = nx.planted_partition_graph(8, 40, 0.25, 0.01, seed=3)
+    made = Drawn(320, [(a, b, 1.0) for a, b in graph.edges()]).topology()
+    found = outcome("leiden", made)
+    assert found.summary["communities"] == 8
+    assert all(nx.is_connected(graph.subgraph(members)) for members in groups(found))
+
+
+def test_label_propagation_finds_cliques_that_one_edge_joins() -> None:
+    graph = nx.barbell_graph(6, 0)
+    found = outcome("label_propagation", Drawn(12, [(a, b, 1.0) for a, b in graph.edges()]).topology())
+    assert groups(found) == {frozenset(range(6)), frozenset(range(6, 12))}
+    assert found.summary["converged"]
+
+
+def test_groups_are_numbered_from_the_largest() -> None:
+    made = topology(range(6), [(0, 1), (2, 3), (3, 4)])
+    found = outcome("wcc", made)
+    assert values(found) == [1, 1, 0, 0, 0, 2]
+    assert found.summary == {"components": 3, "largest": 3, "sizes": [3, 2, 1]}
+
+
+@pytest.mark.parametrize("name", ["louvain", "leiden", "label_propagation", "fastrp", "pagerank"])
+def test_the_same_seed_gives_the_same_answer(name: str) -> None:
+    first, second = (outcome(name, KARATE.topology()) for _ in range(2))
+    assert first.columns[""] == second.columns[""]
+    assert first.summary == second.summary
+
+
+def test_sampled_betweenness_comes_near_the_exact_one_and_repeats() -> None:
+    graph = nx.barabasi_albert_graph(400, 3, seed=1)
+    made = Drawn(400, [(a, b, 1.0) for a, b in graph.edges()]).topology()
+    exact = np.array(values(outcome("betweenness", made, directed=False)))
+    first, again = (outcome("betweenness", made, {"samples": 150}, directed=False) for _ in range(2))
+    assert not first.summary["exact"]
+    assert values(first) == values(again)
+    sampled = np.array(values(first))
+    assert np.corrcoef(exact, sampled)[0, 1] > 0.9
+    assert sampled.sum() == pytest.approx(exact.sum(), rel=0.2)
+
+
+def test_katz_says_when_alpha_is_too_large() -> None:
+    with pytest.raises(InvalidInput, match="alpha"):
+        outcome("katz", KARATE.topology(), {"alpha": 1.0, "max_iterations": 10_000}, directed=False)
+
+
+def test_a_star_finds_what_dijkstra_finds() -> None:
+    grid = nx.grid_2d_graph(12, 12)
+    names = sorted(grid)
+    edges = [(names.index(a), names.index(b), 1.0 + (a[0] * 7 + b[1] * 3) % 5) for a, b in grid.edges()]
+    made = Drawn(144, edges).topology(weighted=True)
+    properties = {"x": pa.array([float(n[0]) for n in names]), "y": pa.array([float(n[1]) for n in names])}
+    ends = {"source_id": 0, "target_id": 143}
+    guided = ends | {"heuristic": "euclidean", "x_property": "x", "y_property": "y"}
+    star = outcome("shortest_path", made, guided, directed=False, properties=properties).summary
+    assert star["distance"] == outcome("shortest_path", made, ends, directed=False).summary["distance"]
+
+
+def test_more_shortest_paths_than_are_shown_are_counted() -> None:
+    grid = nx.grid_2d_graph(9, 9)
+    names = sorted(grid)
+    made = Drawn(81, [(names.index(a), names.index(b), 1.0) for a, b in grid.edges()]).topology()
+    found = outcome("all_shortest_paths", made, {"source_id": 0, "target_id": 80, "limit": 7}, directed=False).summary
+    assert (found["path_count"], len(found["paths"]), found["truncated"]) == (12870, 7, True)
+
+
+def test_the_most_similar_to_one_node_come_first() -> None:
+    made = topology(["a", "b", "c", "x", "y"], [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"), ("c", "y")])
+    found = outcome("jaccard", made, {"source_id": "a"}).summary["pairs"]
+    assert [(p["target"], p["score"]) for p in found] == [("Node:b", 1.0), ("Node:c", 0.5)]
+    pair = outcome("adamic_adar", made, {"source_id": "a", "target_id": "c"}).summary["pairs"]
+    assert pair[0]["score"] == pytest.approx(1 / log(3))
+
+
+def test_vectors_of_a_community_lie_closer_than_those_of_two() -> None:
+    graph = nx.planted_partition_graph(2, 50, 0.3, 0.01, seed=5)
+    made = Drawn(100, [(a, b, 1.0) for a, b in graph.edges()]).topology()
+    found = np.array(values(outcome("fastrp", made, {"dimensions": 64})))
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    alike = found @ found.T
+    assert alike[:50, :50].mean() > alike[:50, 50:].mean() + 0.3

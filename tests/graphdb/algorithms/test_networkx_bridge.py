@@ -1,0 +1,198 @@
+"""NetworkX through the bridge: what may be called, what comes back, and that shortcuts give the same."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import suppress
+from operator import attrgetter
+from typing import Any
+
+import networkx as nx
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from penstock.graphdb.algorithms.allowed import ALLOWED, CATEGORY
+from penstock.graphdb.algorithms.bridge import call
+from penstock.graphdb.algorithms.encoding import Encoder
+from penstock.graphdb.algorithms.equivalents import NATIVE, NOT_HERE, native
+from penstock.graphdb.algorithms.errors import AlgorithmNotFound
+from penstock.graphdb.algorithms.functions import function
+from penstock.graphdb.algorithms.topology import Edges
+from penstock.kit.errors import InvalidInput
+from tests.graphdb.algorithms.graphs import Drawn, drawn
+
+
+def asked(
+    name: str,
+    graph: Drawn,
+    parameters: dict[str, Any] | None = None,
+    *,
+    directed: bool | None = None,
+    weight: str | None = None,
+    properties: dict[str, pa.Array] | None = None,
+) -> dict[str, Any]:
+    """The summary, with a column under `column`."""
+    ends = {"src": [e[0] for e in graph.edges], "dst": [e[1] for e in graph.edges], "cost": [e[2] for e in graph.edges]}
+    columns = pa.table(ends, schema=pa.schema({"src": pa.int64(), "dst": pa.int64(), "cost": pa.float64()}))
+    table = columns.append_column("weight", columns["cost"]) if weight else columns.drop_columns("cost")
+    edges = [Edges(type="LINK", from_label="Node", to_label="Node", table=table)]
+    chosen = function(name)
+    chosen.check(parameters or {})
+    topology = graph.topology(weighted=weight is not None)
+    found = call(
+        chosen,
+        parameters or {},
+        graph=topology,
+        edges=edges,
+        properties=properties or {},
+        weight=weight,
+        directed=directed,
+    )
+    return dict(found.summary) | {suffix or "column": c.to_pylist() for suffix, c in found.columns.items()}
+
+
+PATH = Drawn(4, [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)])
+STRONG = Drawn(4, [(0, 1, 1.0), (1, 2, 2.0), (2, 3, 3.0), (3, 0, 4.0), (0, 2, 1.0)])
+TRIANGLE = Drawn(4, [(0, 1, 1.0), (1, 2, 2.0), (2, 0, 3.0), (2, 3, 4.0)])
+
+
+@pytest.mark.parametrize("name", sorted(ALLOWED))
+def test_every_name_on_the_list_is_a_function_that_reads_one_graph(name: str) -> None:
+    found = attrgetter(ALLOWED[name])(nx)
+    assert callable(found)
+    assert not found.__module__.startswith(("networkx.drawing", "networkx.readwrite", "networkx.generators"))
+    described = function(name).describe()
+    assert described["category"] == CATEGORY[name]
+    assert described["description"]
+    first, *_ = inspect.signature(found).parameters
+    assert first in ("G", "B", "T", "flowG")
+
+
+@pytest.mark.parametrize(
+    "name", ["draw", "read_gml", "write_graphml", "gnp_random_graph", "__init__", "nx.pagerank", ""]
+)
+def test_what_is_not_on_the_list_is_not_found(name: str) -> None:
+    with pytest.raises(AlgorithmNotFound):
+        function(name)
+
+
+def _smallest_arguments(name: str) -> dict[str, Any]:
+    """Something for every parameter that has no default."""
+    known: dict[str, Any] = {"source": "Node:0", "target": "Node:3", "s": "Node:0", "t": "Node:3", "_s": "Node:0"}
+    known |= {"_t": "Node:3", "u": "Node:0", "v": "Node:1", "n": "Node:0", "start": "Node:0", "node1": "Node:0"}
+    known |= {"node2": "Node:1", "S": ["Node:0"], "C": ["Node:0"], "sources": ["Node:0"], "targets": ["Node:3"]}
+    known |= {"nodes": ["Node:0", "Node:1"], "terminal_nodes": ["Node:0", "Node:3"], "center_nodes": ["Node:0"]}
+    known |= {"nbunch1": ["Node:0"], "T": ["Node:1"], "k": 2, "attribute": "tag", "distance": 1, "num_colors": 4}
+    known |= {"stretch": 3, "communities": [["Node:0", "Node:1"], ["Node:2", "Node:3"]]}
+    known |= {"partition": known["communities"], "top_nodes": ["Node:0"]}
+    needed = [p.name for p in function(name).parameters if p.default is inspect.Parameter.empty]
+    return {parameter: known[parameter] for parameter in needed}
+
+
+FLOWS = ("gomory_hu_tree", "maximum_flow", "maximum_flow_value", "minimum_cut", "minimum_cut_value")
+PARTICULAR: dict[str, tuple[Drawn, dict[str, Any]]] = {
+    "eulerian_circuit": (Drawn(4, [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0), (3, 0, 1.0)]), {}),
+    "find_negative_cycle": (Drawn(4, [(0, 1, -1.0), (1, 2, -1.0), (2, 0, -1.0)]), {"source": "Node:0"}),
+    "max_weight_clique": (TRIANGLE, {"weight": "size"}),
+    "panther_similarity": (STRONG, {"source": "Node:0", "k": 2}),
+    **{name: (TRIANGLE, {"capacity": "cost"}) for name in FLOWS},
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", sorted(ALLOWED))
+def test_every_function_answers_on_one_graph_at_least(name: str) -> None:
+    tags = {"tag": pa.array([1, 1, 2, 2]), "community": pa.array([1, 1, 2, 2])}
+    if name in PARTICULAR:
+        graph, parameters = PARTICULAR[name]
+        given_parameters = _smallest_arguments(name) | parameters
+        assert asked(name, graph, given_parameters, weight="cost", properties=tags | {"size": pa.array([1, 2, 3, 4])})
+        return
+    kinds = set()
+    for graph in (TRIANGLE, PATH, STRONG):
+        for directed in (True, False):
+            with suppress(InvalidInput):
+                kinds.add(asked(name, graph, _smallest_arguments(name), directed=directed, properties=tags)["kind"])
+    assert kinds
+
+
+KINDS = [
+    ("pagerank", {}, "per_node"),
+    ("edge_betweenness_centrality", {}, "per_edge"),
+    ("density", {}, "scalar"),
+    ("find_cliques", {}, "list"),
+    ("connected_components", {}, "list"),
+    ("maximal_independent_set", {}, "list"),
+    ("max_weight_matching", {}, "list"),
+    ("minimum_spanning_tree", {}, "graph"),
+    ("bidirectional_dijkstra", {"source": "Node:0", "target": "Node:3"}, "tuple"),
+    ("degree_mixing_dict", {}, "mapping"),
+    ("all_pairs_shortest_path_length", {}, "list"),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "kind"), KINDS)
+def test_every_kind_of_result_is_returned(name: str, parameters: dict[str, Any], kind: str) -> None:
+    found = asked(name, TRIANGLE, parameters, directed=False)
+    assert found["kind"] == kind
+    assert "column" in found or found["value"] is not None
+
+
+def test_results_name_nodes_by_their_ids() -> None:
+    assert asked("connected_components", TRIANGLE, directed=False)["value"] == [[f"Node:{n}" for n in range(4)]]
+    edges = asked("edge_betweenness_centrality", TRIANGLE, {"normalized": False}, directed=False)["value"]
+    assert {"source": "Node:2", "target": "Node:3", "value": 3.0} in edges
+    tree = asked("minimum_spanning_tree", TRIANGLE, directed=False, weight="cost")["value"]
+    assert sorted((e["source"], e["target"], e["cost"]) for e in tree["edges"]) == [
+        ("Node:0", "Node:1", 1.0),
+        ("Node:1", "Node:2", 2.0),
+        ("Node:2", "Node:3", 4.0),
+    ]
+
+
+def test_without_a_word_on_direction_the_function_s_own_is_taken() -> None:
+    assert asked("core_number", TRIANGLE)["column"] == [2, 2, 2, 1]
+    assert asked("is_strongly_connected", TRIANGLE)["value"] is False
+    with pytest.raises(InvalidInput, match="directed"):
+        asked("bridges", TRIANGLE, directed=True)
+
+
+def test_a_result_without_end_is_cut() -> None:
+    encoder = Encoder(frozenset(), limit=10)
+    assert encoder.encode(iter(range(1_000_000))) == list(range(10))
+    assert encoder.truncated
+
+
+def test_numbers_that_json_cannot_say_are_null() -> None:
+    assert Encoder(frozenset()).encode([float("inf"), float("nan"), 1.5]) == [None, None, 1.5]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(graph=drawn(), directed=st.booleans(), weighted=st.booleans())
+@pytest.mark.parametrize("name", sorted(NATIVE))
+def test_a_shortcut_gives_what_networkx_gives(name: str, graph: Drawn, directed: bool, weighted: bool) -> None:
+    ids = [f"Node:{n}" for n in range(graph.count)]
+    given_parameters = {"source": "Node:0"} if "source" in name else {}
+    topology = graph.topology(weighted=weighted)
+    mine = native(name, given_parameters, topology, directed=directed, ids=ids)
+    if mine is NOT_HERE:
+        return
+    made = nx.relabel_nodes(graph.simple(directed=directed), dict(enumerate(ids)))
+    chosen = function(name)
+    weight = "weight" if weighted else None
+    arguments = chosen.arguments(given_parameters, weight, topology.nodes)
+    if not weighted and "weight" in chosen.names:
+        arguments["weight"] = (lambda *_: 1) if "dijkstra" in name else None
+    if name == "pagerank":
+        arguments |= {"tol": 1e-12, "max_iter": 10_000}
+    try:
+        other = chosen.call(made, **arguments)
+        other = list(other) if hasattr(other, "__next__") else other
+    except nx.NetworkXNotImplemented:
+        return
+    if isinstance(other, list):
+        assert sorted(map(sorted, mine)) == sorted(map(sorted, other))
+    else:
+        assert mine == pytest.approx(other, abs=1e-7)
