@@ -11,30 +11,54 @@ from penstock.cli import output
 
 app = App(name="penstock", version=__version__, help=__doc__, help_format="plaintext", result_action="return_value")
 job = App(name="job", help="Look at jobs and steer them.")
-app.command(job)
+source = App(name="source", help="Data sources: where mappings read from.")
+mapping = App(name="mapping", help="Mappings: which tables become which graph.")
+snapshot = App(name="snapshot", help="Snapshots: a mapping's rows at one moment.")
+instance = App(name="instance", help="Instances: graphs to ask.")
+for group in (job, source, mapping, snapshot, instance):
+    app.command(group)
 
 for target, name, text in (
     ("penstock.cli.up:up", "up", "Start everything on this machine."),
     ("penstock.cli.up:down", "down", "Stop what `up` started."),
     ("penstock.cli.up:status", "status", "Say what runs here."),
     ("penstock.cli.doctor:doctor", "doctor", "Look for whatever is missing, and say how to mend it."),
-    ("penstock.cli.demo:demo", "demo", "Run jobs, kill a worker, freeze another, and show what became of their jobs."),
+    ("penstock.cli.demo:demo", "demo", "Storm the job engine, then find the rings in a bank."),
     ("penstock.cli.processes:serve", "serve", "Run the control plane."),
     ("penstock.cli.processes:worker", "worker", "Run a worker."),
     ("penstock.cli.processes:migrate", "migrate", "Bring the database's schema up to date."),
     ("penstock.cli.keys:rekey", "rekey", "Seal the credentials of data sources with another key."),
     ("penstock.cli.export:export", "export", "Write the rows of a query as Parquet."),
+    ("penstock.cli.graphs:query", "query", "Ask a graph in Cypher."),
+    ("penstock.cli.graphs:algo", "algo", "Run an algorithm on a graph."),
     ("penstock.cli.jobs:queue", "queue", "Say how the queues stand, and who works on them."),
     ("penstock.cli.jobs:drain", "drain", "Stop or resume taking new jobs."),
 ):
     app.command(target, name=name, help=text)
-for target, name, text in (
-    ("penstock.cli.jobs:list_jobs", "list", "List jobs, newest first."),
-    ("penstock.cli.jobs:show", "show", "Show one job with its attempts."),
-    ("penstock.cli.jobs:cancel", "cancel", "End a job at once and for good."),
-    ("penstock.cli.jobs:retry", "retry", "Run a failed or cancelled job again, as a new job."),
+for group, room, target, name, text in (
+    (job, "jobs", "list_jobs", "list", "List jobs, newest first."),
+    (job, "jobs", "show", "show", "Show one job with its attempts."),
+    (job, "jobs", "cancel", "cancel", "End a job at once and for good."),
+    (job, "jobs", "retry", "retry", "Run a failed or cancelled job again, as a new job."),
+    (source, "graphs", "list_sources", "list", "List data sources."),
+    (source, "graphs", "add_source", "add", "Add a data source, and try it."),
+    (mapping, "graphs", "list_mappings", "list", "List mappings, newest first."),
+    (mapping, "graphs", "show_mapping", "show", "Show a mapping with its definitions."),
+    (mapping, "graphs", "create_mapping", "create", "Create a mapping from a JSON file."),
+    (mapping, "graphs", "infer_mapping", "infer", "Propose a mapping from the keys of a schema."),
+    (mapping, "graphs", "delete_mapping", "delete", "Delete a mapping that no snapshot depends on."),
+    (snapshot, "graphs", "list_snapshots", "list", "List snapshots, newest first."),
+    (snapshot, "graphs", "show_snapshot", "show", "Show a snapshot with its counts and progress."),
+    (snapshot, "graphs", "create_snapshot", "create", "Export a mapping's tables as they are now."),
+    (snapshot, "graphs", "retry_snapshot", "retry", "Export again what failed."),
+    (snapshot, "graphs", "cancel_snapshot", "cancel", "Stop a snapshot that is being made."),
+    (snapshot, "graphs", "delete_snapshot", "delete", "Delete a snapshot and its files."),
+    (instance, "graphs", "list_instances", "list", "List instances, newest first."),
+    (instance, "graphs", "show_instance", "show", "Show an instance and what happened to it."),
+    (instance, "graphs", "start_instance", "start", "Start a graph of a mapping."),
+    (instance, "graphs", "stop_instance", "stop", "Terminate an instance."),
 ):
-    job.command(target, name=name, help=text)
+    group.command(f"penstock.cli.{room}:{target}", name=name, help=text)
 
 
 def main(arguments: list[str] | None = None) -> None:

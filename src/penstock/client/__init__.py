@@ -1,15 +1,35 @@
-"""The client: what speaks to a control plane over HTTP, and knows nothing of the server's rooms."""
+"""The client: what speaks to a control plane over HTTP, and knows nothing of the server's rooms.
+
+Its names are loaded when they are first used, so that a command which needs only the errors does not wait for HTTP.
+"""
 
 from __future__ import annotations
 
-from penstock.client import errors
-from penstock.client._async.client import AsyncClient
-from penstock.client._sync.client import Client
-from penstock.client.models import Edge, Node, edge, node
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.client import errors
+    from penstock.client._async.client import AsyncClient
+    from penstock.client._sync.client import Client
+    from penstock.client.connecting import connect
+    from penstock.client.models import Edge, Node, edge, node
 
 __all__ = ["AsyncClient", "Client", "Edge", "Node", "connect", "edge", "errors", "node"]
+_HOMES = {
+    "AsyncClient": "_async.client",
+    "Client": "_sync.client",
+    "Edge": "models",
+    "Node": "models",
+    "connect": "connecting",
+    "edge": "models",
+    "node": "models",
+}
 
 
-def connect(url: str | None = None, api_key: str | None = None, *, username: str | None = None) -> Client:
-    """A client of the control plane that is named, set in the environment, or running on this machine."""
-    return Client(url, api_key, username=username)
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(f"penstock.client.{_HOMES[name]}"), name)
+    if name == "errors":
+        return import_module("penstock.client.errors")
+    raise AttributeError(f"module 'penstock.client' has no attribute {name!r}")

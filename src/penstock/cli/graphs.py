@@ -1,0 +1,242 @@
+"""`penstock source|mapping|snapshot|instance|query|algo`: over HTTP, with the client that notebooks use."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from pathlib import Path  # noqa: TC003 - the command line reads the annotations
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from penstock.cli.output import emit, out
+from penstock.client import connect
+from penstock.client.errors import Invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.client._sync.instances import Graph
+
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
+Settings = Annotated[list[str], Parameter(name="--set", negative="", help="key=value; the value is JSON or text.")]
+MAPPING = ("id", "name", "owner_username", "current_version", "node_count", "edge_type_count", "snapshot_count")
+SNAPSHOT = ("id", "name", "status", "mapping_id", "mapping_version", "size_bytes", "ready_at")
+INSTANCE = ("id", "name", "status", "wrapper_type", "owner_username", "node_count", "edge_count", "expires_at")
+SOURCE = ("id", "name", "type", "owner_username", "is_default")
+
+
+def list_sources(*, json: Json = False) -> int:
+    """List data sources."""
+    with connect() as ps:
+        return _table([source.raw for source in ps.sources.list()], SOURCE, json=json)
+
+
+def add_source(name: str, type_: str, *, settings: Settings = [], secrets: Settings = [], json: Json = False) -> int:  # noqa: B006
+    """Add a data source: `penstock source add shop duckdb --set database=/data/shop.duckdb`; it is tried at once."""
+    with connect() as ps:
+        credentials = {key: str(value) for key, value in _read(secrets).items()}
+        added = ps.sources.create(name, type_, _read(settings), credentials)
+        said = ps.sources.test(added.id)
+    emit({"source": added.raw, "test": said}, as_json=json, render=lambda: out.print(f"Source {added.id}: {said}"))
+    return 0
+
+
+def list_mappings(*, search: str | None = None, json: Json = False) -> int:
+    """List mappings, newest first."""
+    with connect() as ps:
+        return _table([mapping.info.raw for mapping in ps.mappings.list(search=search)], MAPPING, json=json)
+
+
+def show_mapping(mapping_id: int, *, json: Json = False) -> int:
+    """Show a mapping with its definitions."""
+    with connect() as ps:
+        return _document(ps.mappings.get(mapping_id).info.raw, json=json)
+
+
+def create_mapping(file: Path, *, json: Json = False) -> int:
+    """Create a mapping from a JSON file that holds what `POST /api/mappings` takes."""
+    with connect() as ps:
+        made = ps.transport.call("POST", "/api/mappings", json=_file(file))["data"]
+    emit(made, as_json=json, render=lambda: out.print(f"Mapping {made['id']} {made['name']!r} is there."))
+    return 0
+
+
+def infer_mapping(source_id: int, *, schema: str | None = None, json: Json = False) -> int:
+    """Propose a mapping from the keys of a schema; save it, change it, and give it to `mapping create`."""
+    where = {"data_source_id": source_id} | ({} if schema is None else {"schema": schema})
+    with connect() as ps:
+        return _document(ps.mappings.infer(**where), json=json)
+
+
+def delete_mapping(mapping_id: int, *, json: Json = False) -> int:
+    """Delete a mapping that no snapshot depends on."""
+    with connect() as ps:
+        ps.mappings.get(mapping_id).delete()
+    emit({"deleted": mapping_id}, as_json=json, render=lambda: out.print(f"Mapping {mapping_id} is deleted."))
+    return 0
+
+
+def list_snapshots(*, mapping_id: int | None = None, status: str | None = None, json: Json = False) -> int:
+    """List snapshots, newest first."""
+    with connect() as ps:
+        found = ps.snapshots.list(mapping_id=mapping_id, status=status)
+        return _table([snapshot.info.raw for snapshot in found], SNAPSHOT, json=json)
+
+
+def show_snapshot(snapshot_id: int, *, json: Json = False) -> int:
+    """Show a snapshot with its counts and progress."""
+    with connect() as ps:
+        snapshot = ps.snapshots.get(snapshot_id)
+        return _document(snapshot.info.raw | {"progress": snapshot.progress().raw}, json=json)
+
+
+def create_snapshot(mapping_id: int, name: str, *, wait: bool = True, json: Json = False) -> int:
+    """Export a mapping's tables as they are now."""
+    with connect() as ps:
+        snapshot = ps.snapshots.create(mapping_id, name)
+        if wait:
+            snapshot.wait(progress=not json)
+    emit(snapshot.info.raw, as_json=json, render=lambda: out.print(f"Snapshot {snapshot.id} is {snapshot.status}."))
+    return 0
+
+
+def retry_snapshot(snapshot_id: int, *, json: Json = False) -> int:
+    """Export again what failed."""
+    with connect() as ps:
+        snapshot = ps.snapshots.get(snapshot_id).retry()
+    emit(snapshot.info.raw, as_json=json, render=lambda: out.print(f"Snapshot {snapshot_id} is {snapshot.status}."))
+    return 0
+
+
+def cancel_snapshot(snapshot_id: int, *, json: Json = False) -> int:
+    """Stop a snapshot that is being made."""
+    with connect() as ps:
+        snapshot = ps.snapshots.get(snapshot_id).cancel()
+    emit(snapshot.info.raw, as_json=json, render=lambda: out.print(f"Snapshot {snapshot_id} is {snapshot.status}."))
+    return 0
+
+
+def delete_snapshot(snapshot_id: int, *, json: Json = False) -> int:
+    """Delete a snapshot and its files."""
+    with connect() as ps:
+        ps.snapshots.get(snapshot_id).delete()
+    emit({"deleted": snapshot_id}, as_json=json, render=lambda: out.print(f"Snapshot {snapshot_id} is deleted."))
+    return 0
+
+
+def list_instances(*, status: str | None = None, owner: str | None = None, json: Json = False) -> int:
+    """List instances, newest first."""
+    with connect() as ps:
+        found = ps.instances.list(status=status, owner=owner)
+        return _table([graph.info.raw for graph in found], INSTANCE, json=json)
+
+
+def show_instance(instance_id: int, *, json: Json = False) -> int:
+    """Show an instance and what happened to it."""
+    with connect() as ps:
+        graph = ps.instances.get(instance_id)
+        return _document(graph.info.raw | {"events": graph.events()}, json=json)
+
+
+def start_instance(
+    mapping_id: int,
+    *,
+    name: str | None = None,
+    engine: str | None = None,
+    ttl: str | None = None,
+    wait: bool = True,
+    json: Json = False,
+) -> int:
+    """Start a graph of a mapping and wait until it answers."""
+    with connect() as ps:
+        graph = ps.mappings.get(mapping_id).start(name, engine=engine, ttl=ttl, wait=wait, progress=not json)
+    emit(graph.info.raw, as_json=json, render=lambda: _print_started(graph))
+    return 0
+
+
+def stop_instance(instance_id: int, *, force: bool = False, json: Json = False) -> int:
+    """Terminate an instance; with --force, whatever runs on it."""
+    with connect() as ps:
+        ps.instances.get(instance_id).terminate(force=force)
+    emit({"terminated": instance_id}, as_json=json, render=lambda: out.print(f"Instance {instance_id} is gone."))
+    return 0
+
+
+def query(
+    instance_id: int, cypher: str, *, timeout: float | None = None, max_rows: int | None = None, json: Json = False
+) -> int:
+    """Ask a graph in Cypher."""
+    with connect() as ps:
+        result = ps.instances.get(instance_id).query(cypher, timeout=timeout, max_rows=max_rows)
+    document = {"columns": result.columns, "column_types": result.column_types, "rows": result.rows}
+    emit(document | {"truncated": result.truncated}, as_json=json, render=lambda: out.print(result))
+    return 0
+
+
+def algo(
+    instance_id: int,
+    name: str,
+    *,
+    label: str | None = None,
+    edge: str | None = None,
+    write: str | None = None,
+    parameters: Settings = [],  # noqa: B006 - the command line reads it, nobody writes it
+    json: Json = False,
+) -> int:
+    """Run an algorithm on a graph; `penstock algo 1 list` names them."""
+    with connect() as ps:
+        graph = ps.instances.get(instance_id)
+        if name == "list":
+            return _table(graph.algo.catalogue(), ("name", "category", "description"), json=json)
+        own = {"node_label": label, "edge_type": edge}
+        arguments = {key: value for key, value in own.items() if value is not None} | _read(parameters)
+        done = graph.algo.run(name, write=write, progress=not json, **arguments)
+    return _document(done.info.raw, json=json)
+
+
+def _print_started(graph: Graph) -> None:
+    out.print(f"Instance {graph.id} is {graph.status} at {graph.info.instance_url}")
+    out.print(f"  [dim]penstock query {graph.id} 'MATCH (n) RETURN n LIMIT 10'[/dim]")
+
+
+def _table(rows: Sequence[dict[str, Any]], columns: Iterable[str], *, json: bool) -> int:
+    emit(rows, as_json=json, render=lambda: _print_table(rows, tuple(columns)))
+    return 0
+
+
+def _print_table(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column.replace("_", " "))
+    for row in rows:
+        table.add_row(*(Text("" if row.get(column) is None else str(row[column])) for column in columns))
+    out.print(table if rows else "[dim]None.[/dim]")
+
+
+def _document(value: dict[str, Any], *, json: bool) -> int:
+    emit(value, as_json=json, render=lambda: out.print_json(data=value, default=str))
+    return 0
+
+
+def _read(settings: Iterable[str]) -> dict[str, Any]:
+    found = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise Invalid(f"{setting!r} is not key=value.", code="USAGE", status=422)
+        try:
+            found[key] = jsonlib.loads(text)
+        except ValueError:
+            found[key] = text
+    return found
+
+
+def _file(file: Path) -> Any:
+    try:
+        return jsonlib.loads(file.read_text())
+    except OSError as e:
+        raise Invalid(f"{file} cannot be read: {e.strerror}.", code="USAGE", status=422) from None
+    except ValueError as e:
+        raise Invalid(f"{file} is not JSON: {e}.", code="USAGE", status=422) from None
