@@ -102,7 +102,7 @@ def _katz(task: Task) -> Outcome:
     alpha, beta = task.number("alpha"), task.number("beta")
     values, summary = iterate(task, np.zeros(task.graph.count), lambda x: alpha * (inward @ x) + beta)
     size = float(np.linalg.norm(values))
-    if not summary["converged"] and size > _RUNAWAY:
+    if not summary["converged"] and size > np.sqrt(_RUNAWAY):
         raise InvalidInput(
             f"alpha {alpha:g} is too large for this graph: the values grow without end.",
             hint="It must be less than 1 over the largest eigenvalue; try a tenth of it.",
