@@ -48,9 +48,15 @@ def default_kinds() -> Kinds:
                 name="sweep", queue="publish", priority=8, lease=120, heartbeat=30, timeout=14_400, max_attempts=2
             ),
             KindPolicy(name="erase", queue="publish", priority=7, lease=60, heartbeat=15, timeout=3600, max_attempts=5),
-            KindPolicy(name="stage_plan", queue="stage", lease=120, heartbeat=30, timeout=600, max_attempts=3),
+            KindPolicy(name="stage_plan", queue="stage", lease=120, heartbeat=30, timeout=7200, max_attempts=3),
             KindPolicy(name="stage_chunk", queue="stage", lease=300, heartbeat=30, timeout=3600, max_attempts=3),
             KindPolicy(name="match", queue="match", lease=1800, heartbeat=60, timeout=7200, max_attempts=2),
+            KindPolicy(
+                name="run_callback", queue="publish", priority=3, lease=60, heartbeat=15, timeout=300, max_attempts=8
+            ),
+            KindPolicy(
+                name="run_clean", queue="publish", priority=8, lease=60, heartbeat=15, timeout=1800, max_attempts=5
+            ),
             KindPolicy(
                 name="maintenance",
                 queue="maintenance",

@@ -1,0 +1,1 @@
+DELETE FROM penstock.recipe WHERE recipe_id = :recipe_id

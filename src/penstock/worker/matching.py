@@ -1,0 +1,201 @@
+"""The match job: files in, evidence out, the manifest last.
+
+Evidence files are named by their bytes, so whichever attempt writes them writes the same objects; a manifest that is
+there already with the same digest is ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import orjson
+import pyarrow.parquet as pq
+
+from penstock.engines.contract import EngineLimits
+from penstock.engines.registry import DEFAULT, open_engine
+from penstock.kit.errors import Conflict
+from penstock.reconcile import manifest as manifests
+from penstock.reconcile import validation
+from penstock.reconcile.errors import ThresholdPassed
+from penstock.reconcile.execution import Execution, check_thresholds
+from penstock.reconcile.order import MatchOrder, evidence_prefix, staging_prefix
+from penstock.reconcile.query import bound, where
+from penstock.storage.errors import ObjectExists
+from penstock.worker.handlers import Answer, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.engines.contract import Engine
+    from penstock.reconcile.execution import Executed
+    from penstock.reconcile.parts import EvidenceFile
+    from penstock.reconcile.recipe import Recipe, Side, SideName
+    from penstock.storage.contract import Store
+    from penstock.worker.context import JobContext
+    from penstock.worker.depot import Depot
+    from penstock.worker.handlers import Job
+
+_STEPS = {"reading": 5.0, "matching": 20.0, "evidence": 60.0, "storing": 90.0}
+_CHUNK = 1024 * 1024
+
+
+class Matcher:
+    """The handler of `match`."""
+
+    def __init__(self, depot: Depot, *, limits: EngineLimits | None = None) -> None:
+        self._depot = depot
+        self._limits = limits or EngineLimits()
+
+    async def __call__(self, job: Job, ctx: JobContext) -> Answer:
+        order = MatchOrder.read(job.payload)
+        recipe = validation.read(order.recipe)
+        store = self._depot.open()
+        scratch = Path(tempfile.mkdtemp(prefix=f"penstock-run-{order.run_id}-"))
+        try:
+            _tell(ctx, "reading")
+            files = {side: await self._files(store, order, recipe, side, scratch) for side in ("left", "right")}
+            execution = self._execution(ctx, recipe, files, scratch)
+            executed = await self._run(ctx, execution)
+            _tell(ctx, "storing")
+            return Result(await _publish(store, order, recipe, executed))
+        finally:
+            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+
+    def _execution(
+        self, ctx: JobContext, recipe: Recipe, files: Mapping[Any, Sequence[Path]], scratch: Path
+    ) -> Execution:
+        return Execution(
+            recipe=recipe,
+            files=files,
+            scratch=scratch / "work",
+            limits=self._limits,
+            watch=ctx.check,
+            told=lambda stage: _tell(ctx, stage),
+        )
+
+    async def _run(self, ctx: JobContext, execution: Execution) -> Executed:
+        engines: list[Engine] = []
+        execution.began = engines.append
+        try:
+            return await ctx.in_thread(execution.run)
+        except asyncio.CancelledError:
+            for engine in engines:
+                engine.cancel()
+            raise
+
+    async def _files(
+        self, store: Store, order: MatchOrder, recipe: Recipe, side: SideName, scratch: Path
+    ) -> Sequence[Path]:
+        given = order.inputs[side]
+        found = [await _local(store, file["key"], scratch) for file in given["files"]]
+        document: Side = getattr(recipe.sources, side)
+        if "data_source_id" in given or not document.filters:
+            return found
+        filtered = bound(recipe, document, order.parameters)
+        return [await asyncio.to_thread(_filtered, found, filtered, scratch / f"filtered-{side}")]
+
+
+def _filtered(files: Sequence[Path], side: Side, folder: Path) -> Path:
+    """The records that the filters let through, in their order; staged sources were filtered by themselves."""
+    folder.mkdir()
+    with open_engine(DEFAULT, folder, EngineLimits()) as engine:
+        schema = engine.relation("given", files)
+        names = ", ".join('"' + name.replace('"', '""') + '"' for name in schema.names)
+        reader = engine.stream(f"SELECT {names} FROM given WHERE {where(schema, side.filters, 'duckdb')} ORDER BY _id")
+        with pq.ParquetWriter(folder / "kept.parquet", reader.schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+    return folder / "kept.parquet"
+
+
+async def _local(store: Store, key: str, scratch: Path) -> Path:
+    """Where a file can be read: in place when the storage is a folder, else a copy."""
+    parts = urlsplit(store.url)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path)) / key
+    target = scratch / key.replace("/", "__")
+    with target.open("wb") as file:
+        async for data in store.stream(key):
+            await asyncio.to_thread(file.write, data)
+    return target
+
+
+async def _publish(store: Store, order: MatchOrder, recipe: Recipe, executed: Executed) -> dict[str, Any]:
+    prefix = evidence_prefix(order.run_id)
+    for file in executed.evidence.files:
+        await asyncio.to_thread(_store_file, store, prefix + file.name, file)
+    document = manifests.manifest(
+        executed,
+        recipe,
+        version=order.recipe_version,
+        inputs={side: _input(given) for side, given in order.inputs.items()},
+        run={"run_id": order.run_id},
+    )
+    document = await _write_last(store, prefix + manifests.NAME, document)
+    return {
+        "prefix": prefix,
+        "evidence_sha256": document["evidence_sha256"],
+        "engine": document["engine"],
+        "totals": document["totals"],
+        "rules": document["rules"],
+        "timings": document["timings"],
+        "threshold": _threshold(recipe, executed),
+    }
+
+
+def _store_file(store: Store, key: str, file: EvidenceFile) -> None:
+    try:
+        with file.path.open("rb") as source, store.writer(key) as writer:
+            while data := source.read(_CHUNK):
+                writer.write(data)
+    except ObjectExists:
+        return  # its name is its digest: the same bytes are there
+
+
+async def _write_last(store: Store, key: str, document: dict[str, Any]) -> dict[str, Any]:
+    try:
+        await store.create(key, manifests.dump(document))
+    except ObjectExists:
+        there: dict[str, Any] = orjson.loads(await store.get(key))
+        if there["evidence_sha256"] != document["evidence_sha256"]:
+            raise Conflict("Another attempt of this run wrote other evidence.", hint="Run it again.") from None
+        return there
+    return document
+
+
+def _input(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the manifest says of a side: its rows and digests, not where they lay for a while."""
+    kept = {name: given[name] for name in ("upload", "data_source_id", "table", "rows") if name in given}
+    return kept | {"sha256": [file["sha256"] for file in given["files"]]}
+
+
+def _threshold(recipe: Recipe, executed: Executed) -> dict[str, Any] | None:
+    try:
+        check_thresholds(recipe, executed.evidence)
+    except ThresholdPassed as e:
+        return {"code": e.code, "message": e.message}
+    return None
+
+
+def _tell(ctx: JobContext, stage: str) -> None:
+    ctx.progress(percent=_STEPS.get(stage, 0.0), stage=stage)
+
+
+class RunCleaner:
+    """The handler of `run_clean`: what was staged goes when the run is over."""
+
+    def __init__(self, depot: Depot) -> None:
+        self._depot = depot
+
+    async def __call__(self, job: Job, ctx: JobContext) -> Answer:
+        store = self._depot.open()
+        keys = [info.key async for info in store.list(staging_prefix(job.payload["run_id"]))]
+        if keys:
+            await store.delete(keys)
+        ctx.log.info("staging_removed", run_id=job.payload["run_id"], files=len(keys))
+        return Result({"files": len(keys)})
