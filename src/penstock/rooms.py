@@ -7,4 +7,5 @@ ROOMS_WITH_TABLES = (
     "penstock.accounts.migrations",
     "penstock.sources.migrations",
     "penstock.graphs.migrations",
+    "penstock.reconcile.migrations",
 )
