@@ -112,7 +112,7 @@ async def infer(body: InferBody, graphs: HasGraphs, grant: Permit, use_case: Use
     )
 
 
-@router.get("/{mapping_id}", summary="Show a mapping", responses=FOUND)
+@router.get("/{mapping_id:int}", summary="Show a mapping", responses=FOUND)
 async def show(mapping_id: MappingId, response: Response, graphs: HasGraphs, _: Permit) -> Data[MappingDetail]:
     """With its current version."""
     record = await graphs.mappings.get(mapping_id)
@@ -121,7 +121,7 @@ async def show(mapping_id: MappingId, response: Response, graphs: HasGraphs, _: 
     return Data(data=detail(record, version))
 
 
-@router.put("/{mapping_id}", summary="Change a mapping", responses=declare(*WRITES, Conflict))
+@router.put("/{mapping_id:int}", summary="Change a mapping", responses=declare(*WRITES, Conflict))
 async def change(
     mapping_id: MappingId,
     body: ChangedMapping,
@@ -144,7 +144,7 @@ async def change(
     return _answer(result, response)
 
 
-@router.delete("/{mapping_id}", summary="Delete a mapping", responses=declare(*PUBLIC, NotFound, DependencyExists))
+@router.delete("/{mapping_id:int}", summary="Delete a mapping", responses=declare(*PUBLIC, NotFound, DependencyExists))
 async def delete(mapping_id: MappingId, graphs: HasGraphs, grant: Permit) -> Data[Deleted]:
     """Refused while it has snapshots, of any version. Its versions go with it."""
     grant.over((await graphs.mappings.get(mapping_id)).owner_username)
@@ -152,7 +152,9 @@ async def delete(mapping_id: MappingId, graphs: HasGraphs, grant: Permit) -> Dat
     return Data(data=Deleted(id=mapping_id))
 
 
-@router.post("/{mapping_id}/copy", summary="Copy a mapping", status_code=201, responses=declare(*WRITES, Maintenance))
+@router.post(
+    "/{mapping_id:int}/copy", summary="Copy a mapping", status_code=201, responses=declare(*WRITES, Maintenance)
+)
 async def copy(
     mapping_id: MappingId, body: CopyBody, response: Response, graphs: HasGraphs, grant: Permit
 ) -> Data[MappingDetail]:
@@ -161,7 +163,7 @@ async def copy(
     return _answer(await graphs.authoring.copy(mapping_id, body.name, _author(grant)), response)
 
 
-@router.put("/{mapping_id}/lifecycle", summary="Set how long a mapping lives", responses=declare(*WRITES))
+@router.put("/{mapping_id:int}/lifecycle", summary="Set how long a mapping lives", responses=declare(*WRITES))
 async def lifecycle(
     mapping_id: MappingId, body: LifecycleBody, graphs: HasGraphs, grant: Permit
 ) -> Data[MappingDetail]:
@@ -172,7 +174,7 @@ async def lifecycle(
     return Data(data=detail(record, await graphs.mappings.version(mapping_id, record.current_version)))
 
 
-@router.get("/{mapping_id}/versions", summary="List the versions of a mapping", responses=FOUND)
+@router.get("/{mapping_id:int}/versions", summary="List the versions of a mapping", responses=FOUND)
 async def versions(
     mapping_id: MappingId, query: Annotated[VersionQuery, Query()], request: Request, graphs: HasGraphs, _: Permit
 ) -> Listing[VersionListed]:
@@ -184,13 +186,13 @@ async def versions(
     return query.of([listed(each) for each in found], record.current_version, request)
 
 
-@router.get("/{mapping_id}/versions/{version}", summary="Show a version of a mapping", responses=FOUND)
+@router.get("/{mapping_id:int}/versions/{version}", summary="Show a version of a mapping", responses=FOUND)
 async def show_version(mapping_id: MappingId, version: Version, graphs: HasGraphs, _: Permit) -> Data[VersionDetail]:
     return Data(data=version_detail(await graphs.mappings.version(mapping_id, version)))
 
 
 @router.get(
-    "/{mapping_id}/versions/{version}/diff/{other}",
+    "/{mapping_id:int}/versions/{version}/diff/{other}",
     summary="Compare two versions of a mapping",
     response_model_by_alias=True,
     responses=declare(*PUBLIC, NotFound, SameVersion),
@@ -202,7 +204,7 @@ async def compare(mapping_id: MappingId, version: Version, other: Version, graph
 
 
 @router.post(
-    "/{mapping_id}/versions/{version}/restore",
+    "/{mapping_id:int}/versions/{version}/restore",
     summary="Restore a version of a mapping",
     responses=declare(*PUBLIC, NotFound, Conflict),
 )
@@ -214,7 +216,7 @@ async def restore(
     return _answer(await graphs.authoring.restore(mapping_id, version, _author(grant)), response)
 
 
-@router.get("/{mapping_id}/tree", summary="Show all that was made of a mapping", responses=FOUND)
+@router.get("/{mapping_id:int}/tree", summary="Show all that was made of a mapping", responses=FOUND)
 async def show_tree(
     mapping_id: MappingId,
     graphs: HasGraphs,

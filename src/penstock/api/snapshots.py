@@ -46,7 +46,7 @@ async def list_snapshots(
     return await _page(query, query.filter(query.mapping_id), request, graphs)
 
 
-@of_mapping.get("/{mapping_id}/snapshots", summary="List the snapshots of a mapping", responses=FOUND)
+@of_mapping.get("/{mapping_id:int}/snapshots", summary="List the snapshots of a mapping", responses=FOUND)
 async def list_of_mapping(
     mapping_id: MappingId, query: Annotated[OfMappingQuery, Query()], request: Request, graphs: HasGraphs, _: Permit
 ) -> Listing[Snapshot]:
@@ -77,12 +77,12 @@ async def create(body: NewSnapshot, graphs: HasGraphs, grant: Permit, use_case: 
     return await _one(made, graphs)
 
 
-@router.get("/{snapshot_id}", summary="Show a snapshot", responses=FOUND)
+@router.get("/{snapshot_id:int}", summary="Show a snapshot", responses=FOUND)
 async def show(snapshot_id: SnapshotId, graphs: HasGraphs, _: Permit) -> Data[Snapshot]:
     return await _one(await graphs.snapshots.get(snapshot_id), graphs)
 
 
-@router.put("/{snapshot_id}", summary="Rename a snapshot", responses=WRITES)
+@router.put("/{snapshot_id:int}", summary="Rename a snapshot", responses=WRITES)
 async def change(snapshot_id: SnapshotId, body: ChangedSnapshot, graphs: HasGraphs, grant: Permit) -> Data[Snapshot]:
     """Its name and its description; what is in it never changes."""
     grant.over((await graphs.snapshots.get(snapshot_id)).owner_username)
@@ -90,7 +90,7 @@ async def change(snapshot_id: SnapshotId, body: ChangedSnapshot, graphs: HasGrap
 
 
 @router.delete(
-    "/{snapshot_id}", summary="Delete a snapshot", responses=declare(*PUBLIC, NotFound, DependencyExists, Conflict)
+    "/{snapshot_id:int}", summary="Delete a snapshot", responses=declare(*PUBLIC, NotFound, DependencyExists, Conflict)
 )
 async def delete(snapshot_id: SnapshotId, graphs: HasGraphs, grant: Permit) -> Data[Deleted]:
     """Refused while an instance needs it. One that is being made is cancelled; its files are erased."""
@@ -99,7 +99,7 @@ async def delete(snapshot_id: SnapshotId, graphs: HasGraphs, grant: Permit) -> D
     return Data(data=Deleted(id=snapshot_id))
 
 
-@router.put("/{snapshot_id}/lifecycle", summary="Set how long a snapshot lives", responses=WRITES)
+@router.put("/{snapshot_id:int}/lifecycle", summary="Set how long a snapshot lives", responses=WRITES)
 async def lifecycle(snapshot_id: SnapshotId, body: LifecycleBody, graphs: HasGraphs, grant: Permit) -> Data[Snapshot]:
     """A `ttl` counts from now."""
     grant.over((await graphs.snapshots.get(snapshot_id)).owner_username)
@@ -107,13 +107,13 @@ async def lifecycle(snapshot_id: SnapshotId, body: LifecycleBody, graphs: HasGra
     return await _one(await graphs.snapshots.live(snapshot_id, lifetime_change(rule, body.told())), graphs)
 
 
-@router.get("/{snapshot_id}/progress", summary="Show how far a snapshot is", responses=FOUND)
+@router.get("/{snapshot_id:int}/progress", summary="Show how far a snapshot is", responses=FOUND)
 async def progress(snapshot_id: SnapshotId, graphs: HasGraphs, _: Permit) -> Data[Progress]:
     """Export by export."""
     return Data(data=progressed(await graphs.progress.of(snapshot_id)))
 
 
-@router.post("/{snapshot_id}/retry", summary="Try a failed snapshot again", responses=STEPS)
+@router.post("/{snapshot_id:int}/retry", summary="Try a failed snapshot again", responses=STEPS)
 async def retry(snapshot_id: SnapshotId, graphs: HasGraphs, grant: Permit) -> Data[Snapshot]:
     """Exports again what did not complete; what did is kept."""
     grant.over((await graphs.snapshots.get(snapshot_id)).owner_username)
@@ -121,7 +121,7 @@ async def retry(snapshot_id: SnapshotId, graphs: HasGraphs, grant: Permit) -> Da
     return await _one(await graphs.snapshots.get(snapshot_id), graphs)
 
 
-@router.post("/{snapshot_id}/cancel", summary="Cancel a snapshot", responses=STEPS)
+@router.post("/{snapshot_id:int}/cancel", summary="Cancel a snapshot", responses=STEPS)
 async def cancel(snapshot_id: SnapshotId, graphs: HasGraphs, grant: Permit) -> Data[Snapshot]:
     """Ends its exports, whatever they are doing."""
     grant.over((await graphs.snapshots.get(snapshot_id)).owner_username)
