@@ -7,5 +7,6 @@ ROOMS_WITH_TABLES = (
     "penstock.accounts.migrations",
     "penstock.sources.migrations",
     "penstock.graphs.migrations",
+    "penstock.maintenance.migrations",
     "penstock.reconcile.migrations",
 )

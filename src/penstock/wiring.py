@@ -38,6 +38,7 @@ from penstock.jobs.reaper import Reaper
 from penstock.jobs.retention import Retention
 from penstock.jobs.scheduler import Scheduler, Schedules
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
+from penstock.keeping import keeping
 from penstock.kinds import default_kinds
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
@@ -96,9 +97,17 @@ async def build_control_plane(
         operated = operations(settings, engine, browse, store, graphs)
         ExportMetrics(registry, store.metrics)
         watch_connections(registry, (engine, browse))
+        metrics = LoopMetrics(registry)
         async with (
             launching(settings, engine, store.bell, graphs.instances),
-            _running(_loops(settings, engine, store, graphs, operated, sources, registry), operated.board) as loops,
+            keeping(settings, engine, store, metrics) as kept,
+            _running(
+                (
+                    *_loops(settings, engine, store, graphs, operated, sources, registry, metrics),
+                    *(() if kept is None else (kept.planner,)),
+                ),
+                operated.board,
+            ) as loops,
         ):
             yield Parts(
                 store=store,
@@ -114,6 +123,7 @@ async def build_control_plane(
                 graphs=graphs,
                 operations=operated,
                 sources=sources,
+                maintenance=kept,
             )
 
 
@@ -130,8 +140,8 @@ def _loops(
     operated: Operations,
     sources: Sources,
     registry: CollectorRegistry,
+    metrics: LoopMetrics,
 ) -> Loops:
-    metrics = LoopMetrics(registry)
     finalisation = graphs.exports.finalisation
     return (
         Reaper(db, store, every=settings.reap_seconds, metrics=metrics),

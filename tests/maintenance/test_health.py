@@ -10,8 +10,9 @@ from penstock.kit.errors import InvalidInput
 from penstock.maintenance.action import Name, parse
 from penstock.maintenance.catalogs import Catalogs, open_catalog
 from penstock.maintenance.errors import NoSuchCatalog, UnknownAction
-from penstock.maintenance.facts import Facts, Tier, look
+from penstock.maintenance.facts import Facts, look
 from penstock.maintenance.health import judge
+from penstock.maintenance.tier import Tier
 from tests.maintenance.tables import COMPACT, Stand
 
 NOW = datetime.now(UTC)

@@ -19,6 +19,7 @@ from penstock.api import (
     instances,
     internal,
     jobs,
+    maintenance_jobs,
     mappings,
     matrix,
     openings,
@@ -29,6 +30,7 @@ from penstock.api import (
     schema_browser,
     snapshot_jobs,
     snapshots,
+    tables,
     users,
 )
 from penstock.api.description import DescribedApi
@@ -50,6 +52,7 @@ GRAPHS = (
 )
 INSTANCES = (instances.router, instances.of_mapping, instance_reports.router, proxy.router)
 OPERATIONS = (admin.router, config.router, cluster.router, exports.router, ops.router, favorites.router)
+TABLES = (tables.router, tables.under_api, tables.policies, maintenance_jobs.router)
 SOURCES = (data_sources.router, schema_browser.router)
 
 
@@ -71,6 +74,7 @@ def create_app(parts: Parts) -> FastAPI:
         *((*GRAPHS, *INSTANCES, *OPERATIONS) if parts.graphs is not None else ()),
         *((users.router,) if parts.people is not None else ()),
         *(SOURCES if parts.sources is not None else ()),
+        *(TABLES if parts.maintenance is not None else ()),
     )
     app.state.parts = parts
     app.state.routes = [route for router in routers for route in router.routes]

@@ -132,7 +132,7 @@ async def enqueue(body: JobBody, response: Response, parts: HasParts, grant: Per
 @router.get("/{job_id}", summary="Show a job", responses=declare(*PUBLIC, NotFound))
 async def show(job_id: JobId, parts: HasParts, _: Permit) -> Data[JobDetail]:
     """Everything that is known of it: every attempt with its fence, and its lock."""
-    return Data(data=_detail(await parts.store.job(job_id)))
+    return Data(data=detail(await parts.store.job(job_id)))
 
 
 @router.post(
@@ -167,7 +167,7 @@ def _summary(view: JobView) -> JobSummary:
     return JobSummary.model_validate(_values(view))
 
 
-def _detail(view: JobView) -> JobDetail:
+def detail(view: JobView) -> JobDetail:
     lock = None if view.lock_key is None else Lock(key=view.lock_key, held=not view.status.over)
     return JobDetail.model_validate(_values(view) | {"lock": lock})
 

@@ -131,6 +131,32 @@ MATRIX: Mapping[str, Row] = {
     "GET /api/schema/search/columns": EVERYBODY,
     "POST /api/schema/admin/refresh": ADMINS,
     "GET /api/schema/stats": ADMINS,
+    # tables and their maintenance
+    **{
+        f"{method} {prefix}/tables{path}": row
+        for prefix in ("", "/api")
+        for method, path, row in (
+            ("GET", "", EVERYBODY),
+            ("GET", "/cache-status", EVERYBODY),
+            ("POST", "/refresh", ADMINS),
+            ("GET", "/{db}/{table}/status", EVERYBODY),
+            ("GET", "/{db}/{table}/health", EVERYBODY),
+            ("GET", "/{db}/{table}/recommendation", EVERYBODY),
+            ("GET", "/{db}/{table}/history", EVERYBODY),
+            ("POST", "/{db}/{table}/plan", ADMINS),
+            ("POST", "/{db}/{table}/maintenance", ADMINS),
+        )
+    },
+    "GET /api/maintenance/policies": ADMINS,
+    "PUT /api/maintenance/policies": OPS,
+    "GET /api/maintenance/runs": ADMINS,
+    "GET /api/jobs/{job_id}/actions": ADMINS,
+    "POST /api/internal/maintenance/{job_id}/catalog": WORKER,
+    "POST /api/internal/maintenance/{job_id}/hold": WORKER,
+    "POST /api/internal/maintenance/{job_id}/pointer": WORKER,
+    "POST /api/internal/maintenance/{job_id}/swap": WORKER,
+    "POST /api/internal/maintenance/{job_id}/neighbours": WORKER,
+    "POST /api/internal/maintenance/{job_id}/actions": WORKER,
     # operations
     "GET /api/config/lifecycle": OPS,
     "PUT /api/config/lifecycle": OPS,

@@ -43,6 +43,9 @@ from penstock.jobs.store import PgJobStore
 from penstock.kit.errors import NotFound
 from penstock.kit.loop import Loop
 from penstock.launchers.contract import Launcher
+from penstock.maintenance.desk import MaintenanceDesk
+from penstock.maintenance.planner import MaintenancePlanner
+from penstock.maintenance.policies import Policies
 from penstock.sources.records import DataSources
 from penstock.sources.schema_cache import SchemaCache
 
@@ -119,6 +122,15 @@ class People:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Maintenance:
+    """What the routes of tables work with."""
+
+    desk: MaintenanceDesk
+    policies: Policies
+    planner: MaintenancePlanner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     store: PgJobStore
     browser: Browser
@@ -136,6 +148,7 @@ class Parts:
     graphs: Graphs | None = None
     operations: Operations | None = None
     sources: Sources | None = None
+    maintenance: Maintenance | None = None
     polls: Polls = field(default_factory=Polls)
 
 
@@ -181,3 +194,12 @@ async def people_of(parts: HasParts) -> People:
 
 
 HasPeople = Annotated[People, Depends(people_of)]
+
+
+async def maintenance_of(parts: HasParts) -> Maintenance:
+    if parts.maintenance is None:
+        raise NotFound("This control plane has no catalogs.", hint="Set PENSTOCK_CATALOGS.")
+    return parts.maintenance
+
+
+HasMaintenance = Annotated[Maintenance, Depends(maintenance_of)]

@@ -90,6 +90,15 @@ class Settings(BaseSettings):
     storage_secret_access_key: SecretStr | None = Field(None, description="The secret of that key.")
     storage_allow_http: bool = Field(False, description="Whether the storage may be reached without TLS.")
 
+    catalogs: dict[str, dict[str, str]] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Iceberg catalogs by name, as PyIceberg takes them; type sql without a uri is our own database.",
+    )
+    maintenance_seconds: Annotated[float, Field(ge=10, le=86_400)] = Field(
+        600.0, description="Pace of the planner of table maintenance."
+    )
+
     export_max_duration_seconds: Annotated[int, Field(ge=60, le=86_400)] = Field(
         3600, description="How long one export may take."
     )

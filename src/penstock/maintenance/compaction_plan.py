@@ -10,9 +10,20 @@ from typing import TYPE_CHECKING
 from pyiceberg.manifest import DataFileContent, FileFormat
 
 from penstock.kit.errors import InvalidInput
-from penstock.maintenance.action import MB, Action
 from penstock.maintenance.content import Content, applies, partition_key, path_bounds
 from penstock.maintenance.errors import Refused
+from penstock.maintenance.sizes import (
+    DELETE_FILES,
+    DELETED_SHARE,
+    GROUP_BYTES,
+    HOT_SECONDS,
+    LARGE,
+    LEAST_BYTES,
+    LEAST_FILES,
+    MIN_INPUT_FILES,
+    SMALL,
+    TARGET,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,16 +31,10 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestEntry
     from pyiceberg.table import Table
 
+    from penstock.maintenance.action import Action
     from penstock.maintenance.content import PartitionKey
 
 TARGET_PROPERTY = "write.target-file-size-bytes"
-TARGET = 512 * MB
-SMALL, LARGE = 0.75, 1.8
-MIN_INPUT_FILES = 5
-GROUP_BYTES = 2048 * MB
-HOT_SECONDS = 300
-LEAST_FILES, LEAST_BYTES = 2, 32 * MB
-DELETE_FILES, DELETED_SHARE = 2, 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ Three tiers: its metadata (one small file), its manifests, its storage. What a t
 
 from __future__ import annotations
 
-import enum
 from collections import Counter
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -14,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 from pyiceberg.manifest import DataFileContent
 
 from penstock.maintenance.action import Action, Name
-from penstock.maintenance.compaction_plan import SMALL, target_bytes
+from penstock.maintenance.compaction_plan import target_bytes
 from penstock.maintenance.content import ManifestReader, partition_key
 from penstock.maintenance.orphans import DEFAULT_AGE, TRASH, Place
 from penstock.maintenance.references import references
+from penstock.maintenance.sizes import SMALL
+from penstock.maintenance.tier import Tier
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
     from penstock.maintenance.content import Content
 
 _COMPACT = Action(name=Name.REWRITE_DATA_FILES)
-
-
-class Tier(enum.StrEnum):
-    METADATA = "metadata"
-    MANIFESTS = "manifests"
-    STORAGE = "storage"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

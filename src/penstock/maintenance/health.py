@@ -12,7 +12,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from penstock.maintenance.action import MB, Name
-from penstock.maintenance.compaction_plan import LEAST_BYTES, MIN_INPUT_FILES, SMALL
+from penstock.maintenance.sizes import LEAST_BYTES, MIN_INPUT_FILES, SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

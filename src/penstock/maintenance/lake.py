@@ -19,7 +19,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.update import AssertTableUUID, update_table_metadata
 
-from penstock.kit.errors import PenstockError
+from penstock.kit.errors import StaleAttempt
 from penstock.maintenance.catalogs import FILE_IO
 from penstock.maintenance.errors import CommitConflict, CommitUnknown, NoSuchTable
 
@@ -97,8 +97,6 @@ class CatalogLake:
             self._catalog.commit_table(table, cast("tuple[TableRequirement, ...]", asserts), updates)
         except CommitFailedException as e:
             raise CommitConflict(str(e)) from e
-        except PenstockError:
-            raise
         except Exception as e:
             raise CommitUnknown(f"The catalog did not say whether the commit stands: {type(e).__name__}.") from e
 
@@ -143,7 +141,8 @@ class PointerLake:
         ToOutputFile.table_metadata(metadata, base.io.new_output(location))
         try:
             moved = self._swap(base.metadata_location, location)
-        except PenstockError:
+        except StaleAttempt:
+            base.io.delete(location)
             raise
         except Exception as e:
             raise CommitUnknown(f"Nobody said whether the commit stands: {type(e).__name__}.") from e

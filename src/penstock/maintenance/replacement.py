@@ -17,6 +17,7 @@ from pyiceberg.manifest import DataFileContent, ManifestContent
 from pyiceberg.table.snapshots import ancestors_of
 
 from penstock.kit import logging
+from penstock.kit.errors import StaleAttempt
 from penstock.maintenance.content import ManifestReader, may_touch, partition_key
 from penstock.maintenance.draft import Draft, kept
 from penstock.maintenance.errors import CommitConflict, CommitUnknown
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from penstock.maintenance.content import Content
-    from penstock.maintenance.lake import Lake
+    from penstock.maintenance.lake import Lake, Requirements, Updates
     from penstock.maintenance.run import Run
 
     Build: TypeAlias = Callable[[Draft, Content], tuple[Sequence[ManifestFile], Mapping[str, str]]]
@@ -118,7 +119,7 @@ def commit(
             manifests, summary = build(draft, reader.content(draft.parent))
             requirements, updates = draft.finish(manifests, summary)
             run.step("manifests_written")
-            lake.commit(table, requirements, updates)
+            _swap(lake, table, requirements, updates)
         except Abandoned:
             draft.discard()
             raise
@@ -127,7 +128,7 @@ def commit(
             log.info("commit_tried_again", job_id=run.job_id, tries=tries, why=e.message)
             pause(random.uniform(0.5, 1) * min(LONGEST_PAUSE, 0.05 * 2**tries))  # noqa: S311 - it spreads pauses
         except CommitUnknown:
-            if draft.snapshot_id not in {s.snapshot_id for s in lake.load().metadata.snapshots}:
+            if not _landed(lake, draft.snapshot_id):
                 raise
             log.info("commit_adopted", job_id=run.job_id, snapshot_id=draft.snapshot_id)
             return Committed(snapshot_id=draft.snapshot_id, tries=tries)
@@ -135,6 +136,24 @@ def commit(
             run.step("committed")
             return Committed(snapshot_id=draft.snapshot_id, tries=tries)
     raise CommitConflict(f"Other writers were first {TRIES} times.", hint="Try again when fewer write.")
+
+
+def _swap(lake: Lake, table: Table, requirements: Requirements, updates: Updates) -> None:
+    """From here on, all but a definite refusal leaves the outcome open."""
+    try:
+        lake.commit(table, requirements, updates)
+    except (CommitConflict, CommitUnknown, StaleAttempt):
+        raise
+    except BaseException as e:
+        raise CommitUnknown(f"The commit was interrupted: {type(e).__name__}.") from e
+
+
+def _landed(lake: Lake, snapshot_id: int) -> bool:
+    try:
+        return lake.load().metadata.snapshot_by_id(snapshot_id) is not None
+    except Exception as e:
+        log.warning("commit_not_looked_up", snapshot_id=snapshot_id, error=type(e).__name__)
+        return False
 
 
 def _manifests(draft: Draft, head: Content, change: Change, reader: ManifestReader) -> list[ManifestFile]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.graphs.order import CANCEL_QUERY, ERASE, EXPORT, FORGET_TABLE, PUBLISH, SWEEP, UNLOAD
+from penstock.maintenance.order import MAINTENANCE
 from penstock.worker.depot import Depot
 from penstock.worker.erasing import Eraser
 from penstock.worker.exports import Aftercare, Exporter
 from penstock.worker.handlers import Handlers
+from penstock.worker.maintaining import Maintainer
 from penstock.worker.plane import plane_factory
 from penstock.worker.probe import PROBE, probe
 from penstock.worker.publishing import Publisher
@@ -31,6 +33,7 @@ def default_handlers(settings: Settings) -> Handlers:
             CANCEL_QUERY: Aftercare(planes, depot, Unloading.cancel),
             FORGET_TABLE: Aftercare(planes, depot, Unloading.forget),
             SWEEP: StorageSweeper(planes, depot),
+            MAINTENANCE: Maintainer(planes),
             ERASE: Eraser(depot),
         }
     )

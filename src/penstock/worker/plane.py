@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from penstock.jobs import wire
 from penstock.jobs.http import HttpJobStore
 from penstock.kit.errors import InvalidInput, StaleAttempt, Unavailable
 from penstock.sources.opening import Opening
@@ -52,6 +53,34 @@ class Plane(HttpJobStore):
                 return await _patiently("job", lambda: self.job(job_id))
 
         return await asyncio.gather(*(one(job_id) for job_id in job_ids))
+
+    async def catalog(self, fence: Fence) -> dict[str, Any]:
+        """What opens the catalog of a maintenance job that we hold."""
+        return await self._held(fence, "catalog")
+
+    async def hold(self, fence: Fence) -> None:
+        """StaleAttempt when the job is not ours any more."""
+        await self._held(fence, "hold")
+
+    async def pointer(self, fence: Fence) -> str:
+        return str((await self._held(fence, "pointer"))["metadata_location"])
+
+    async def swap(self, fence: Fence, old: str, new: str) -> bool:
+        """Said twice it is done once, so it is said until somebody answers."""
+        return bool((await self._held(fence, "swap", old=old, new=new))["moved"])
+
+    async def other_tables(self, fence: Fence) -> list[tuple[tuple[str, ...], str]]:
+        found = (await self._held(fence, "neighbours"))["tables"]
+        return [((*each["db"].split("."), each["table"]), each["metadata_location"]) for each in found]
+
+    async def action_ended(self, fence: Fence, outcome: dict[str, Any]) -> None:
+        await self._held(fence, "actions", outcome=outcome)
+
+    async def _held(self, fence: Fence, what: str, **more: Any) -> dict[str, Any]:
+        body = {"attempt_id": fence.attempt_id, **more}
+        address = f"{self._url}/api/internal/maintenance/{fence.job_id}/{what}"
+        found: dict[str, Any] = await _patiently(what, lambda: self._call("POST", address, content=wire.encode(body)))
+        return found
 
     async def live_attempts(self) -> list[str]:
         """The attempts whose files may still become part of a result."""

@@ -1,0 +1,151 @@
+"""Maintenance jobs as workers see them: every answer and every write is for the attempt that holds the job."""
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, Field
+
+from penstock.api.errors import INTERNAL, declare
+from penstock.api.matrix import Inside
+from penstock.api.parts import HasMaintenance, HasParts
+from penstock.api.reading import StrictRoute
+from penstock.api.reply import Data, Reply
+from penstock.jobs.bodies import Body
+from penstock.jobs.limits import MAX_JOB_ID
+from penstock.jobs.model import Fence
+from penstock.jobs.store import PgJobStore
+from penstock.kit.errors import NotFound, StaleAttempt
+from penstock.maintenance.action import Ended, Name
+from penstock.maintenance.errors import NoSuchTable
+from penstock.maintenance.order import MAINTENANCE, Order
+
+router = APIRouter(
+    prefix="/api/internal/maintenance",
+    tags=["internal"],
+    route_class=StrictRoute,
+    dependencies=[Inside],
+    responses=declare(NotFound, StaleAttempt, *INTERNAL),
+)
+JobId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
+Location = Annotated[str, Field(min_length=1, max_length=4000, pattern=r"^[^\x00]*$")]
+
+
+class Holding(Body):
+    attempt_id: UUID
+
+    def fence(self, job_id: int) -> Fence:
+        return Fence(job_id=job_id, attempt_id=self.attempt_id)
+
+
+class Swap(Holding):
+    old: Location
+    new: Location
+
+
+class OutcomeBody(BaseModel):
+    """One shape for all engines; what is not named here is kept as it is."""
+
+    model_config = {"extra": "allow"}
+
+    action: Name
+    status: Ended
+
+
+class Ending(Holding):
+    outcome: OutcomeBody
+
+
+class CatalogOpening(BaseModel):
+    name: str
+    type: str
+    uri: str | None
+    shared: bool = Field(description="It lives in the job store's database: ask for the pointer, and swap it, here.")
+    properties: dict[str, str]
+
+
+class Held(BaseModel):
+    held: Literal[True] = True
+
+
+class Pointer(BaseModel):
+    metadata_location: str
+
+
+class Moved(BaseModel):
+    moved: bool = Field(description="False: somebody else changed the table first.")
+
+
+class OtherTable(BaseModel):
+    db: str
+    table: str
+    metadata_location: str
+
+
+class OtherTables(BaseModel):
+    tables: list[OtherTable]
+
+
+@router.post("/{job_id:int}/catalog", summary="Get what opens a job's catalog", response_model=Data[CatalogOpening])
+async def catalog(job_id: JobId, body: Holding, parts: HasParts, maintenance: HasMaintenance) -> Reply:
+    order = await _order(parts.store, job_id)
+    async with parts.store.fenced_transaction(body.fence(job_id)):
+        config = maintenance.desk.pool.catalogs.get(order.name.catalog)
+    shown = CatalogOpening(
+        name=config.name, type=config.type, uri=config.uri, shared=config.shared, properties=dict(config.properties)
+    )
+    answer = Reply({"data": shown.model_dump()})
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+@router.post("/{job_id:int}/hold", summary="Ask whether the attempt still holds its job")
+async def hold(job_id: JobId, body: Holding, parts: HasParts, _: HasMaintenance) -> Data[Held]:
+    async with parts.store.fenced_transaction(body.fence(job_id)):
+        return Data(data=Held())
+
+
+@router.post("/{job_id:int}/pointer", summary="Get where the metadata of a job's table is")
+async def pointer(job_id: JobId, body: Holding, parts: HasParts, maintenance: HasMaintenance) -> Data[Pointer]:
+    order = await _order(parts.store, job_id)
+    async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
+        found = await maintenance.desk.store.pointer(tx, order.name)
+    if found is None:
+        raise NoSuchTable(f"There is no table {order.name}.")
+    return Data(data=Pointer(metadata_location=found))
+
+
+@router.post("/{job_id:int}/swap", summary="Commit to a job's table")
+async def swap(job_id: JobId, body: Swap, parts: HasParts, maintenance: HasMaintenance) -> Data[Moved]:
+    """The check of the fence and the swap are one transaction: a worker that lost its job cannot commit."""
+    order = await _order(parts.store, job_id)
+    async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
+        moved = await maintenance.desk.store.swap(tx, order.name, body.old, body.new)
+    return Data(data=Moved(moved=moved))
+
+
+@router.post("/{job_id:int}/neighbours", summary="List the other tables of a job's catalog")
+async def neighbours(job_id: JobId, body: Holding, parts: HasParts, maintenance: HasMaintenance) -> Data[OtherTables]:
+    order = await _order(parts.store, job_id)
+    async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
+        rows = await maintenance.desk.store.others(tx, order.name)
+    tables = [
+        OtherTable(db=row["table_namespace"], table=row["table_name"], metadata_location=row["metadata_location"])
+        for row in rows
+    ]
+    return Data(data=OtherTables(tables=tables))
+
+
+@router.post("/{job_id:int}/actions", summary="Tell how an action ended")
+async def action_ended(job_id: JobId, body: Ending, parts: HasParts, maintenance: HasMaintenance) -> Data[Held]:
+    async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
+        result: dict[str, Any] = body.outcome.model_dump(mode="json")
+        await maintenance.desk.store.action_ended(tx, job_id, body.attempt_id, result)
+    return Data(data=Held())
+
+
+async def _order(store: PgJobStore, job_id: int) -> Order:
+    view = await store.job(job_id)
+    if view.kind != MAINTENANCE:
+        raise NotFound(f"Job {job_id} is not a maintenance job.")
+    return Order.read(view.payload)

@@ -1,0 +1,38 @@
+"""Settings become what looks after tables; nothing at all without a catalog."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from penstock.api.parts import Maintenance
+from penstock.maintenance.catalog_pool import CatalogPool
+from penstock.maintenance.catalogs import Catalogs
+from penstock.maintenance.desk import MaintenanceDesk
+from penstock.maintenance.planner import MaintenancePlanner
+from penstock.maintenance.policies import Policies
+from penstock.maintenance.store import MaintenanceStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from penstock.jobs.store import PgJobStore
+    from penstock.kit.config import Settings
+    from penstock.kit.db import Db
+    from penstock.kit.loop import LoopMetrics
+
+
+@asynccontextmanager
+async def keeping(
+    settings: Settings, db: Db, jobs: PgJobStore, metrics: LoopMetrics
+) -> AsyncIterator[Maintenance | None]:
+    if not settings.catalogs:
+        yield None
+        return
+    pool = CatalogPool(Catalogs(settings.catalogs), shared_uri=db.dsn)
+    desk, policies = MaintenanceDesk(db, jobs, MaintenanceStore(db), pool), Policies(db)
+    planner = MaintenancePlanner(db, jobs, desk, policies, every=settings.maintenance_seconds, metrics=metrics)
+    try:
+        yield Maintenance(desk=desk, policies=policies, planner=planner)
+    finally:
+        pool.close()

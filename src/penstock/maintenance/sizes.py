@@ -1,0 +1,15 @@
+"""What is small, large and worth the trouble."""
+
+from __future__ import annotations
+
+from penstock.maintenance.action import MB
+
+TARGET = 512 * MB
+SMALL, LARGE = 0.75, 1.8
+"""Shares of the target between which a file is left alone."""
+MIN_INPUT_FILES = 5
+GROUP_BYTES = 2048 * MB
+HOT_SECONDS = 300
+LEAST_FILES, LEAST_BYTES = 2, 32 * MB
+"""A table with less than this is skipped unless that is asked for."""
+DELETE_FILES, DELETED_SHARE = 2, 0.1

@@ -1,0 +1,99 @@
+"""The maintenance job: the actions of one table, one after the other, each told to the control plane as it ends.
+
+The engine works in a thread of its own and stops at its next step when the job is taken away; whatever it would still
+commit is refused, for each swap goes through the control plane under the fence, or asks for the fence right before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from penstock.kit.errors import StaleAttempt
+from penstock.maintenance.order import Order
+from penstock.worker.attempt import Stop, Stopped
+from penstock.worker.handlers import Answer, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from penstock.maintenance.action import Action, Outcome
+    from penstock.maintenance.lake import Lake
+    from penstock.maintenance.run import Run
+    from penstock.worker.context import JobContext
+    from penstock.worker.handlers import Job
+    from penstock.worker.plane import Plane, PlaneFactory
+
+T = TypeVar("T")
+
+
+class Maintainer:
+    def __init__(self, planes: PlaneFactory, *, step: Callable[[str], None] = lambda _: None) -> None:
+        self._planes = planes
+        self._step = step
+
+    async def __call__(self, job: Job, ctx: JobContext) -> Answer:
+        from penstock.maintenance.run import Run
+
+        order = Order.read(job.payload)
+        run = Run(job_id=job.job_id, attempt=ctx.fence.attempt_id.hex, check=ctx.check, step=self._step)
+        async with self._planes() as plane:
+            try:
+                lake = await _lake(plane, order, ctx)
+                return Result(await self._work(plane, order, lake, run, ctx))
+            except StaleAttempt:
+                raise Stopped(Stop.LOST) from None
+
+    async def _work(self, plane: Plane, order: Order, lake: Lake, run: Run, ctx: JobContext) -> dict[str, Any]:
+        left = 0 if order.dry_run else await ctx.in_thread(_tidy, lake, run)
+        outcomes: list[Outcome] = []
+        for number, action in enumerate(order.actions):
+            ctx.check()
+            ctx.progress(percent=100 * number / len(order.actions), action=str(action.name))
+            outcome = await ctx.in_thread(_act, lake, run, action, order.dry_run)
+            await plane.action_ended(ctx.fence, outcome.to_json())
+            self._step("action_told")
+            outcomes.append(outcome)
+        return {
+            "table": str(order.name),
+            "leftovers_removed": left,
+            "actions": {str(outcome.action): str(outcome.status) for outcome in outcomes},
+        }
+
+
+def _tidy(lake: Lake, run: Run) -> int:
+    from penstock.maintenance.leftovers import remove_leftovers
+
+    return remove_leftovers(lake, run)
+
+
+def _act(lake: Lake, run: Run, action: Action, dry_run: bool) -> Outcome:
+    """The engine is loaded by the first job that needs it."""
+    from penstock.maintenance import embedded
+
+    return embedded.plan(lake, run, action) if dry_run else embedded.execute(lake, run, action)
+
+
+async def _lake(plane: Plane, order: Order, ctx: JobContext) -> Lake:
+    """A table of the shared catalog is reached by way of the control plane, any other one directly."""
+    from penstock.maintenance.catalogs import CatalogConfig, open_catalog
+    from penstock.maintenance.lake import CatalogLake, PointerLake
+
+    loop, fence = asyncio.get_running_loop(), ctx.fence
+
+    def ask(question: Coroutine[Any, Any, T]) -> T:
+        """From the engine's thread."""
+        return asyncio.run_coroutine_threadsafe(question, loop).result()
+
+    told = await plane.catalog(fence)
+    identifier = order.name.identifier
+    if told["shared"]:
+        return PointerLake(
+            identifier,
+            properties=told["properties"],
+            current=lambda: ask(plane.pointer(fence)),
+            swap=lambda old, new: ask(plane.swap(fence, old, new)),
+            others=lambda: ask(plane.other_tables(fence)),
+        )
+    config = CatalogConfig(name=told["name"], type=told["type"], uri=told["uri"], properties=told["properties"])
+    return CatalogLake(await ctx.in_thread(open_catalog, config), identifier, fence=lambda: ask(plane.hold(fence)))

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import asyncpg
+import httpx2
+import pytest
+from prometheus_client import CollectorRegistry
+
+from penstock.jobs.model import Ending, Fence, Succeeded
+from penstock.keeping import keeping
+from penstock.kinds import default_kinds
+from penstock.kit.config import Settings
+from penstock.kit.loop import LoopMetrics
+from tests.api.plane import ANALYST, OPERATOR, Edge, plane
+from tests.maintenance.tables import Stand
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from penstock.api.parts import Maintenance, Parts
+
+COMPACT = {"name": "rewrite_data_files", "force": True}
+
+
+@asynccontextmanager
+async def with_tables(database: str, folder: Path) -> AsyncIterator[Parts]:
+    told = Settings(home=folder, catalogs={"lake": {"warehouse": (folder / "warehouse").as_uri()}})
+    async with plane(database) as parts:
+        for kind in default_kinds():
+            if kind.name not in parts.store.kinds:
+                parts.store.kinds.add(kind)
+        db = parts.store._db
+        async with keeping(told, db, parts.store, LoopMetrics(CollectorRegistry())) as kept:
+            yield replace(parts, maintenance=kept)
+
+
+@pytest.fixture
+async def tables(database: str, tmp_path: Path) -> AsyncIterator[Parts]:
+    async with with_tables(database, tmp_path) as parts:
+        yield parts
+
+
+@pytest.fixture
+def kept(tables: Parts) -> Maintenance:
+    assert tables.maintenance is not None
+    return tables.maintenance
+
+
+@pytest.fixture
+async def stand(kept: Maintenance) -> Stand:
+    return await asyncio.to_thread(lambda: Stand(kept.desk.pool.get("lake")).create())
+
+
+@pytest.fixture
+async def http(edge: Edge, tables: Parts, stand: Stand) -> AsyncIterator[httpx2.AsyncClient]:
+    with edge.showing(tables) as url:
+        headers = {"Authorization": f"Bearer {OPERATOR}"}
+        async with httpx2.AsyncClient(base_url=url, timeout=30, trust_env=False, headers=headers) as client:
+            yield client
+
+
+PATH = "/tables/shop/orders"
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+async def test_maintenance_is_taken_with_its_lock_and_a_second_one_names_the_holder(
+    http: httpx2.AsyncClient, prefix: str
+) -> None:
+    body = {"actions": ["rewrite_manifests", "expire_snapshots"], "reason": "because"}
+    taken = await http.post(f"{prefix}{PATH}/maintenance", json=body)
+    job = taken.json()["data"]
+    assert taken.status_code == 202
+    assert (taken.headers["Location"], taken.headers["Retry-After"]) == (f"/api/jobs/{job['id']}", "30")
+    assert job["lock"] == {"key": "table:lake.shop.orders", "held": True}
+    assert [a["name"] for a in job["payload"]["actions"]] == ["expire_snapshots", "rewrite_manifests"]
+    again = await http.post(f"{prefix}{PATH}/maintenance", json=body)
+    error = again.json()["error"]
+    assert (again.status_code, error["code"]) == (409, "RESOURCE_LOCKED")
+    assert error["details"]["holder_job_id"] == job["id"]
+    await http.post(f"/api/jobs/{job['id']}/cancel")
+    assert (await http.post(f"{prefix}{PATH}/maintenance", json=body)).status_code == 202
+    seen = (await http.get(f"{prefix}{PATH}/history")).json()
+    assert [e["status"] for e in seen["data"]] == ["queued", "cancelled"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code"),
+    [
+        (PATH, {"actions": []}, 400, "UNKNOWN_ACTION"),
+        (PATH, {"actions": ["vacuum"]}, 400, "UNKNOWN_ACTION"),
+        (PATH, {"actions": [{"name": "rewrite_data_files", "max_files": 0}]}, 422, "VALIDATION_FAILED"),
+        (PATH, {"actions": ["expire_snapshots"], "colour": 1}, 422, "VALIDATION_FAILED"),
+        (PATH, {"actions": ["expire_snapshots"], "engine": "abacus"}, 422, "MAINTENANCE_REFUSED"),
+        (PATH, {"actions": ["expire_snapshots"], "catalog": "nowhere"}, 404, "RESOURCE_NOT_FOUND"),
+        ("/tables/shop/nothing", {"actions": ["expire_snapshots"]}, 404, "RESOURCE_NOT_FOUND"),
+        ("/tables/nowhere/orders", {"actions": ["expire_snapshots"]}, 404, "RESOURCE_NOT_FOUND"),
+        ("/tables/shop/a%20b", {"actions": ["expire_snapshots"]}, 422, "VALIDATION_FAILED"),
+    ],
+)
+async def test_what_cannot_be_is_refused_and_locks_nothing(
+    http: httpx2.AsyncClient, path: str, body: dict[str, object], status: int, code: str
+) -> None:
+    answer = await http.post(f"{path}/maintenance", json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert (await http.get("/api/jobs")).json()["meta"]["total"] == 0
+
+
+async def test_while_the_system_drains_nothing_is_taken_not_even_nonsense(http: httpx2.AsyncClient) -> None:
+    await http.put("/api/drain", json={"draining": True, "reason": "upgrade"})
+    for actions in (["expire_snapshots"], []):
+        answer = await http.post(f"{PATH}/maintenance", json={"actions": actions})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "DRAINING")
+
+
+async def test_analysts_look_and_do_not_touch(http: httpx2.AsyncClient) -> None:
+    http.headers["Authorization"] = f"Bearer {ANALYST}"
+    assert (await http.get(f"{PATH}/health")).status_code == 200
+    assert (await http.post(f"{PATH}/maintenance", json={"actions": ["expire_snapshots"]})).status_code == 403
+
+
+async def test_a_failing_audit_does_not_fail_the_request(http: httpx2.AsyncClient, database: str) -> None:
+    connection = await asyncpg.connect(database)
+    await connection.execute("DROP TABLE penstock.audit")
+    await connection.close()
+    assert (await http.post(f"{PATH}/maintenance", json={"actions": ["expire_snapshots"]})).status_code == 202
+
+
+async def test_tables_are_listed_by_their_health_and_filtered(http: httpx2.AsyncClient) -> None:
+    assert (await http.get("/tables")).json()["data"] == []
+    assert (await http.post("/tables/refresh")).json()["data"] == {"seen": 1, "failed": 0, "forgotten": 0}
+    [listed] = (await http.get("/tables?catalog=lake&db=shop&enabled=true&health=healthy")).json()["data"]
+    assert (listed["table"], listed["score"], listed["facts"]["data_files"]) == ("orders", 100, 6)
+    assert (await http.get("/tables?health=critical")).json()["meta"]["total"] == 0
+    [fresh] = (await http.get("/tables/cache-status")).json()["data"]["catalogs"]
+    assert (fresh["catalog"], fresh["tables"], fresh["failed"]) == ("lake", 1, 0)
+
+
+async def test_facts_and_health_say_which_tier_answered(http: httpx2.AsyncClient) -> None:
+    facts = (await http.get(f"{PATH}/status?tier=metadata")).json()["data"]["facts"]
+    assert (facts["tier"], facts["data_files"], facts["manifests"]) == ("metadata", 6, None)
+    found = (await http.get(f"{PATH}/health?tier=storage")).json()["data"]
+    assert (found["tier"], found["score"], found["level"]) == ("storage", 100, "healthy")
+
+
+async def test_a_plan_names_files_and_bytes_and_changes_nothing(http: httpx2.AsyncClient, stand: Stand) -> None:
+    [planned] = (await http.post(f"{PATH}/plan", json={"actions": [COMPACT]})).json()["data"]["outcomes"]
+    assert (planned["status"], planned["rewritten_files"], len(planned["files"])) == ("planned", 6, 6)
+    assert planned["rewritten_bytes"] > 0
+    assert await asyncio.to_thread(stand.operations) == ["append"] * 6
+
+
+async def test_a_swap_needs_the_fence_and_the_pointer_as_it_was_seen(
+    http: httpx2.AsyncClient, tables: Parts, worker_headers: dict[str, str], stand: Stand
+) -> None:
+    job = (await http.post(f"{PATH}/maintenance", json={"actions": ["expire_snapshots"]})).json()["data"]
+    [claimed] = await tables.store.claim("here", ["maintenance"], 1)
+    held = {"attempt_id": str(claimed.fence.attempt_id)}
+    base = f"/api/internal/maintenance/{job['id']}"
+    opened = (await http.post(f"{base}/catalog", json=held, headers=worker_headers)).json()["data"]
+    assert (opened["shared"], opened["uri"]) == (True, None)
+    found = (await http.post(f"{base}/pointer", json=held, headers=worker_headers)).json()["data"]
+    old = found["metadata_location"]
+    assert old == await asyncio.to_thread(lambda: stand.table.metadata_location)
+
+    async def swap(old: str, new: str) -> httpx2.Response:
+        return await http.post(f"{base}/swap", json={**held, "old": old, "new": new}, headers=worker_headers)
+
+    assert (await swap("elsewhere", "x")).json()["data"] == {"moved": False}
+    for _ in range(2):
+        assert (await swap(old, old + "x")).json()["data"] == {"moved": True}
+    assert (await swap(old + "x", old)).json()["data"] == {"moved": True}
+    outcome = {"action": "expire_snapshots", "status": "completed", "deleted_files": 3}
+    for _ in range(2):
+        await http.post(f"{base}/actions", json={**held, "outcome": outcome}, headers=worker_headers)
+    await http.post(f"/api/jobs/{job['id']}/cancel")
+    lost = await swap(old, old + "y")
+    assert (lost.status_code, lost.json()["error"]["code"]) == (409, "STALE_ATTEMPT")
+    assert await asyncio.to_thread(lambda: stand.table.metadata_location) == old
+    [told] = (await http.get(f"/api/jobs/{job['id']}/actions")).json()["data"]
+    assert (told["action"], told["status"], told["result"]["deleted_files"]) == ("expire_snapshots", "completed", 3)
+
+
+@pytest.fixture
+def worker_headers() -> dict[str, str]:
+    from tests.api.plane import SERVICE
+
+    return {"Authorization": f"Bearer {SERVICE}", "X-Component": "worker"}
+
+
+async def test_policies_are_replaced_as_a_whole_and_the_planner_asks_for_what_is_due(
+    http: httpx2.AsyncClient, kept: Maintenance, tables: Parts
+) -> None:
+    assert (await kept.planner.run_once()).assessed == 0
+    policies = [
+        {"name": "nobody", "pattern": "lake.other.*", "health_below": 100},
+        {"name": "all", "pattern": "lake.*", "every_seconds": 3600, "actions": ["expire_snapshots"]},
+    ]
+    put = await http.put("/api/maintenance/policies", json={"policies": policies})
+    assert [p["name"] for p in put.json()["data"]["policies"]] == ["nobody", "all"]
+    advised = (await http.get(f"{PATH}/recommendation")).json()["data"]
+    assert (advised["policy"], advised["due"], advised["cadence_seconds"]) == ("all", "never maintained", 3600)
+    done = await kept.planner.run_once()
+    assert (done.assessed, done.submitted, done.healthy) == (1, 1, 0)
+    assert (await kept.planner.run_once()).skipped == 1
+    assert (await http.get(f"{PATH}/recommendation")).json()["data"]["skipped"] == "under way"
+    [claimed] = await tables.store.claim("here", ["maintenance"], 1)
+    fence = Fence(job_id=claimed.job_id, attempt_id=claimed.fence.attempt_id)
+    await tables.store.finish([Ending(fence=fence, outcome=Succeeded())])
+    assert (await kept.planner.run_once()).healthy == 1
+    runs = (await http.get("/api/maintenance/runs")).json()["data"]
+    assert [(r["submitted"], r["completed"]) for r in runs] == [(0, 0), (0, 0), (1, 1)]
+    assert [e["policy"] for e in (await http.get(f"{PATH}/history")).json()["data"]] == ["all"]
+
+
+async def test_the_planner_backs_off_after_failures(
+    http: httpx2.AsyncClient, kept: Maintenance, tables: Parts, move_time
+) -> None:
+    await http.put(
+        "/api/maintenance/policies", json={"policies": [{"name": "all", "pattern": "*", "every_seconds": 300}]}
+    )
+    await kept.planner.run_once()
+    job = (await http.get("/api/jobs")).json()["data"][0]
+    await http.post(f"/api/jobs/{job['id']}/cancel")
+    assert (await kept.planner.run_once()).skipped == 1
+    assert (await http.get(f"{PATH}/recommendation")).json()["data"]["skipped"] == "backs off"
+    await move_time("61 minutes")
+    assert (await kept.planner.run_once()).submitted == 1
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"name": "x", "pattern": "*", "actions": ["vacuum"]},
+        {"name": "x", "pattern": "*", "zone": "Nowhere/Land"},
+        {"name": "x", "pattern": "*", "every_seconds": 299},
+        {"name": "x", "pattern": "*", "window": {"from": "25:00", "to": "26:00"}},
+    ],
+)
+async def test_a_policy_that_cannot_be_is_refused(http: httpx2.AsyncClient, policy: dict[str, object]) -> None:
+    assert (await http.put("/api/maintenance/policies", json={"policies": [policy]})).status_code in (400, 422)
+    assert (await http.get("/api/maintenance/policies")).json()["data"]["policies"] == []
