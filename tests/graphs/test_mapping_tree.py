@@ -32,8 +32,8 @@ async def test_fifty_versions_of_twenty_snapshots_take_four_queries(database: st
             )
             await connection.execute(
                 "INSERT INTO penstock.instance (snapshot_id, owner_username, wrapper_type, name, status, url_slug,"
-                " place, cpu_cores, memory_gb) SELECT snapshot_id, 'me', 'ladybug', 'i', 'failed', snapshot_id, 'x', 1, 2"
-                " FROM penstock.snapshot"
+                " place, cpu_cores, memory_gb) SELECT snapshot_id, 'me', 'ladybug', 'i', 'failed', snapshot_id, 'x', 1,"
+                " 2 FROM penstock.snapshot"
             )
         asked: list[str] = []
 
