@@ -95,22 +95,22 @@ async def test_a_hundred_are_deleted_and_one_more_are_not(desk: Desk) -> None:
     assert said(await delete(desk.ada, "mapping", 100, name_prefix="x"))["deleted_count"] == 100
 
 
-@pytest.mark.parametrize(
-    "filters",
-    [
-        {},
-        {"name_prefix": ""},
-        {"name_prefix": "x" * 256},
-        {"name_prefix": "\0"},
-        {"older_than_hours": -1},
-        {"older_than_hours": 1e9},
-        {"older_than_hours": "24"},
-        {"status": "ready"},
-        {"owner": "ann"},
-    ],
-)
-async def test_filters_that_do_not_fit_are_refused(desk: Desk, filters: dict[str, Any]) -> None:
-    error(await delete(desk.ada, "mapping", 0, **filters), 422, "VALIDATION_FAILED")
+UNFIT: list[dict[str, Any]] = [
+    {},
+    {"name_prefix": ""},
+    {"name_prefix": "x" * 256},
+    {"name_prefix": "\0"},
+    {"older_than_hours": -1},
+    {"older_than_hours": 1e9},
+    {"older_than_hours": "24"},
+    {"status": "ready"},
+    {"owner": "ann"},
+]
+
+
+async def test_filters_that_do_not_fit_are_refused(desk: Desk) -> None:
+    for filters in UNFIT:
+        error(await delete(desk.ada, "mapping", 0, **filters), 422, "VALIDATION_FAILED")
 
 
 async def test_signs_in_a_prefix_mean_themselves(desk: Desk) -> None:

@@ -51,24 +51,24 @@ async def test_a_rule_of_life_changes_field_by_field_and_null_clears(desk: Desk)
     assert rules["snapshot"] == {"default_ttl": "P7D", "default_inactivity": None, "max_ttl": "P90D"}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {},
-        {"instance": {"default_ttl": "PT0S"}},
-        {"instance": {"default_ttl": "P"}},
-        {"instance": {"max_ttl": "P3654D"}},
-        {"instance": {"default_ttl": "P7DT1S"}},
-        {"instance": {"default_inactivity": "P8D"}},
-        {"instance": {"max_ttl": "PT1H"}},
-        {"instance": {"longest": "P1D"}},
-        {"pod": {"default_ttl": "P1D"}},
-        {"mapping": {"default_ttl": "P1D"}, "instance": {"default_ttl": "P30D"}},
-    ],
-)
-async def test_a_rule_of_life_that_does_not_fit_changes_nothing(desk: Desk, change: dict[str, object]) -> None:
+UNFIT: list[dict[str, object]] = [
+    {},
+    {"instance": {"default_ttl": "PT0S"}},
+    {"instance": {"default_ttl": "P"}},
+    {"instance": {"max_ttl": "P3654D"}},
+    {"instance": {"default_ttl": "P7DT1S"}},
+    {"instance": {"default_inactivity": "P8D"}},
+    {"instance": {"max_ttl": "PT1H"}},
+    {"instance": {"longest": "P1D"}},
+    {"pod": {"default_ttl": "P1D"}},
+    {"mapping": {"default_ttl": "P1D"}, "instance": {"default_ttl": "P30D"}},
+]
+
+
+async def test_a_rule_of_life_that_does_not_fit_changes_nothing(desk: Desk) -> None:
     before = said(await desk.oz.get(f"{CONFIG}/lifecycle"))
-    error(await desk.oz.put(f"{CONFIG}/lifecycle", json=change), 422, "VALIDATION_FAILED")
+    for change in UNFIT:
+        error(await desk.oz.put(f"{CONFIG}/lifecycle", json=change), 422, "VALIDATION_FAILED")
     assert said(await desk.oz.get(f"{CONFIG}/lifecycle")) == before
 
 
@@ -77,28 +77,19 @@ async def test_the_longest_life_is_the_last_one_taken(desk: Desk) -> None:
     assert said(await desk.oz.put(f"{CONFIG}/lifecycle", json=change)) == {"updated": True}
 
 
-@pytest.mark.parametrize(("per_analyst", "cluster_total"), [(1, 1), (100, 1000)])
-async def test_limits_are_taken_up_to_their_own_limits(desk: Desk, per_analyst: int, cluster_total: int) -> None:
-    body = {"per_analyst": per_analyst, "cluster_total": cluster_total}
-    changed = said(await desk.oz.put(f"{CONFIG}/concurrency", json=body))
-    assert changed["updated_at"].endswith("Z")
-    assert said(await desk.oz.get(f"{CONFIG}/concurrency")) == changed == changed | body
+async def test_limits_are_taken_up_to_their_own_limits(desk: Desk) -> None:
+    for per_analyst, cluster_total in ((1, 1), (100, 1000)):
+        body = {"per_analyst": per_analyst, "cluster_total": cluster_total}
+        changed = said(await desk.oz.put(f"{CONFIG}/concurrency", json=body))
+        assert changed["updated_at"].endswith("Z")
+        assert said(await desk.oz.get(f"{CONFIG}/concurrency")) == changed == changed | body
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"per_analyst": 0, "cluster_total": 10},
-        {"per_analyst": 101, "cluster_total": 10},
-        {"per_analyst": 10, "cluster_total": 0},
-        {"per_analyst": 10, "cluster_total": 1001},
-        {"per_analyst": "10", "cluster_total": 10},
-        {"per_analyst": True, "cluster_total": 10},
-        {"per_analyst": 10},
-    ],
-)
-async def test_limits_one_past_their_own_are_refused(desk: Desk, body: dict[str, object]) -> None:
-    error(await desk.oz.put(f"{CONFIG}/concurrency", json=body), 422, "VALIDATION_FAILED")
+async def test_limits_one_past_their_own_are_refused(desk: Desk) -> None:
+    for per_analyst, cluster_total in ((0, 10), (101, 10), (10, 0), (10, 1001), ("10", 10), (True, 10), (10, None)):
+        body = {"per_analyst": per_analyst, "cluster_total": cluster_total}
+        error(await desk.oz.put(f"{CONFIG}/concurrency", json=body), 422, "VALIDATION_FAILED")
+    error(await desk.oz.put(f"{CONFIG}/concurrency", json={"per_analyst": 10}), 422, "VALIDATION_FAILED")
 
 
 async def test_the_length_of_an_export_has_limits_and_reaches_every_plane(desk: Desk) -> None:
@@ -147,3 +138,23 @@ async def test_only_operators_look_and_decide(desk: Desk) -> None:
         for somebody in (desk.ann, desk.ada):
             error(await somebody.get(f"{CONFIG}/{what}"), 403, "PERMISSION_DENIED")
             error(await somebody.put(f"{CONFIG}/{what}", json={}), 403, "PERMISSION_DENIED")
+
+
+async def test_while_the_platform_is_maintained_nothing_is_created_and_everything_is_read(desk: Desk) -> None:
+    await desk.mapping("m")
+    snapshot = await desk.snapshot("s", status="ready", prefix="p/")
+    said(await desk.oz.put(f"{CONFIG}/maintenance", json={"enabled": True, "message": "Back at noon."}))
+    node = {"label": "A", "sql": "SELECT 1 AS id", "primary_key": {"name": "id", "type": "INT64"}}
+    for path, body in (
+        ("mappings", {"name": "x", "node_definitions": [node]}),
+        ("mappings/1/copy", {"name": "x"}),
+        ("snapshots", {"name": "x", "mapping_id": 1}),
+        ("instances", {"name": "x", "snapshot_id": snapshot}),
+        ("instances/from-mapping", {"name": "x", "mapping_id": 1}),
+    ):
+        refused = await desk.ann.post(f"/api/{path}", json=body)
+        assert error(refused, 503, "MAINTENANCE")["message"] == "Back at noon.", path
+        assert refused.headers["retry-after"]
+    for path in ("mappings", "snapshots", f"snapshots/{snapshot}", "instances", "favorites", "schema/catalogs"):
+        said(await desk.ann.get(f"/api/{path}"))
+    said(await desk.ann.post("/api/favorites", json={"resource_type": "snapshot", "resource_id": snapshot}), 201)
