@@ -46,13 +46,22 @@ class Plane:
         self._http = httpx2.AsyncClient(base_url=base, headers=headers, timeout=10, trust_env=False)
 
     async def say(self, what: str, **body: Any) -> None:
-        (await self._http.put(f"/{what}", json=body)).raise_for_status()
+        await self._patiently("PUT", what, body)
 
     async def mapping(self) -> dict[str, Any]:
-        answer = await self._http.get("/mapping")
-        answer.raise_for_status()
-        found: dict[str, Any] = answer.json()["data"]
+        found: dict[str, Any] = (await self._patiently("GET", "mapping", None)).json()["data"]
         return found
+
+    async def _patiently(self, method: str, what: str, body: dict[str, Any] | None) -> httpx2.Response:
+        """A control plane may be away for a while."""
+        for _ in range(600):
+            try:
+                answer = await self._http.request(method, f"/{what}", json=body)
+            except httpx2.TransportError:
+                await asyncio.sleep(0.1)
+                continue
+            return answer.raise_for_status()
+        raise TimeoutError
 
 
 async def load(server: uvicorn.Server) -> None:

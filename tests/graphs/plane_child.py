@@ -1,0 +1,33 @@
+"""A control plane with a stand-in for graph servers, as a process that can be killed.
+
+python -m tests.graphs.plane_child DSN HOME PORT
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from penstock.api.server import bind, listening
+from penstock.kit import logging
+from penstock.launchers.subprocess import SubprocessLauncher
+from penstock.wiring import build_control_plane
+from tests.graphs.fleet import Names, stand_in
+from tests.graphs.stand import settings
+
+
+async def main(dsn: str, home: Path, port: int) -> None:
+    logging.configure(level="WARNING", process="plane")
+    launcher = SubprocessLauncher(home / "instances", command=stand_in(home / "control.json"))
+    told = settings(home, port=port)
+    with bind("127.0.0.1", port) as listener:
+        async with build_control_plane(told, dsn, launcher=launcher) as built:
+            parts = replace(built, authenticators=(*built.authenticators, Names()))
+            async with listening(parts, listener):
+                await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])))
