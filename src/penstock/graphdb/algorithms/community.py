@@ -13,7 +13,7 @@ from penstock.graphdb.algorithms.libraries import networkit_graph, seeded
 from penstock.graphdb.algorithms.parameters import Parameter
 
 if TYPE_CHECKING:
-    from penstock.graphdb.algorithms.nodes import Ints
+    from penstock.graphdb.algorithms.nodes import Floats, Ints
     from penstock.graphdb.algorithms.parameters import Value
     from penstock.graphdb.algorithms.topology import Matrix
 
@@ -87,8 +87,11 @@ def _label_propagation(task: Task) -> Outcome:
     matrix = task.graph.flow(directed=True).tocoo()
     rows = np.concatenate([matrix.row, matrix.col]).astype(np.int64)
     columns = np.concatenate([matrix.col, matrix.row]).astype(np.int64)
-    weights = np.concatenate([matrix.data, matrix.data])
-    weights[rows == columns] /= 2
+    votes = np.concatenate([matrix.data, matrix.data])
+    loops = rows == columns
+    votes[loops] /= 2
+    alike = not task.graph.weighted and task.graph.edge_count == matrix.nnz and not loops.any()
+    weights = None if alike else votes
     labels, limit = task.graph.nodes.order(), task.integer("max_iterations")
     converged, iteration = False, 0
     while iteration < limit and not converged:
@@ -102,25 +105,27 @@ def _label_propagation(task: Task) -> Outcome:
     return Outcome(summary=summary | {"modularity": quality}, columns={"": column(groups)})
 
 
-def _commonest(count: int, rows: Ints, columns: Ints, weights: Floats, labels: Ints) -> Ints:
+def _commonest(count: int, rows: Ints, columns: Ints, weights: Floats | None, labels: Ints) -> Ints:
+    """Votes lie sorted by node, then label: a node's winner is the first with its most votes."""
     if not len(rows):
         return labels
     place = rows * count + labels[columns]
-    order = np.argsort(place, kind="stable")
-    place = place[order]
+    if weights is None:
+        place.sort()
+    else:
+        order = np.argsort(place)
+        place, weights = place[order], weights[order]
     first = np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]]))
-    votes = np.add.reduceat(weights[order], first)
+    votes = np.diff(np.append(first, len(place))) if weights is None else np.add.reduceat(weights, first)
     node, label = np.divmod(place[first], count)
-    best = np.lexsort((label, -votes, node))
-    node, label = node[best], label[best]
-    winner = np.concatenate([[True], node[1:] != node[:-1]])
+    begins = np.flatnonzero(np.concatenate([[True], node[1:] != node[:-1]]))
+    most = np.repeat(np.maximum.reduceat(votes, begins), np.diff(np.append(begins, len(node))))
+    best = np.flatnonzero(votes == most)
+    winner = best[np.concatenate([[True], node[best][1:] != node[best][:-1]])]
     following = labels.copy()
     following[node[winner]] = label[winner]
     return following
 
-
-if TYPE_CHECKING:
-    from penstock.graphdb.algorithms.nodes import Floats
 
 ALGORITHMS = (
     Algorithm(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.graphdb.algorithms.parameters import Value
     from penstock.graphdb.algorithms.topology import Matrix
 
-_PRODUCTS = 50_000_000
+_STEPS = 4_000_000
 
 
 def _kcore(task: Task) -> Outcome:
@@ -34,7 +34,7 @@ def _kcore(task: Task) -> Outcome:
 
 
 def _triangles(task: Task) -> Outcome:
-    counts = triangles(task).astype(np.int64)
+    counts = _opposite(task, task.graph.simple).astype(np.int64)
     summary: dict[str, Value] = {"triangles": int(counts.sum()) // 3, "nodes_in_triangles": int((counts > 0).sum())}
     return Outcome(summary=summary, columns={"": column(counts)})
 
@@ -42,49 +42,56 @@ def _triangles(task: Task) -> Outcome:
 def _clustering(task: Task) -> Outcome:
     degrees = np.diff(task.graph.simple.indptr).astype(np.float64)
     possible = degrees * (degrees - 1)
-    arcs = task.graph.arcs if task.directed else None
-    around = triangles(task, arcs) if task.directed else 2 * triangles(task)
+    arcs = task.graph.arcs + task.graph.arcs.T if task.directed else 2 * task.graph.simple
+    around = _opposite(task, arcs.tocsr())
     values = np.divide(around, possible, out=np.zeros(task.graph.count), where=possible > 0)
     summary = statistics(values) | {"average": float(values.mean()) if len(values) else 0.0}
     summary |= {"transitivity": float(around.sum() / possible.sum()) if possible.sum() else 0.0}
     return Outcome(summary=summary, columns={"": column(values)})
 
 
-def triangles(task: Task, arcs: Matrix | None = None) -> Floats:
-    """Triangles at each node; with `arcs`, the arcs between the two others are counted instead (1 or 2 a triangle).
+def _opposite(task: Task, sides_of: Matrix) -> Floats:
+    """For each node, what `sides_of` has for the opposite side in each of its triangles.
 
-    Every triangle is found once, at the ends of its edges directed from the lower to the higher degree, which keeps
-    the intermediate products small; rows are taken in slices of bounded work.
+    Every triangle is found once, by looking for the third side of two edges that lead from lower to higher degrees,
+    which keeps their number small; edges are taken in slices of bounded work.
     """
-    simple = task.graph.simple
-    ranked, ordered = _by_degree(simple, None if arcs is None else (arcs + arcs.T).tocsr())
-    upper = sp.triu(ordered, 1).tocsr()
-    ones = sp.csr_array((np.ones(upper.nnz), upper.indices, upper.indptr), shape=upper.shape)
-    work = np.cumsum(ones @ np.diff(ones.indptr).astype(np.float64))
-    found = np.zeros(len(ranked))
-    backward = ones.T.tocsr()
-    for start, stop in _slices(work):
-        some, weighty = ones[start:stop], upper[start:stop]
-        found[start:stop] += np.asarray((some @ upper).multiply(some).sum(axis=1)).ravel()
-        found += np.asarray((weighty @ ones).multiply(some).sum(axis=0)).ravel()
-        found += np.asarray((weighty @ backward).multiply(some).sum(axis=0)).ravel()
-        task.progress(stop / len(ranked))
-    result = np.empty(len(ranked))
+    simple, count = task.graph.simple, task.graph.count
+    ranked = np.argsort(np.diff(simple.indptr), kind="stable")
+    upper = sp.triu(sides_of[ranked][:, ranked], 1).tocsr()
+    upper.sort_indices()
+    rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(upper.indptr))
+    columns, sides = upper.indices.astype(np.int64), upper.data
+    places, degrees = rows * count + columns, np.diff(upper.indptr)
+    found = np.zeros(count)
+    for start, stop in _slices(np.cumsum(degrees[columns])):
+        first = np.repeat(np.arange(start, stop), degrees[columns[start:stop]])
+        second = _fans(upper.indptr, columns[start:stop], degrees)
+        wanted = rows[first] * count + columns[second]
+        third = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+        closed = places[third] == wanted
+        first, second, third = first[closed], second[closed], third[closed]
+        for corner, side in ((rows[first], second), (columns[first], third), (columns[second], first)):
+            found += np.bincount(corner, weights=sides[side], minlength=count)
+        task.progress(stop / len(rows))
+    result = np.empty(count)
     result[ranked] = found
     return result
 
 
-def _by_degree(simple: Matrix, values: Matrix | None) -> tuple[Ints, Matrix]:
-    """Nodes from the lowest degree up, and the matrix in that order."""
-    ranked = np.argsort(np.diff(simple.indptr), kind="stable")
-    matrix = simple if values is None else values
-    return ranked, matrix[ranked][:, ranked].tocsr()
+def _fans(indptr: Ints, nodes: Ints, degrees: Ints) -> Ints:
+    """The places of all edges of each node, one after the other."""
+    lengths = degrees[nodes]
+    shift = np.repeat(indptr[nodes] - (np.cumsum(lengths) - lengths), lengths)
+    places: Ints = np.arange(int(lengths.sum())) + shift
+    return places
 
 
-def _slices(work: Floats) -> list[tuple[int, int]]:
+def _slices(work: Ints) -> list[tuple[int, int]]:
+    """Parts of about so many steps each."""
     if not len(work):
         return []
-    cuts = np.searchsorted(work, np.arange(_PRODUCTS, work[-1] + _PRODUCTS, _PRODUCTS))
+    cuts = np.searchsorted(work, np.arange(_STEPS, work[-1] + _STEPS, _STEPS))
     ends = np.unique(np.concatenate([np.minimum(cuts + 1, len(work)), [len(work)]])).tolist()
     return list(zip([0, *ends[:-1]], ends, strict=True))
 
