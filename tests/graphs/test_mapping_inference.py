@@ -86,7 +86,7 @@ def looked_at(found: Inferred) -> None:
     assert (edges["ORDER_LINES"].from_node, edges["ORDER_LINES"].to_node) == ("Orders", "Product")
     assert [(each.name, each.type) for each in edges["ORDER_LINES"].properties] == [("quantity", "INT16")]
     notes = {(note.entity, note.column) for note in found.notes}
-    assert notes == {("Table visits", "customer_id"), ("Table scraps", "")}
+    assert notes == {("Table visits", "customer_id"), ("Table scraps", ""), ("Table products", "price")}
 
 
 async def test_a_postgres_schema_with_foreign_keys_runs_as_it_is_proposed(stand: Stand, database: str) -> None:
@@ -111,6 +111,8 @@ async def test_without_declared_keys_names_are_gone_by_and_said_to_be(stand: Sta
     with duckdb.connect(str(tmp_path / "w.duckdb")) as db:
         db.execute("CREATE TABLE people (id INTEGER, name VARCHAR, tags VARCHAR[], wait INTERVAL)")
         db.execute("CREATE TABLE pets (pet_id INTEGER, person_id INTEGER, friend_id INTEGER)")
+        db.execute("INSERT INTO people (id) VALUES (1), (NULL)")
+        db.execute("INSERT INTO pets VALUES (1, 1, NULL), (NULL, 1, 1), (2, 7, 1)")
     number = await stand.source("duckdb", {"database": str(tmp_path / "w.duckdb")})
     found = await inferred(stand, number)
     person, pet = found.definitions.nodes
@@ -119,7 +121,8 @@ async def test_without_declared_keys_names_are_gone_by_and_said_to_be(stand: Sta
     assert pet.primary_key.name == "pet_id"
     [owned] = found.definitions.edges
     assert (owned.type, owned.from_node, owned.to_node) == ("HAS_PERSON", "Pet", "Person")
-    assert "JOIN" in owned.sql
+    with duckdb.connect(str(tmp_path / "w.duckdb"), read_only=True) as db:
+        assert [len(db.sql(each.sql)) for each in (person, pet, owned)] == [1, 2, 1]
     assert {(note.entity, note.column) for note in found.notes} == {
         ("Table people", "id"),
         ("Table people", "tags"),
@@ -166,6 +169,7 @@ def test_names_are_made_such_as_the_rules_allow() -> None:
     assert (edge_type("has-ä b"), edge_type("9"), property_name("Full Name"), property_name("_x")) == (
         "HAS_A_B", "E_9", "Full_Name", "x",
     )  # fmt: skip
+    assert edge_type("set") == "SET_EDGE"
     assert (role("customer_id"), role("parentId"), role("id"), role("buyer")) == ("customer", "parent", "id", "buyer")
     given = Given("taken")
     assert [given.give(name) for name in ("Taken", "a", "A", "match")] == ["Taken_1", "a", "A_1", "match_1"]

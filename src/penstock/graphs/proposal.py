@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyarrow import types
 from sqlglot import exp
 
 from penstock.graphs import words
@@ -65,7 +66,7 @@ class _Draft:
         columns = [column for link in declared for column in link.columns]
         ends = [self._tables.get(link.table) for link in declared]
         keyed = all(end is not None and end.key and end.name != facts.name for end in ends)
-        return keyed and (not facts.key_declared or sorted(columns) == sorted(facts.key))
+        return keyed and (not facts.key or sorted(columns) == sorted(facts.key))
 
     def _refers_to(self, facts: TableFacts, name: str) -> bool:
         return any(link.table == name and link.declared for link in facts.links)
@@ -81,7 +82,7 @@ class _Draft:
         selected += [expression for _, expression in kept]
         return NodeDefinition(
             label=self._labels[facts.name],
-            sql=self._written(exp.select(*selected).from_(_as(facts))),
+            sql=self._written(_filled(exp.select(*selected).from_(_as(facts)), facts, _doubtful(facts))),
             primary_key=Property(name=key_name, type=key.type),
             properties=tuple(each for each, _ in kept),
         )
@@ -95,6 +96,8 @@ class _Draft:
             if carried is None:
                 self._note(facts, field.name, f"A {field.type} was left out.", "Select from it what you need.")
                 continue
+            if types.is_decimal(field.type):
+                self._note(facts, field.name, f"A {field.type} becomes DOUBLE, which rounds.", "Cast it to a text.")
             name = given.give(words.property_name(field.name))
             yield Property(name=name, type=carried.type), exp.alias_(carried.expression, name, quoted=True)
         for field in columns[MAX_PROPERTIES:]:
@@ -145,11 +148,12 @@ class _Draft:
             key = self._keys[facts.name].over(facts.place.name)
             query = exp.select(exp.alias_(key, FROM, quoted=True)).from_(_as(facts))
             query, end = self._end(query, facts, link, TO)
+            filled = (*_doubtful(facts), *link.columns)
             yield EdgeDefinition(
                 type=words.edge_type(f"HAS_{self._role(link)}"),
                 from_node=self._labels[facts.name],
                 to_node=self._labels[link.table],
-                sql=self._written(_filled(query.select(exp.alias_(end, TO, quoted=True)), facts, link.columns)),
+                sql=self._written(_filled(query.select(exp.alias_(end, TO, quoted=True)), facts, filled)),
                 from_key=FROM,
                 to_key=TO,
             )
@@ -186,6 +190,11 @@ def _column(table: str, name: str) -> exp.Column:
 def _filled(query: exp.Select, facts: TableFacts, columns: Sequence[str]) -> exp.Select:
     """Without rows that refer to nothing."""
     return query.where(*(_column(facts.place.name, name).is_(exp.null()).not_() for name in columns))
+
+
+def _doubtful(facts: TableFacts) -> tuple[str, ...]:
+    """A key that was only guessed may be empty somewhere."""
+    return () if facts.key_declared else facts.key
 
 
 def _renamed(edge: EdgeDefinition, number: int) -> EdgeDefinition:

@@ -68,7 +68,8 @@ def label(table: str) -> str:
 
 
 def edge_type(text: str) -> str:
-    return _begun(_plain(text).upper(), "E")
+    name = _begun(_plain(text).upper(), "E")
+    return f"{name}_EDGE" if name.lower() in RESERVED else name
 
 
 def property_name(column: str) -> str:
