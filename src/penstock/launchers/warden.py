@@ -238,6 +238,7 @@ def _oom_kills() -> int:
 
 def main(folder: Path, command: list[str]) -> None:
     """`+` on the standard output says that the server was begun, now or before; nothing says that it could not be."""
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # uvloop leaves our end of its pipe open under a second number
     ready, theirs = os.pipe()
     if os.fork():
         os.close(theirs)
