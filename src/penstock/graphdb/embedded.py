@@ -46,6 +46,8 @@ CAPABILITIES = Capabilities(
 )
 _COPIED = re.compile(r"(\d+) tuples? ha(?:s|ve) been copied")
 _INTERNAL = frozenset({"_dst", "_id", "_label", "_nodes", "_rels", "_src"})
+LONGEST_PATH = 1000
+"""Steps of a path whose length a query leaves open or asks for; the engines' own default is 30."""
 _LEAST_CACHE = 64 * 1024 * 1024
 
 
@@ -73,6 +75,8 @@ class EmbeddedEngine:
 
     def create(self, schema: GraphSchema) -> None:
         self.schema = schema
+        # Nobody opens the files again; and Ryugraph's checkpoint crashes on a column that was dropped.
+        self._rows("CALL force_checkpoint_on_close = false")
         for table in schema.nodes:
             columns = ", ".join(f"{quoted(p.name)} {_type(p)}" for p in table.columns)
             self._define(
@@ -151,6 +155,7 @@ class EmbeddedEngine:
             connection = self._idle.pop()
         except IndexError:
             connection = self._library.Connection(self._database)
+            _execute(connection, f"CALL var_length_extend_max_depth = {LONGEST_PATH}").close()
         try:
             yield connection
         finally:

@@ -1,0 +1,118 @@
+"""Values on their way into FalkorDB and out of it: literals that no text breaks out of, and rows as Arrow columns."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import orjson
+import pyarrow as pa
+
+from penstock.graphdb.errors import CypherError
+from penstock.graphdb.typenames import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_SPECIAL = re.compile(r"['\\]")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SCALARS: Mapping[type, tuple[str, pa.DataType]] = {
+    bool: ("BOOL", pa.bool_()),
+    int: ("INT64", pa.int64()),
+    float: ("DOUBLE", pa.float64()),
+    str: ("STRING", pa.string()),
+    date: ("DATE", pa.date32()),
+    datetime: ("TIMESTAMP", pa.timestamp("us")),
+}
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+def prefix(parameters: Mapping[str, object]) -> str:
+    """`CYPHER a=1 b='x' `, which the server reads before the statement."""
+    for name in parameters:
+        if not _NAME.fullmatch(name):
+            raise CypherError(f"{name[:80]!r} cannot be the name of a parameter.")
+    return f"CYPHER {' '.join(f'{name}={literal(value)}' for name, value in parameters.items())} " if parameters else ""
+
+
+def literal(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool() | int() | float():
+            return _number(value)
+        case str() | UUID():
+            return _text(str(value))
+        case datetime() | date():
+            return _text(value.isoformat())
+        case bytes():
+            return _text(base64.b64encode(value).decode())
+        case list() | tuple():
+            return f"[{','.join(literal(item) for item in value)}]"
+        case dict():
+            return f"{{{','.join(f'{quoted(str(k))}:{literal(v)}' for k, v in value.items())}}}"
+    raise CypherError(f"A parameter is a {type(value).__name__}, which FalkorDB does not know.")
+
+
+def _number(value: bool | int | float) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else "null"
+    if not _LEAST <= value <= _MOST:
+        raise CypherError("A parameter has a value that the engine cannot hold.", hint="Integers have 64 bits.")
+    return str(value)
+
+
+def _text(value: str) -> str:
+    if "\x00" in value:
+        raise CypherError("FalkorDB holds no text with a zero byte.")
+    return "'" + _SPECIAL.sub(r"\\\g<0>", value) + "'"
+
+
+def column(values: Sequence[Any]) -> tuple[str, pa.Array]:
+    """A column of plain values: its type on the wire, and itself. Values that have no type in common become JSON."""
+    kinds = {_kind(value) for value in values if value is not None}
+    if kinds == {int, float}:
+        kinds = {float}
+    if not kinds:
+        return "STRING", pa.nulls(len(values), pa.string())
+    if len(kinds) == 1 and (kind := kinds.pop()) in _SCALARS:
+        name, arrow = _SCALARS[kind]
+        return name, pa.array([_of(kind, value) for value in values], arrow)
+    if all(value is None or isinstance(value, list) for value in values):
+        return _lists(values)
+    return _documents(values)
+
+
+def _of(kind: type, value: Any) -> Any:
+    if kind is datetime and value is not None:
+        return value.replace(tzinfo=None)
+    return float(value) if kind is float and value is not None else value
+
+
+def _kind(value: object) -> type:
+    return bool if isinstance(value, bool) else type(value)
+
+
+def _lists(values: Sequence[list[Any] | None]) -> tuple[str, pa.Array]:
+    name, inner = column([item for value in values if value is not None for item in value])
+    offsets, end = [0], 0
+    for value in values:
+        end += len(value or ())
+        offsets.append(end)
+    mask = pa.array([value is None for value in values])
+    return f"LIST<{name}>", pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, mask=mask)
+
+
+def _documents(values: Sequence[Any]) -> tuple[str, pa.Array]:
+    if all(value is None or isinstance(value, dict) for value in values):
+        names = list(dict.fromkeys(name for value in values if value for name in value))
+        fields = {name: column([value.get(name) if value else None for value in values])[1] for name in names}
+        mask = pa.array([value is None for value in values])
+        return "MAP", pa.StructArray.from_arrays(list(fields.values()), names=list(fields), mask=mask)
+    return "ANY", pa.array([None if v is None else orjson.dumps(v, default=str).decode() for v in values], pa.string())

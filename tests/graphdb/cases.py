@@ -1,0 +1,325 @@
+"""What every backend must do. A case is a function of an opened, empty engine and a folder for files; its name is the
+behaviour. Cases that end a database's life (a failed load) are run in a process each."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.graphdb.contract import EdgeTable, GraphEngine, GraphSchema, Interrupt, NodeTable, Property
+from penstock.graphdb.errors import CypherError, GraphFailed, LoadRefused, QueryInterrupted, SchemaRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+BIG = 2**62 + 1
+ENDLESS = "UNWIND range(1, 100000) AS a UNWIND range(1, 100000) AS b WITH a, b WHERE a * b % 7 = 9 RETURN count(*) AS c"
+PERSON = NodeTable(
+    label="Person",
+    key=Property(name="id", type="INT64"),
+    properties=(
+        Property(name="name", type="STRING"),
+        Property(name="set", type="BOOL"),
+        Property(name="born", type="DATE"),
+        Property(name="seen", type="TIMESTAMP"),
+        Property(name="score", type="DOUBLE"),
+        Property(name="tags", type="LIST", arrow=pa.list_(pa.string())),
+    ),
+)
+CITY = NodeTable(label="City", key=Property(name="name", type="STRING"))
+KNOWS = EdgeTable(
+    type="KNOWS", from_node="Person", to_node="Person", properties=(Property(name="weight", type="DOUBLE"),)
+)
+LIVES = EdgeTable(type="LIVES_IN", from_node="Person", to_node="City")
+SCHEMA = GraphSchema(nodes=(PERSON, CITY), edges=(KNOWS, LIVES))
+TABLES: Mapping[str, pa.Table] = {
+    "Person": pa.table(
+        {
+            "id": pa.array([1, 2, 3, BIG]),
+            "name": ["Ada", 'Zoë 🐞 it\'s \\ "q"', None, ""],
+            "set": [True, None, False, True],
+            "born": pa.array([dt.date(1815, 12, 10), None, None, dt.date(2000, 2, 29)]),
+            "seen": pa.array([1767323045, None, None, 0], pa.timestamp("s")).cast(pa.timestamp("us")),
+            "score": [1.5, None, -0.25, 1e300],
+            "tags": pa.array([["a", "b"], None, [], ["ß"]], pa.list_(pa.string())),
+        }
+    ),
+    "City": pa.table({"name": ["London", "Żółw"]}),
+    "KNOWS": pa.table({"a": pa.array([1, 2, 3]), "b": pa.array([2, 3, BIG]), "weight": [0.5, None, 2.0]}),
+    "LIVES_IN": pa.table({"a": pa.array([1, 2]), "b": ["London", "Żółw"]}),
+}
+
+
+def a_load_gives_the_rows_of_all_its_files(engine: GraphEngine, folder: Path) -> None:
+    table = TABLES["Person"]
+    engine.create(SCHEMA)
+    files = [_file(folder, f"p{i}", table.slice(i * 2, 2)) for i in range(2)]
+    assert engine.load(PERSON, files).rows == 4
+    assert engine.load(CITY, [_file(folder, "c", TABLES["City"])]).rows == 2
+    assert engine.load(KNOWS, [_file(folder, f"k{i}", TABLES["KNOWS"].slice(i * 2, 2)) for i in range(2)]).rows == 3
+    assert engine.load(LIVES, []).rows == 0
+    assert engine.counts() == {"Person": 4, "City": 2, "KNOWS:Person:Person": 3, "LIVES_IN:Person:City": 0}
+
+
+def values_come_back_as_they_went_in(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    names = TABLES["Person"].column_names
+    wanted = ", ".join(f"n.`{name}` AS `{name}`" for name in names)
+    rows = _rows(engine, f"MATCH (n:Person) RETURN {wanted} ORDER BY n.id")
+    assert rows == TABLES["Person"].to_pylist()
+
+
+def types_are_told_in_the_words_of_the_wire(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    result = engine.query(
+        "MATCH (n:Person {id: 1})-[e:KNOWS]->(m) RETURN n, e, n.id AS i, n.name AS s, n.score AS d, n.set AS b,"
+        " n.born AS day, n.seen AS t, n.tags AS l"
+    )
+    assert result.types == ("NODE", "REL", "INT64", "STRING", "DOUBLE", "BOOL", "DATE", "TIMESTAMP", "LIST<STRING>")
+    result.close()
+
+
+def nodes_edges_and_paths_have_one_shape(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    [row] = _rows(engine, "MATCH p = (n:Person {id: 1})-[e:LIVES_IN]->(c:City) RETURN n, e, c, p")
+    assert (row["n"]["_id"], row["n"]["_label"], row["n"]["name"]) == ("Person:1", "Person", "Ada")
+    assert (row["e"]["_type"], row["e"]["_src"], row["e"]["_dst"]) == ("LIVES_IN", "Person:1", "City:London")
+    assert row["c"] == {"_id": "City:London", "_label": "City", "name": "London"}
+    assert [n["_id"] for n in row["p"]["_nodes"]] == ["Person:1", "City:London"]
+    assert [e["_id"] for e in row["p"]["_rels"]] == [row["e"]["_id"]]
+
+
+def what_is_missing_is_null(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    text = "OPTIONAL MATCH (n:Person {id: 99})-[e:KNOWS]->(m) RETURN n, e, n.name AS x"
+    assert _rows(engine, text) == [{"n": None, "e": None, "x": None}]
+
+
+def an_empty_answer_has_its_columns(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    result = engine.query("MATCH (n:Person {id: 99}) RETURN n.id AS i, n.name AS s")
+    [batch] = list(result.batches(10))
+    assert (result.columns, batch.schema.names, batch.num_rows) == (("i", "s"), ["i", "s"], 0)
+
+
+def parameters_are_values_and_never_text(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    evil = "' DELETE n // \\' \" $x `y` \n 🐞"
+    given = {"i": BIG, "s": evil, "f": 0.5, "b": True, "l": [1, 2], "n": None}
+    [row] = _rows(engine, "RETURN $i AS i, $s AS s, $f AS f, $b AS b, $l AS l, $n AS n", given)
+    assert row == given
+    assert _rows(engine, "MATCH (n:Person {id: $i}) RETURN n.id AS id", {"i": BIG}) == [{"id": BIG}]
+
+
+def an_integer_beyond_64_bits_is_refused(engine: GraphEngine, folder: Path) -> None:
+    _raises(CypherError, lambda: engine.query("RETURN $x AS x", {"x": 2**64}))
+
+
+def a_query_that_cannot_be_read_says_so(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    _raises(CypherError, lambda: engine.query("MATCH (n RETURN n"))
+    _raises(CypherError, lambda: engine.query("RETURN no_such_function(1)"))
+
+
+def a_query_cannot_write(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    for text in ("CREATE (:City {name: 'x'})", "MATCH (n:City) DELETE n", "MATCH (n:City) SET n.name = 'x'"):
+        _raises(CypherError, lambda text=text: engine.query(text))
+    assert engine.counts()["City"] == 2
+
+
+def a_timeout_ends_a_query(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    began = time.monotonic()
+    _raises(QueryInterrupted, lambda: engine.query(ENDLESS, timeout=0.3))
+    assert time.monotonic() - began < 5
+    assert _rows(engine, "RETURN 1 AS x") == [{"x": 1}]
+
+
+def an_interrupt_ends_a_query_where_the_backend_can(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    cord = Interrupt()
+    if engine.capabilities.interrupt:
+        timer = threading.Timer(0.3, cord.pull)
+        timer.start()
+        _raises(QueryInterrupted, lambda: engine.query(ENDLESS, timeout=60, interrupt=cord))
+        timer.join()
+    cord.pull()
+    _raises(QueryInterrupted, lambda: engine.query("RETURN 1", interrupt=cord))
+    assert _rows(engine, "RETURN 1 AS x") == [{"x": 1}]
+
+
+def many_readers_read_at_once(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    with ThreadPoolExecutor(8) as threads:
+        found = threads.map(
+            lambda i: _rows(engine, "UNWIND range(1, 1000) AS x RETURN max(x) + $i AS m", {"i": i}), range(64)
+        )
+        assert [row[0]["m"] for row in found] == [1000 + i for i in range(64)]
+
+
+def tables_for_algorithms_are_dense(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    people = engine.node_table("Person", ["name"])
+    assert people.column("offset").to_pylist() == [0, 1, 2, 3]
+    keys = people.column("key").to_pylist()
+    assert dict(zip(keys, people.column("name").to_pylist(), strict=True))[1] == "Ada"
+    edges = engine.edge_table(KNOWS, ["weight"]).to_pylist()
+    assert {(keys[e["src"]], keys[e["dst"]], e["weight"]) for e in edges} == {(1, 2, 0.5), (2, 3, None), (3, BIG, 2.0)}
+    cities = engine.node_table("City").column("key").to_pylist()
+    lives = engine.edge_table(LIVES).to_pylist()
+    assert {(keys[e["src"]], cities[e["dst"]]) for e in lives} == {(1, "London"), (2, "Żółw")}
+
+
+def write_back_sets_replaces_and_changes_its_type(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    all_keys = pa.array([1, 2, 3, BIG])
+    assert engine.write_back("Person", "rank", pa.table({"key": all_keys, "value": [0.1, 0.2, 0.3, 0.4]})) == 4
+    assert _ranks(engine) == {1: 0.1, 2: 0.2, 3: 0.3, BIG: 0.4}
+    assert engine.written("Person") == {"rank": "DOUBLE"}
+    assert engine.write_back("Person", "rank", pa.table({"key": pa.array([1, BIG]), "value": [5.0, 6.0]})) == 2
+    assert _ranks(engine) == {1: 5.0, 2: None, 3: None, BIG: 6.0}
+    assert engine.write_back("Person", "rank", pa.table({"key": all_keys, "value": pa.array([7, 8, 9, 10])})) == 4
+    assert _ranks(engine) == {1: 7, 2: 8, 3: 9, BIG: 10}
+    assert engine.write_back("City", "size", pa.table({"key": ["London", "Żółw"], "value": pa.array([1, 2])})) == 2
+    _raises(CypherError, lambda: engine.write_back("Person", "name", pa.table({"key": all_keys, "value": all_keys})))
+
+
+def write_back_goes_on_beside_readers(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    cord = Interrupt()
+    with ThreadPoolExecutor(1) as threads:
+        reading = threads.submit(_stopped, engine, cord)
+        began = time.monotonic()
+        engine.write_back("Person", "rank", pa.table({"key": pa.array([1]), "value": [0.5]}))
+        assert engine.capabilities.memory_model == "memory" or time.monotonic() - began < 1.5
+        cord.pull()
+        reading.result(timeout=30)
+    assert _ranks(engine)[1] == 0.5
+
+
+def a_path_of_a_hundred_steps_is_walked(engine: GraphEngine, folder: Path) -> None:
+    engine.create(SCHEMA)
+    ids = pa.array(range(102))
+    blank = {
+        name: pa.nulls(102, column.type)
+        for name, column in zip(TABLES["Person"].column_names, TABLES["Person"].columns, strict=True)
+    }
+    engine.load(PERSON, [_file(folder, "chain", pa.table(blank | {"id": ids}))])
+    links = pa.table({"a": ids.slice(0, 101), "b": ids.slice(1, 101), "weight": pa.nulls(101, pa.float64())})
+    engine.load(KNOWS, [_file(folder, "links", links)])
+    reach = "*SHORTEST 1..120" if engine.capabilities.memory_model == "disk" else "*1..120"
+    [row] = _rows(
+        engine, f"MATCH p = (a:Person {{id: 0}})-[:KNOWS{reach}]->(b:Person {{id: 100}}) RETURN length(p) AS l, p"
+    )
+    assert row["l"] == 100
+    assert [n["_id"] for n in row["p"]["_nodes"]] == [f"Person:{i}" for i in range(101)]
+
+
+def keys_of_every_kind_are_found(engine: GraphEngine, folder: Path) -> None:
+    day = NodeTable(label="Day", key=Property(name="on", type="DATE"))
+    thing = NodeTable(label="Thing", key=Property(name="uid", type="UUID"))
+    on = EdgeTable(type="ON", from_node="Thing", to_node="Day")
+    engine.create(GraphSchema(nodes=(day, thing), edges=(on,)))
+    days, uid = [dt.date(2026, 1, 1), dt.date(1900, 2, 3)], str(UUID(int=7))
+    engine.load(day, [_file(folder, "day", pa.table({"on": days}))])
+    engine.load(thing, [_file(folder, "thing", pa.table({"uid": [uid]}))])
+    assert engine.load(on, [_file(folder, "on", pa.table({"a": [uid], "b": days[:1]}))]).rows == 1
+    [row] = _rows(engine, "MATCH (t:Thing)-[e:`ON`]->(d:Day) RETURN t, e, d")
+    assert (row["t"]["_id"], row["d"]["_id"]) == (f"Thing:{uid}", "Day:2026-01-01")
+    assert (row["e"]["_src"], row["e"]["_dst"]) == (f"Thing:{uid}", "Day:2026-01-01")
+    keys = engine.node_table("Thing").column("key")
+    assert engine.write_back("Thing", "n", pa.table({"key": keys, "value": pa.array([1])})) == 1
+    keys = engine.node_table("Day").column("key")
+    assert engine.write_back("Day", "n", pa.table({"key": keys, "value": pa.array([1, 2])})) == 2
+
+
+def edges_without_endpoints_are_dropped_on_request(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    loaded = engine.load(LIVES, [_file(folder, "more", _dangling())], dangling="drop")
+    assert (loaded.rows, loaded.dropped) == (1, 2)
+    assert engine.counts()["LIVES_IN:Person:City"] == 3
+
+
+def fatal_an_edge_without_endpoint_is_an_error_with_examples(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    error = _raises(LoadRefused, lambda: engine.load(LIVES, [_file(folder, "more", _dangling())]))
+    assert [(m["label"], m["edges"], list(m["examples"])) for m in error.details["missing"]] == [
+        ("Person", 1, ["77"]),
+        ("City", 1, ["Atlantis"]),
+    ]
+
+
+def fatal_a_key_that_is_there_twice_is_an_error_with_examples(engine: GraphEngine, folder: Path) -> None:
+    engine.create(SCHEMA)
+    twice = _file(folder, "twice", pa.table({"name": ["Rome", "Oslo", "Rome"]}))
+    error = _raises(LoadRefused, lambda: engine.load(CITY, [twice]))
+    assert error.details["examples"] == ["Rome"]
+
+
+def fatal_a_key_that_is_null_is_an_error(engine: GraphEngine, folder: Path) -> None:
+    engine.create(SCHEMA)
+    nothing = _file(folder, "null", pa.table({"name": ["Rome", None]}))
+    error = _raises(LoadRefused, lambda: engine.load(CITY, [nothing]))
+    assert error.details["null_keys"] == 1
+
+
+def fatal_a_name_that_cannot_be_quoted_is_refused(engine: GraphEngine, folder: Path) -> None:
+    odd = NodeTable(label="Odd`Name", key=Property(name="id", type="INT64"))
+    _raises((SchemaRefused, GraphFailed), lambda: engine.create(GraphSchema(nodes=(odd,), edges=())))
+
+
+CASES: dict[str, Callable[[GraphEngine, Path], None]] = {
+    name: case
+    for name, case in list(globals().items())
+    if callable(case) and not name.startswith("_") and getattr(case, "__module__", "") == __name__
+}
+
+
+def _fill(engine: GraphEngine, folder: Path) -> None:
+    engine.create(SCHEMA)
+    for table in (*SCHEMA.nodes, *SCHEMA.edges):
+        name = table.label if isinstance(table, NodeTable) else table.type
+        engine.load(table, [_file(folder, name, TABLES[name])])
+
+
+def _dangling() -> pa.Table:
+    return pa.table({"a": pa.array([3, 77, 1]), "b": ["London", "London", "Atlantis"]})
+
+
+def _file(folder: Path, name: str, table: pa.Table) -> Path:
+    place = folder / f"{name}.parquet"
+    pq.write_table(table, place)
+    return place
+
+
+def _rows(engine: GraphEngine, text: str, parameters: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    result = engine.query(text, parameters, timeout=60)
+    try:
+        return [row for batch in result.batches(1000) for row in batch.to_pylist()]
+    finally:
+        result.close()
+
+
+def _ranks(engine: GraphEngine) -> dict[int, object]:
+    return {row["id"]: row["rank"] for row in _rows(engine, "MATCH (n:Person) RETURN n.id AS id, n.rank AS rank")}
+
+
+def _stopped(engine: GraphEngine, cord: Interrupt) -> None:
+    _raises(QueryInterrupted, lambda: engine.query(ENDLESS, timeout=2, interrupt=cord))
+
+
+def _raises(kind: type[Any] | tuple[type[Any], ...], call: Callable[[], object]) -> Any:
+    try:
+        call()
+    except kind as e:
+        return e
+    raise AssertionError(f"{kind} was not raised")
