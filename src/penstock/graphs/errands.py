@@ -168,8 +168,7 @@ class Errands:
         )
 
     async def _watch(self, instance: Instance) -> None:
-        if await self._launcher.inspect(instance.handle) is None and instance.status.launching:
-            return  # it is being launched at this moment
+        await self._launched(instance)
         ended = await self._launcher.wait(instance.handle)
         tail = await self._launcher.logs(instance.handle, tail=LOG_TAIL)
         await self._fail(instance, lambda now: cause(now, ended, tail))
@@ -191,10 +190,16 @@ class Errands:
         await self._stop(instance)
         await self._instances.unplace(instance)
 
-    async def _stop(self, instance: Instance) -> None:
-        if launching := self._tasks.get(("launch", instance.handle)):
+    async def _launched(self, instance: Instance) -> bool:
+        """After a launch that is under way; whether there was one."""
+        launching = self._tasks.get(("launch", instance.handle))
+        if launching is not None:
             await asyncio.wait([launching])
-        if instance.placed or launching:
+        return launching is not None
+
+    async def _stop(self, instance: Instance) -> None:
+        launched = await self._launched(instance)
+        if instance.placed or launched:
             quick = instance.force_stop or instance.status is InstanceStatus.FAILED
             await self._launcher.stop(instance.handle, grace=0.0 if quick else GRACE_SECONDS)
         await self._launcher.remove(instance.handle)
