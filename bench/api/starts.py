@@ -56,12 +56,6 @@ async def mapping(ask: Asker, folder: Path) -> int:
     return number
 
 
-async def ended(ask: Asker) -> None:
-    """Terminates whatever there is, after everything was measured."""
-    found = await ask("GET", "/api/instances?limit=100")
-    await asyncio.gather(*(ask("POST", f"/api/instances/{each['id']}/terminate", {"force": True}) for each in found))
-
-
 async def from_mapping(ask: Asker, mapping_id: int) -> tuple[float, int]:
     """Seconds, and the snapshot that was made."""
     seconds, instance = await _running(ask, {"mapping_id": mapping_id, "name": "from mapping"})
@@ -81,4 +75,6 @@ async def _running(ask: Asker, body: dict[str, Any]) -> tuple[float, dict[str, A
         if found["status"] == "failed" or time.perf_counter() - started > PATIENCE:
             raise SystemExit(f"It did not start: {found['status']} {found['error_code']} {found['error_message']}")
         await asyncio.sleep(LOOK)
-    return time.perf_counter() - started, found
+    took = time.perf_counter() - started
+    await ask("POST", f"{path}/terminate", {"force": True})
+    return took, found
