@@ -113,7 +113,7 @@ class Children:
             return self._nest
 
     async def _open(self) -> _Nest:
-        command = [sys.executable, "-m", _MODULE]
+        command = [sys.executable, "-P", "-m", _MODULE]
         process = await asyncio.create_subprocess_exec(*command, env=self._environment, stdin=PIPE, stdout=PIPE)
         nest = _Nest(process)
         nest.listening = asyncio.create_task(nest.listen())

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 import uvicorn
 import uvloop
 
-from penstock.instance import settings
+from penstock.instance import algorithms, settings
 from penstock.instance.app import create_app
+from penstock.instance.executions import Executions
 from penstock.instance.files import local_root
 from penstock.instance.isolation import confine_process
 from penstock.instance.loading import Loading, StartFailed
@@ -69,6 +70,7 @@ class Process:
     def __init__(self, start: Start, served: Served) -> None:
         self._start = start
         self._served = served
+        self._executions = Executions.of(served)
         self._ending = asyncio.Event()
         self._grace = 10.0
 
@@ -76,7 +78,8 @@ class Process:
         for each in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(each, self._ending.set)
         with _bind(self._start.instance) as listener:
-            server = _Server(create_app(self._served, end=self._end))
+            routes = algorithms.router(self._executions, backend=self._start.instance.backend)
+            server = _Server(create_app(self._served, end=self._end, more=[routes]))
             listening = asyncio.create_task(server.serve(sockets=[listener]))
             log.info(
                 "graph_server_listening", address=str(listener.getsockname()), isolation=str(self._served.isolation)
@@ -85,6 +88,7 @@ class Process:
                 async with self._plane() as plane:
                     return await self._serve(plane)
             finally:
+                await self._executions.close()
                 server.config.timeout_graceful_shutdown = int(self._grace)
                 server.should_exit = True
                 await listening
@@ -107,6 +111,7 @@ class Process:
         await plane.running(node_count=graph.node_count, edge_count=graph.edge_count)
         log.info("graph_server_running", nodes=graph.node_count, edges=graph.edge_count)
         reports = asyncio.create_task(Reports(self._served, plane).run())
+        await self._executions.warm()
         await asyncio.gather(stop, warming)
         reports.cancel()
         self._served.state = "stopping"
