@@ -130,9 +130,6 @@ class Snapshots:
         row = await self._db.row(SQL.snapshot_lifecycle, snapshot_id=_known(snapshot_id), **change.values())
         return _found(row, snapshot_id)
 
-    async def used(self, tx: Tx, snapshot_id: int) -> None:
-        await tx.changed(SQL.snapshot_used, snapshot_id=snapshot_id)
-
     async def hold(self, tx: Tx, snapshot_id: int) -> Snapshot:
         """The snapshot, held against everybody who would begin something with it."""
         return _found(await tx.row(SQL.snapshot_hold, snapshot_id=_known(snapshot_id)), snapshot_id)
