@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx2
+
 from penstock.api.app import create_app
 from tests.api.plane import OPERATOR, SERVICE
 from tests.api.test_server import free_port, process, ready
@@ -22,18 +24,23 @@ CHECKS = (
 )
 EXAMPLES = os.environ.get("PENSTOCK_SCHEMATHESIS_EXAMPLES", "5")
 """An hour's worth before a release: 1000."""
-IDENTITIES = {
-    "operator": ["-H", f"Authorization: Bearer {OPERATOR}", "--exclude-path-regex", "^/api/internal"],
-    "service": [
-        "-H",
-        f"Authorization: Bearer {SERVICE}",
-        "-H",
-        "X-Component: worker",
-        "--include-path-regex",
-        "internal",
-    ],
-    "anonymous": ["--phases", "examples,fuzzing"],
-}
+PUBLIC = ["--exclude-path-regex", "^/api/internal"]
+BRIEFLY = ["--phases", "examples,fuzzing"]
+
+
+def identities(keys: dict[str, str]) -> dict[str, list[str]]:
+    """What schemathesis is told to be, one after the other; ops reaches the most, and is tried the most."""
+    return {
+        "analyst": [*_shows(keys["analyst"]), *PUBLIC, *BRIEFLY],
+        "admin": [*_shows(keys["admin"]), *PUBLIC, *BRIEFLY],
+        "ops": [*_shows(keys["ops"]), *PUBLIC],
+        "service": [*_shows(SERVICE), "-H", "X-Component: worker", "--include-path-regex", "internal"],
+        "anonymous": BRIEFLY,
+    }
+
+
+def _shows(token: str) -> list[str]:
+    return ["-H", f"Authorization: Bearer {token}"]
 
 
 async def test_no_request_breaks_it_and_no_answer_surprises(database: str, tmp_path: Path) -> None:
@@ -41,8 +48,20 @@ async def test_no_request_breaks_it_and_no_answer_surprises(database: str, tmp_p
     url = f"http://127.0.0.1:{port}"
     async with process(database, port, tmp_path):
         await ready(url)
-        reports = await asyncio.gather(*(_try(url, options, tmp_path) for options in IDENTITIES.values()))
+        keys = await people(url)
+        reports = await asyncio.gather(*(_try(url, options, tmp_path) for options in identities(keys).values()))
     assert not any(reports), "\n".join(reports)
+
+
+async def people(url: str) -> dict[str, str]:
+    """A key of a user of each role."""
+    keys = {}
+    async with httpx2.AsyncClient(base_url=f"{url}/api/users", trust_env=False) as client:
+        client.headers["Authorization"] = f"Bearer {OPERATOR}"
+        for role in ("analyst", "admin", "ops"):
+            await client.post("", json={"username": f"the-{role}", "role": role})
+            keys[role] = str((await client.post(f"/the-{role}/api-keys")).json()["key"])
+    return keys
 
 
 async def _try(url: str, options: list[str], folder: Path) -> str:
