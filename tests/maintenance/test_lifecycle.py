@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.jobs.model import Status
+from penstock.maintenance.order import MAINTENANCE
+from penstock.maintenance.references import references
+from penstock.worker import Handlers
+from penstock.worker.maintaining import Maintainer
+from penstock.worker.plane import plane_factory
+from tests.graphs.stand import TOKEN, settings, standing, until
+from tests.graphs.stand import Stand as PlaneStand
+from tests.maintenance.tables import Stand, once
+from tests.maintenance.victim import STEPS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+ALL = [
+    {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1},
+    {"name": "rewrite_data_files", "force": True, "min_input_files": 2},
+    "rewrite_position_delete_files",
+    "rewrite_manifests",
+    {"name": "remove_orphan_files", "older_than_seconds": 86_400},
+]
+COMPACT = [{"name": "rewrite_data_files", "force": True}]
+
+
+class Scene:
+    """A control plane as it is deployed, with one table in the catalog of its own database."""
+
+    def __init__(self, plane: PlaneStand) -> None:
+        self.plane = plane
+        assert plane.parts.maintenance is not None
+        self.kept = plane.parts.maintenance
+        self.table = Stand(self.kept.desk.pool.get("lake"))
+        self.url = str(plane.settings.url)
+
+    async def submit(self, actions: list[Any] = ALL) -> int:
+        from penstock.maintenance.action import parse
+        from penstock.maintenance.order import Order
+
+        order = Order(name=self.kept.desk.name(None, "shop", "orders"), actions=parse(actions))
+        return await self.kept.desk.submit(order, actor="me")
+
+    async def over(self, job_id: int) -> Any:
+        async def is_it() -> bool:
+            return (await self.plane.parts.store.job(job_id)).status.over
+
+        await until(is_it)
+        return await self.plane.parts.store.job(job_id)
+
+    def working(self, step: Callable[[str], None] = lambda _: None):
+        handlers = Handlers({MAINTENANCE: Maintainer(plane_factory(self.plane.settings), step=step)})
+        return self.plane.working(handlers=handlers, queues=(MAINTENANCE,))
+
+
+@pytest.fixture
+async def scene(database: str, tmp_path: Path) -> AsyncIterator[Scene]:
+    told = settings(tmp_path, catalogs={"lake": {"warehouse": (tmp_path / "warehouse").as_uri()}})
+    async with standing(database, told) as plane:
+        made = Scene(plane)
+        await asyncio.to_thread(made.table.create)
+        yield made
+
+
+class Zygote:
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def say(self, **order: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        await self._process.stdin.drain()
+
+    async def hear(self, word: str) -> Any:
+        assert self._process.stdout is not None
+        while True:
+            line = await asyncio.wait_for(self._process.stdout.readline(), 60)
+            assert line, f"the victim's parent is gone before it said {word}"
+            if line.startswith(b"{") and word in (said := json.loads(line)):
+                return said[word]
+
+
+@asynccontextmanager
+async def zygote() -> AsyncIterator[Zygote]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.maintenance.victim", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        yield Zygote(process)
+    finally:
+        process.kill()
+        await process.wait()
+
+
+def litter(table: Stand) -> None:
+    """Small files, a deleted row, old snapshots and an old orphan: something for each action to do."""
+    start = max(table.ids()) + 1
+    for n in range(2):
+        table.append(start + n * 10, 10)
+    table.delete([start + 3])
+    old = Path(table.table.location().removeprefix("file://")) / f"data/junk-{start}"
+    old.write_bytes(b"x")
+    at = (datetime.now(UTC) - timedelta(days=4)).timestamp()
+    os.utime(old, (at, at))
+
+
+async def test_a_worker_does_all_actions_in_their_order_and_tells_of_each(scene: Scene) -> None:
+    await asyncio.to_thread(litter, scene.table)
+    before = await asyncio.to_thread(scene.table.all_rows)
+    job_id = await scene.submit(list(reversed(ALL)))
+    async with scene.working():
+        view = await scene.over(job_id)
+    assert view.status is Status.SUCCEEDED
+    told = await scene.kept.desk.store.actions(job_id)
+    assert [(a["action"], a["status"]) for a in told] == [
+        ("expire_snapshots", "completed"),
+        ("rewrite_data_files", "completed"),
+        ("rewrite_position_delete_files", "completed"),
+        ("rewrite_manifests", "completed"),
+        ("remove_orphan_files", "completed"),
+    ]
+    after = told[-1]["result"]["after"]
+    assert (after["files"], after["delete_files"], after["manifests"]) == (1, 0, 1)
+    assert await asyncio.to_thread(scene.table.all_rows) == before
+    assert await scene.submit()
+
+
+async def test_a_dry_run_is_a_job_that_changes_nothing(scene: Scene) -> None:
+    from penstock.maintenance.action import parse
+    from penstock.maintenance.order import Order
+
+    order = Order(name=scene.kept.desk.name(None, "shop", "orders"), actions=parse(COMPACT), dry_run=True)
+    job_id = await scene.kept.desk.submit(order, actor="me")
+    async with scene.working():
+        await scene.over(job_id)
+    [told] = await scene.kept.desk.store.actions(job_id)
+    assert (told["status"], len(told["result"]["files"])) == ("planned", 6)
+    assert await asyncio.to_thread(scene.table.operations) == ["append"] * 6
+
+
+@pytest.mark.parametrize("step", ["files_written", "manifests_written"])
+async def test_a_cancelled_job_commits_nothing_and_frees_the_table_at_once(scene: Scene, step: str) -> None:
+    job_id = await scene.submit(COMPACT)
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+
+    def cancel() -> None:
+        asyncio.run_coroutine_threadsafe(scene.plane.parts.store.cancel(job_id, actor="me"), loop).result()
+        loop.call_soon_threadsafe(done.set)
+
+    async with scene.working(once(step, cancel)):
+        await asyncio.wait_for(done.wait(), 30)
+        again = await scene.submit(["expire_snapshots"])
+        assert (await scene.over(again)).status is Status.SUCCEEDED
+    assert (await scene.over(job_id)).status is Status.CANCELLED
+    assert await asyncio.to_thread(scene.table.operations) == ["append"] * 6
+    assert await scene.kept.desk.store.actions(job_id) == []
+
+
+async def test_killed_at_every_step_the_table_reads_the_same_and_the_next_run_is_clean(scene: Scene) -> None:
+    table, store = scene.table, scene.plane.parts.store
+    async with zygote() as victims:
+        for step in STEPS:
+            await asyncio.to_thread(litter, table)
+            before = await asyncio.to_thread(table.all_rows)
+            job_id = await scene.submit()
+            await victims.say(url=scene.url, token=TOKEN, die=step)
+            assert await victims.hear("code") == -signal.SIGKILL, step
+            assert await asyncio.to_thread(table.all_rows) == before, step
+            await store.cancel(job_id, actor="me")
+        job_id = await scene.submit()
+        await victims.say(url=scene.url, token=TOKEN)
+        assert await victims.hear("code") == 0
+    view = await store.job(job_id)
+    assert set(view.result["actions"].values()) <= {"completed", "nothing_to_do"}
+    assert await asyncio.to_thread(table.all_rows) == before
+    assert await asyncio.to_thread(unnamed_files_of_ours, table) == []
+
+
+def unnamed_files_of_ours(table: Stand) -> list[str]:
+    """Files that attempts wrote and no snapshot names; every file that one names is there."""
+    root = Path(table.table.location().removeprefix("file://"))
+    named = references(table.table)
+    there = {p.as_uri() for p in root.rglob("*") if p.is_file() and ".trash" not in p.parts}
+    assert named.files | named.manifests | named.lists <= there
+    return sorted(u for u in there - named.all if "penstock-" in u)
+
+
+async def test_sigterm_ends_it_within_two_seconds_though_the_engine_hangs(scene: Scene) -> None:
+    job_id = await scene.submit(COMPACT)
+    async with zygote() as victims:
+        await victims.say(url=scene.url, token=TOKEN, hang="files_written")
+        pid = await victims.hear("pid")
+        await victims.hear("hangs")
+        began = time.monotonic()
+        os.kill(pid, signal.SIGTERM)
+        assert await victims.hear("code") == 1
+        assert time.monotonic() - began < 2.5
+    view = await scene.plane.parts.store.job(job_id)
+    assert (view.status, view.error["message"]) == (Status.FAILED, "Worker received SIGTERM")
+    assert await scene.submit(COMPACT)
+    assert await asyncio.to_thread(scene.table.operations) == ["append"] * 6

@@ -1,0 +1,71 @@
+"""A worker process that stops at the step it is told: dies there by SIGKILL, or hangs there as in a driver.
+
+`python -m tests.maintenance.victim` imports all it needs once, then forks a worker for every JSON line on its input
+and answers with its pid and, when it is over, how it ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+
+from penstock.kit import config
+from penstock.maintenance import embedded  # noqa: F401 - loaded once for all
+from penstock.maintenance.order import MAINTENANCE
+from penstock.worker import Handlers
+from penstock.worker.maintaining import Maintainer
+from penstock.worker.plane import plane_factory
+from penstock.worker.process import run_worker
+
+STEPS = (
+    "expiry_planned",
+    "expiry_committed",
+    "data_deleted",
+    "manifests_deleted",
+    "lists_deleted",
+    "files_written",
+    "files_verified",
+    "manifests_written",
+    "committed",
+    "storage_listed",
+    "orphans_found",
+    "orphans_moved",
+    "action_told",
+)
+
+
+def tell(**said: object) -> None:
+    sys.stdout.write(json.dumps(said) + "\n")
+    sys.stdout.flush()
+
+
+def work(order: dict[str, str]) -> int:
+    def step(name: str) -> None:
+        if name == order.get("die"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if name == order.get("hang"):
+            tell(hangs=name)
+            time.sleep(60)
+
+    told = config.Settings(
+        url=order["url"], service_token=order["token"], worker_port=0, worker_grace_seconds=0, log_level="WARNING"
+    )
+    handlers = Handlers({MAINTENANCE: Maintainer(plane_factory(told), step=step)})
+    return run_worker(told, handlers=handlers, queues=[MAINTENANCE], once=True, wait=20)
+
+
+def main() -> None:
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            os._exit(work(json.loads(line)))
+        tell(pid=pid)
+        _, status = os.waitpid(pid, 0)
+        tell(code=os.waitstatus_to_exitcode(status))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Another writer, in a process of its own: `python -m tests.maintenance.writer URI WAREHOUSE ROLE SECONDS START`.
+
+It tells on its output which rows it appended or deleted, each after its commit, and nothing that it did not commit.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+
+from pyiceberg.exceptions import CommitFailedException
+
+from penstock.maintenance.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.errors import CommitConflict
+from tests.maintenance.tables import Stand
+
+
+def main(uri: str, warehouse: str, role: str, seconds: float, start: int) -> None:
+    config = CatalogConfig(name="lake", type="sql", uri=uri, properties={"warehouse": warehouse})
+    stand, rng, said = Stand(open_catalog(config)), random.Random(start), []
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            if role == "append":
+                stand.append(start, 20)
+                said += range(start, start + 20)
+                start += 20
+            else:
+                chosen = rng.sample(sorted(set(stand.ids())), 3)
+                stand.delete(chosen)
+                said += chosen
+        except (CommitFailedException, CommitConflict):
+            start += 20  # refused for certain: these rows are not there, and are not tried again
+    sys.stdout.write("\n" + json.dumps(said))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4]), int(sys.argv[5]))
