@@ -166,6 +166,8 @@ class _Walk:
             return False
         if not clauses and word in _INSIDE:
             return word != "WHERE"
+        if word in _CLAUSES:
+            raise CypherUnreadable(f"{word} stands inside a bracket; is one not closed?")
         raise _refused(token, "does not belong to a query that reads")
 
     def _infix(self, word: str) -> bool:
