@@ -15,7 +15,9 @@ source = App(name="source", help="Data sources: where mappings read from.")
 mapping = App(name="mapping", help="Mappings: which tables become which graph.")
 snapshot = App(name="snapshot", help="Snapshots: a mapping's rows at one moment.")
 instance = App(name="instance", help="Instances: graphs to ask.")
-for group in (job, source, mapping, snapshot, instance):
+user = App(name="user", help="Users and their roles.")
+key = App(name="key", help="API keys.")
+for group in (job, source, mapping, snapshot, instance, user, key):
     app.command(group)
 
 for target, name, text in (
@@ -57,6 +59,13 @@ for group, room, target, name, text in (
     (instance, "graphs", "show_instance", "show", "Show an instance and what happened to it."),
     (instance, "graphs", "start_instance", "start", "Start a graph of a mapping."),
     (instance, "graphs", "stop_instance", "stop", "Terminate an instance."),
+    (user, "people", "add_user", "add", "Add a user."),
+    (user, "people", "list_users", "list", "List users, newest first."),
+    (user, "people", "change_role", "role", "Give a user another role."),
+    (user, "people", "deactivate", "deactivate", "Let a user in no more; what they own stays."),
+    (key, "people", "create_key", "create", "Make an API key; it is printed once."),
+    (key, "people", "list_keys", "list", "List a user's API keys."),
+    (key, "people", "revoke_key", "revoke", "Revoke one API key, or all of a user."),
 ):
     group.command(f"penstock.cli.{room}:{target}", name=name, help=text)
 
