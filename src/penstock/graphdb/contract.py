@@ -168,6 +168,10 @@ class GraphEngine(Protocol):
         """Run one statement; `QueryInterrupted` when the cord was pulled or the time (in seconds) was up."""
         ...
 
+    def key_of(self, table: NodeTable, value: str) -> str:
+        """The expression that makes this table's key of `value`, a text or a number in the query."""
+        ...
+
     def counts(self) -> dict[str, int]:
         """Rows of each label, and of each edge table as `TYPE:From:To`, counted now."""
         ...

@@ -46,6 +46,7 @@ CAPABILITIES = Capabilities(
 )
 _COPIED = re.compile(r"(\d+) tuples? ha(?:s|ve) been copied")
 _INTERNAL = frozenset({"_dst", "_id", "_label", "_nodes", "_rels", "_src"})
+_MADE = {"DATE": "date({})", "UUID": "uuid({})"}
 LONGEST_PATH = 1000
 """Steps of a path whose length a query leaves open or asks for; the engines' own default is 30."""
 _LEAST_CACHE = 64 * 1024 * 1024
@@ -113,6 +114,9 @@ class EmbeddedEngine:
             with _reading(connection):
                 found = _execute(connection, text, parameters)
         return EmbeddedResult(found, self._shapes(), nested_arrow=self._nested_arrow)
+
+    def key_of(self, table: NodeTable, value: str) -> str:
+        return _MADE.get(table.key.type, "{}").format(value)
 
     def counts(self) -> dict[str, int]:
         nodes = {t.label: self._count(f"MATCH (n:{quoted(t.label)}) RETURN count(*)") for t in self.schema.nodes}
@@ -228,7 +232,7 @@ class EmbeddedEngine:
     def _set(self, table: NodeTable, name: str, data: pa.Table) -> int:
         """In one transaction, so that a query sees the old column or the new one."""
         node, key, target = quoted(table.label), quoted(table.key.name), quoted(name)
-        same = f"n.{key} = uuid(key)" if table.key.type == "UUID" else f"n.{key} = key"
+        same = f"n.{key} = {'uuid(key)' if table.key.type == 'UUID' else 'key'}"
         with self._connection() as connection:
             connection.set_query_timeout(0)
             _execute(connection, "BEGIN TRANSACTION").close()

@@ -105,6 +105,9 @@ class FalkorEngine:
             raise CypherError(str(e)) from e
         return FalkorResult(found, self)
 
+    def key_of(self, table: NodeTable, value: str) -> str:
+        return _made(table.key, value)
+
     def counts(self) -> dict[str, int]:
         nodes = {t.label: self._one(f"MATCH (n:{quoted(t.label)}) RETURN count(n)") for t in self.schema.nodes}
         return nodes | {

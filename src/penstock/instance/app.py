@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
-from penstock.instance import ending, errors, queries, views
+from penstock.instance import ending, errors, queries, subgraph, views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +21,7 @@ def create_app(served: Served, *, end: Callable[[float], None], more: Sequence[A
     app = FastAPI(title="Penstock graph server", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.token = served.settings.token
     errors.install(app)
-    for routes in (views.router(served), queries.router(served), ending.router(served, end), *more):
+    own = (views.router(served), queries.router(served), subgraph.router(served), ending.router(served, end))
+    for routes in (*own, *more):
         app.include_router(routes)
     return app
