@@ -18,7 +18,7 @@ from penstock.graphs.quota import MemoryLimits, Quota
 from penstock.graphs.resource_monitor import ResourceMonitor
 from penstock.graphs.starts import Starts
 from penstock.kit.errors import Unavailable
-from penstock.launchers.subprocess import SubprocessLauncher
+from penstock.launchers.subprocess import of_home
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -50,7 +50,7 @@ _STORAGE = (
 
 
 def default_launcher(settings: Settings) -> Launcher:
-    return SubprocessLauncher(settings.home / "instances")
+    return of_home(settings.home)
 
 
 def instance_parts(

@@ -162,10 +162,16 @@ async def events(instance_id: InstanceId, graphs: HasGraphs, _: Permit) -> Data[
 
 
 @router.post("/{instance_id}/suspend", summary="Put an instance to sleep", responses=ENDS)
-async def suspend(instance_id: InstanceId, graphs: HasGraphs, grant: Permit) -> Data[Instance]:
+async def suspend(
+    instance_id: InstanceId, graphs: HasGraphs, grant: Permit, body: EndBody | None = None
+) -> Data[Instance]:
     """Its process ends and it takes no place under the limits; `resume` loads the same snapshot again."""
     await _owned(graphs, instance_id, grant)
-    return Data(data=shown(await graphs.instances.steps.suspend(instance_id, actor=grant.username), graphs, grant))
+    told = body or EndBody()
+    asleep = await graphs.instances.steps.suspend(
+        instance_id, actor=grant.username, reason=told.reason, force=told.force
+    )
+    return Data(data=shown(asleep, graphs, grant))
 
 
 @router.post(

@@ -1,6 +1,7 @@
 """Everything of one machine, as child processes of one supervisor: PostgreSQL, the control plane, workers.
 
-The children die with the supervisor, however it dies; a child that dies by itself is reported and started again.
+The children die with the supervisor, however it dies; a child that dies by itself is reported and started again. Graph
+servers are the control plane's: they outlive it, are suspended by an orderly stop, and found again after any other.
 State is in the home folder and in PostgreSQL only, so the next start recovers whatever the last one left.
 """
 
@@ -18,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 import httpx2
 
+from penstock.cli.graph_servers import end_all, suspend_all
 from penstock.cli.home import Home, Running
 from penstock.cli.keys import secret_keys
 from penstock.kit import child, config
@@ -110,12 +112,14 @@ class Stack:
         return await self._launch(Member(name, arguments, self._environment()))
 
     async def stop(self) -> None:
-        """Workers first, so that they can hand their jobs back; then the control plane, then PostgreSQL."""
+        """Workers first, so that they can hand their jobs back; then graph servers, control plane and PostgreSQL."""
         self._stopping = True
         workers = [m for name, m in self.members.items() if name != "control-plane"]
         await asyncio.gather(*(self._end(m) for m in workers))
         if plane := self.members.get("control-plane"):
+            await suspend_all(self.url, self.home.secret("operator_token"))
             await self._end(plane)
+            await end_all(self.home.folder)
         await self._held.aclose()
 
     async def wait(self) -> None:

@@ -59,14 +59,15 @@ class InstanceSteps:
                 await self._ask_to_end(instance, reason or "user_terminated")
         return await _until(lambda: self._is_gone(instance_id))
 
-    async def suspend(self, instance_id: int, *, actor: str, reason: str = "") -> Instance:
-        """End its process and keep the rest; an algorithm that runs refuses that."""
+    async def suspend(self, instance_id: int, *, actor: str, reason: str = "", force: bool = False) -> Instance:
+        """End its process and keep the rest; ShutdownBlocked while an algorithm runs, unless forced."""
         if not self.can_resume:
             raise InvalidState("Instances here cannot be resumed, so they are not suspended.", hint="Terminate it.")
         async with self._db.transaction() as tx:
             instance = await self._instances.lock(tx, instance_id)
             await self._instances.move(tx, instance, InstanceStatus.SUSPENDED, actor=actor, reason=reason)
-            await self._ask_to_end(instance, reason or "suspended")
+            if not force:
+                await self._ask_to_end(instance, reason or "suspended")
         await _until(lambda: self._is_unplaced(instance_id))
         return await self._instances.get(instance_id)
 

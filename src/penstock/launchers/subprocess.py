@@ -147,6 +147,11 @@ class SubprocessLauncher:
             file.unlink(missing_ok=True)
 
 
+def of_home(home: Path) -> SubprocessLauncher:
+    """The one of a home folder, for whoever runs or ends what is in it."""
+    return SubprocessLauncher(home / "instances")
+
+
 def _found(folder: Folder) -> Found:
     with folder.warden() as keeper:
         return Found(handle=folder.handle, ended=folder.ended() if keeper is None else None)
