@@ -51,10 +51,10 @@ class Isolation:
     def __str__(self) -> str:
         return f"landlock-{self.level}" if self.level else "none"
 
-    def engine_thread(self, *, own: Path, files: Sequence[Path]) -> None:
-        """Called by a thread before it touches the engine."""
+    def engine_thread(self, *, own: Path, files: Sequence[Path], connect: bool) -> None:
+        """Called by a thread before it touches the engine; `connect` is for one that is a server elsewhere."""
         if self.level:
-            landlock.confine(read=files, write=[own], run=_runtime(), connect=False)
+            landlock.confine(read=files, write=[own], run=_runtime(), connect=connect)
 
 
 def confine_process(wish: Wish, *, own: Path, storage: Path | None, socket: Path | None) -> Isolation:

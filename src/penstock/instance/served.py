@@ -103,7 +103,7 @@ class Served:
         if self._reach is None:
             raise NotReady("The engine's threads have no place yet.")
         own, files = self._reach
-        self.isolation.engine_thread(own=own, files=files)
+        self.isolation.engine_thread(own=own, files=files, connect=self.settings.backend == "falkordb")
 
     @property
     def graph(self) -> Graph:
