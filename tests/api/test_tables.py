@@ -15,6 +15,8 @@ from penstock.keeping import keeping
 from penstock.kinds import default_kinds
 from penstock.kit.config import Settings
 from penstock.kit.loop import LoopMetrics
+from penstock.maintenance.action import Ended
+from penstock.maintenance.catalogs import CatalogConfig, open_catalog
 from tests.api.plane import ANALYST, OPERATOR, Edge, plane
 from tests.maintenance.tables import Stand
 
@@ -244,3 +246,26 @@ async def test_the_planner_backs_off_after_failures(
 async def test_a_policy_that_cannot_be_is_refused(http: httpx2.AsyncClient, policy: dict[str, object]) -> None:
     assert (await http.put("/api/maintenance/policies", json={"policies": [policy]})).status_code in (400, 422)
     assert (await http.get("/api/maintenance/policies")).json()["data"]["policies"] == []
+
+
+async def test_another_client_reads_writes_and_is_maintained_through_our_rest_catalog(
+    http: httpx2.AsyncClient, stand: Stand, kept: Maintenance
+) -> None:
+    config = CatalogConfig(
+        name="lake", type="rest", uri=f"{http.base_url}/api/iceberg/lake", properties={"token": OPERATOR}
+    )
+
+    def elsewhere() -> tuple[int, list[str]]:
+        far = Stand(open_catalog(config), ("shop", "far"))
+        assert far.catalog.list_tables("shop") == [("shop", "orders")]
+        far.create(files=3, partitioned=True)
+        assert far.run({**COMPACT, "min_input_files": 2}).status is Ended.COMPLETED
+        return len(far.ids()), far.operations()
+
+    assert await asyncio.to_thread(elsewhere) == (30, ["append"] * 3 + ["replace"])
+    assert len(await asyncio.to_thread(Stand(stand.catalog, ("shop", "far")).ids)) == 30
+    lost = await http.get("/api/iceberg/lake/v1/namespaces/shop/tables/nothing")
+    assert (lost.status_code, lost.json()["error"]["type"]) == (404, "NoSuchTableException")
+    stale = {"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 1}], "updates": []}
+    refused = await http.post("/api/iceberg/lake/v1/namespaces/shop/tables/orders", json=stale)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, 409)
