@@ -78,8 +78,8 @@ def envelope(error: PenstockError, request_id: str) -> dict[str, Any]:
 
 def reply(error: PenstockError, request_id: str) -> Reply:
     answer = Reply(orjson.Fragment(orjson.dumps(envelope(error, request_id), default=str)), status_code=error.status)
-    if error.retryable:
-        answer.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    if wait := error.details.get("retry_after_seconds", RETRY_AFTER_SECONDS if error.retryable else None):
+        answer.headers["Retry-After"] = str(wait)
     if error.status == AuthenticationRequired.status:
         answer.headers["WWW-Authenticate"] = "Bearer"
     return answer

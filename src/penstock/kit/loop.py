@@ -153,8 +153,11 @@ class Loop(Generic[R]):
         return status
 
     async def _note(self, status: str) -> None:
+        """A brisk loop's pass is news when it ends otherwise than the last, or when that is some time ago."""
+        if self._board is None:
+            return
         at, said = self._noted
-        if self._board is not None and (status != said or time.monotonic() - at >= min(self._every, SHORTEST_NOTED)):
+        if self._every >= SHORTEST_NOTED or status != said or time.monotonic() - at >= SHORTEST_NOTED:
             await self._board.ran(self.name, status, every=self._every)
             self._noted = (time.monotonic(), status)
 
