@@ -45,6 +45,7 @@ from penstock.kit.loop import LoopMetrics
 from penstock.kit.vault import Vault
 from penstock.launching import default_launcher, instance_loops, instance_parts, launching
 from penstock.operating import operation_loops, operations
+from penstock.reconciling import reconciling
 from penstock.rooms import ROOMS_WITH_TABLES
 from penstock.sources.records import DataSources
 from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
@@ -95,6 +96,7 @@ async def build_control_plane(
         for name, handler in ({GATE: graphs.exports.finalisation} | dict(gates or {})).items():
             store.gates.handle(name, handler)
         operated = operations(settings, engine, browse, store, graphs)
+        reconciled = reconciling(settings, engine, store, sources.records)
         ExportMetrics(registry, store.metrics)
         watch_connections(registry, (engine, browse))
         metrics = LoopMetrics(registry)
@@ -124,6 +126,7 @@ async def build_control_plane(
                 operations=operated,
                 sources=sources,
                 maintenance=kept,
+                reconciliation=reconciled,
             )
 
 

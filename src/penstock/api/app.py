@@ -27,11 +27,15 @@ from penstock.api import (
     ops,
     proxy,
     queues,
+    recipes,
+    record_sources,
+    runs,
     schedules,
     schema_browser,
     snapshot_jobs,
     snapshots,
     tables,
+    uploads,
     users,
 )
 from penstock.api.description import DescribedApi
@@ -55,6 +59,7 @@ INSTANCES = (instances.router, instances.of_mapping, instance_reports.router, pr
 OPERATIONS = (admin.router, config.router, cluster.router, exports.router, ops.router, favorites.router)
 TABLES = (iceberg.router, tables.router, tables.under_api, tables.policies, maintenance_jobs.router)
 SOURCES = (data_sources.router, schema_browser.router)
+RECONCILIATION = (recipes.router, runs.router, runs.internal, uploads.router, record_sources.router)
 
 
 def create_app(parts: Parts) -> FastAPI:
@@ -76,6 +81,7 @@ def create_app(parts: Parts) -> FastAPI:
         *((users.router,) if parts.people is not None else ()),
         *(SOURCES if parts.sources is not None else ()),
         *(TABLES if parts.maintenance is not None else ()),
+        *(RECONCILIATION if parts.reconciliation is not None else ()),
     )
     app.state.parts = parts
     app.state.routes = [route for router in routers for route in router.routes]

@@ -1,5 +1,6 @@
 """What the routes work with. `wiring` builds it; a route takes it with `parts: HasParts`."""
 
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
@@ -46,8 +47,10 @@ from penstock.launchers.contract import Launcher
 from penstock.maintenance.desk import MaintenanceDesk
 from penstock.maintenance.planner import MaintenancePlanner
 from penstock.maintenance.policies import Policies
+from penstock.reconcile.desk import Desk
 from penstock.sources.records import DataSources
 from penstock.sources.schema_cache import SchemaCache
+from penstock.storage.contract import Store
 
 Loops: TypeAlias = tuple[Loop[Any], ...]
 
@@ -131,6 +134,20 @@ class Maintenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciliation:
+    """What the routes of recipes and runs work with; `store` opens the storage when it is first needed."""
+
+    desk: Desk
+    store: Callable[[], Store]
+    callback_key: str
+
+    def callback_secret(self, run_id: int) -> str:
+        """What signs the callback of a run; whoever asked for the run is told it."""
+        said = f"run-callback:{run_id}".encode()
+        return hmac.new(self.callback_key.encode(), said, "sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     store: PgJobStore
     browser: Browser
@@ -149,6 +166,7 @@ class Parts:
     operations: Operations | None = None
     sources: Sources | None = None
     maintenance: Maintenance | None = None
+    reconciliation: Reconciliation | None = None
     polls: Polls = field(default_factory=Polls)
 
 
@@ -203,3 +221,12 @@ async def maintenance_of(parts: HasParts) -> Maintenance:
 
 
 HasMaintenance = Annotated[Maintenance, Depends(maintenance_of)]
+
+
+async def reconciliation_of(parts: HasParts) -> Reconciliation:
+    if parts.reconciliation is None:
+        raise NotFound("This control plane reconciles nothing.")
+    return parts.reconciliation
+
+
+HasReconciliation = Annotated[Reconciliation, Depends(reconciliation_of)]

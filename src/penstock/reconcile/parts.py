@@ -54,7 +54,7 @@ def write(table: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], fold
 def _finished(table: str, number: int, path: Path, rows: int) -> EvidenceFile:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    name = f"{table}/part-{number:05d}-{digest[:_DIGEST]}.parquet"
+    name = f"{table}/{table}-{number:05d}-{digest[:_DIGEST]}.parquet"
     return EvidenceFile(table=table, name=name, path=path, rows=rows, size=path.stat().st_size, sha256=digest)
 
 

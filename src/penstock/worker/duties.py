@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING
 
 from penstock.graphs.order import CANCEL_QUERY, ERASE, EXPORT, FORGET_TABLE, PUBLISH, SWEEP, UNLOAD
 from penstock.maintenance.order import MAINTENANCE
+from penstock.reconcile.order import CALLBACK, CLEAN, MATCH, STAGE_CHUNK, STAGE_PLAN
 from penstock.worker.depot import Depot
 from penstock.worker.erasing import Eraser
 from penstock.worker.exports import Aftercare, Exporter
 from penstock.worker.handlers import Handlers
 from penstock.worker.maintaining import Maintainer
+from penstock.worker.matching import Matcher, RunCleaner
 from penstock.worker.plane import plane_factory
 from penstock.worker.probe import PROBE, probe
 from penstock.worker.publishing import Publisher
+from penstock.worker.run_callbacks import RunCaller
+from penstock.worker.staging import ChunkStager, StagePlanner
 from penstock.worker.sweeping import StorageSweeper
 from penstock.worker.unloads import Unloading
 
@@ -35,5 +39,10 @@ def default_handlers(settings: Settings) -> Handlers:
             SWEEP: StorageSweeper(planes, depot),
             MAINTENANCE: Maintainer(planes),
             ERASE: Eraser(depot),
+            STAGE_PLAN: StagePlanner(planes),
+            STAGE_CHUNK: ChunkStager(planes, depot),
+            MATCH: Matcher(depot),
+            CLEAN: RunCleaner(depot),
+            CALLBACK: RunCaller(planes, private=settings.private_sources),
         }
     )

@@ -82,6 +82,12 @@ class Plane(HttpJobStore):
         found: dict[str, Any] = await _patiently(what, lambda: self._call("POST", address, content=wire.encode(body)))
         return found
 
+    async def run_callback(self, run_id: int) -> dict[str, str]:
+        """Where a run's end is told, with what, and how it is signed."""
+        address = f"{self._url}/api/internal/runs/{run_id}/callback"
+        found: dict[str, str] = await _patiently("callback", lambda: self._call("GET", address))
+        return found
+
     async def live_attempts(self) -> list[str]:
         """The attempts whose files may still become part of a result."""
         address = f"{self._url}/api/internal/export-jobs/attempts"

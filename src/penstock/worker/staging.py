@@ -12,11 +12,10 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.guard.sql import check
 from penstock.jobs.model import JobSpec, Status
 from penstock.kit.errors import InvalidState, PenstockError
 from penstock.reconcile.order import STAGE_CHUNK, ChunkOrder, PlanOrder
-from penstock.reconcile.query import base, filtered
+from penstock.reconcile.reading import source_sql
 from penstock.reconcile.recipe import Side
 from penstock.sources.contract import Limits
 from penstock.sources.trino.headers import require_role
@@ -56,7 +55,7 @@ class StagePlanner:
         async with self._planes() as plane:
             opening = for_staging(await plane.opening(ctx.fence))
             async with opening.opened() as source:
-                sql = await source_sql(source, Side.model_validate(order.side_document), ctx)
+                sql = await source_sql(source, Side.model_validate(order.side_document))
                 plan = await source.plan(sql, self._limits)
                 ctx.log.info("stage_planned", run_id=order.run_id, side=order.side, chunks=len(plan.chunks))
                 return await self._go_on(job, ctx, order, plan, plane)
@@ -106,17 +105,6 @@ class ChunkStager:
             )
         files = [{"key": p.path, "rows": p.rows, "size": p.size, "sha256": p.sha256} for p in written.parts]
         return {"plan": order.plan, "number": order.number, "rows": written.rows, "files": files}
-
-
-async def source_sql(source: Source, side: Side, ctx: JobContext | None = None) -> str:
-    """What a side is read with: checked by the guard, filtered by columns that are really there."""
-    sql = base(side, source.dialect)
-    if side.query is not None:
-        sql = (await (ctx.in_thread if ctx else asyncio.to_thread)(check, sql, source.dialect)).sql
-    if not side.filters:
-        return sql
-    schema = await source.schema(sql)
-    return filtered(sql, schema, side.filters, source.dialect, plain=side.query is None)
 
 
 def for_staging(opening: Opening) -> Opening:

@@ -1,0 +1,182 @@
+"""Recipes: which records belong together, in versions that never change."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import BaseModel, Field
+
+from penstock.api.errors import PUBLIC, declare
+from penstock.api.matrix import Grant, Permit
+from penstock.api.paging import Page
+from penstock.api.parts import HasReconciliation, Reconciliation
+from penstock.api.reading import StrictRoute
+from penstock.api.reply import Data, Listing
+from penstock.engines.errors import EngineError
+from penstock.jobs.bodies import Body
+from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge
+from penstock.reconcile import validation
+from penstock.reconcile.desk import Asker
+from penstock.reconcile.errors import RecipeInvalid
+from penstock.reconcile.explain import explain
+from penstock.reconcile.recipe import Recipe as RecipeModel
+from penstock.reconcile.recipes import Kept
+from penstock.sources.errors import SourceError, SourceUnavailable
+
+router = APIRouter(prefix="/api/recipes", tags=["reconciliation"], route_class=StrictRoute)
+RecipeId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$", examples=["invoices-payments"])]
+Version = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="An earlier version.", examples=[1])]
+WRITES = declare(*PUBLIC, NotFound, Conflict, RecipeInvalid, PayloadTooLarge)
+ASKS = declare(*PUBLIC, NotFound, RecipeInvalid, PayloadTooLarge, SourceError, SourceUnavailable)
+
+
+class Recipe(BaseModel):
+    recipe_id: str = Field(examples=["invoices-payments"])
+    owner: str
+    version: int = Field(examples=[1])
+    latest: int = Field(examples=[1])
+    digest: str = Field(description="The same for two recipes that mean the same.")
+    document: dict[str, Any]
+    created_by: str
+    created_at: datetime
+
+
+class RecipeVersion(BaseModel):
+    version: int
+    digest: str
+    created_by: str
+    created_at: datetime
+
+
+class RecipeBody(Body):
+    recipe: dict[str, Any] = Field(description="The recipe's document; docs/guides/reconcile.md says what it has.")
+
+
+class Fault(BaseModel):
+    path: str = Field(examples=["rules.0.conditions.1.left"])
+    message: str
+    suggestion: str
+    severity: Literal["error", "warning"]
+
+
+class Validation(BaseModel):
+    valid: bool
+    faults: list[Fault]
+
+
+class Step(BaseModel):
+    step: str
+    sql: str
+
+
+class RecipeQuery(Page):
+    sort_by: Literal["updated_at"] = "updated_at"
+
+
+class Dropped(BaseModel):
+    recipe_id: str
+
+
+@router.get("", summary="List recipes", responses=declare(*PUBLIC))
+async def list_recipes(
+    query: Annotated[RecipeQuery, Query()], request: Request, it: HasReconciliation, _: Permit
+) -> Listing[Recipe]:
+    """Everybody's, the newest change first."""
+    found, total = await it.desk.recipes.page(offset=query.offset, limit=query.limit)
+    return query.of([_shown(kept) for kept in found], total, request)
+
+
+@router.post("", summary="Save a recipe", status_code=201, responses=WRITES)
+async def add(body: RecipeBody, response: Response, it: HasReconciliation, grant: Permit) -> Data[Recipe]:
+    """Its form is checked now; `…/validate` holds it against the real columns."""
+    recipe = validation.read(body.recipe)
+    if recipe.recipe_id is None:
+        raise InvalidInput("A recipe that is saved needs a recipe_id.", hint="Add recipe_id to the document.")
+    kept = await it.desk.recipes.add(recipe.recipe_id, recipe, owner=grant.username)
+    response.headers["Location"] = f"/api/recipes/{recipe.recipe_id}"
+    return Data(data=_shown(kept))
+
+
+@router.post("/validate", summary="Find every fault of a recipe", responses=ASKS)
+async def validate(body: RecipeBody, it: HasReconciliation, grant: Permit) -> Data[Validation]:
+    """Against the sources as they are: columns, types, keys, SQL; each fault with a suggestion."""
+    faults = await it.desk.faults(body.recipe, asker(grant))
+    valid = all(fault.severity != "error" for fault in faults)
+    return Data(data=Validation(valid=valid, faults=[Fault.model_validate(asdict(fault)) for fault in faults]))
+
+
+@router.post("/explain", summary="Show the SQL of a recipe", responses=ASKS)
+async def explain_document(body: RecipeBody, it: HasReconciliation, grant: Permit) -> Data[list[Step]]:
+    return Data(data=await _explained(validation.read(body.recipe), it, grant))
+
+
+@router.get("/{recipe_id}", summary="Show a recipe", responses=declare(*PUBLIC, NotFound))
+async def show(recipe_id: RecipeId, it: HasReconciliation, _: Permit, version: Version = None) -> Data[Recipe]:
+    return Data(data=_shown(await it.desk.recipes.get(recipe_id, version)))
+
+
+@router.put("/{recipe_id}", summary="Make a new version of a recipe", responses=WRITES)
+async def change(
+    recipe_id: RecipeId,
+    body: RecipeBody,
+    it: HasReconciliation,
+    grant: Permit,
+    expected: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="409 when another version is there.")] = None,
+) -> Data[Recipe]:
+    """The same document again makes no new version."""
+    grant.over((await it.desk.recipes.get(recipe_id)).owner_username)
+    recipe = validation.read({**body.recipe, "recipe_id": recipe_id})
+    return Data(data=_shown(await it.desk.recipes.change(recipe_id, recipe, actor=grant.username, expected=expected)))
+
+
+@router.delete("/{recipe_id}", summary="Drop a recipe", responses=declare(*PUBLIC, NotFound))
+async def drop(recipe_id: RecipeId, it: HasReconciliation, grant: Permit) -> Data[Dropped]:
+    """Its runs and their evidence stay."""
+    grant.over((await it.desk.recipes.get(recipe_id)).owner_username)
+    await it.desk.recipes.drop(recipe_id, actor=grant.username)
+    return Data(data=Dropped(recipe_id=recipe_id))
+
+
+@router.get("/{recipe_id}/versions", summary="List a recipe's versions", responses=declare(*PUBLIC, NotFound))
+async def versions(recipe_id: RecipeId, it: HasReconciliation, _: Permit) -> Data[list[RecipeVersion]]:
+    found = await it.desk.recipes.versions(recipe_id)
+    return Data(data=[RecipeVersion.model_validate(asdict(line)) for line in found])
+
+
+@router.get("/{recipe_id}/explain", summary="Show the SQL of a saved recipe", responses=ASKS)
+async def explain_saved(
+    recipe_id: RecipeId, it: HasReconciliation, grant: Permit, version: Version = None
+) -> Data[list[Step]]:
+    kept = await it.desk.recipes.get(recipe_id, version)
+    return Data(data=await _explained(validation.read(kept.document), it, grant))
+
+
+def asker(grant: Grant) -> Asker:
+    """Sources of one's own, and for admins everybody's."""
+    return Asker(
+        username=grant.username, may=lambda owner: owner == grant.username or grant.role.name in ("ADMIN", "OPS")
+    )
+
+
+async def _explained(recipe: RecipeModel, it: Reconciliation, grant: Grant) -> list[Step]:
+    left, right = [await it.desk.columns(side, asker(grant)) for side in (recipe.sources.left, recipe.sources.right)]
+    validation.check(recipe, left, right)
+    try:
+        from penstock.engines.duckdb import DuckDbWords
+    except ModuleNotFoundError as e:
+        raise EngineError(f"The duckdb engine needs {e.name}.", hint="pip install 'penstock[reconcile]'") from None
+    return [Step.model_validate(step) for step in explain(recipe, DuckDbWords(), left, right)]
+
+
+def _shown(kept: Kept) -> Recipe:
+    return Recipe(
+        recipe_id=kept.recipe_id,
+        owner=kept.owner_username,
+        version=kept.version,
+        latest=kept.latest,
+        digest=kept.digest,
+        document=dict(kept.document),
+        created_by=kept.created_by,
+        created_at=kept.created_at,
+    )

@@ -1,0 +1,128 @@
+"""Sources as reconciliation sees them: data sources by their alias, with a look at real rows."""
+
+from contextlib import aclosing
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, Field, SecretStr, ValidationError
+
+from penstock.api.data_source_views import revealed
+from penstock.api.errors import PUBLIC, declare
+from penstock.api.matrix import Grant, Permit
+from penstock.api.paging import Page
+from penstock.api.parts import HasReconciliation, Reconciliation
+from penstock.api.reading import StrictRoute
+from penstock.api.recipes import asker
+from penstock.api.reply import Data, Listing
+from penstock.jobs.bodies import Body
+from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge, PermissionDenied
+from penstock.reconcile.reading import source_sql
+from penstock.reconcile.recipe import Filter, Side
+from penstock.sources.contract import Limits, Source
+from penstock.sources.destinations import leans_on_server
+from penstock.sources.errors import SourceError, SourceUnavailable
+
+router = APIRouter(prefix="/api/sources", tags=["reconciliation"], route_class=StrictRoute)
+Alias = Annotated[str, Path(min_length=1, max_length=200, examples=["ledger"])]
+ASKS = declare(*PUBLIC, NotFound, PayloadTooLarge, SourceError, SourceUnavailable)
+MAX_ROWS = 1000
+
+
+class RecordSource(BaseModel):
+    alias: str = Field(examples=["ledger"])
+    type: str = Field(examples=["postgres"])
+    owner: str
+    staged: bool = Field(description="Whether its records are copied to Parquet before they are matched.")
+    connected: bool | None = Field(description="What the last test said.")
+
+
+class SourceQuery(Page):
+    sort_by: Literal["created_at"] = "created_at"
+
+
+class NewSource(Body):
+    alias: Annotated[str, Field(min_length=1, max_length=200, examples=["ledger"])]
+    type: Annotated[str, Field(max_length=40, examples=["postgres"])]
+    config: dict[str, Any] = Field(default_factory=dict)
+    credentials: dict[str, SecretStr] = Field(default_factory=dict)
+
+
+class ScopedBody(Body):
+    table: Annotated[str, Field(max_length=500)] | None = None
+    query: Annotated[str, Field(max_length=100_000)] | None = None
+    filters: list[dict[str, Any]] = Field(default_factory=list, max_length=50)
+    limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 50
+
+
+class Rows(BaseModel):
+    columns: list[dict[str, str]]
+    rows: list[dict[str, Any]] = Field(description="Amounts are text, as they are exact.")
+
+
+@router.get("", summary="List sources", responses=declare(*PUBLIC))
+async def list_sources(
+    query: Annotated[SourceQuery, Query()], request: Request, it: HasReconciliation, _: Permit
+) -> Listing[RecordSource]:
+    found, total = await it.desk.sources.page(offset=query.offset, limit=query.limit, ascending=query.ascending)
+    shown = [RecordSource(alias=s.name, type=s.type, owner=s.owner, staged=True, connected=s.test_ok) for s in found]
+    return query.of(shown, total, request)
+
+
+@router.post("", summary="Connect a source", status_code=201, responses=declare(*PUBLIC, Conflict, SourceUnavailable))
+async def connect(body: NewSource, it: HasReconciliation, grant: Permit) -> Data[RecordSource]:
+    """Really connects before it says so; a source that does not answer is not kept."""
+    if grant.role.name == "ANALYST" and leans_on_server(body.type, body.config, body.credentials):
+        raise PermissionDenied("Only admins make sources of what the server itself may read.")
+    made = await it.desk.sources.add(
+        name=body.alias, kind=body.type, owner=grant.username, config=body.config, secrets=revealed(body.credentials)
+    )
+    tested, _ = await it.desk.sources.test(made.data_source_id)
+    if not tested.test_ok:
+        await it.desk.sources.drop(made.data_source_id, actor=grant.username)
+        raise SourceUnavailable(f"{body.alias} does not answer: {tested.test_says}")
+    return Data(data=RecordSource(alias=tested.name, type=tested.type, owner=tested.owner, staged=True, connected=True))
+
+
+@router.get("/{alias}/preview", summary="Look at real rows", responses=ASKS)
+async def preview(
+    alias: Alias,
+    it: HasReconciliation,
+    grant: Permit,
+    table: Annotated[str, Query(min_length=1, max_length=500, examples=["invoices"])],
+    limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = 20,
+) -> Data[Rows]:
+    return Data(data=await _rows(alias, ScopedBody(table=table, limit=limit), it, grant))
+
+
+@router.post("/{alias}/load-scoped", summary="Look at rows behind filters", responses=ASKS)
+async def load_scoped(alias: Alias, body: ScopedBody, it: HasReconciliation, grant: Permit) -> Data[Rows]:
+    """The first rows of a table or query that the filters let through."""
+    return Data(data=await _rows(alias, body, it, grant))
+
+
+async def _rows(alias: str, body: ScopedBody, it: Reconciliation, grant: Grant) -> Rows:
+    source = await it.desk.source(alias, asker(grant))
+    try:
+        filters = tuple(Filter.model_validate(given) for given in body.filters)
+        side = Side(source=alias, table=body.table, query=body.query, primary_key=("-",), filters=filters)
+    except ValidationError as e:
+        first = e.errors(include_url=False, include_input=False)[0]
+        raise InvalidInput(str(first["msg"]).removeprefix("Value error, ").capitalize()) from None
+
+    async def look(opened: Source) -> Rows:
+        plan = await opened.plan(await source_sql(opened, side), Limits(max_chunks=1))
+        found: list[dict[str, Any]] = []
+        async with aclosing(opened.stream(plan.chunks[0])) as batches:
+            async for batch in batches:
+                found += batch.slice(0, body.limit - len(found)).to_pylist()
+                if len(found) >= body.limit:
+                    break
+        columns = [{"name": field.name, "type": str(field.type)} for field in plan.schema]
+        return Rows(columns=columns, rows=[{name: plain(value) for name, value in row.items()} for row in found])
+
+    return await it.desk.sources.ask(source.data_source_id, look)
+
+
+def plain(value: object) -> object:
+    """A value as JSON has it, exact."""
+    return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -1,0 +1,290 @@
+"""Runs: asked for, watched, cancelled, tried again; their evidence and report."""
+
+import asyncio
+import hmac
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import orjson
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import HTMLResponse, StreamingResponse
+from pydantic import BaseModel, Field
+
+from penstock.api.errors import INTERNAL, PUBLIC, declare
+from penstock.api.matrix import Grant, Inside, Permit
+from penstock.api.paging import Page
+from penstock.api.parts import HasReconciliation, Reconciliation
+from penstock.api.reading import StrictRoute
+from penstock.api.recipes import asker
+from penstock.api.reply import Data, Listing
+from penstock.guard.errors import UrlRefused
+from penstock.jobs.bodies import Body
+from penstock.kit.errors import InvalidInput, InvalidState, NotFound, PayloadTooLarge
+from penstock.reconcile import validation
+from penstock.reconcile.errors import RecipeInvalid
+from penstock.reconcile.evidence import TABLES
+from penstock.reconcile.run import Run as Record
+from penstock.reconcile.run import RunStatus
+
+router = APIRouter(prefix="/api/runs", tags=["reconciliation"], route_class=StrictRoute)
+internal = APIRouter(
+    prefix="/api/internal/runs",
+    tags=["internal"],
+    route_class=StrictRoute,
+    dependencies=[Inside],
+    responses=declare(*INTERNAL),
+)
+RunId = Annotated[int, Path(ge=1, le=2**53 - 1, examples=[1])]
+FOUND = declare(*PUBLIC, NotFound)
+LOOK_SECONDS = 0.5
+Table = Literal["matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous"]
+Form = Literal["json", "csv", "parquet", "arrow", "xlsx"]
+
+
+class Progress(BaseModel):
+    stage: str = Field(examples=["staging"])
+    rows: int = Field(description="Rows staged so far.")
+    percent: float | None
+    eta_seconds: float | None
+    jobs: int
+    jobs_over: int
+
+
+class Run(BaseModel):
+    run_id: int = Field(examples=[1])
+    recipe_id: str | None
+    recipe_version: int | None
+    name: str
+    status: RunStatus
+    progress: Progress
+    owner: str
+    parameters: dict[str, Any]
+    totals: dict[str, Any] | None = Field(description="Rows, matched, unmatched, amounts and reasons of each side.")
+    rules: list[dict[str, Any]] | None
+    timings: dict[str, float] | None
+    evidence_sha256: str | None = Field(description="The same for two runs that found the same.")
+    error: dict[str, Any] | None
+    retry_of: int | None
+    callback_secret: str | None = Field(None, description="What signs the callback; told once, to who asked.")
+    created_at: datetime
+    ready_at: datetime | None
+    finished_at: datetime | None
+
+
+class NewRun(Body):
+    recipe_id: Annotated[str, Field(max_length=100)] | None = None
+    version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    recipe: dict[str, Any] | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    sources: dict[Literal["left", "right"], dict[str, Any]] = Field(
+        default_factory=dict, description="What replaces fields of the recipe's sources for this run."
+    )
+    callback_url: Annotated[str, Field(max_length=2048)] | None = None
+
+
+class RunQuery(Page):
+    sort_by: Literal["created_at"] = "created_at"
+    recipe_id: Annotated[str, Query(max_length=100)] | None = None
+
+
+class CancelBody(Body):
+    reason: Annotated[str, Field(max_length=500)] = ""
+
+
+class Callback(BaseModel):
+    url: str
+    body: str
+    signature: str
+
+
+@router.post(
+    "",
+    summary="Run a recipe",
+    status_code=202,
+    responses=declare(*PUBLIC, NotFound, RecipeInvalid, UrlRefused, PayloadTooLarge),
+)
+async def add(body: NewRun, response: Response, it: HasReconciliation, grant: Permit) -> Data[Run]:
+    """A saved recipe by its id, or one of its own; 202, and Location says where to look."""
+    document, version = await _document(body, it)
+    for side, given in body.sources.items():
+        document["sources"][side] = {**document["sources"][side], **given}
+    recipe = validation.read(document)
+    run = await it.desk.start(
+        recipe,
+        asker(grant),
+        recipe_id=body.recipe_id,
+        version=version,
+        parameters=body.parameters,
+        callback_url=body.callback_url,
+    )
+    response.headers["Location"] = f"/api/runs/{run.run_id}"
+    shown = await _shown(run, it)
+    secret = it.callback_secret(run.run_id) if body.callback_url is not None else None
+    return Data(data=shown.model_copy(update={"callback_secret": secret}))
+
+
+@router.get("", summary="List runs", responses=declare(*PUBLIC))
+async def list_runs(
+    query: Annotated[RunQuery, Query()], request: Request, it: HasReconciliation, grant: Permit
+) -> Listing[Run]:
+    """Newest first: one's own, and for admins everybody's."""
+    owner = None if grant.role.name in ("ADMIN", "OPS") else grant.username
+    found, total = await it.desk.runs.page(
+        offset=query.offset, limit=query.limit, recipe_id=query.recipe_id, owner=owner
+    )
+    return query.of([await _shown(run, it) for run in found], total, request)
+
+
+@router.get("/{run_id}", summary="Show a run", responses=FOUND)
+async def show(run_id: RunId, it: HasReconciliation, grant: Permit) -> Data[Run]:
+    return Data(data=await _shown(await _mine(run_id, it, grant), it))
+
+
+@router.post("/{run_id}/cancel", summary="Cancel a run", responses=declare(*PUBLIC, NotFound, InvalidState))
+async def cancel(run_id: RunId, it: HasReconciliation, grant: Permit, body: CancelBody | None = None) -> Data[Run]:
+    """At once and for good, with all of its jobs."""
+    await _mine(run_id, it, grant)
+    reason = body.reason if body is not None else ""
+    run = await it.desk.runs.cancel(run_id, actor=grant.username, reason=reason)
+    return Data(data=await _shown(run, it))
+
+
+@router.post(
+    "/{run_id}/retry", summary="Run it again", status_code=202, responses=declare(*PUBLIC, NotFound, InvalidState)
+)
+async def retry(run_id: RunId, response: Response, it: HasReconciliation, grant: Permit) -> Data[Run]:
+    """A new run of what failed or was cancelled, from the sources as they are now."""
+    await _mine(run_id, it, grant)
+    run = await it.desk.runs.retry(run_id, actor=grant.username)
+    response.headers["Location"] = f"/api/runs/{run.run_id}"
+    return Data(data=await _shown(run, it))
+
+
+@router.get("/{run_id}/events", summary="Watch a run", response_class=StreamingResponse, responses=FOUND)
+async def events(run_id: RunId, request: Request, it: HasReconciliation, grant: Permit) -> StreamingResponse:
+    """Server-sent events: `progress` at every change, `end` with the last one."""
+    await _mine(run_id, it, grant)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_events(run_id, request, it), media_type="text/event-stream", headers=headers)
+
+
+@router.get("/{run_id}/manifest", summary="Show a run's manifest", responses=declare(*PUBLIC, NotFound, InvalidState))
+async def manifest(run_id: RunId, it: HasReconciliation, grant: Permit) -> Data[dict[str, Any]]:
+    return Data(data=await _manifest(await _mine(run_id, it, grant), it))
+
+
+@router.get(
+    "/{run_id}/evidence/{table}",
+    summary="Download evidence",
+    response_class=StreamingResponse,
+    responses=declare(*PUBLIC, NotFound, InvalidState),
+)
+async def evidence(
+    run_id: RunId,
+    table: Table,
+    it: HasReconciliation,
+    grant: Permit,
+    format: Annotated[Form, Query()] = "json",  # noqa: A002 - the name that the interface has
+    limit: Annotated[int | None, Query(ge=1, le=10**9, description="Only so many rows.")] = None,
+) -> StreamingResponse:
+    """One table of evidence, whole."""
+    from penstock.reconcile.shelf import Shelf
+
+    if table not in TABLES:
+        raise InvalidInput(f"There is no evidence {table}.")
+    run = await _mine(run_id, it, grant)
+    shelf = Shelf(it.store(), await _manifest(run, it))
+    form, stream = shelf.download(table, format, limit)
+    name = f"run-{run_id}-{table}.{form.suffix}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
+    return StreamingResponse(stream, media_type=form.media_type, headers=headers)
+
+
+@router.get(
+    "/{run_id}/report",
+    summary="Show a run's report",
+    response_class=HTMLResponse,
+    responses=declare(*PUBLIC, NotFound, InvalidState),
+)
+async def report(run_id: RunId, it: HasReconciliation, grant: Permit) -> HTMLResponse:
+    """One HTML file that needs nothing else."""
+    from penstock.reconcile.report import report as drawn
+
+    document = await _manifest(await _mine(run_id, it, grant), it)
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    return HTMLResponse(drawn(document), headers={"Content-Security-Policy": policy})
+
+
+@internal.get("/{run_id}/callback", summary="Get what a run's end is told with", responses=declare(NotFound, *INTERNAL))
+async def callback(run_id: RunId, it: HasReconciliation) -> Data[Callback]:
+    run = await it.desk.runs.get(run_id)
+    if run.callback_url is None or not run.status.over:
+        raise NotFound(f"Run {run_id} has nobody to tell.")
+    shown = await _shown(run, it)
+    body = shown.model_dump_json(exclude={"callback_secret", "parameters"})
+    signature = hmac.new(it.callback_secret(run_id).encode(), body.encode(), "sha256").hexdigest()
+    return Data(data=Callback(url=run.callback_url, body=body, signature=signature))
+
+
+async def _document(body: NewRun, it: Reconciliation) -> tuple[dict[str, Any], int | None]:
+    if (body.recipe is None) == (body.recipe_id is None):
+        raise InvalidInput("Give either recipe_id or recipe.")
+    if body.recipe is not None:
+        document = orjson.loads(orjson.dumps(body.recipe))
+        if body.sources:
+            validation.read(document)
+        return document, None
+    kept = await it.desk.recipes.get(body.recipe_id or "", body.version)
+    return orjson.loads(orjson.dumps(dict(kept.document))), kept.version
+
+
+async def _mine(run_id: int, it: Reconciliation, grant: Grant) -> Record:
+    run = await it.desk.runs.get(run_id)
+    grant.over(run.owner_username)
+    return run
+
+
+async def _manifest(run: Record, it: Reconciliation) -> dict[str, Any]:
+    if run.result is None:
+        raise InvalidState(f"Run {run.run_id} is {run.status}; it has no evidence.", status=str(run.status))
+    document: dict[str, Any] = orjson.loads(await it.store().get(f"{run.result['prefix']}manifest.json"))
+    return document
+
+
+async def _events(run_id: int, request: Request, it: Reconciliation) -> AsyncIterator[bytes]:
+    last = b""
+    while not await request.is_disconnected():
+        shown = await _shown(await it.desk.runs.get(run_id), it)
+        data = orjson.dumps(shown.model_dump(mode="json", exclude={"callback_secret"}))
+        if data != last:
+            event = "end" if shown.status.over else "progress"
+            yield f"event: {event}\ndata: {data.decode()}\n\n".encode()
+            last = data
+        if shown.status.over:
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _shown(run: Record, it: Reconciliation) -> Run:
+    result = run.result or {}
+    return Run(
+        run_id=run.run_id,
+        recipe_id=run.recipe_id,
+        recipe_version=run.recipe_version,
+        name=run.recipe["name"],
+        status=run.status,
+        progress=Progress.model_validate(asdict(await it.desk.runs.progress(run))),
+        owner=run.owner_username,
+        parameters=dict(run.parameters),
+        totals=result.get("totals"),
+        rules=result.get("rules"),
+        timings=result.get("timings"),
+        evidence_sha256=result.get("evidence_sha256"),
+        error=None if run.error is None else dict(run.error),
+        retry_of=run.retry_of,
+        created_at=run.created_at,
+        ready_at=run.ready_at,
+        finished_at=run.finished_at,
+    )

@@ -1,0 +1,128 @@
+"""Where runs are asked for: sources are found, columns looked up, faults told, and what is right is queued."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.kit.errors import InvalidInput, NotFound, PenstockError
+from penstock.reconcile import free_sql, validation
+from penstock.reconcile.column import columns
+from penstock.reconcile.query import bound
+from penstock.reconcile.reading import source_schema
+from penstock.reconcile.recipe import Recipe
+from penstock.reconcile.validation import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.reconcile.column import Column
+    from penstock.reconcile.recipe import Side, SideName
+    from penstock.reconcile.recipes import Recipes
+    from penstock.reconcile.run import Run
+    from penstock.reconcile.runs import Runs
+    from penstock.reconcile.uploads import Upload, Uploads
+    from penstock.sources.records import DataSource, DataSources
+
+SIDES: tuple[SideName, SideName] = ("left", "right")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Who asks; `may` says whether they may use what belongs to somebody."""
+
+    username: str
+    may: Callable[[str], bool]
+
+
+class Desk:
+    def __init__(
+        self, runs: Runs, recipes: Recipes, uploads: Uploads, sources: DataSources, *, reach: Callable[[str], None]
+    ) -> None:
+        self.runs = runs
+        self.recipes = recipes
+        self.uploads = uploads
+        self.sources = sources
+        self._reach = reach
+
+    async def faults(self, document: object, asker: Asker) -> list[Fault]:
+        """Every fault of a recipe: its form, its sources, its columns, its SQL."""
+        recipe = validation.form(document)
+        if not isinstance(recipe, Recipe):
+            return recipe
+        found: list[Fault] = []
+        known: dict[SideName, Mapping[str, Column]] = {}
+        for side in SIDES:
+            try:
+                known[side] = await self.columns(getattr(recipe.sources, side), asker)
+            except PenstockError as e:
+                found.append(Fault(path=f"sources.{side}", message=e.message, suggestion=e.hint or "Check the source."))
+        if recipe.match_sql is not None:
+            found += _of_sql(recipe.match_sql)
+        if len(known) == len(SIDES):
+            found += validation.against(recipe, known["left"], known["right"])
+        return found
+
+    async def columns(self, side: Side, asker: Asker) -> Mapping[str, Column]:
+        if side.upload is not None:
+            return columns(await self.uploads.schema(await self._upload(side.upload, asker)))
+        source = await self.source(side.source or "", asker)
+        return columns(await self.sources.ask(source.data_source_id, lambda it: source_schema(it, side)))
+
+    async def start(
+        self,
+        recipe: Recipe,
+        asker: Asker,
+        *,
+        recipe_id: str | None = None,
+        version: int | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        callback_url: str | None = None,
+    ) -> Run:
+        """A run, queued; what can be seen to be wrong without reading the sources is refused here."""
+        given = dict(parameters or {})
+        inputs: dict[str, dict[str, Any]] = {}
+        for side in SIDES:
+            inputs[side] = await self._input(recipe, getattr(recipe.sources, side), given, asker)
+        if recipe.match_sql is not None:
+            free_sql.checked(recipe.match_sql)
+        if callback_url is not None:
+            await asyncio.to_thread(self._reach, callback_url)
+        return await self.runs.add(
+            owner=asker.username,
+            recipe=recipe.document(),
+            inputs=inputs,
+            recipe_id=recipe_id,
+            recipe_version=version,
+            parameters=given,
+            callback_url=callback_url,
+        )
+
+    async def _input(self, recipe: Recipe, side: Side, given: Mapping[str, Any], asker: Asker) -> dict[str, Any]:
+        wanted = bound(recipe, side, given)
+        if wanted.upload is not None:
+            return (await self._upload(wanted.upload, asker)).input()
+        source = await self.source(wanted.source or "", asker)
+        document = wanted.model_dump(mode="json", exclude_unset=True)
+        return {"data_source_id": source.data_source_id, "document": document}
+
+    async def source(self, name: str, asker: Asker) -> DataSource:
+        source = await self.sources.find(name)
+        if not (source.is_default or asker.may(source.owner)):
+            raise NotFound(f"There is no source {name[:100]!r} that you may use.", hint="GET /api/sources lists them.")
+        return source
+
+    async def _upload(self, upload_id: str, asker: Asker) -> Upload:
+        upload = await self.uploads.get(upload_id)
+        if not asker.may(upload.owner_username):
+            raise NotFound(f"There is no upload {upload_id} that you may use.")
+        return upload
+
+
+def _of_sql(sql: str) -> list[Fault]:
+    try:
+        free_sql.checked(sql)
+    except InvalidInput as e:
+        return [Fault(path="match_sql", message=e.message, suggestion=e.hint or "Write one SELECT.")]
+    return []

@@ -1,0 +1,58 @@
+"""The SQL that a recipe becomes, for people who want to see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.reconcile.clauses import Transpiler
+from penstock.reconcile.free_sql import written
+from penstock.reconcile.matching import SIDES, SOURCES
+from penstock.reconcile.rules import left_over, plan_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from penstock.engines.contract import Words
+    from penstock.reconcile.column import Column
+    from penstock.reconcile.recipe import Recipe, SideName
+    from penstock.reconcile.rules import RulePlan
+
+
+def explain(
+    recipe: Recipe, words: Words, left: Mapping[str, Column], right: Mapping[str, Column]
+) -> list[dict[str, str]]:
+    """The statements in their order, each with what it is for."""
+    transpiler = Transpiler(words, left, right)
+    plans = plan_rules(recipe, transpiler)
+    steps = [{"step": f"prepare {side}", "sql": _prepared(recipe, transpiler, side)} for side in SIDES]
+    if recipe.match_sql is not None:
+        return [*steps, {"step": "match", "sql": written(recipe.match_sql, words)}]
+    pools = ("l", "r")
+    for plan in plans:
+        steps += [{"step": f"{plan.rule.name}: {what}", "sql": sql} for what, sql in _of_rule(plan, *pools)]
+        steps += [
+            {"step": f"{plan.rule.name}: what is left of {side}", "sql": left_over(pool, plan.links, side)}
+            for side, pool in zip(("l", "r"), pools, strict=True)
+        ]
+        pools = (f"rest_l_{plan.number}", f"rest_r_{plan.number}")
+    return steps
+
+
+def _prepared(recipe: Recipe, transpiler: Transpiler, side: SideName) -> str:
+    return transpiler.side(side).select(getattr(recipe.sources, side).primary_key, SOURCES[side])
+
+
+def _of_rule(plan: RulePlan, left: str, right: str) -> Iterator[tuple[str, str]]:
+    match plan.rule.pattern:
+        case "1:1":
+            yield "candidates", plan.candidates(left, right)
+            yield "contested, best first; each record is taken once in this order", plan.disputes()
+            yield "links", plan.settled()
+        case "1:N" | "M:1":
+            yield "candidates", plan.candidates(left, right)
+            yield "sums that fit", plan.whole()
+            yield "contested, in the order of their keys", plan.rivalry()
+            yield "links", plan.summed()
+        case "M:N":
+            yield "groups", plan.groups(left, right)
+            yield "links", plan.zipped(left, right)

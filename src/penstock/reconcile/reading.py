@@ -1,0 +1,30 @@
+"""What a side is read with at its source, and what columns it has there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from penstock.guard.sql import check
+from penstock.reconcile.query import base, filtered
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.reconcile.recipe import Side
+    from penstock.sources.contract import Source
+
+
+async def source_sql(source: Source, side: Side) -> str:
+    """Checked by the guard where it is a query, filtered by columns that are really there."""
+    sql = base(side, source.dialect)
+    if side.query is not None:
+        sql = (await asyncio.to_thread(check, sql, source.dialect)).sql
+    if not side.filters:
+        return sql
+    schema = await source.schema(sql)
+    return filtered(sql, schema, side.filters, source.dialect, plain=side.query is None)
+
+
+async def source_schema(source: Source, side: Side) -> pa.Schema:
+    return await source.schema(await source_sql(source, side.model_copy(update={"filters": ()})))

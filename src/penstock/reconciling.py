@@ -1,0 +1,30 @@
+"""Settings become what reconciles: recipes, uploads, runs and their gates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.api.parts import Reconciliation
+from penstock.guard.reach import Reach
+from penstock.reconcile.desk import Desk
+from penstock.reconcile.recipes import Recipes
+from penstock.reconcile.runs import MATCHED, STAGED, Runs
+from penstock.reconcile.uploads import Uploads
+from penstock.worker.depot import Depot
+
+if TYPE_CHECKING:
+    from penstock.jobs.store import PgJobStore
+    from penstock.kit.config import Settings
+    from penstock.kit.db import Db
+    from penstock.sources.records import DataSources
+
+
+def reconciling(settings: Settings, db: Db, jobs: PgJobStore, sources: DataSources) -> Reconciliation:
+    runs, depot = Runs(db, jobs), Depot(settings)
+    jobs.gates.handle(STAGED, runs.staged)
+    jobs.gates.handle(MATCHED, runs.matched)
+    reach = Reach(private=settings.private_sources)
+    desk = Desk(runs, Recipes(db, jobs), Uploads(db, depot.open), sources, reach=reach)
+    token = settings.service_token
+    key = "" if token is None else token.get_secret_value()
+    return Reconciliation(desk=desk, store=depot.open, callback_key=key)

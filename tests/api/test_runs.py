@@ -1,0 +1,347 @@
+"""Runs through the public API: uploads, sources, recipes, evidence, with real workers over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import io
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from xlsxwriter import Workbook
+
+from penstock.sources.contract import Limits
+from penstock.worker.duties import default_handlers
+from penstock.worker.plane import plane_factory
+from penstock.worker.run_callbacks import RunCaller
+from penstock.worker.staging import StagePlanner
+from tests.graphs.stand import Stand, connected, postgres, settings, standing, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+QUEUES = ("stage", "match", "publish")
+INVOICES = b'\xef\xbb\xbfid;ref;amount;note\n1;A;10.00;"two\nlines"\n2;B;20.00;x\n3;C;30.00;\n'
+PAYMENTS = b"id,ref,amount\n1,A,10.02\n2,B,20.03\n4,D,40.00\n"
+RULES = [
+    {
+        "name": "exact",
+        "conditions": [
+            {"left": "ref", "op": "eq", "right": "ref"},
+            {"left": "amount", "op": "tolerance", "right": "amount", "absolute": "0.02"},
+        ],
+    }
+]
+
+
+@pytest.fixture
+async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
+    async with standing(database, settings(tmp_path / "home")) as it:
+        yield it
+
+
+@pytest.fixture
+async def me(stand: Stand) -> AsyncIterator[httpx2.AsyncClient]:
+    headers = {"Authorization": "Bearer operator"}
+    async with httpx2.AsyncClient(base_url=stand.http.base_url, headers=headers, timeout=60) as client:
+        yield client
+
+
+async def upload(me: httpx2.AsyncClient, name: str, data: bytes, **more: str) -> str:
+    answer = await me.post("/api/uploads", params={"name": name, **more}, content=data)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["data"]["upload_id"])
+
+
+async def two(me: httpx2.AsyncClient) -> dict[str, Any]:
+    sides = {"left": await upload(me, "invoices.csv", INVOICES), "right": await upload(me, "payments.csv", PAYMENTS)}
+    return {side: {"upload": upload_id, "primary_key": ["id"]} for side, upload_id in sides.items()}
+
+
+async def start(me: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
+    answer = await me.post("/api/runs", json=body)
+    assert answer.status_code == 202, answer.text
+    assert answer.headers["Location"] == f"/api/runs/{answer.json()['data']['run_id']}"
+    found: dict[str, Any] = answer.json()["data"]
+    return found
+
+
+async def over(me: httpx2.AsyncClient, run: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+
+    async def is_it() -> bool:
+        found.update((await me.get(f"/api/runs/{run['run_id']}")).json()["data"])
+        return found["status"] in ("completed", "failed", "cancelled")
+
+    await until(is_it)
+    return found
+
+
+async def rows(me: httpx2.AsyncClient, run: dict[str, Any], table: str) -> list[dict[str, Any]]:
+    answer = await me.get(f"/api/runs/{run['run_id']}/evidence/{table}")
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()
+    return found
+
+
+async def test_two_uploads_become_evidence_in_every_form(stand: Stand, me: httpx2.AsyncClient) -> None:
+    async with stand.working(queues=QUEUES):
+        recipe = {"name": "monthly", "sources": await two(me), "rules": RULES}
+        run = await over(me, await start(me, recipe=recipe))
+    assert run["status"] == "completed", run["error"]
+    assert {side: run["totals"][side]["matched"] for side in ("left", "right")} == {"left": 1, "right": 1}
+    assert run["progress"]["percent"] == 100.0
+    assert [row["left_id"] for row in await rows(me, run, "matched")] == ["1"]
+    assert [(row["ref"], row["reason"]) for row in await rows(me, run, "unmatched_left")] == [
+        ("B", "amount_out_of_tolerance"),
+        ("C", "no_key"),
+    ]
+    path = f"/api/runs/{run['run_id']}/evidence/unmatched_right"
+    forms = {
+        form: (await me.get(path, params={"format": form})).content for form in ("csv", "parquet", "arrow", "xlsx")
+    }
+    assert pq.read_table(io.BytesIO(forms["parquet"])).num_rows == 2
+    assert pa.ipc.open_stream(forms["arrow"]).read_all().num_rows == 2
+    assert forms["csv"].count(b"\n") == 3
+    assert forms["xlsx"].startswith(b"PK")
+    report = await me.get(f"/api/runs/{run['run_id']}/report")
+    assert report.headers["content-type"].startswith("text/html")
+    assert "monthly" in report.text
+    manifest = (await me.get(f"/api/runs/{run['run_id']}/manifest")).json()["data"]
+    assert manifest["evidence_sha256"] == run["evidence_sha256"]
+
+
+async def test_two_runs_of_the_same_have_one_digest(stand: Stand, me: httpx2.AsyncClient) -> None:
+    recipe = {"name": "monthly", "sources": await two(me), "rules": RULES}
+    begun = [await start(me, recipe=recipe) for _ in range(2)]
+    async with stand.working(queues=QUEUES):
+        ended = [await over(me, run) for run in begun]
+    assert ended[0]["evidence_sha256"] == ended[1]["evidence_sha256"] is not None
+
+
+async def test_a_saved_recipe_has_versions_and_runs_by_its_id(stand: Stand, me: httpx2.AsyncClient) -> None:
+    recipe = {"recipe_id": "monthly", "name": "monthly", "sources": await two(me), "rules": RULES}
+    assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 201
+    assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 409
+    changed = await me.put("/api/recipes/monthly", json={"recipe": {**recipe, "description": "better"}})
+    assert changed.json()["data"]["version"] == 2
+    again = await me.put("/api/recipes/monthly", json={"recipe": {**recipe, "description": "better"}})
+    assert again.json()["data"]["version"] == 2
+    assert [v["version"] for v in (await me.get("/api/recipes/monthly/versions")).json()["data"]] == [2, 1]
+    steps = (await me.get("/api/recipes/monthly/explain")).json()["data"]
+    assert "DECIMAL" in steps[0]["sql"]
+    async with stand.working(queues=QUEUES):
+        run = await over(me, await start(me, recipe_id="monthly"))
+    assert (run["status"], run["recipe_version"]) == ("completed", 2)
+    assert (await me.get("/api/runs", params={"recipe_id": "monthly"})).json()["meta"]["total"] == 1
+    assert (await me.delete("/api/recipes/monthly")).status_code == 200
+    assert (await me.get("/api/recipes/monthly")).status_code == 404
+
+
+async def test_every_fault_is_told_at_once_against_the_real_columns(me: httpx2.AsyncClient) -> None:
+    sources = await two(me)
+    sources["left"]["primary_key"] = ["invoice"]
+    rules = [{"name": "r", "conditions": [{"left": "reff", "op": "eq", "right": "ref"}]}]
+    body = {"recipe": {"name": "x", "sources": sources, "rules": rules}}
+    said = (await me.post("/api/recipes/validate", json=body)).json()["data"]
+    assert not said["valid"]
+    assert {fault["path"] for fault in said["faults"]} == {"sources.left.primary_key", "rules.0.conditions.0.left"}
+    body["recipe"]["sources"]["right"] = {"source": "nowhere", "table": "t", "primary_key": "id"}
+    said = (await me.post("/api/recipes/validate", json=body)).json()["data"]
+    assert "nowhere" in said["faults"][0]["message"]
+
+
+async def test_a_run_whose_columns_are_missing_fails_with_a_sentence(stand: Stand, me: httpx2.AsyncClient) -> None:
+    rules = [{"name": "r", "conditions": [{"left": "reff", "op": "eq", "right": "ref"}]}]
+    run = await start(me, recipe={"name": "x", "sources": await two(me), "rules": rules})
+    async with stand.working(queues=QUEUES):
+        ended = await over(me, run)
+    assert ended["status"] == "failed"
+    assert "reff" in ended["error"]["message"]
+    assert (await me.get(f"/api/runs/{run['run_id']}/report")).status_code == 409
+
+
+async def fill(dsn: str, count: int) -> None:
+    async with connected(dsn) as connection:
+        await connection.execute(
+            "CREATE TABLE invoices AS SELECT i AS id, 'R' || i AS ref, (i % 1000)::numeric(12,2) AS amount,"
+            f" '2024-01-01'::date + (i % 28) AS day FROM generate_series(1, {count}) AS i"
+        )
+        await connection.execute("CREATE TABLE payments AS SELECT * FROM invoices WHERE id % 10 <> 0")
+        await connection.execute("ANALYZE invoices, payments")
+
+
+def sides(**more: Any) -> dict[str, Any]:
+    return {
+        "left": {"source": "db", "table": "invoices", "primary_key": ["id"], **more},
+        "right": {"source": "db", "table": "payments", "primary_key": ["id"]},
+    }
+
+
+async def test_postgres_is_staged_in_chunks_of_one_moment_and_cleaned_up(
+    stand: Stand, me: httpx2.AsyncClient, database: str
+) -> None:
+    await fill(database, 20_000)
+    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(database), secrets={})
+    handlers = default_handlers(stand.settings)
+    small = StagePlanner(plane_factory(stand.settings), limits=Limits(chunk_bytes=200_000, max_chunks=4))
+    handlers._handlers["stage_plan"] = small
+    run = await start(me, recipe={"name": "pg", "sources": sides(), "rules": RULES})
+    async with stand.working(handlers=handlers, queues=QUEUES):
+        ended = await over(me, run)
+        assert ended["status"] == "completed", ended["error"]
+
+        async def clean() -> bool:
+            return not any(key.startswith("staging/") for key in await stand.files())
+
+        await until(clean)
+    assert ended["totals"]["left"]["rows"] == 20_000
+    assert (ended["totals"]["left"]["matched"], ended["totals"]["left"]["unmatched"]) == (18_000, 2000)
+    assert ended["progress"]["jobs"] > 7
+    assert ended["progress"]["rows"] == 38_000
+
+
+async def test_filters_and_parameters_scope_a_source(stand: Stand, me: httpx2.AsyncClient, database: str) -> None:
+    await fill(database, 1000)
+    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(database), secrets={})
+    filters = [
+        {"column": "id", "op": "lte", "value": {"parameter": "last"}},
+        {"column": "day", "op": "between", "value": ["2024-01-01", "2024-01-10"]},
+    ]
+    recipe = {
+        "name": "scoped",
+        "sources": sides(filters=filters),
+        "rules": RULES,
+        "parameters": {"last": {"type": "number", "default": 5}},
+    }
+    async with stand.working(queues=QUEUES):
+        ended = await over(me, await start(me, recipe=recipe, parameters={"last": 100}))
+        assert ended["totals"]["left"]["rows"] == 39, ended["error"]
+        wrong = sides(filters=[{"column": "nothing", "op": "eq", "value": 1}])
+        failed = await over(me, await start(me, recipe={**recipe, "sources": wrong}, parameters={}))
+    assert failed["status"] == "failed"
+    assert "nothing" in failed["error"]["message"]
+    refused = await me.post("/api/runs", json={"recipe": recipe, "parameters": {"last": "soon"}})
+    assert (refused.status_code, refused.json()["error"]["details"]["parameter"]) == (422, "last")
+
+
+async def test_filters_are_held_against_uploads_too(stand: Stand, me: httpx2.AsyncClient) -> None:
+    sources = await two(me)
+    sources["left"]["filters"] = [{"column": "ref", "op": "in", "value": ["A", "C"]}]
+    async with stand.working(queues=QUEUES):
+        ended = await over(me, await start(me, recipe={"name": "x", "sources": sources, "rules": RULES}))
+    assert ended["totals"]["left"]["rows"] == 2, ended["error"]
+
+
+async def test_rows_of_a_source_can_be_looked_at(stand: Stand, me: httpx2.AsyncClient, database: str) -> None:
+    await fill(database, 50)
+    made = await me.post("/api/sources", json={"alias": "db", "type": "postgres", "config": postgres(database)})
+    assert made.status_code == 201, made.text
+    assert made.json()["data"]["connected"] is True
+    assert [s["alias"] for s in (await me.get("/api/sources")).json()["data"]] == ["db"]
+    seen = (await me.get("/api/sources/db/preview", params={"table": "invoices", "limit": 3})).json()["data"]
+    assert (len(seen["rows"]), seen["rows"][0]["amount"]) == (3, "1.00")
+    scoped = {"table": "invoices", "filters": [{"column": "id", "op": "gt", "value": 48}]}
+    assert len((await me.post("/api/sources/db/load-scoped", json=scoped)).json()["data"]["rows"]) == 2
+    away = {"alias": "away", "type": "postgres", "config": postgres(database) | {"database": "nowhere"}}
+    assert (await me.post("/api/sources", json=away)).status_code == 503
+    assert len((await me.get("/api/sources")).json()["data"]) == 1
+
+
+async def test_a_cancelled_run_ends_its_stream_of_events(stand: Stand, me: httpx2.AsyncClient) -> None:
+    run = await start(me, recipe={"name": "x", "sources": await two(me), "rules": RULES})
+    seen: list[str] = []
+    async with me.stream("GET", f"/api/runs/{run['run_id']}/events") as stream:
+        async for line in stream.aiter_lines():
+            if line.startswith("event: "):
+                seen.append(line.removeprefix("event: "))
+                if len(seen) == 1:
+                    await me.post(f"/api/runs/{run['run_id']}/cancel", json={"reason": "wrong file"})
+    assert seen == ["progress", "end"]
+    again = await me.post(f"/api/runs/{run['run_id']}/retry")
+    assert (again.status_code, again.json()["data"]["retry_of"]) == (202, run["run_id"])
+
+
+@asynccontextmanager
+async def listener(answers: list[int]) -> AsyncIterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
+    """A server that takes callbacks: answers in order, 0 is silence."""
+    got: list[tuple[dict[str, str], bytes]] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+        body = await reader.readexactly(int(headers["content-length"]))
+        got.append((headers, body))
+        status = answers.pop(0) if answers else 200
+        if not status:
+            await reader.read()
+        else:
+            writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/done", got
+
+
+async def test_a_callback_is_signed_and_tried_again_until_it_is_taken(stand: Stand, me: httpx2.AsyncClient) -> None:
+    handlers = default_handlers(stand.settings)
+    handlers._handlers["run_callback"] = RunCaller(plane_factory(stand.settings), private=True, seconds=0.3)
+    async with listener([0, 500]) as (url, got), stand.working(handlers=handlers, queues=QUEUES):
+        recipe = {"name": "x", "sources": await two(me), "rules": RULES}
+        run = await start(me, recipe=recipe, callback_url=url)
+        ended = await over(me, run)
+
+        async def thrice() -> bool:
+            return len(got) == 3
+
+        await until(thrice)
+    assert ended["status"] == "completed"
+    headers, body = got[-1]
+    signature = hmac.new(run["callback_secret"].encode(), body, "sha256").hexdigest()
+    assert headers["x-penstock-signature"] == f"sha256={signature}"
+    assert json.loads(body)["status"] == "completed"
+
+
+async def test_a_callback_into_the_cloud_s_metadata_is_refused(me: httpx2.AsyncClient) -> None:
+    body = {"recipe": {"name": "x", "sources": await two(me), "rules": RULES}}
+    refused = await me.post("/api/runs", json={**body, "callback_url": "http://169.254.169.254/latest"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "URL_REFUSED")
+
+
+CSVS: list[tuple[str, bytes, dict[str, str], list[str]]] = [
+    ("semi.csv", b"a;b\n1;2\n", {}, ["a", "b"]),
+    ("tab.tsv", b"a\tb\n1\t2\n", {}, ["a", "b"]),
+    ("old.csv", "n\u00e4me,b\nJ\u00fcrgen,2\n".encode("cp1252"), {"encoding": "cp1252"}, ["n\u00e4me", "b"]),
+    ("wide.csv", "a,b\n1,2\n".encode("utf-16"), {}, ["a", "b"]),
+    ("pipe.txt", b"a|b\n1|2\n", {"delimiter": "|"}, ["a", "b"]),
+]
+BROKEN = [("x.pdf", b"%PDF"), ("x.csv", b""), ("x.parquet", b"PAR1"), ("x.xlsx", b"PK"), ("x.csv", b"\xff\xfa,\n1,2")]
+
+
+async def test_a_file_is_read_whatever_its_delimiter_and_encoding_or_refused(me: httpx2.AsyncClient) -> None:
+    for name, data, more, columns in CSVS:
+        made = await me.post("/api/uploads", params={"name": name, **more}, content=data)
+        assert made.status_code == 201, made.text
+        found = made.json()["data"]
+        assert ([column["name"] for column in found["columns"]], found["rows"]) == (columns, 1)
+    for name, data in BROKEN:
+        refused = await me.post("/api/uploads", params={"name": name}, content=data)
+        assert refused.status_code == 422, refused.text
+
+
+async def test_a_sheet_is_an_upload_with_types(me: httpx2.AsyncClient, tmp_path: Path) -> None:
+    place = tmp_path / "book.xlsx"
+    with Workbook(str(place)) as book:
+        sheet = book.add_worksheet()
+        for number, row in enumerate([["id", "amount", "ref"], [1, 1.5, "A"], [2, 2.5, 7]]):
+            sheet.write_row(number, 0, row)
+    made = await me.post("/api/uploads", params={"name": "book.xlsx"}, content=place.read_bytes())
+    assert [column["type"] for column in made.json()["data"]["columns"]] == ["int64", "double", "string"]
