@@ -6,12 +6,15 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Cli
 
 
-def test_the_demo_kills_and_freezes_workers_and_loses_nothing(cli: Cli) -> None:
+def test_the_demo_loses_no_job_to_killed_and_frozen_workers_and_finds_the_planted_rings(cli: Cli) -> None:
     played = cli("demo", "--json", timeout=240)
     assert played.code == 0, played.err
-    story = played.json
-    assert story["ok"]
+    assert played.json["ok"]
+    story = played.json["storm"]
     assert story["ended_once"] == story["jobs"]
     assert story["killed"]["held"]
     assert story["frozen"]["held"]
     assert story["stale_writes_refused"] >= 1
+    rings = played.json["rings"]["found"]
+    assert [ring["accounts"] for ring in rings] == [8, 6, 5]
+    assert all(ring["device"] for ring in rings)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from penstock.client._async.algorithms import AsyncAlgorithms
 from penstock.client._async.listing import listed
 from penstock.client._async.waiting import until_settled
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.client._async.transport import AsyncTransport
 
 UNSETTLED = ("waiting_for_snapshot", "starting", "resuming")
+STOPPING_PAUSE = 0.1
 ARROW = "application/vnd.apache.arrow.stream"
 
 
@@ -169,10 +172,13 @@ class AsyncGraph:
         await self._call("POST", "/api/instances/{id}/resume")
         return await self.refresh()
 
-    async def terminate(self, *, force: bool = False) -> None:
-        """Gone afterwards; gone already is well."""
+    async def terminate(self, *, force: bool = False, wait: bool = True) -> None:
+        """Gone afterwards; gone already is well. Without `wait` it may still be stopping."""
         try:
             await self._call("POST", "/api/instances/{id}/terminate", json={"force": force})
+            while wait:
+                await anyio.sleep(STOPPING_PAUSE)
+                await self.refresh()
         except NotFound:
             return
 

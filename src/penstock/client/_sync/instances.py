@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.algorithms import Algorithms
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.client._sync.transport import Transport
 
 UNSETTLED = ("waiting_for_snapshot", "starting", "resuming")
+STOPPING_PAUSE = 0.1
 ARROW = "application/vnd.apache.arrow.stream"
 
 
@@ -167,10 +169,13 @@ class Graph:
         self._call("POST", "/api/instances/{id}/resume")
         return self.refresh()
 
-    def terminate(self, *, force: bool = False) -> None:
-        """Gone afterwards; gone already is well."""
+    def terminate(self, *, force: bool = False, wait: bool = True) -> None:
+        """Gone afterwards; gone already is well. Without `wait` it may still be stopping."""
         try:
             self._call("POST", "/api/instances/{id}/terminate", json={"force": force})
+            while wait:
+                time.sleep(STOPPING_PAUSE)
+                self.refresh()
         except NotFound:
             return
 

@@ -1,41 +1,35 @@
-"""`penstock demo`: a worker is killed, another frozen past its lease and woken; no job is lost or doubled.
+"""Act one of the demo: a worker is killed, another frozen past its lease and woken; no job is lost or doubled.
 
-Everything runs in a throw-away home folder. What is printed at the end is read back from the database's history.
+What is printed at the end is read back from the database's history.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
-import shutil
-import tempfile
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from cyclopts import Parameter
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from penstock.cli.home import Home
 from penstock.cli.jobs import coloured
-from penstock.cli.output import FAILED, emit, err, out
-from penstock.client.session import Session
+from penstock.cli.output import err, out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.cli.stack import Stack
+    from penstock.client.session import Session
 
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
 JOBS = 18
 STEPS = 8
 STEP_SECONDS = 0.25
 PATIENCE = 90.0
 HURRIED = {"PENSTOCK_WORKER_SLOTS": "3", "PENSTOCK_REAP_SECONDS": "0.5"}
+"""Few slots a worker, so that several hold jobs at once, and a quick reaper."""
 T = TypeVar("T")
 
 
@@ -60,34 +54,7 @@ class Story:
         return self.ended_once == JOBS and bool(self.killed_held) and self.stale_refused > 0
 
 
-def demo(*, json: Json = False) -> int:
-    """Run jobs, kill a worker, freeze another, and show what became of their jobs."""
-    from penstock.kit import logging
-
-    logging.configure(level="ERROR", form="text")
-    folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
-    folder.chmod(0o755)  # as root the database runs under another account, which must get there
-    try:
-        story = asyncio.run(_play(Home(folder / "home"), quiet=json))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    emit(_document(story), as_json=json, render=lambda: _print(story))
-    return 0 if story.good else FAILED
-
-
-async def _play(home: Home, *, quiet: bool) -> Story:
-    from penstock.cli.stack import Stack
-
-    def say(text: str) -> None:
-        if not quiet:
-            err.print(f"[dim]·[/dim] {text}")
-
-    async with Stack(home, port=0, workers=3, say=say, environment=HURRIED) as stack:
-        with Session(stack.url, home.secret("operator_token")) as http:
-            return await asyncio.to_thread(_storm, stack, http, say, quiet=quiet)
-
-
-def _storm(stack: Stack, http: Session, say: Callable[[str], None], *, quiet: bool) -> Story:
+def play(stack: Stack, http: Session, say: Callable[[str], None], *, quiet: bool) -> Story:
     story, started = Story(), time.monotonic()
     payload = {"steps": STEPS, "seconds_per_step": STEP_SECONDS}
     ids = [
@@ -158,7 +125,7 @@ def _board(jobs: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _print(story: Story) -> None:
+def show(story: Story) -> None:
     table = Table(title="Jobs that needed more than one attempt", box=None, header_style="bold", title_justify="left")
     for heading in ("job", "attempt", "worker", "how it ended", "fence"):
         table.add_column(heading)
@@ -181,7 +148,7 @@ def _listed(ids: list[int]) -> str:
     return ", ".join(map(str, ids))
 
 
-def _document(story: Story) -> dict[str, Any]:
+def document(story: Story) -> dict[str, Any]:
     return {
         "jobs": JOBS,
         "ended_once": story.ended_once,

@@ -1,0 +1,175 @@
+"""The client against a whole Penstock of its own: database, control plane, worker, graph servers."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import pytest_asyncio
+
+import penstock
+from penstock.cli.demo import rings, warehouse
+from penstock.cli.home import Home
+from penstock.cli.stack import Stack
+from penstock.client.models import edge, node
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from penstock.client._async.instances import AsyncGraph
+    from penstock.client._async.mappings import AsyncMapping
+
+ENDLESS = "MATCH (a:Account), (b:Account), (c:Account) WHERE a.balance + b.balance > c.balance RETURN count(*)"
+CITIES = node("City", "SELECT DISTINCT city AS name FROM people", "name", "STRING")
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    folder = Path(tempfile.mkdtemp(prefix="penstock-client-"))
+    folder.chmod(0o755)  # as root the database runs under another account, which must get there
+    yield Home(folder / "home")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def ps(home: Home) -> AsyncIterator[penstock.AsyncClient]:
+    async with (
+        Stack(home, port=0, workers=1) as stack,
+        penstock.AsyncClient(stack.url, home.secret("operator_token")) as client,
+    ):
+        yield client
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def source(ps: penstock.AsyncClient, home: Home) -> int:
+    file = home.folder / "warehouse" / "demo.duckdb"
+    warehouse.build(file)
+    return (await ps.sources.create("bank", "duckdb", {"database": str(file)})).id
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def bank(ps: penstock.AsyncClient, source: int) -> AsyncMapping:
+    return await ps.mappings.create("Bank", nodes=rings.NODES, edges=rings.EDGES, data_source=source)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def graph(bank: AsyncMapping) -> AsyncIterator[AsyncGraph]:
+    async with await bank.start("live", ttl="1h", progress=False) as running:
+        yield running
+
+
+async def test_a_source_really_answers(ps: penstock.AsyncClient, source: int) -> None:
+    assert (await ps.sources.test(source))["ok"] is True
+    assert [found.id async for found in ps.sources.list()] == [source]
+
+
+async def test_a_mapping_goes_through_its_versions(ps: penstock.AsyncClient, source: int) -> None:
+    mapping = await ps.mappings.create("Places", nodes=[CITIES], data_source=source)
+    near = edge("NEAR", ("City", "City"), "SELECT 'Wien' AS a, 'Paris' AS b", ("a", "b"))
+    await mapping.update("cities have neighbours", edges=[near])
+    assert mapping.info.current_version == 2
+    assert (await mapping.diff(1, 2))["summary"]["edges_added"] == 1
+    await mapping.restore(1)
+    assert [version["version"] for version in await mapping.versions()] == [3, 2, 1]
+    copied = await mapping.copy("Places again")
+    assert copied.info.node_definitions == mapping.info.node_definitions
+    assert (await mapping.tree())["totals"]["version_count"] == 3
+    assert (await mapping.lifecycle(ttl="1d")).info.ttl == "P1D"
+    for each in (copied, mapping):
+        await each.delete()
+    with pytest.raises(penstock.errors.NotFound):
+        await mapping.refresh()
+
+
+async def test_somebody_elses_change_in_between_is_a_conflict(ps: penstock.AsyncClient, source: int) -> None:
+    mine = await ps.mappings.create("Shared", nodes=[CITIES], data_source=source)
+    theirs = await ps.mappings.get(mine.id)
+    people = node("Person", "SELECT id FROM people", "id", "INT64")
+    await theirs.update("people too", nodes=[CITIES, people])
+    with pytest.raises(penstock.errors.Conflict):
+        await mine.update("not knowing", nodes=[people])
+    await mine.delete()
+
+
+async def test_definitions_that_do_not_fit_are_refused_with_their_faults(ps: penstock.AsyncClient, source: int) -> None:
+    wrong = node("City", "SELECT citty AS name FROM people", "name", "STRING")
+    with pytest.raises(penstock.errors.Invalid) as caught:
+        await ps.mappings.create("Wrong", nodes=[wrong], data_source=source)
+    assert "City" in str(caught.value.details) + caught.value.message
+
+
+async def test_the_keys_of_the_warehouse_propose_a_mapping(ps: penstock.AsyncClient, source: int) -> None:
+    proposed = await ps.mappings.infer(data_source_id=source)
+    labels = {definition["label"].lower() for definition in proposed["node_definitions"]}
+    assert any("people" in label or "person" in label for label in labels)
+
+
+async def test_a_graph_answers_in_rows_and_in_arrow(graph: AsyncGraph) -> None:
+    result = await graph.query("MATCH (p:Person) WHERE p.id = $id RETURN p, p.name AS name", {"id": 1})
+    assert result.column_types == ("NODE", "STRING")
+    assert result[0]["p"]["_id"] == "Person:1"
+    table = await graph.arrow("MATCH (a:Account) RETURN a.id AS id")
+    assert table.num_rows == 3000
+    capped = await graph.query("MATCH (a:Account) RETURN a.id", max_rows=10)
+    assert (len(capped), capped.truncated) == (10, True)
+
+
+async def test_a_graph_knows_its_schema_state_and_neighbours(graph: AsyncGraph) -> None:
+    assert (await graph.schema())["total_nodes"] == 6800
+    assert (await graph.server_status())["ready"] is True
+    assert (await graph.lock())["locked"] is False
+    around = await graph.subgraph(["Person:1"], hops=1)
+    assert any(found["_id"] == "Person:1" for found in around["nodes"])
+    assert (await graph.refresh()).info.node_count == 6800
+    assert await graph.events()
+
+
+async def test_an_algorithm_finds_the_rings(graph: AsyncGraph) -> None:
+    done = await graph.algo.scc(node_label="Account", edge_type="SENT_MUCH", write="ring")
+    assert (done.status, done.info.nodes_updated) == ("completed", 3000)
+    found = await graph.query(rings.RINGS, {"least": 3})
+    assert found.column("accounts") == [8, 6, 5]
+    assert "scc" in {each["name"] for each in await graph.algo.catalogue()}
+    assert (await graph.algo.describe("scc"))["name"] == "scc"
+    assert any(each["algorithm_name"] == "scc" for each in await graph.algo.executions())
+
+
+async def test_networkx_answers_by_name(graph: AsyncGraph) -> None:
+    done = await graph.networkx.density(node_label="Account", edge_type="SENT_MUCH")
+    assert done.status == "completed"
+
+
+async def test_what_goes_wrong_has_its_own_exception(graph: AsyncGraph) -> None:
+    with pytest.raises(penstock.errors.QueryError):
+        await graph.query("MATCH (n RETURN n")
+    with pytest.raises(penstock.errors.PermissionDenied):
+        await graph.query("CREATE (:Person {id: 0})")
+    with pytest.raises(penstock.errors.NotFound):
+        await graph.algo.run("no_such_algorithm")
+    with pytest.raises(penstock.errors.TimedOut):
+        await graph.query(ENDLESS, timeout=0.2)
+
+
+async def test_a_snapshot_is_made_waited_for_and_deleted(ps: penstock.AsyncClient, bank: AsyncMapping) -> None:
+    snapshot = await ps.snapshots.create(bank.id, "by hand")
+    await snapshot.wait(timeout=60, progress=False)
+    assert snapshot.info.node_counts == {"Person": 2000, "Account": 3000, "Device": 1800}
+    assert (await snapshot.progress()).progress_percent == 100
+    await snapshot.delete()
+
+
+async def test_a_mapping_with_snapshots_is_not_deleted(bank: AsyncMapping, graph: AsyncGraph) -> None:
+    assert graph.status == "running"
+    with pytest.raises(penstock.errors.DependencyExists):
+        await bank.delete()
+
+
+async def test_an_instance_that_was_terminated_is_gone(ps: penstock.AsyncClient, bank: AsyncMapping) -> None:
+    async with await bank.start("short", progress=False) as short:
+        assert (await short.query("RETURN 1 AS one")).scalar() == 1
+    with pytest.raises(penstock.errors.NotFound):
+        await ps.instances.get(short.id)
+    await short.terminate()
