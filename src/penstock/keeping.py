@@ -29,7 +29,7 @@ async def keeping(
     if not settings.catalogs:
         yield None
         return
-    pool = CatalogPool(Catalogs(settings.catalogs), shared_uri=db.dsn)
+    pool = CatalogPool(Catalogs(settings.catalogs, settings.maintenance_engines), shared_uri=db.dsn)
     desk, policies = MaintenanceDesk(db, jobs, MaintenanceStore(db), pool), Policies(db)
     planner = MaintenancePlanner(db, jobs, desk, policies, every=settings.maintenance_seconds, metrics=metrics)
     try:

@@ -17,7 +17,7 @@ from tests.servers.weed import Weed, weed
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 READY_SECONDS = 120
@@ -36,13 +36,15 @@ class Trino:
 
 
 @contextmanager
-def trino(folder: Path) -> Iterator[Trino]:
-    """The server, ready for queries; `maven.Unobtainable` says why there can be none."""
+def trino(folder: Path, catalogs: Mapping[str, dict[str, object]] | None = None) -> Iterator[Trino]:
+    """The server, ready for queries, with more catalogs than its own; `maven.Unobtainable` says why there is none."""
     java, home = maven.java_home() / "bin" / "java", maven.install(FETCH_SECONDS)
     [port] = free_ports(1)
     (folder / "weed").mkdir()
     with weed(folder / "weed", BUCKET) as (s3, weed_process):
         _configure(folder, home, port, s3)
+        for name, properties in (catalogs or {}).items():
+            _write(folder / f"etc/catalog/{name}.properties", properties)
         archive = maven.cache() / "classes.jsa"
         with running(_command(str(java), folder, home, archive), log=folder / "server.log", cwd=folder) as process:
             it = Trino(url=f"http://127.0.0.1:{port}", folder=folder, spool=s3)

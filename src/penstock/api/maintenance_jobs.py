@@ -18,7 +18,7 @@ from penstock.jobs.store import PgJobStore
 from penstock.kit.errors import NotFound, StaleAttempt
 from penstock.maintenance.action import Ended, Name
 from penstock.maintenance.errors import NoSuchTable
-from penstock.maintenance.order import MAINTENANCE, Order
+from penstock.maintenance.order import EMBEDDED, MAINTENANCE, Order
 
 router = APIRouter(
     prefix="/api/internal/maintenance",
@@ -62,6 +62,7 @@ class CatalogOpening(BaseModel):
     uri: str | None
     shared: bool = Field(description="It lives in the job store's database: ask for the pointer, and swap it, here.")
     properties: dict[str, str]
+    engine: dict[str, str] | None = Field(description="Of a remote engine, what reaches it.")
 
 
 class Held(BaseModel):
@@ -92,7 +93,12 @@ async def catalog(job_id: JobId, body: Holding, parts: HasParts, maintenance: Ha
     async with parts.store.fenced_transaction(body.fence(job_id)):
         config = maintenance.desk.pool.catalogs.get(order.name.catalog)
     shown = CatalogOpening(
-        name=config.name, type=config.type, uri=config.uri, shared=config.shared, properties=dict(config.properties)
+        name=config.name,
+        type=config.type,
+        uri=config.uri,
+        shared=config.shared,
+        properties=dict(config.properties),
+        engine=None if order.engine == EMBEDDED else dict(maintenance.desk.pool.catalogs.engines[order.engine]),
     )
     answer = Reply({"data": shown.model_dump()})
     answer.headers["Cache-Control"] = "no-store"

@@ -95,6 +95,11 @@ class Settings(BaseSettings):
         repr=False,
         description="Iceberg catalogs by name, as PyIceberg takes them; type sql without a uri is our own database.",
     )
+    maintenance_engines: dict[str, dict[str, str]] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Remote engines by name: type trino, url, catalog (as Trino calls it), user, password or token.",
+    )
     maintenance_seconds: Annotated[float, Field(ge=10, le=86_400)] = Field(
         600.0, description="Pace of the planner of table maintenance."
     )

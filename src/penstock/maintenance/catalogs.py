@@ -38,10 +38,13 @@ class CatalogConfig:
 
 
 class Catalogs:
-    """What is configured; the first one is meant where a request names none."""
+    """What is configured, with the remote engines; the first one is meant where a request names none."""
 
-    def __init__(self, configs: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self, configs: Mapping[str, Mapping[str, Any]], engines: Mapping[str, Mapping[str, str]] | None = None
+    ) -> None:
         self._configs = {name: _config(name, given) for name, given in configs.items()}
+        self.engines = {name: _engine(name, given) for name, given in (engines or {}).items()}
 
     def __iter__(self) -> Iterator[CatalogConfig]:
         return iter(self._configs.values())
@@ -68,6 +71,13 @@ def _config(name: str, given: Mapping[str, Any]) -> CatalogConfig:
     if uri is None and kind == "rest":
         raise InvalidInput(f"Catalog {name}: a REST catalog needs a uri.")
     return CatalogConfig(name=name, type=kind, uri=None if uri is None else str(uri), properties=rest)
+
+
+def _engine(name: str, given: Mapping[str, str]) -> Mapping[str, str]:
+    check_name(name, "Engine")
+    if given.get("type") != "trino" or not given.get("url") or not given.get("catalog"):
+        raise InvalidInput(f"Engine {name}: it needs the type trino, a url, and the catalog as Trino calls it.")
+    return given
 
 
 def open_catalog(config: CatalogConfig, *, shared_uri: str | None = None) -> Catalog:

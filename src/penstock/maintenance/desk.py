@@ -59,8 +59,9 @@ class MaintenanceDesk:
 
     async def submit(self, order: Order, *, actor: str, run_id: int | None = None, policy: str | None = None) -> int:
         """The job's id; ResourceLocked names the job that holds the table."""
-        if order.engine != EMBEDDED:
-            raise Refused(f"There is no engine {order.engine[:40]!r}.", hint=f"Use {EMBEDDED}.")
+        if order.engine != EMBEDDED and order.engine not in (engines := self.pool.catalogs.engines):
+            known = ", ".join((EMBEDDED, *engines))
+            raise Refused(f"There is no engine {order.engine[:40]!r}.", hint=f"Known engines: {known}.")
         snapshot_id = await self._known(order.name)
         spec = JobSpec(kind=MAINTENANCE, payload=order.to_json(), lock_key=order.name.lock_key, created_by=actor)
         async with self._db.transaction() as tx:

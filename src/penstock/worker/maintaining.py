@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.kit.errors import StaleAttempt
-from penstock.maintenance.order import Order
+from penstock.maintenance.order import EMBEDDED, Order
 from penstock.worker.attempt import Stop, Stopped
 from penstock.worker.handlers import Answer, Result
 
@@ -50,7 +50,7 @@ class Maintainer:
         for number, action in enumerate(order.actions):
             ctx.check()
             ctx.progress(percent=100 * number / len(order.actions), action=str(action.name))
-            outcome = await ctx.in_thread(_act, lake, run, action, order.dry_run)
+            outcome = await _outcome(plane, order, lake, run, action, ctx)
             await plane.action_ended(ctx.fence, outcome.to_json())
             self._step("action_told")
             outcomes.append(outcome)
@@ -59,6 +59,16 @@ class Maintainer:
             "leftovers_removed": left,
             "actions": {str(outcome.action): str(outcome.status) for outcome in outcomes},
         }
+
+
+async def _outcome(plane: Plane, order: Order, lake: Lake, run: Run, action: Action, ctx: JobContext) -> Outcome:
+    """On the engine that the order names."""
+    if order.engine == EMBEDDED:
+        return await ctx.in_thread(_act, lake, run, action, order.dry_run)
+    from penstock.worker.trino_maintaining import TrinoMaintenance
+
+    told = (await plane.catalog(ctx.fence))["engine"]
+    return await TrinoMaintenance(told, ctx).act(order, lake, run, action)
 
 
 def _tidy(lake: Lake, run: Run) -> int:
