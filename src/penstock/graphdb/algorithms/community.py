@@ -85,13 +85,13 @@ def modularity(matrix: Matrix, groups: Ints, resolution: float = 1.0) -> float:
 def _label_propagation(task: Task) -> Outcome:
     """All nodes at once take the commonest label around them, of equal ones the first: no chance is involved."""
     matrix = task.graph.flow(directed=True).tocoo()
-    rows = np.concatenate([matrix.row, matrix.col]).astype(np.int64)
-    columns = np.concatenate([matrix.col, matrix.row]).astype(np.int64)
-    votes = np.concatenate([matrix.data, matrix.data])
-    loops = rows == columns
-    votes[loops] /= 2
-    alike = not task.graph.weighted and task.graph.edge_count == matrix.nnz and not loops.any()
-    weights = None if alike else votes
+    back = matrix.row != matrix.col
+    rows = np.concatenate([matrix.row, matrix.col[back]]).astype(np.int64)
+    columns = np.concatenate([matrix.col, matrix.row[back]]).astype(np.int64)
+    votes = np.concatenate([matrix.data, matrix.data[back]])
+    weights = votes if task.graph.weighted else None
+    if weights is None:  # as many entries as votes: sorting them is enough
+        rows, columns = (np.repeat(ends, votes.astype(np.int64)) for ends in (rows, columns))
     labels, limit = task.graph.nodes.order(), task.integer("max_iterations")
     converged, iteration = False, 0
     while iteration < limit and not converged:
