@@ -123,9 +123,12 @@ def _path(loc: tuple[int | str, ...]) -> str:
 
 
 def _methods(request: Request) -> list[str]:
-    """What is possible here; the framework names the methods of the first route only."""
+    """What is possible here; the framework names the methods of the first route only. A path that is written out says
+    more than one with a place for any name.
+    """
     here = [route for route in request.app.state.routes if route.matches(request.scope)[0] is not Match.NONE]
-    return sorted({method for route in here for method in route.methods})
+    fewest = min((route.path_format.count("{") for route in here), default=0)
+    return sorted({method for route in here if route.path_format.count("{") == fewest for method in route.methods})
 
 
 def _translated(error: HTTPException, request: Request) -> PenstockError:
