@@ -12,19 +12,18 @@ import threading
 from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import types
 
-from penstock.graphdb import diagnosis
+from penstock.graphdb import diagnosis, statements
 from penstock.graphdb.conforming import conform
 from penstock.graphdb.contract import Capabilities, EdgeTable, GraphSchema, Interrupt, Loaded, NodeTable, Property
+from penstock.graphdb.embedded_result import EmbeddedResult
 from penstock.graphdb.errors import CypherError, LoadRefused, QueryInterrupted, SchemaRefused
 from penstock.graphdb.shapes import Shapes, named
-from penstock.graphdb.typenames import engine_type, nested, quoted, wire_type
+from penstock.graphdb.typenames import nested, quoted, wire_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +44,6 @@ CAPABILITIES = Capabilities(
     memory_model="disk",
 )
 _COPIED = re.compile(r"(\d+) tuples? ha(?:s|ve) been copied")
-_INTERNAL = frozenset({"_dst", "_id", "_label", "_nodes", "_rels", "_src"})
 _MADE = {"DATE": "date({})", "UUID": "uuid({})"}
 LONGEST_PATH = 1000
 """Steps of a path whose length a query leaves open or asks for; the engines' own default is 30."""
@@ -79,16 +77,9 @@ class EmbeddedEngine:
         # Nobody opens the files again; and Ryugraph's checkpoint crashes on a column that was dropped.
         self._rows("CALL force_checkpoint_on_close = false")
         for table in schema.nodes:
-            columns = ", ".join(f"{quoted(p.name)} {_type(p)}" for p in table.columns)
-            self._define(
-                f"Node {table.label}",
-                f"CREATE NODE TABLE {quoted(table.label)}({columns}, PRIMARY KEY({quoted(table.key.name)}))",
-            )
+            self._define(f"Node {table.label}", statements.create_node(table))
         for edge_type in schema.edge_types:
-            pairs = schema.pairs(edge_type)
-            ends = [f"FROM {quoted(pair.from_node)} TO {quoted(pair.to_node)}" for pair in pairs]
-            columns = ", ".join([*ends, *(f"{quoted(p.name)} {_type(p)}" for p in self._edge_columns(edge_type))])
-            self._define(f"Edge {edge_type}", f"CREATE REL TABLE {quoted(edge_type)}({columns})")
+            self._define(f"Edge {edge_type}", statements.create_edge(edge_type, schema))
         self._labels = {row[0]: row[1] for row in self._rows("CALL show_tables() RETURN id, name")}
 
     def load(self, table: NodeTable | EdgeTable, files: Sequence[Path], *, dangling: Dangling = "fail") -> Loaded:
@@ -120,7 +111,10 @@ class EmbeddedEngine:
 
     def counts(self) -> dict[str, int]:
         nodes = {t.label: self._count(f"MATCH (n:{quoted(t.label)}) RETURN count(*)") for t in self.schema.nodes}
-        edges = {f"{t.type}:{t.from_node}:{t.to_node}": self._count(_edges(t) + "count(*)") for t in self.schema.edges}
+        edges = {
+            f"{t.type}:{t.from_node}:{t.to_node}": self._count(statements.match_edges(t) + "count(*)")
+            for t in self.schema.edges
+        }
         return nodes | edges
 
     def node_table(self, label: str, properties: Sequence[str] = ()) -> pa.Table:
@@ -133,7 +127,7 @@ class EmbeddedEngine:
 
     def edge_table(self, table: EdgeTable, properties: Sequence[str] = ()) -> pa.Table:
         wanted = "".join(f", e.{quoted(name)} AS {quoted(name)}" for name in properties)
-        return self._table(f"{_edges(table)}offset(id(a)) AS src, offset(id(b)) AS dst{wanted}")
+        return self._table(f"{statements.match_edges(table)}offset(id(a)) AS src, offset(id(b)) AS dst{wanted}")
 
     def write_back(self, label: str, name: str, data: pa.Table) -> int:
         table = self._node(label)
@@ -162,8 +156,14 @@ class EmbeddedEngine:
             _execute(connection, f"CALL var_length_extend_max_depth = {LONGEST_PATH}").close()
         try:
             yield connection
-        finally:
+        except QueryInterrupted:
+            # Whether its transaction ended as well, nobody can say.
+            connection.close()
+            raise
+        except BaseException:
             self._idle.append(connection)
+            raise
+        self._idle.append(connection)
 
     def _define(self, what: str, statement: str) -> None:
         try:
@@ -175,42 +175,26 @@ class EmbeddedEngine:
         return conform(files, {p.name: p.type for p in columns}, self._folder)
 
     def _load_nodes(self, table: NodeTable, files: Sequence[Path]) -> Loaded:
-        columns = _columns(files, table.columns, f"Node {table.label}")
         self._sources[table.label] = files
+        statement = statements.copy_nodes(table, files)
         try:
-            return Loaded(rows=self._copy(f"COPY {quoted(table.label)}({columns}) FROM {_list(files)}"))
+            return Loaded(rows=self._copy(statement))
         except CypherError as e:
             raise diagnosis.of_nodes(table, files, e.message) from e
 
     def _load_edges(self, table: EdgeTable, files: Sequence[Path], dangling: Dangling) -> Loaded:
-        source = self._edge_source(table, files)
-        options = [f"from='{table.from_node}', to='{table.to_node}'"] if len(self.schema.pairs(table.type)) > 1 else []
-        options += ["ignore_errors=true"] if dangling == "drop" else []
-        chosen = f" ({', '.join(options)})" if options else ""
+        statement = statements.copy_edges(table, self.schema, files, drop=dangling == "drop")
         try:
-            rows = self._copy(f"COPY {quoted(table.type)}{source}{chosen}")
+            rows = self._copy(statement)
         except CypherError as e:
             raise diagnosis.of_edges(table, self._missing(table, files), e.message) from e
         total = sum(pq.read_metadata(file).num_rows for file in files) if dangling == "drop" else rows
         return Loaded(rows=rows, dropped=total - rows)
 
-    def _edge_source(self, table: EdgeTable, files: Sequence[Path]) -> str:
-        columns = _columns(files, table.properties, f"Edge {table.type}", skip=2)
-        absent = {p.name for p in self._edge_columns(table.type)} - {p.name for p in table.properties}
-        if not absent:
-            return f"({columns}) FROM {_list(files)}" if columns else f" FROM {_list(files)}"
-        # A column list cannot be empty, so what only other pairs of labels have is spelled out as null.
-        by_name = {p.name: quoted(p.name) for p in table.properties}
-        values = [by_name.get(p.name, f"CAST(NULL AS {_type(p)})") for p in self._edge_columns(table.type)]
-        ends = [quoted(name) for name in pq.read_schema(files[0]).names[:2]]
-        return f" FROM (LOAD FROM {_list(files)} RETURN {', '.join([*ends, *values])})"
-
-    def _edge_columns(self, edge_type: str) -> list[Property]:
-        return _union(edge_type, self.schema.pairs(edge_type))
-
     def _missing(self, table: EdgeTable, files: Sequence[Path]) -> list[diagnosis.Missing]:
         """From the files alone: after a failed COPY the library may crash at the next call."""
-        starts, ends = (diagnosis.keys(self._node(label), self._sources.get(label, ())) for label in _ends(table))
+        labels = (table.from_node, table.to_node)
+        starts, ends = (diagnosis.keys(self._node(label), self._sources.get(label, ())) for label in labels)
         return diagnosis.missing_ends(table, files, starts, ends)
 
     def _copy(self, statement: str) -> int:
@@ -252,7 +236,7 @@ class EmbeddedEngine:
     def _node(self, label: str) -> NodeTable:
         table = self.schema.node(label)
         if table is None:
-            raise CypherError(f"There is no label {label[:80]!r}.", hint=f"There are {_some(self.schema)}.")
+            raise CypherError(f"There is no label {label[:80]!r}.")
         return table
 
     def _rows(self, statement: str) -> list[list[Any]]:
@@ -286,64 +270,6 @@ class EmbeddedEngine:
         return self._names[label]
 
 
-class EmbeddedResult:
-    """A `Result` on the library's own, which the engine has made whole by now."""
-
-    def __init__(self, found: Any, shapes: Shapes, *, nested_arrow: bool) -> None:
-        self._found = found
-        self._shapes = shapes
-        self.columns: tuple[str, ...] = tuple(found.get_column_names())
-        engine: list[str] = found.get_column_data_types()
-        self.types = tuple(wire_type(name) for name in engine)
-        self.rows: int = found.get_num_tuples()
-        self._by_rows = not nested_arrow and any(_has_struct(name) for name in engine)
-
-    def batches(self, size: int) -> Iterator[pa.RecordBatch]:
-        found: pa.Table = self._found.get_as_arrow(size, fallbackExtensionTypes=True)
-        raw = self._from_rows(found.schema, size) if self._by_rows else iter(_narrowed(found).to_batches())
-        yield from (self._shapes.batch(batch, self.columns) for batch in raw)
-        if not self.rows:
-            yield self._shapes.batch(_empty(_narrowed(found).schema), self.columns)
-
-    def close(self) -> None:
-        self._found.close()
-
-    def _from_rows(self, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-        self._found.reset_iterator()
-        while rows := self._found.get_n(size):
-            columns = [
-                pa.array([as_stored(row[i], field.type) for row in rows], field.type) for i, field in enumerate(schema)
-            ]
-            yield pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
-
-
-def as_stored(value: Any, kind: pa.DataType) -> Any:
-    """A value of the library's row interface, as Arrow's builder of that type takes it."""
-    if value is None:
-        return None
-    if types.is_struct(kind):
-        by_name = {name.upper() if name in _INTERNAL else name: item for name, item in value.items()}
-        return {field.name: as_stored(by_name.get(field.name), field.type) for field in kind}
-    if types.is_map(kind):
-        return [(as_stored(k, kind.key_type), as_stored(v, kind.item_type)) for k, v in value.items()]
-    if types.is_list(kind) or types.is_fixed_size_list(kind):
-        return [as_stored(item, kind.value_type) for item in value]
-    return str(value) if isinstance(value, UUID) else value
-
-
-def _narrowed(found: pa.Table) -> pa.Table:
-    """Sums of whole numbers have 128 bits; where 64 are enough, as nearly always, the column has 64."""
-    for i, field in enumerate(found.schema):
-        if types.is_decimal(field.type) and field.type.scale == 0:
-            with suppress(pa.ArrowInvalid):
-                found = found.set_column(i, field.name, found.column(i).cast(pa.int64()))
-    return found
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
-
-
 def _execute(connection: Any, text: str, parameters: Mapping[str, Any] | None = None) -> Any:
     """The library raises whatever comes; all of it is the statement's fault but a stop."""
     try:
@@ -373,51 +299,3 @@ def _fault(said: str) -> CypherError | QueryInterrupted:
         return CypherError("A parameter has a value that the engine cannot hold.", hint="Integers have 64 bits.")
     hint = "Ask for less at once, or give the instance more memory." if "Buffer manager" in said else None
     return CypherError(said, hint=hint)
-
-
-def _type(column: Property) -> str:
-    return engine_type(column.type, column.arrow, column.name)
-
-
-def _union(edge_type: str, pairs: Sequence[EdgeTable]) -> list[Property]:
-    """One type has one set of columns, whatever its pairs of labels; a column that two of them know is of one type."""
-    found: dict[str, Property] = {}
-    for pair in pairs:
-        for column in pair.properties:
-            known = found.setdefault(column.name, column)
-            if _type(known) != _type(column):
-                raise SchemaRefused(
-                    f"Edge {edge_type}: {column.name} is {known.type} for one pair and {column.type} for another.",
-                    hint="Declare one type for all pairs.",
-                )
-    return list(found.values())
-
-
-def _columns(files: Sequence[Path], known: Sequence[Property], what: str, *, skip: int = 0) -> str:
-    """The files' columns in their order; the engine takes them by position."""
-    names = pq.read_schema(files[0]).names[skip:]
-    if strange := sorted(set(names) ^ {p.name for p in known}):
-        raise LoadRefused(f"{what}: the files and the definition differ in {', '.join(strange)}.")
-    return ", ".join(quoted(name) for name in names)
-
-
-def _list(files: Sequence[Path]) -> str:
-    escaped = (str(file).replace("\\", "\\\\").replace("'", "\\'") for file in files)
-    return "['" + "', '".join(escaped) + "']"
-
-
-def _edges(table: EdgeTable) -> str:
-    start, end = map(quoted, _ends(table))
-    return f"MATCH (a:{start})-[e:{quoted(table.type)}]->(b:{end}) RETURN "
-
-
-def _ends(table: EdgeTable) -> tuple[str, str]:
-    return table.from_node, table.to_node
-
-
-def _some(schema: GraphSchema) -> str:
-    return ", ".join(table.label for table in schema.nodes[:10]) or "none"
-
-
-def _has_struct(engine: str) -> bool:
-    return any(word in engine for word in ("STRUCT(", "NODE", "REL"))
