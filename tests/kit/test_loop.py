@@ -136,3 +136,17 @@ async def test_a_triggered_loop_comes_after_the_process_that_has_its_turn(
         assert other.passes == 2
     finally:
         await other.stop()
+
+
+async def test_a_turn_ends_with_its_connection_and_the_next_one_begins_on_a_new_one(db: Db, database: str) -> None:
+    one, other = Ticking(db), Ticking(db)
+    async with Db(database, size=1) as third, one._turn() as mine:
+        assert mine
+        async with third.connection() as connection:
+            await connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()"
+            )
+        while await other.pass_() == "failed":  # until the news of the end has come
+            pass
+        assert other.passes == 1
+    assert await one.pass_() == "success"

@@ -140,38 +140,39 @@ class Db:
         the work itself, and many who did so at once would wait for each other.
         """
         with away():
-            mine = await self._take(key)
+            holder = await self._take(key)
         try:
-            yield mine
+            yield holder is not None
         finally:
-            if mine:
+            if holder is not None:
                 with away():
-                    await self._give_back(key)
+                    await self._give_back(key, holder)
 
     def holds(self, key: int) -> bool:
         """Whether a turn that was taken is still ours: it goes with its connection."""
         holder = self._taken.get(key)
         return holder is not None and not holder.is_closed()
 
-    async def _take(self, key: int) -> bool:
+    async def _take(self, key: int) -> asyncpg.Connection[asyncpg.Record] | None:
         async with self._taking:
             if self.holds(key):
-                return False
+                return None
             if self._turns is None or self._turns.is_closed():
                 self._turns = await asyncpg.connect(
                     self.dsn, timeout=10, command_timeout=self._command_timeout, server_settings=self._settings
                 )
-            mine: bool = await self._turns.fetchval("SELECT pg_try_advisory_lock($1)", key)
-            if mine:
-                self._taken[key] = self._turns
-            return mine
+            if not await _locking(self._turns, "SELECT pg_try_advisory_lock($1)", key):
+                return None
+            self._taken[key] = self._turns
+            return self._turns
 
-    async def _give_back(self, key: int) -> None:
-        """A connection that is gone has given back all of its own."""
+    async def _give_back(self, key: int, holder: asyncpg.Connection[asyncpg.Record]) -> None:
+        """A connection that is gone has given back all of its own; another may have the turn since."""
         async with self._taking:
-            holder = self._taken.pop(key)
+            if self._taken.get(key) is holder:
+                del self._taken[key]
             if not holder.is_closed():
-                await holder.fetchval("SELECT pg_advisory_unlock($1)", key)
+                await _locking(holder, "SELECT pg_advisory_unlock($1)", key)
 
     @asynccontextmanager
     async def transaction(self, joined: Tx | None = None) -> AsyncIterator[Tx]:
@@ -199,6 +200,16 @@ class Db:
     async def changed(self, statement: Statement, **values: Any) -> int:
         async with self.connection() as connection:
             return await Tx(connection).changed(statement, **values)
+
+
+async def _locking(connection: asyncpg.Connection[asyncpg.Record], statement: str, key: int) -> bool:
+    """A connection that does not answer is given up with all that it holds; the next turn begins on a new one."""
+    try:
+        done: bool = await connection.fetchval(statement, key)
+    except Exception:
+        connection.terminate()
+        raise
+    return done
 
 
 class away:  # noqa: N801 - reads as a word at its call sites
