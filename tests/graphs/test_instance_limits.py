@@ -65,6 +65,22 @@ async def test_of_many_who_ask_at_once_exactly_as_many_get_one_as_there_may_be(f
     assert await crowd(fleet, snapshot_id, ["ada", "bob", "ada"]) in ([201, 409, 409], [409, 201, 409], [409, 409, 201])
 
 
+async def test_what_is_refused_leaves_neither_snapshot_nor_jobs_behind(fleet: Fleet) -> None:
+    waiting = await fleet.snapshot(ready=False)
+    await fleet.create(snapshot_id=waiting)
+    await fleet.graphs.config.set_concurrency(per_analyst=1, cluster_total=7, actor="test")
+    source = await fleet.graphs.sources.add(name="d", kind="duckdb", owner="ada", config={"database": "/x"}, secrets={})
+    await fleet.graphs.sources.make_default(source.data_source_id)
+    mapping_id = await fleet.mapping()
+    refused = await fleet.create(mapping_id=mapping_id, expect=409)
+    assert refused["code"] == "CONCURRENCY_LIMIT"
+    async with fleet.transaction() as tx:
+        assert await tx.connection.fetchval("SELECT count(*) FROM penstock.snapshot") == 1
+        assert await tx.connection.fetchval("SELECT count(*) FROM penstock.live WHERE queue = 'export'") == 0
+    made = await fleet.create(mapping_id=mapping_id, who="bob")
+    assert len(await fleet.graphs.exports.of_snapshot(made["snapshot_id"])) == 1
+
+
 async def test_memory_is_limited_for_a_user_and_for_all_of_them(fleet: Fleet) -> None:
     large = await fleet.snapshot(size=int(1.6 * GIB))
     fleet.tell(hold=True)

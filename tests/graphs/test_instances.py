@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from datetime import datetime, timedelta
@@ -277,3 +278,33 @@ async def test_a_body_names_a_mapping_or_a_snapshot_and_not_both(fleet: Fleet) -
     await fleet.graphs.config.set_maintenance(enabled=True, message="later", actor="test")
     refused = await fleet.create(snapshot_id=snapshot_id, expect=503)
     assert refused["code"] == "MAINTENANCE"
+
+
+async def test_two_control_planes_of_one_home_share_the_work_and_one_takes_over_from_the_other(
+    database: str, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    async with sailing(database, home) as stays:
+        async with sailing(database, home) as leaves:
+            snapshot_id = await stays.snapshot()
+            made = await asyncio.gather(*(each.create(snapshot_id=snapshot_id) for each in (stays, leaves) * 2))
+            for each in made:
+                await stays.reaches(each["id"], "running")
+                assert (await stays.through(each, "/health")).json() == (await leaves.through(each, "/health")).json()
+            assert len(await stays.launcher.list()) == 4
+        later = await stays.running(snapshot_id=snapshot_id)
+        await stays.ask("POST", f"/api/instances/{later['id']}/terminate")
+        await stays.ask("POST", f"/api/instances/{made[0]['id']}/terminate")
+        assert len(await stays.launcher.list()) == 3
+        await sink(stays.launcher)
+
+
+async def test_an_instance_never_waits_for_a_snapshot_that_is_ready(database: str, tmp_path: Path) -> None:
+    sleeper = ("/bin/sleep", "600")
+    async with sailing(database, tmp_path / "home", command=sleeper) as fleet:
+        for _ in range(6):
+            snapshot_id = await fleet.snapshot(ready=False)
+            made, _ = await asyncio.gather(fleet.create(snapshot_id=snapshot_id), fleet.finish(snapshot_id))
+            assert (await fleet.row(made["id"])).status == "starting"
+            await fleet.ask("DELETE", f"/api/instances/{made['id']}?force=true")
+        await sink(fleet.launcher)

@@ -115,6 +115,12 @@ async def test_a_run_is_begun_once_however_often_it_is_asked_for(yard: Yard) -> 
     assert not any(map(alive, yard.pids())), "a run that is over is never begun again"
 
 
+async def test_a_place_is_named_once_for_all_who_use_it(yard: Yard, short_dir: Path) -> None:
+    names = {yard.launcher(SLEEPER).place for _ in range(3)}
+    assert len(names) == 1
+    assert SubprocessLauncher(short_dir / "elsewhere", command=SLEEPER).place not in names
+
+
 async def test_a_launcher_that_comes_later_knows_what_runs_and_how_the_rest_ended(yard: Yard) -> None:
     await yard.launcher(SLEEPER).start(order())
     other = Handle(instance_id=8, launch=3)

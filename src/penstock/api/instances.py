@@ -23,6 +23,7 @@ from penstock.api.instance_views import (
 )
 from penstock.api.mapping_views import LifecycleBody
 from penstock.api.matrix import Grant, Permit
+from penstock.api.paging import Page
 from penstock.api.parts import Graphs, HasGraphs
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Listing
@@ -155,10 +156,14 @@ async def loading(instance_id: InstanceId, graphs: HasGraphs, _: Permit) -> Data
 
 
 @router.get("/{instance_id}/events", summary="List what happened to an instance", responses=FOUND)
-async def events(instance_id: InstanceId, graphs: HasGraphs, _: Permit) -> Data[list[EventShown]]:
+async def events(
+    instance_id: InstanceId, query: Annotated[Page, Query()], request: Request, graphs: HasGraphs, _: Permit
+) -> Listing[EventShown]:
     """The last thousand, newest first."""
     found = await graphs.instances.store.events(instance_id)
-    return Data(data=[EventShown.model_validate(event, from_attributes=True) for event in found])
+    if query.ascending:
+        found.reverse()
+    return query.cut([EventShown.model_validate(event, from_attributes=True) for event in found], request)
 
 
 @router.post("/{instance_id}/suspend", summary="Put an instance to sleep", responses=ENDS)

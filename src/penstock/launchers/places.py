@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import stat
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,18 @@ class Places:
     """Everything below one root."""
 
     root: Path
+
+    def name(self) -> str:
+        """A name for all that runs here, made once: a machine may be called something else tomorrow."""
+        file = self.root / "place"
+        if not file.exists():
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft = self.root / f"place.{os.getpid()}"
+            draft.write_text(secrets.token_hex(8))
+            with suppress(FileExistsError):
+                os.link(draft, file)
+            draft.unlink()
+        return file.read_text()
 
     def of(self, handle: Handle) -> Folder:
         return Folder(self.root / str(handle.instance_id) / str(handle.launch), handle)

@@ -10,7 +10,6 @@ import asyncio
 import os
 import shutil
 import signal
-import socket
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -42,7 +41,7 @@ class SubprocessLauncher:
 
     @property
     def place(self) -> str:
-        return f"subprocess:{socket.gethostname()}:{self._places.root}"
+        return f"subprocess:{self._places.name()}"
 
     @property
     def capabilities(self) -> Capabilities:
