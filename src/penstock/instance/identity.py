@@ -31,7 +31,8 @@ class Caller:
             raise PermissionDenied("This is between the control plane and the graph server.")
 
 
-def trusted(request: Request) -> Caller:
+async def trusted(request: Request) -> Caller:
+    """Not a plain function, which the framework would send through a thread each time."""
     scheme, _, shown = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not shown:
         raise AuthenticationRequired("A graph server is reached through its control plane.")

@@ -1,5 +1,6 @@
 """`POST /query`: Cypher in, rows or an Arrow stream out."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import partial
@@ -94,10 +95,13 @@ async def _stream(served: Served, asked: _Asked, request: Request) -> Response:
 async def _chunks(room: EngineRoom, result: Result) -> AsyncIterator[memoryview | bytes]:
     """One batch is made while the one before is on its way, and no more."""
     stream: Iterator[memoryview | bytes] = arrow_stream(result.batches(BATCH_ROWS))
+    coming = asyncio.ensure_future(room.run(lambda: next(stream, None)))
     try:
-        while (chunk := await room.run(lambda: next(stream, None))) is not None:
+        while (chunk := await coming) is not None:
+            coming = asyncio.ensure_future(room.run(lambda: next(stream, None)))
             yield chunk
     finally:
+        await asyncio.wait({coming})
         await room.run(result.close)
 
 

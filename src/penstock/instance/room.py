@@ -7,7 +7,7 @@ never lost to it; the event loop only ever waits.
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.graphdb.contract import Interrupt
@@ -35,17 +35,18 @@ class EngineRoom:
     ) -> T:
         """`gone` returns when the client went away; `QueryInterrupted` when that, or the time, was the end."""
         cord = Interrupt()
-        work = asyncio.get_running_loop().run_in_executor(self._threads, call, cord)
+        task = self._threads.submit(call, cord)
+        work = asyncio.wrap_future(task)
         watch = asyncio.ensure_future(gone()) if gone else None
         self.active += 1
         try:
             waited: set[asyncio.Future[Any]] = {work, watch} if watch else {work}
             await asyncio.wait(waited, timeout=timeout, return_when="FIRST_COMPLETED")
             if not work.done():
-                await _stop(work, cord)
+                await _stop(task, work, cord)
             return _outcome(work, timeout)
         except asyncio.CancelledError:
-            await _stop(work, cord)
+            await _stop(task, work, cord)
             raise
         finally:
             self.active -= 1
@@ -56,8 +57,9 @@ class EngineRoom:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-async def _stop(work: asyncio.Future[T], cord: Interrupt) -> None:
-    """Pull until it ends: one that had not begun yet would not hear the first."""
+async def _stop(task: Future[T], work: asyncio.Future[T], cord: Interrupt) -> None:
+    """Pull until it ends: one that has only just begun may not hear the first. One that waits never begins."""
+    task.cancel()
     while not work.done():
         cord.pull()
         await asyncio.wait({work}, timeout=PULL_SECONDS)
@@ -66,7 +68,7 @@ async def _stop(work: asyncio.Future[T], cord: Interrupt) -> None:
 def _outcome(work: asyncio.Future[T], timeout: float) -> T:
     try:
         return work.result()
-    except QueryInterrupted:
+    except (QueryInterrupted, asyncio.CancelledError):
         raise QueryInterrupted(
             f"The query took longer than {timeout:g} s and was stopped.",
             hint="Ask for less, or give it more time with timeout_ms.",
