@@ -26,12 +26,13 @@ def up(
     port: Annotated[int, Parameter(help="Port of the control plane; 0 picks a free one.")] = 8080,
     workers: Annotated[int, Parameter(help="Worker processes to run.")] = 1,
     detach: Annotated[bool, Parameter(negative="", help="Return when everything runs.")] = False,
+    demo: Annotated[bool, Parameter(help="Put a demo warehouse and a mapping of it into a new home.")] = True,
 ) -> int:
     """Start everything on this machine: PostgreSQL, control plane, workers."""
     home = default_home()
     if detach:
-        return _up_detached(home, port, workers)
-    return asyncio.run(_up(home, port, workers))
+        return _up_detached(home, port, workers, demo=demo)
+    return asyncio.run(_up(home, port, workers, demo=demo))
 
 
 def down(*, json: Json = False) -> int:
@@ -72,7 +73,7 @@ def status(*, json: Json = False) -> int:
     return 0
 
 
-async def _up(home: Home, port: int, workers: int) -> int:
+async def _up(home: Home, port: int, workers: int, *, demo: bool) -> int:
     from penstock.cli.stack import Stack
     from penstock.kit import logging
 
@@ -83,6 +84,8 @@ async def _up(home: Home, port: int, workers: int) -> int:
     started = time.monotonic()
     stack = Stack(home, port=port, workers=workers, say=lambda what: err.print(f"[dim]·[/dim] {what}"))
     async with stack:
+        if demo:
+            await asyncio.to_thread(_furnish, home, stack.url)
         out.print(
             f"[green]●[/green] Penstock runs at [bold]{stack.url}[/bold]  [dim]{time.monotonic() - started:.1f} s[/dim]"
         )
@@ -93,10 +96,29 @@ async def _up(home: Home, port: int, workers: int) -> int:
     return 0
 
 
-def _up_detached(home: Home, port: int, workers: int) -> int:
+def _furnish(home: Home, url: str) -> None:
+    """Once in a home's life: a warehouse to explore, as a data source with a mapping."""
+    from penstock.cli.demo import rings, warehouse
+    from penstock.client import Client
+
+    file = home.folder / "warehouse" / "demo.duckdb"
+    if file.exists():
+        return
+    try:
+        warehouse.build(file)
+        with Client(url, home.secret("operator_token")) as ps:
+            rings.prepare(ps, file)
+    except (ClientError, OSError) as e:
+        err.print(f"[yellow]·[/yellow] no demo warehouse: {e}", markup=True)
+    else:
+        err.print("[dim]·[/dim] demo warehouse, with mapping 1: penstock instance start 1")
+
+
+def _up_detached(home: Home, port: int, workers: int, *, demo: bool) -> int:
     home.make()
     with (home.logs / "up.log").open("ab") as log:
         command = [sys.executable, "-m", "penstock.cli", "up", "--port", str(port), "--workers", str(workers)]
+        command.append("--demo" if demo else "--no-demo")
         child = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
