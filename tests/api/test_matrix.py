@@ -18,7 +18,7 @@ from penstock.api.reading import StrictRoute
 from penstock.kit.errors import Internal
 from tests.api.answers import error
 from tests.api.desk import Desk, sitting
-from tests.api.things import Things
+from tests.api.things import RECIPE, Things
 from tests.graphs.stand import TOKEN, shop
 
 if TYPE_CHECKING:
@@ -49,9 +49,16 @@ BODIES: dict[str, dict[str, Any] | None] = {
     "POST /api/data-sources/{data_source_id}/test": None,
     "POST /api/exports/{job_id}/retry": None,
     "POST /api/exports/{job_id}/cancel": None,
+    "PUT /api/recipes/{recipe_id}": {"recipe": RECIPE},
+    "POST /api/sources/{alias}/load-scoped": {"table": "orders"},
+    "POST /api/runs/{run_id}/cancel": None,
+    "POST /api/runs/{run_id}/retry": None,
 }
 """Of every write that may be about one's own things: a body with which it would be done."""
-QUERIES = {"GET /api/data-sources/{data_source_id}/schema": {"table": "orders"}}
+QUERIES = {
+    "GET /api/data-sources/{data_source_id}/schema": {"table": "orders"},
+    "GET /api/sources/{alias}/preview": {"table": "orders"},
+}
 
 
 @pytest.fixture(scope="module")

@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING
 
 from penstock.graphs.exports import Submission
 from penstock.graphs.order import Entity, Wanted
+from penstock.reconcile import validation
 from tests.api.test_mappings import body as mapping_body
+from tests.reconcile.stand import recipe
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from penstock.reconcile.desk import Desk as ReconcileDesk
     from tests.api.desk import Desk
 
 FIXED = {
+    "alias": "nothing",
     "catalog": "nothing",
+    "evidence": "matched",
     "job_id": "999999",
     "name": "nightly",
     "other": "2",
@@ -29,6 +34,7 @@ FIXED = {
     "version": "1",
 }
 """What belongs to nobody, or to somebody by what stands before it."""
+RECIPE = recipe(rules=[{"name": "r", "conditions": [{"left": "a", "op": "eq", "right": "a"}]}])
 
 
 class Things:
@@ -39,10 +45,14 @@ class Things:
         self._source = default_source
         self._numbers = count(1)
         self._owned: dict[str, Callable[[str], Awaitable[str]]] = {
+            "alias": self._data_source,
             "data_source_id": self._data_source,
             "instance_id": self._instance,
             "mapping_id": self._mapping,
+            "recipe_id": self._recipe,
+            "run_id": self._run,
             "snapshot_id": self._snapshot,
+            "upload_id": self._upload,
             "username": self._user,
         }
 
@@ -88,6 +98,26 @@ class Things:
             secrets={"password": "not right"},
         )
         return str(made.data_source_id)
+
+    async def _recipe(self, owner: str) -> str:
+        recipe_id = f"recipe-{next(self._numbers)}"
+        await self._reconciled.recipes.add(recipe_id, validation.read(RECIPE), owner=owner)
+        return recipe_id
+
+    async def _run(self, owner: str) -> str:
+        made = await self._reconciled.runs.add(
+            owner=owner, recipe=RECIPE, inputs={"left": {"files": []}, "right": {"files": []}}
+        )
+        await self._reconciled.runs.cancel(made.run_id, actor=owner)  # a stream of its events then has an end
+        return str(made.run_id)
+
+    async def _upload(self, owner: str) -> str:
+        return (await self._reconciled.uploads.add(b"a,b\n1,2\n", name="rows.csv", owner=owner)).upload_id
+
+    @property
+    def _reconciled(self) -> ReconcileDesk:
+        assert self._desk.parts.reconciliation is not None
+        return self._desk.parts.reconciliation.desk
 
     async def _user(self, owner: str) -> str:
         return owner

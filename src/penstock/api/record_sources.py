@@ -12,7 +12,6 @@ from penstock.api.matrix import Grant, Permit
 from penstock.api.paging import Page
 from penstock.api.parts import HasReconciliation, Reconciliation
 from penstock.api.reading import StrictRoute
-from penstock.api.recipes import asker
 from penstock.api.reply import Data, Listing
 from penstock.jobs.bodies import Body
 from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge, PermissionDenied
@@ -101,7 +100,9 @@ async def load_scoped(alias: Alias, body: ScopedBody, it: HasReconciliation, gra
 
 
 async def _rows(alias: str, body: ScopedBody, it: Reconciliation, grant: Grant) -> Rows:
-    source = await it.desk.source(alias, asker(grant))
+    source = await it.desk.sources.find(alias)
+    if not source.is_default:
+        grant.over(source.owner)
     try:
         filters = tuple(Filter.model_validate(given) for given in body.filters)
         side = Side(source=alias, table=body.table, query=body.query, primary_key=("-",), filters=filters)

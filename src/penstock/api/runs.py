@@ -24,7 +24,6 @@ from penstock.jobs.bodies import Body
 from penstock.kit.errors import InvalidInput, InvalidState, NotFound, PayloadTooLarge
 from penstock.reconcile import validation
 from penstock.reconcile.errors import RecipeInvalid
-from penstock.reconcile.evidence import TABLES
 from penstock.reconcile.run import Run as Record
 from penstock.reconcile.run import RunStatus
 
@@ -176,14 +175,14 @@ async def manifest(run_id: RunId, it: HasReconciliation, grant: Permit) -> Data[
 
 
 @router.get(
-    "/{run_id}/evidence/{table}",
+    "/{run_id}/evidence/{evidence}",
     summary="Download evidence",
     response_class=StreamingResponse,
     responses=declare(*PUBLIC, NotFound, InvalidState),
 )
-async def evidence(
+async def download(
     run_id: RunId,
-    table: Table,
+    evidence: Table,
     it: HasReconciliation,
     grant: Permit,
     format: Annotated[Form, Query()] = "json",  # noqa: A002 - the name that the interface has
@@ -192,12 +191,10 @@ async def evidence(
     """One table of evidence, whole."""
     from penstock.reconcile.shelf import Shelf
 
-    if table not in TABLES:
-        raise InvalidInput(f"There is no evidence {table}.")
     run = await _mine(run_id, it, grant)
     shelf = Shelf(it.store(), await _manifest(run, it))
-    form, stream = shelf.download(table, format, limit)
-    name = f"run-{run_id}-{table}.{form.suffix}"
+    form, stream = shelf.download(evidence, format, limit)
+    name = f"run-{run_id}-{evidence}.{form.suffix}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
     return StreamingResponse(stream, media_type=form.media_type, headers=headers)
 

@@ -108,16 +108,30 @@ class Desk:
         return {"data_source_id": source.data_source_id, "document": document}
 
     async def source(self, name: str, asker: Asker) -> DataSource:
-        source = await self.sources.find(name)
+        try:
+            source = await self.sources.find(name)
+        except NotFound:
+            raise _no_source(name) from None
         if not (source.is_default or asker.may(source.owner)):
-            raise NotFound(f"There is no source {name[:100]!r} that you may use.", hint="GET /api/sources lists them.")
+            raise _no_source(name)
         return source
 
     async def _upload(self, upload_id: str, asker: Asker) -> Upload:
-        upload = await self.uploads.get(upload_id)
+        try:
+            upload = await self.uploads.get(upload_id)
+        except NotFound:
+            raise _no_upload(upload_id) from None
         if not asker.may(upload.owner_username):
-            raise NotFound(f"There is no upload {upload_id} that you may use.")
+            raise _no_upload(upload_id)
         return upload
+
+
+def _no_source(name: str) -> InvalidInput:
+    return InvalidInput(f"There is no source {name[:100]!r} that you may use.", hint="GET /api/sources lists them.")
+
+
+def _no_upload(upload_id: str) -> InvalidInput:
+    return InvalidInput(f"There is no upload {upload_id} that you may use.", hint="POST /api/uploads makes one.")
 
 
 def _of_sql(sql: str) -> list[Fault]:
