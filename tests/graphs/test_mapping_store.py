@@ -11,7 +11,8 @@ import asyncpg
 import pytest
 
 from penstock.graphs.lifetime import LifetimeChange
-from penstock.graphs.mapping import MappingFilter, Mappings, Moved
+from penstock.graphs.mapping import Mappings, Moved
+from penstock.graphs.mapping_record import MappingFilter
 from penstock.graphs.snapshot import SnapshotStatus
 from penstock.kit.db import Db
 from penstock.kit.errors import DependencyExists, InvalidInput, NotFound
@@ -21,7 +22,7 @@ from tests.graphs.stand import connected
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from penstock.graphs.mapping import MappingRecord
+    from penstock.graphs.mapping_record import MappingRecord
     from tests.graphs.stand import Stand
 
 SHOP = mapping(edges=[edge()])
@@ -178,6 +179,14 @@ async def test_a_snapshot_of_a_mapping_is_opened_with_all_its_exports_or_not_at_
         await graphs.mappings.drop(made.mapping_id, actor="me")
     assert refused.value.details == {"snapshot_count": 1, "snapshots": [opened.snapshot_id]}
     assert (await graphs.mappings.get(made.mapping_id)).snapshot_count == 1
+
+
+async def test_a_source_that_a_mapping_is_on_stays_whoever_drops_it(stand: Stand, duck: int) -> None:
+    made = await stand.graphs.mappings.add(owner="me", name="shop", definitions=SHOP, data_source_id=duck)
+    with pytest.raises(DependencyExists):
+        await stand.graphs.sources.drop(duck)
+    await stand.graphs.mappings.drop(made.mapping_id, actor="me")
+    await stand.graphs.sources.drop(duck)
 
 
 async def test_a_ready_snapshot_is_taken_again_while_it_is_young_enough(stand: Stand, duck: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from penstock.api.definition_views import (
     EdgeBody,
@@ -22,9 +22,8 @@ from penstock.graphs.authoring import Written
 from penstock.graphs.catalogue import MAX_TABLES, Scope
 from penstock.graphs.columns import Problem as FoundProblem
 from penstock.graphs.inference import Inferred
-from penstock.graphs.mapping import MAX_CHANGE, MappingFilter, MappingRecord, MappingVersion, SortKey, VersionSummary
-from penstock.graphs.mapping_diff import EntityChange, MappingDiff
-from penstock.graphs.mapping_tree import MappingTree, SnapshotBranch, VersionBranch
+from penstock.graphs.mapping import MAX_CHANGE
+from penstock.graphs.mapping_record import MappingFilter, MappingRecord, MappingVersion, SortKey
 from penstock.graphs.store import MAX_DESCRIPTION, MAX_NAME
 from penstock.jobs.bodies import Body, Id, Text, Whole
 
@@ -110,27 +109,6 @@ class MappingDetail(Mapping):
     warnings: list[Problem] = Field(description="What could not be checked, as the source did not answer.")
 
 
-class VersionListed(BaseModel):
-    mapping_id: int
-    version: int
-    change_description: str | None
-    created_at: datetime
-    created_by: str
-    node_count: int
-    edge_type_count: int
-    snapshot_count: int
-
-
-class VersionDetail(BaseModel):
-    mapping_id: int
-    version: int
-    change_description: str | None
-    created_at: datetime
-    created_by: str
-    node_definitions: list[NodeBody]
-    edge_definitions: list[EdgeBody]
-
-
 class InferBody(Body):
     """Which tables: without names all of the schema, without a schema the only or the usual one."""
 
@@ -166,86 +144,6 @@ class Deleted(BaseModel):
     deleted: Literal[True] = True
 
 
-class Changed(BaseModel):
-    model_config = ConfigDict(populate_by_name=True)
-
-    change_type: Literal["added", "removed", "modified"]
-    fields_changed: list[str]
-    before: dict[str, Any] | None = Field(serialization_alias="from")
-    after: dict[str, Any] | None = Field(serialization_alias="to")
-
-
-class NodeChanged(Changed):
-    label: str
-
-
-class EdgeChanged(Changed):
-    type: str
-    from_node: str
-    to_node: str
-
-
-class DiffSummary(BaseModel):
-    nodes_added: int
-    nodes_removed: int
-    nodes_modified: int
-    edges_added: int
-    edges_removed: int
-    edges_modified: int
-
-
-class DiffChanges(BaseModel):
-    nodes: list[NodeChanged]
-    edges: list[EdgeChanged]
-
-
-class Diff(BaseModel):
-    mapping_id: int
-    from_version: int
-    to_version: int
-    summary: DiffSummary
-    changes: DiffChanges
-
-
-class TreeInstance(BaseModel):
-    id: int
-    name: str
-    status: str
-
-
-class TreeSnapshot(BaseModel):
-    id: int
-    name: str
-    status: str
-    created_at: datetime
-    instance_count: int
-    instances: list[TreeInstance]
-
-
-class TreeVersion(BaseModel):
-    version: int
-    change_description: str | None
-    created_at: datetime
-    created_by: str
-    snapshot_count: int
-    snapshots: list[TreeSnapshot]
-
-
-class TreeTotals(BaseModel):
-    version_count: int
-    snapshot_count: int
-    instance_count: int
-
-
-class Tree(BaseModel):
-    id: int
-    name: str
-    owner_username: str
-    current_version: int
-    versions: list[TreeVersion]
-    totals: TreeTotals
-
-
 class MappingQuery(Page):
     sort_by: SortKey = "created_at"
     owner: Text | None = None
@@ -260,10 +158,6 @@ class MappingQuery(Page):
             created_after=self.created_after,
             created_before=self.created_before,
         )
-
-
-class VersionQuery(Page):
-    sort_by: Literal["created_at", "version"] = "created_at"
 
 
 def span(value: timedelta | None) -> str | None:
@@ -300,84 +194,7 @@ def proposed(found: Inferred) -> Proposed:
     )
 
 
-def listed(version: VersionSummary) -> VersionListed:
-    return VersionListed(**{name: getattr(version, name) for name in VersionListed.model_fields})
-
-
-def version_detail(version: MappingVersion) -> VersionDetail:
-    return VersionDetail(
-        mapping_id=version.mapping_id,
-        version=version.version,
-        change_description=version.change_description,
-        created_at=version.created_at,
-        created_by=version.created_by,
-        node_definitions=shown_nodes(version.node_definitions),
-        edge_definitions=shown_edges(version.edge_definitions),
-    )
-
-
-def diffed(found: MappingDiff) -> Diff:
-    return Diff(
-        mapping_id=found.mapping_id,
-        from_version=found.from_version,
-        to_version=found.to_version,
-        summary=DiffSummary(**found.summary()),
-        changes=DiffChanges(
-            nodes=[NodeChanged(**_changed(each)) for each in found.nodes],
-            edges=[EdgeChanged(**_changed(each)) for each in found.edges],
-        ),
-    )
-
-
-def tree(found: MappingTree, *, include_instances: bool) -> Tree:
-    return Tree(
-        id=found.mapping.mapping_id,
-        name=found.mapping.name,
-        owner_username=found.mapping.owner_username,
-        current_version=found.mapping.current_version,
-        versions=[_version(each, include_instances) for each in found.versions],
-        totals=TreeTotals(
-            version_count=len(found.versions),
-            snapshot_count=len(found.snapshots),
-            instance_count=found.instance_count,
-        ),
-    )
-
-
 def _summary(record: MappingRecord) -> dict[str, Any]:
     alike = {name: getattr(record, name) for name in Mapping.model_fields if name != "id"}
     spans = {"ttl": span(record.ttl), "inactivity_timeout": span(record.inactivity_timeout)}
     return alike | spans | {"id": record.mapping_id}
-
-
-def _changed(each: EntityChange) -> dict[str, Any]:
-    return {
-        **each.name,
-        "change_type": each.change_type,
-        "fields_changed": list(each.fields_changed),
-        "before": each.before,
-        "after": each.after,
-    }
-
-
-def _version(each: VersionBranch, include_instances: bool) -> TreeVersion:
-    return TreeVersion(
-        version=each.version,
-        change_description=each.change_description,
-        created_at=each.created_at,
-        created_by=each.created_by,
-        snapshot_count=len(each.snapshots),
-        snapshots=[_snapshot(snapshot, include_instances) for snapshot in each.snapshots],
-    )
-
-
-def _snapshot(each: SnapshotBranch, include_instances: bool) -> TreeSnapshot:
-    leaves = each.instances if include_instances else ()
-    return TreeSnapshot(
-        id=each.snapshot_id,
-        name=each.name,
-        status=each.status,
-        created_at=each.created_at,
-        instance_count=len(each.instances),
-        instances=[TreeInstance(id=leaf.instance_id, name=leaf.name, status=leaf.status) for leaf in leaves],
-    )

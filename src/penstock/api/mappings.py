@@ -6,11 +6,21 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from penstock.api.definition_views import definitions, shown_problems
 from penstock.api.errors import PUBLIC, declare
+from penstock.api.history_views import (
+    Diff,
+    Tree,
+    VersionDetail,
+    VersionListed,
+    VersionQuery,
+    diffed,
+    listed,
+    tree,
+    version_detail,
+)
 from penstock.api.mapping_views import (
     ChangedMapping,
     CopyBody,
     Deleted,
-    Diff,
     InferBody,
     LifecycleBody,
     Mapping,
@@ -18,19 +28,11 @@ from penstock.api.mapping_views import (
     MappingQuery,
     NewMapping,
     Proposed,
-    Tree,
     ValidateBody,
     Validation,
-    VersionDetail,
-    VersionListed,
-    VersionQuery,
     detail,
-    diffed,
-    listed,
     proposed,
     shown,
-    tree,
-    version_detail,
     written,
 )
 from penstock.api.matrix import Grant, Permit

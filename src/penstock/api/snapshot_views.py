@@ -1,7 +1,7 @@
 """Snapshots as they are sent and shown."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -89,11 +89,6 @@ class Progress(BaseModel):
     jobs_failed: int
     progress_percent: int
     jobs: list[JobProgress]
-
-
-class Deleted(BaseModel):
-    id: int = Field(examples=[1])
-    deleted: Literal[True] = True
 
 
 class OfMappingQuery(Page):

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 
 from penstock.api.errors import PUBLIC, declare
-from penstock.api.mapping_views import LifecycleBody
+from penstock.api.mapping_views import Deleted, LifecycleBody
 from penstock.api.mappings import MappingId, UseCase
 from penstock.api.matrix import Permit
 from penstock.api.parts import Graphs, HasGraphs
@@ -14,7 +14,6 @@ from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Listing
 from penstock.api.snapshot_views import (
     ChangedSnapshot,
-    Deleted,
     NewSnapshot,
     OfMappingQuery,
     Progress,

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from penstock.accounts.role import Role
     from penstock.graphs.columns import Problem
     from penstock.graphs.definition import EdgeDefinition, NodeDefinition
-    from penstock.graphs.mapping import MappingRecord, Mappings, MappingVersion
+    from penstock.graphs.mapping import Mappings
+    from penstock.graphs.mapping_record import MappingRecord, MappingVersion
     from penstock.graphs.query_check import QueryCheck
     from penstock.graphs.source_rights import SourceRights
     from penstock.sources.records import DataSource

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from penstock.graphs.definition import Query
     from penstock.graphs.exports import Exports
-    from penstock.graphs.mapping import MappingRecord, Mappings, MappingVersion
+    from penstock.graphs.mapping import Mappings
+    from penstock.graphs.mapping_record import MappingRecord, MappingVersion
     from penstock.graphs.snapshot import Snapshot
     from penstock.graphs.source_rights import SourceRights
     from penstock.graphs.store import Snapshots

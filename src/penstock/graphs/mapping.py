@@ -6,106 +6,32 @@ was read, else nothing is written and the caller begins anew (`Moved`). So no up
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import asyncpg
 
-from penstock.graphs.definition import Definitions, dumped, loaded
-from penstock.graphs.listing import containing, ordered
+from penstock.graphs.definition import dumped, loaded
+from penstock.graphs.listing import ordered
+from penstock.graphs.mapping_record import MappingRecord, MappingVersion, VersionSummary
 from penstock.graphs.store import MAX_ID, SQL, check_naming, check_text
 from penstock.kit import logging
 from penstock.kit.errors import Conflict, DependencyExists, NotFound
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+    from datetime import timedelta
 
-    from penstock.graphs.definition import EdgeDefinition, NodeDefinition
+    from penstock.graphs.definition import Definitions
     from penstock.graphs.lifetime import LifetimeChange
+    from penstock.graphs.mapping_record import MappingFilter, SortKey
     from penstock.kit.db import Db, Tx
 
 MAX_CHANGE = 1000
 TOLD = 20
-SortKey: TypeAlias = Literal["created_at", "updated_at", "name", "owner_username", "current_version", "id"]
 log = logging.get(__name__)
 
 
 class Moved(Conflict):
     """Somebody else changed it in between; nothing was written."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappingRecord:
-    """A mapping without what its versions say."""
-
-    mapping_id: int
-    owner_username: str
-    name: str
-    description: str | None
-    data_source_id: int | None
-    current_version: int
-    revision: int
-    created_at: datetime
-    updated_at: datetime
-    ttl: timedelta | None
-    inactivity_timeout: timedelta | None
-    expires_at: datetime | None
-    last_used_at: datetime
-    node_count: int
-    edge_type_count: int
-    snapshot_count: int
-
-    @property
-    def etag(self) -> str:
-        return f"{self.current_version}-{self.revision}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappingVersion:
-    """For ever as it is."""
-
-    mapping_id: int
-    version: int
-    definitions: Definitions
-    change_description: str | None
-    created_at: datetime
-    created_by: str
-
-    @property
-    def node_definitions(self) -> tuple[NodeDefinition, ...]:
-        return self.definitions.nodes
-
-    @property
-    def edge_definitions(self) -> tuple[EdgeDefinition, ...]:
-        return self.definitions.edges
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionSummary:
-    mapping_id: int
-    version: int
-    node_count: int
-    edge_type_count: int
-    snapshot_count: int
-    change_description: str | None
-    created_at: datetime
-    created_by: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappingFilter:
-    owner: str | None = None
-    search: str | None = None
-    created_after: datetime | None = None
-    created_before: datetime | None = None
-
-    def values(self) -> dict[str, Any]:
-        return {
-            "owner": self.owner,
-            "search": None if self.search is None else containing(self.search),
-            "created_after": self.created_after,
-            "created_before": self.created_before,
-        }
 
 
 class Mappings:

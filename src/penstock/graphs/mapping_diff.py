@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from penstock.graphs.definition import EdgeDefinition, NodeDefinition
-    from penstock.graphs.mapping import MappingVersion
+    from penstock.graphs.mapping_record import MappingVersion
 
 ChangeType: TypeAlias = Literal["added", "removed", "modified"]
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     import asyncpg
 
-    from penstock.graphs.mapping import MappingRecord, Mappings
+    from penstock.graphs.mapping import Mappings
+    from penstock.graphs.mapping_record import MappingRecord
     from penstock.graphs.snapshot import SnapshotStatus
     from penstock.kit.db import Db
 

@@ -16,8 +16,9 @@ from penstock.graphs.errors import ColumnsDiffer
 from penstock.graphs.rules import broken
 from penstock.guard.errors import SqlRefused
 from penstock.guard.sql import check as guard
+from penstock.kit import logging
 from penstock.kit.errors import PenstockError
-from penstock.sources.errors import SourceQueryError, SourceUnavailable
+from penstock.sources.errors import SourceError, SourceQueryError, SourceUnavailable
 from penstock.sources.registry import DRIVERS
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4
 _SQL = "sql"
+log = logging.get(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,9 @@ class QueryCheck:
             )
         except PenstockError as e:
             return Verdict(warnings=(_silent(f"Data source {source.name}", e),))
+        except Exception as e:  # a driver that stumbles is no reason to refuse a mapping
+            log.exception("source_not_asked", data_source=source.name)
+            return Verdict(warnings=(_silent(f"Data source {source.name}", SourceError(type(e).__name__)),))
 
 
 def _guarded(queries: Sequence[Query], dialect: str) -> tuple[Verdict, Mapping[Entity, str]]:

@@ -119,7 +119,7 @@ class DataSources:
             try:
                 async with tx.savepoint():
                     dropped = await tx.changed(SQL.source_drop, data_source_id=_id(data_source_id))
-            except asyncpg.ForeignKeyViolationError:
+            except (asyncpg.ForeignKeyViolationError, asyncpg.RestrictViolationError):
                 raise _needed(data_source_id) from None
             if not dropped:
                 raise _missing(data_source_id)
