@@ -28,7 +28,9 @@ FIELDS = """
 
 
 @pytest.fixture
-async def fleet(database: str, tmp_path: Path) -> AsyncIterator[Fleet]:
+async def fleet(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Fleet]:
+    """No tick helps here: what is not rung for never happens."""
+    monkeypatch.setattr("penstock.graphs.errands.LOOK_SECONDS", 600)
     async with sailing(database, tmp_path / "home") as it:
         yield it
         await sink(it.launcher)
@@ -46,7 +48,7 @@ async def test_an_instance_of_a_ready_snapshot_runs_within_seconds_and_is_gone_w
     assert set(made) == set(FIELDS.split())
     assert (made["status"], made["wrapper_type"], made["memory_gb"], made["cpu_cores"]) == ("starting", "ladybug", 2, 1)
     found = await fleet.reaches(made["id"], "running")
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10, "under a second on a machine that has nothing else to do"
     assert (found["node_count"], found["edge_count"], found["error_code"]) == (3, 2, None)
     assert found["instance_url"] == f"http://127.0.0.1:{fleet.settings.port}/wrapper/{made['url_slug']}"
     assert found["started_at"] == found["last_activity_at"] != None  # noqa: E711

@@ -11,6 +11,7 @@ from penstock.graphs.instances import NewInstance
 from penstock.graphs.lifetime import lifetime
 from penstock.graphs.sizing import memory_gb
 from penstock.graphs.snapshot import SnapshotStatus
+from penstock.graphs.store import SQL
 from penstock.kit.errors import InvalidState
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Creation:
             rules = await self._config.lifecycle(tx)
             life = lifetime(rules["instance"], ttl=wish.ttl, inactivity_timeout=wish.inactivity_timeout)
             snapshot = await self._snapshot(tx, wish)
+            await tx.changed(SQL.snapshot_used, snapshot_id=snapshot.snapshot_id)
             new = NewInstance(
                 owner=wish.owner,
                 name=wish.name,

@@ -105,34 +105,26 @@ class Errands:
                 await self._instances.unplace(instance)
             log.info("instance_adopted", instance_id=instance.instance_id, alive=found is not None and found.alive)
 
-    async def look(self) -> int:
-        """Begin whatever is asked for and not under way; how much that was."""
-        begun = 0
+    async def look(self) -> None:
+        """Begin whatever is asked for and not under way."""
         for instance in await self._instances.errands():
             match instance.status:
                 case InstanceStatus.STARTING | InstanceStatus.RESUMING if not instance.placed:
-                    begun += self._begin("launch", instance, self._launch(instance))
+                    self._begin("launch", instance, self._launch(instance))
                 case InstanceStatus.STARTING | InstanceStatus.RESUMING | InstanceStatus.RUNNING:
-                    begun += self._begin("watch", instance, self._watch(instance))
+                    self._begin("watch", instance, self._watch(instance))
                 case InstanceStatus.STOPPING:
-                    begun += self._begin("stop", instance, self._end(instance))
+                    self._begin("stop", instance, self._end(instance))
                 case _:
-                    begun += self._begin("stop", instance, self._clear(instance))
-        return begun
+                    self._begin("stop", instance, self._clear(instance))
 
-    async def settled(self) -> None:
-        """Until nothing but watching is under way."""
-        while tasks := [task for (what, _), task in self._tasks.items() if what != "watch"]:
-            await asyncio.wait(tasks)
-
-    def _begin(self, what: str, instance: Instance, work: Coroutine[None, None, None]) -> bool:
+    def _begin(self, what: str, instance: Instance, work: Coroutine[None, None, None]) -> None:
         key = (what, instance.handle)
         if key in self._tasks:
             work.close()
-            return False
+            return
         task = self._tasks[key] = asyncio.create_task(self._guarded(what, instance, work))
         task.add_done_callback(lambda _: self._tasks.pop(key, None))
-        return True
 
     async def _guarded(self, what: str, instance: Instance, work: Coroutine[None, None, None]) -> None:
         try:

@@ -125,7 +125,6 @@ class Instances:
             cpu_cores=new.cpu_cores,
             memory_gb=new.memory_gb,
         )
-        await tx.changed(SQL.snapshot_used, snapshot_id=snapshot.snapshot_id)
         await self.note(tx, instance_id, "created", actor=new.owner, snapshot_id=snapshot.snapshot_id)
         self._moved(tx, instance_id, status)
         return await self.get(instance_id, tx=tx)
