@@ -6,7 +6,6 @@ import asyncio
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import asyncpg
 import pytest
 
 from tests.api.answers import error
@@ -404,21 +403,16 @@ async def test_a_mapping_is_deleted_only_by_its_owner_and_only_without_snapshots
     assert await desk.sql("SELECT FROM penstock.mapping_version") == []
 
 
-async def test_a_snapshot_that_is_made_meanwhile_keeps_its_mapping(desk: Desk) -> None:
-    mapping = await made(desk.ann)
-
-    async def snapshot() -> bool:
-        try:
-            await desk.snapshot(mapping_id=mapping["id"], mapping_version=1)
-        except asyncpg.ForeignKeyViolationError:
-            return False
-        return True
-
-    kept, deleted = await asyncio.gather(snapshot(), desk.ann.delete(f"/api/mappings/{mapping['id']}"))
-    assert deleted.status_code == (409 if kept else 200)
+async def test_a_repeated_request_makes_one_mapping(desk: Desk) -> None:
+    key = {"Idempotency-Key": "once"}
+    first, second = [await desk.ann.post("/api/mappings", json=body(), headers=key) for _ in range(2)]
+    assert said(first, 201) == said(second, 201)
+    assert second.headers["etag"] == first.headers["etag"]
+    error(await desk.ann.post("/api/mappings", json=body(name="other"), headers=key), 409, "CONFLICT")
+    assert len(said(await desk.ann.get("/api/mappings"))) == 1
 
 
-async def test_a_tree_has_everything_in_it_with_as_many_queries_for_much_as_for_little(desk: Desk) -> None:
+async def test_a_tree_has_everything_in_it(desk: Desk) -> None:
     mapping = await made(desk.ann)
     path = f"/api/mappings/{mapping['id']}"
     said(await desk.ann.put(path, json=changed(edge_definitions=[])))

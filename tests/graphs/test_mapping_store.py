@@ -17,7 +17,7 @@ from penstock.graphs.snapshot import SnapshotStatus
 from penstock.kit.db import Db
 from penstock.kit.errors import DependencyExists, InvalidInput, NotFound
 from tests.graphs.definitions import edge, mapping, node
-from tests.graphs.stand import connected
+from tests.graphs.stand import connected, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -179,6 +179,27 @@ async def test_a_snapshot_of_a_mapping_is_opened_with_all_its_exports_or_not_at_
         await graphs.mappings.drop(made.mapping_id, actor="me")
     assert refused.value.details == {"snapshot_count": 1, "snapshots": [opened.snapshot_id]}
     assert (await graphs.mappings.get(made.mapping_id)).snapshot_count == 1
+
+
+async def test_a_snapshot_in_the_making_keeps_its_mapping(mappings: Mappings, database: str) -> None:
+    """It is inserted before the mapping's end looks for snapshots, and committed after."""
+    made = await add(mappings)
+
+    async def blocked() -> bool:
+        async with connected(database) as other:
+            return bool(await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+
+    async with connected(database) as connection, connection.transaction():
+        await connection.execute(
+            "INSERT INTO penstock.snapshot (mapping_id, mapping_version, owner_username, name)"
+            " VALUES ($1, 1, 'ann', 's')",
+            made.mapping_id,
+        )
+        dropping = asyncio.create_task(mappings.drop(made.mapping_id, actor="ann"))
+        await until(blocked)
+    with pytest.raises(DependencyExists):
+        await dropping
+    assert (await mappings.get(made.mapping_id)).snapshot_count == 1
 
 
 async def test_a_source_that_a_mapping_is_on_stays_whoever_drops_it(stand: Stand, duck: int) -> None:
