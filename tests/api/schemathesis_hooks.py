@@ -1,18 +1,23 @@
 """Loaded by schemathesis: what would only make it slow, or turn the tap off for the rest of the run.
 
 Long polls do not wait, and the limit of ten thousand items is not tried out item by item; the conformance suite tries
-both at their limits. A system that drains answers 503, rightly.
+both at their limits. A system that drains answers 503, rightly. And a good idempotency key is new each time: under one
+that was used before, the first answer would be given again, whatever else is wrong with the request.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from uuid import uuid4
 
 import schemathesis
 
 
 @schemathesis.hook
 def before_call(_context: schemathesis.HookContext, case: schemathesis.Case, _kwargs: dict[str, Any]) -> None:
+    if case.headers and re.fullmatch(r"[!-~]{1,255}", str(case.headers.get("Idempotency-Key", ""))):
+        case.headers["Idempotency-Key"] = uuid4().hex
     if not isinstance(case.body, dict):
         return
     wait = case.body.get("wait_seconds")

@@ -245,3 +245,10 @@ async def test_on_a_machine_of_ones_own_whoever_is_there_first_is_ops(database: 
                 error(elsewhere, 401, "AUTHENTICATION_REQUIRED")
                 assert (await client.post("/api/users/bootstrap", json={"username": "ann"})).status_code == 201
                 error(await client.post("/api/users/bootstrap", json={"username": "bob"}), 409, "CONFLICT")
+
+
+async def test_the_word_of_a_route_is_nobodys_name(operator: httpx2.AsyncClient) -> None:
+    for method in ("GET", "PUT", "DELETE"):
+        refused = await operator.request(method, "/api/users/bootstrap")
+        error(refused, 405, "METHOD_NOT_ALLOWED")
+        assert refused.headers["allow"] == "POST"

@@ -85,6 +85,7 @@ def create_app(parts: Parts) -> FastAPI:
     )
     app.state.parts = parts
     app.state.routes = [route for router in routers for route in router.routes]
+    app.state.written_out = matrix.written_out(app.state.routes)
     matrix.check(app.state.routes)
     for router in routers:
         app.include_router(router)

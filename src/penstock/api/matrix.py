@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from fastapi import Depends, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from penstock.accounts.role import Role
@@ -213,7 +214,7 @@ MATRIX: Mapping[str, Row] = {
     "POST /api/runs/{run_id}/retry": OWNER,
     "GET /api/runs/{run_id}/events": OWNER,
     "GET /api/runs/{run_id}/manifest": OWNER,
-    "GET /api/runs/{run_id}/evidence/{evidence}": OWNER,
+    "GET /api/runs/{run_id}/evidence/{table}": OWNER,
     "GET /api/runs/{run_id}/report": OWNER,
     "GET /api/internal/runs/{run_id}/callback": WORKER,
     # the internal API: jobs
@@ -300,6 +301,7 @@ class Grant:
 
 
 async def permit(request: Request, identity: Caller) -> Grant:
+    _check_name(request)
     right = _row(request).right(identity.role)
     if right == "no":
         raise PermissionDenied(f"This is not for the role {identity.role.name.lower()}.")
@@ -325,6 +327,13 @@ Inside = Depends(reach)
 """For a router of the internal API: `dependencies=[Inside]`."""
 
 
+def _check_name(request: Request) -> None:
+    """A path that is written out for other methods is not a name: there is no user `bootstrap`."""
+    methods = request.app.state.written_out.get(request.scope["path"])
+    if methods is not None and request.method not in methods:
+        raise HTTPException(405)
+
+
 def _row(request: Request) -> Row:
     return MATRIX[f"{request.method} {request.scope['route'].path_format}"]
 
@@ -333,6 +342,16 @@ def names(routes: Iterable[BaseRoute]) -> dict[str, APIRoute]:
     """The routes by the name that their row has."""
     served = [route for route in routes if isinstance(route, APIRoute)]
     return {f"{method} {route.path_format}": route for route in served for method in sorted(route.methods or ())}
+
+
+def written_out(routes: Iterable[BaseRoute]) -> dict[str, set[str]]:
+    """Paths without a place for a name, and what can be done there."""
+    found: dict[str, set[str]] = {}
+    for name in names(routes):
+        method, path = name.split(" ", 1)
+        if "{" not in path:
+            found.setdefault(path, set()).add(method)
+    return found
 
 
 def check(routes: Iterable[BaseRoute]) -> None:
