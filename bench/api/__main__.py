@@ -60,7 +60,7 @@ async def _requests(folder: Path) -> dict[str, Figure]:
         told = await queries.counts(dsn, folder / "counting", paths)
         walked = await _timed(ask, [paths["tree"]] * 20)
         made = await _creations(ask, folder)
-    say(f"list p95 {quantile(listed, 0.95):.1f} ms, tree p95 {quantile(walked, 0.95):.1f} ms, statements {told}")
+    say(f"list p95 {quantile(listed, 0.95):.1f} ms, create p95 {quantile(made, 0.95):.1f} ms, statements {told}")
     return {
         "list_instances_of_10000_p95": figure(quantile(listed, 0.95), "ms", "<= 50"),
         "list_instances_statements": figure(told["many"], "queries"),

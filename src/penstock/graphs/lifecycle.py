@@ -6,8 +6,10 @@ Each thing is ended by its own rules, in a transaction of its own: one that cann
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from penstock.graphs.store import SQL
 from penstock.kit import logging
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 log = logging.get(__name__)
 BATCH = 500
+AT_ONCE = 5
+"""An instance takes its time to end."""
 ACTOR = "lifecycle"
 
 
@@ -72,16 +76,22 @@ class Lifecycle(Loop[Ended]):
         return [row[f"{what}_id"] for row in await self._db.fetch(statement, limit=BATCH)]
 
     async def _each(self, ids: Iterable[int], what: str, end: End) -> tuple[int, int]:
-        ended = failed = 0
-        for each in ids:
-            try:
-                await end(each, ACTOR)
-                ended += 1
-            except DatabaseUnavailable:
-                raise
-            except (NotFound, Conflict) as e:  # somebody was quicker, or needs it since
-                log.info("lifecycle_waits", what=what, id=each, reason=e.message)
-            except Exception:
-                failed += 1
-                log.exception("lifecycle_failed", what=what, id=each)
-        return ended, failed
+        """How many ended, and how many should have and could not."""
+        left, ends = list(ids), Counter[str]()
+        while left:
+            few, left = left[:AT_ONCE], left[AT_ONCE:]
+            ends.update(await asyncio.gather(*(self._one(each, what, end) for each in few)))
+        return ends["ended"], ends["failed"]
+
+    async def _one(self, each: int, what: str, end: End) -> Literal["ended", "waits", "failed"]:
+        try:
+            await end(each, ACTOR)
+        except DatabaseUnavailable:
+            raise
+        except (NotFound, Conflict) as e:  # somebody was quicker, or needs it since
+            log.debug("lifecycle_waits", what=what, id=each, reason=e.message)
+            return "waits"
+        except Exception:
+            log.exception("lifecycle_failed", what=what, id=each)
+            return "failed"
+        return "ended"
