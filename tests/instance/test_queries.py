@@ -228,6 +228,22 @@ async def test_a_body_that_makes_no_sense_is_422(server: GraphServer, body: dict
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "VALIDATION_FAILED")
 
 
+async def test_a_body_is_taken_up_to_its_limit_and_not_a_byte_more(server: GraphServer) -> None:
+    frame = len(b'{"query":"RETURN 1","parameters":{"x":""}}')
+    for more, status in ((0, 200), (1, 413)):
+        body = b'{"query":"RETURN 1","parameters":{"x":"' + b"a" * (16 * 1024**2 - frame + more) + b'"}}'
+        answer = await server.http.post("/query", content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code == status
+
+
+async def test_an_edge_has_only_the_properties_of_its_type(server: GraphServer) -> None:
+    rows = await server.rows("MATCH (a:Person {id: 1})-[e]->(b) RETURN e")
+    assert {tuple(sorted(edge)) for [edge] in rows} == {
+        ("_dst", "_id", "_src", "_type"),
+        ("_dst", "_id", "_src", "_type", "since", "weight"),
+    }
+
+
 @pytest.mark.parametrize(("token", "code"), [("", "AUTHENTICATION_REQUIRED"), ("Bearer wrong", "INVALID_TOKEN")])
 async def test_only_the_control_plane_is_believed(server: GraphServer, token: str, code: str) -> None:
     for path in ("/schema", "/status", "/lock"):

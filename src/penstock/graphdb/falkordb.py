@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from falkordb import Edge, FalkorDB, Node, Path
+from falkordb import FalkorDB, Node
 from redis.exceptions import RedisError
 
 from penstock.graphdb import diagnosis
 from penstock.graphdb.contract import Capabilities, EdgeTable, GraphSchema, Interrupt, Loaded, NodeTable, Property
 from penstock.graphdb.errors import CypherError, GraphFailed, LoadRefused, QueryInterrupted, SchemaRefused
+from penstock.graphdb.falkor_result import FalkorResult
 from penstock.graphdb.falkor_values import column, prefix
 from penstock.graphdb.typenames import quoted
 from penstock.kit.errors import InvalidInput
@@ -103,7 +104,7 @@ class FalkorEngine:
             if _TIMED_OUT.search(str(e)):
                 raise QueryInterrupted("The query was stopped.") from e
             raise CypherError(str(e)) from e
-        return FalkorResult(found, self)
+        return FalkorResult(found, self.name, self.names)
 
     def key_of(self, table: NodeTable, value: str) -> str:
         return _made(table.key, value)
@@ -214,92 +215,8 @@ class FalkorEngine:
         return int(self._rows(statement)[0][0])
 
 
-class FalkorResult:
-    """A `Result` of rows that the client has parsed."""
-
-    def __init__(self, found: Any, engine: FalkorEngine) -> None:
-        self._engine = engine
-        self.columns: tuple[str, ...] = tuple(_name(header[1]) for header in found.header)
-        rows: list[list[Any]] = found.result_set
-        self.rows = len(rows)
-        self._names = engine.names(sorted({i for row in rows for value in row for i in _far_ends(value)}))
-        made = [self._column([row[i] for row in rows]) for i in range(len(self.columns))]
-        self.types = tuple(kind for kind, _ in made)
-        self._batch = pa.RecordBatch.from_arrays([values for _, values in made], names=list(self.columns))
-
-    def batches(self, size: int) -> Iterator[pa.RecordBatch]:
-        for start in range(0, max(1, self.rows), size):
-            yield self._batch.slice(start, size)
-
-    def close(self) -> None:
-        """Nothing is held at the server."""
-
-    def _column(self, values: list[Any]) -> tuple[str, pa.Array]:
-        first = next((value for value in values if value is not None), None)
-        match first:
-            case Node():
-                return "NODE", self._nodes(values)
-            case Edge():
-                return "REL", self._edges(values)
-            case Path():
-                return "PATH", self._paths(values)
-            case [Node() | Edge(), *_]:
-                return self._entity_lists(values)
-        return column(values)
-
-    def _nodes(self, values: Sequence[Node | None]) -> pa.Array:
-        ids = [None if n is None else self._engine.name(n) for n in values]
-        labels = [None if n is None else (n.labels or [""])[0] for n in values]
-        return _entities({"_id": ids, "_label": labels}, values)
-
-    def _edges(self, values: Sequence[Edge | None]) -> pa.Array:
-        head = {
-            "_id": [None if e is None else f"{e.relation}:{e.id}" for e in values],
-            "_type": [None if e is None else e.relation for e in values],
-            "_src": [None if e is None else self._names.get(e.src_node) for e in values],
-            "_dst": [None if e is None else self._names.get(e.dest_node) for e in values],
-        }
-        return _entities(head, values)
-
-    def _paths(self, values: Sequence[Path | None]) -> pa.Array:
-        nodes = self._entity_lists([None if p is None else p.nodes() for p in values])[1]
-        edges = self._entity_lists([None if p is None else p.edges() for p in values])[1]
-        mask = pa.array([value is None for value in values])
-        return pa.StructArray.from_arrays([nodes, edges], names=["_nodes", "_rels"], mask=mask)
-
-    def _entity_lists(self, values: Sequence[list[Any] | None]) -> tuple[str, pa.Array]:
-        name, inner = self._column([item for value in values for item in value or ()])
-        offsets = pa.array(np.cumsum([0, *(len(value or ()) for value in values)]), pa.int32())
-        mask = pa.array([value is None for value in values])
-        return f"LIST<{name}>", pa.ListArray.from_arrays(offsets, inner, mask=mask)
-
-
 def _at(url: str) -> FalkorDB:
     return FalkorDB.from_url(url)
-
-
-def _entities(head: Mapping[str, list[str | None]], values: Sequence[Any]) -> pa.Array:
-    names = list(dict.fromkeys(name for value in values if value is not None for name in value.properties))
-    fields = {name: pa.array(items, pa.string()) for name, items in head.items()}
-    for name in names:
-        fields[name] = column([None if value is None else value.properties.get(name) for value in values])[1]
-    mask = pa.array([value is None for value in values], pa.bool_())
-    return pa.StructArray.from_arrays(list(fields.values()), names=list(fields), mask=mask)
-
-
-def _far_ends(value: object) -> Iterator[int]:
-    """The nodes that edges name by number."""
-    match value:
-        case Edge():
-            yield from (end for end in (value.src_node, value.dest_node) if isinstance(end, int))
-        case Path():
-            yield from (end for edge in value.edges() for end in _far_ends(edge))
-        case list():
-            yield from (end for item in value for end in _far_ends(item))
-
-
-def _name(header: str | bytes) -> str:
-    return header.decode() if isinstance(header, bytes) else header
 
 
 def _properties(known: Sequence[Property], names: Sequence[str], *, skip: int = 0) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from penstock.instance import ending, errors, queries, subgraph, views
+from penstock.instance.body import BodyLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ def create_app(served: Served, *, end: Callable[[float], None], more: Sequence[A
     """`end` begins the end of the process; `more` are routes that others bring."""
     app = FastAPI(title="Penstock graph server", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.token = served.settings.token
+    app.add_middleware(BodyLimit)
     errors.install(app)
     own = (views.router(served), queries.router(served), subgraph.router(served), ending.router(served, end))
     for routes in (*own, *more):

@@ -14,8 +14,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from penstock.instance.body import MOST_BYTES
 from penstock.kit import ids, logging
-from penstock.kit.errors import Conflict, Internal, InvalidInput, NotFound, PenstockError, Unavailable
+from penstock.kit.errors import Conflict, Internal, InvalidInput, NotFound, PayloadTooLarge, PenstockError, Unavailable
 
 log = logging.get(__name__)
 RETRY_AFTER_SECONDS = 1
@@ -66,6 +67,8 @@ def install(app: FastAPI) -> None:
             return reply(NotFound(f"There is no {request.url.path[:200]} here."), request)
         if error.status_code == MethodNotAllowed.status:
             return reply(MethodNotAllowed(f"{request.method} is not possible here."), request)
+        if error.status_code == PayloadTooLarge.status:
+            return reply(PayloadTooLarge(f"The body is too large; at most {MOST_BYTES:,} bytes are taken."), request)
         return reply(InvalidInput("The request could not be read."), request)
 
     @app.exception_handler(Exception)

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pyarrow as pa
 
-from penstock.instance.results import ARROW, arrow_stream, dump
+from penstock.instance.results import ARROW, RESERVED, arrow_stream, dump
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,6 @@ MEDIA = {
     "graphml": "application/graphml+xml",
     "gexf": "application/gexf+xml",
 }
-_OWN = frozenset({"_id", "_label", "_type", "_src", "_dst"})
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -91,7 +90,7 @@ WRITERS: Mapping[str, Writer] = {"json": as_json, "arrow": as_arrow, "graphml": 
 
 
 def _properties(entity: Entity) -> dict[str, Any]:
-    return {name: value for name, value in entity.items() if name not in _OWN}
+    return {name: value for name, value in entity.items() if name not in RESERVED}
 
 
 def _attributes(entity: Entity) -> dict[str, Any]:

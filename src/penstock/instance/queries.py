@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from penstock.graphdb.contract import Interrupt, Result
-from penstock.graphdb.errors import CypherError
+from penstock.graphdb.errors import CapabilityMissing, CypherError
 from penstock.guard.cypher import CypherQuery, check_cypher
 from penstock.instance.identity import Trusted
 from penstock.instance.results import ARROW, BATCH_ROWS, arrow_stream, encode, fetch
@@ -84,6 +84,8 @@ def _answer(graph: Graph, asked: _Asked, cord: Interrupt) -> bytes:
 
 async def _stream(served: Served, asked: _Asked, request: Request) -> Response:
     engine = served.graph.engine
+    if not engine.capabilities.arrow:
+        raise CapabilityMissing(served.settings.backend, "arrow")
     result = await served.room.query(
         lambda cord: engine.query(asked.checked.text, asked.parameters, timeout=asked.timeout, interrupt=cord),
         timeout=asked.timeout,

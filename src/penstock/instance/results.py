@@ -23,9 +23,24 @@ if TYPE_CHECKING:
 
 ARROW = "application/vnd.apache.arrow.stream"
 BATCH_ROWS = 65_536
+RESERVED = frozenset({"_id", "_label", "_type", "_src", "_dst"})
 _DAY = timedelta(days=1)
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _OPTIONS = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """Which properties a node has by its label, an edge by its type; engines give those of all that could match."""
+
+    labels: Mapping[str, frozenset[str]]
+    types: Mapping[str, frozenset[str]]
+
+    def only(self, entity: dict[str, Any]) -> dict[str, Any]:
+        known = self.labels.get(entity["_label"]) if "_label" in entity else self.types.get(entity["_type"])
+        if known is None:
+            return entity
+        return {name: value for name, value in entity.items() if name in known or name in RESERVED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +51,8 @@ class Rows:
     truncated: bool
 
 
-def fetch(result: Result, *, max_rows: int, own: Mapping[str, frozenset[str]]) -> Rows:
-    """At most `max_rows`; `own` says which properties each label has."""
+def fetch(result: Result, *, max_rows: int, own: Own) -> Rows:
+    """At most `max_rows`."""
     rows: list[Sequence[Any]] = []
     for batch in result.batches(min(BATCH_ROWS, max_rows)):
         taken = batch.slice(0, max_rows - len(rows))
@@ -79,7 +94,7 @@ def arrow_stream(batches: Iterator[pa.RecordBatch]) -> Iterator[memoryview | byt
     yield _END_OF_STREAM
 
 
-def values(column: pa.Array, own: Mapping[str, frozenset[str]]) -> list[Any]:
+def values(column: pa.Array, own: Own) -> list[Any]:
     kind = column.type
     if (types.is_integer(kind) or types.is_floating(kind)) and not column.null_count:
         flat: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
@@ -93,7 +108,7 @@ def values(column: pa.Array, own: Mapping[str, frozenset[str]]) -> list[Any]:
     return found if rebuild is None else [None if value is None else rebuild(value) for value in found]
 
 
-def _rebuilder(kind: pa.DataType, own: Mapping[str, frozenset[str]]) -> Callable[[Any], Any] | None:
+def _rebuilder(kind: pa.DataType, own: Own) -> Callable[[Any], Any] | None:
     """How a value of this type is told to a client; None when as it is."""
     if types.is_map(kind):
         inner = _rebuilder(kind.item_type, own)
@@ -106,27 +121,20 @@ def _rebuilder(kind: pa.DataType, own: Mapping[str, frozenset[str]]) -> Callable
     return None
 
 
-def _struct(kind: pa.DataType, own: Mapping[str, frozenset[str]]) -> Callable[[Any], Any] | None:
+def _struct(kind: pa.DataType, own: Own) -> Callable[[Any], Any] | None:
     inside = {field.name: _rebuilder(field.type, own) for field in kind}
     special = {name: rebuild for name, rebuild in inside.items() if rebuild is not None}
-    is_node = inside.keys() >= {"_id", "_label"}
-    if not special and not is_node:
+    is_entity = inside.keys() >= {"_id", "_label"} or inside.keys() >= {"_id", "_type"}
+    if not special and not is_entity:
         return None
 
     def rebuilt(value: dict[str, Any]) -> dict[str, Any]:
         for name, rebuild in special.items():
             if value[name] is not None:
                 value[name] = rebuild(value[name])
-        return _only_own(value, own) if is_node else value
+        return own.only(value) if is_entity else value
 
     return rebuilt
-
-
-def _only_own(node: dict[str, Any], own: Mapping[str, frozenset[str]]) -> dict[str, Any]:
-    known = own.get(node["_label"])
-    if known is None:
-        return node
-    return {name: value for name, value in node.items() if name in known or name in ("_id", "_label")}
 
 
 def _key(key: object) -> object:

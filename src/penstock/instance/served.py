@@ -12,6 +12,7 @@ import psutil
 
 from penstock.instance.errors import NotReady
 from penstock.instance.lock import WriteLock
+from penstock.instance.results import Own
 from penstock.instance.room import EngineRoom
 
 if TYPE_CHECKING:
@@ -70,12 +71,17 @@ class Graph:
     def edge_count(self) -> int:
         return sum(self.counts.values()) - self.node_count
 
-    def own_properties(self) -> dict[str, frozenset[str]]:
-        """By label, the properties of its nodes, those that algorithms wrote among them."""
-        return {
+    def own_properties(self) -> Own:
+        """Those that algorithms wrote are among them."""
+        labels = {
             table.label: frozenset({*(p.name for p in table.columns), *self.engine.written(table.label)})
             for table in self.schema.nodes
         }
+        types = {
+            name: frozenset(p.name for pair in self.schema.pairs(name) for p in pair.properties)
+            for name in self.schema.edge_types
+        }
+        return Own(labels=labels, types=types)
 
 
 @dataclass(slots=True, kw_only=True)
