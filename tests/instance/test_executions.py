@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -92,6 +93,28 @@ async def test_a_cancel_ends_the_process(graph: People) -> None:
     answer = await graph.client.delete(f"/algo/executions/{begun['execution_id']}")
     assert answer.json()["status"] == "cancelled"
     assert not psutil.pid_exists(pid)
+    await sound(graph)
+
+
+async def test_a_cancel_while_the_graph_is_read_is_heard_and_the_next_one_reads_it_anew(
+    graph: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached, go_on, read = threading.Event(), threading.Event(), graph.engine.edge_table
+
+    def slow(*arguments: Any) -> Any:
+        reached.set()
+        go_on.wait(DEADLINE)
+        return read(*arguments)
+
+    asked = {"relationship_types": ["LIVES_IN"], "result_property": "near"}
+    monkeypatch.setattr(graph.engine, "edge_table", slow)
+    begun = await started(graph, asked, "/algo/wcc")
+    await asyncio.to_thread(reached.wait, DEADLINE)
+    answer = await graph.client.delete(f"/algo/executions/{begun['execution_id']}")
+    assert answer.json()["status"] == "cancelled"
+    go_on.set()
+    again = await started(graph, asked, "/algo/wcc")
+    assert (await ended(graph, again["execution_id"]))["result"]["components"] == 3
     await sound(graph)
 
 

@@ -13,7 +13,7 @@ from penstock.graphdb.algorithms.functions import function
 from penstock.graphdb.algorithms.parameters import check
 from penstock.graphdb.algorithms.selection import Selection, select
 from penstock.graphdb.errors import CapabilityMissing
-from penstock.instance.executions import Execution, Executions, Kind, Request
+from penstock.instance.executions import Execution, Executions, Kind, Request, brief
 from penstock.instance.identity import Caller, Trusted
 from penstock.kit.errors import InvalidInput, PermissionDenied
 
@@ -89,7 +89,7 @@ def _watching(executions: Executions, kind: Kind) -> APIRouter:
 
     @routes.get("/executions")
     async def list_executions(_caller: Trusted) -> dict[str, Any]:
-        found = [told(executions, e) | {"result": _brief(e.result)} for e in executions.listed(kind)]
+        found = [told(executions, e) | {"result": brief(e.result)} for e in executions.listed(kind)]
         return {"executions": found, "total": len(found)}
 
     @routes.delete("/executions/{execution_id}")
@@ -238,11 +238,6 @@ def told(executions: Executions, execution: Execution) -> dict[str, Any]:
         "error_message": None if error is None else error.message,
         "result": execution.result,
     }
-
-
-def _brief(result: dict[str, Any]) -> dict[str, Any]:
-    """A list of executions shows what is short."""
-    return {name: value for name, value in result.items() if not isinstance(value, list | dict)}
 
 
 def _one_or_many(one: str, single: str | None, many: str, several: list[str] | None) -> list[str] | None:

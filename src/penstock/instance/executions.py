@@ -41,6 +41,8 @@ log = logging.get(__name__)
 Status: TypeAlias = Literal["running", "completed", "failed", "cancelled"]
 Kind: TypeAlias = Literal["native", "networkx"]
 _REMEMBERED = 1000
+_RESULTS_KEPT = 20
+"""With their long parts; of the others what is short."""
 _SELECTIONS_KEPT = 8
 
 
@@ -172,8 +174,11 @@ class Executions:
 
     def _remember(self, execution: Execution) -> None:
         self._known[execution.id] = execution
-        for old in [e.id for e in self._known.values() if e.status != "running"][: len(self._known) - _REMEMBERED]:
-            del self._known[old]
+        over = [e for e in self._known.values() if e.status != "running"]
+        for old in over[: max(0, len(self._known) - _REMEMBERED)]:
+            del self._known[old.id]
+        for old in over[:-_RESULTS_KEPT]:
+            old.result = brief(old.result)
 
     async def _run(self, execution: Execution) -> None:
         log.info("algorithm_started", execution_id=execution.id, algorithm=execution.request.name)
@@ -240,16 +245,15 @@ class Executions:
         return await self._children.compute(execution.id, order, partial(_advance, execution))
 
     async def _extracted(self, selection: Selection) -> Path:
-        """Two that want the same part wait for one extraction; a cancelled one is finished by the next."""
+        """Two that want the same part wait for one extraction; where it was cancelled, the next begins anew."""
         folder = self._folder / "graphs" / selection.fingerprint()
         async with self._extracting.setdefault(folder.name, asyncio.Lock()):
-            if not handover.is_ready(folder):
-                await asyncio.to_thread(handover.begin, folder)
+            if not folder.exists():
                 graph = self.graph()
-                for piece in handover.pieces(graph.engine, selection):
-                    table = await graph.room.run(piece.read)
-                    await asyncio.to_thread(handover.write, table, folder / piece.name)
-                handover.finish(folder)
+                with handover.whole(folder) as begun:
+                    for piece in handover.pieces(graph.engine, selection):
+                        table = await graph.room.run(piece.read)
+                        await asyncio.to_thread(handover.write, table, begun / piece.name)
                 await asyncio.to_thread(_forget_oldest, folder.parent)
         return folder
 
@@ -274,6 +278,10 @@ class Executions:
         return self._folder / "executions" / execution.id
 
 
+def brief(result: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in result.items() if not isinstance(value, list | dict)}
+
+
 def _advance(execution: Execution, fraction: float) -> None:
     execution.progress = max(execution.progress, min(fraction, 0.99))
 
@@ -292,6 +300,7 @@ def _holding(execution: Execution) -> Holding:
 
 def _forget_oldest(folder: Path) -> None:
     """A child that still reads one has it mapped: the files go when it ends."""
-    by_age = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
+    full = [path for path in folder.iterdir() if path.suffix != ".part"]
+    by_age = sorted(full, key=lambda path: path.stat().st_mtime)
     for old in by_age[:-_SELECTIONS_KEPT]:
         shutil.rmtree(old, ignore_errors=True)

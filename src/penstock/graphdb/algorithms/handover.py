@@ -1,16 +1,18 @@
 """From the engine to the child: Arrow files that are mapped, not copied, and the matrices that the first child builds.
 
 A graph's shape does not change after its load, so a folder that was filled once serves every later run with the same
-selection. `ready` is written last; a folder without it is begun again.
+selection.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import numpy as np
 import orjson
@@ -22,7 +24,7 @@ from penstock.graphdb.algorithms.nodes import Nodes
 from penstock.graphdb.algorithms.topology import Edges, Topology, build
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from penstock.graphdb.algorithms.nodes import Ints
@@ -39,15 +41,6 @@ class Piece:
 
     name: str
     read: Callable[[], pa.Table]
-
-
-def is_ready(folder: Path) -> bool:
-    return (folder / "ready").exists()
-
-
-def begin(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
 
 
 def pieces(engine: GraphEngine, selection: Selection) -> list[Piece]:
@@ -69,8 +62,16 @@ def write(table: pa.Table, path: Path) -> None:
         writer.write_table(table)
 
 
-def finish(folder: Path) -> None:
-    (folder / "ready").touch()
+@contextmanager
+def whole(folder: Path) -> Iterator[Path]:
+    """A folder to fill; it gets its name only when it is full, and is gone when that failed."""
+    begun = folder.with_name(f"{uuid4().hex}.part")
+    begun.mkdir(parents=True)
+    try:
+        yield begun
+        begun.rename(folder)
+    finally:
+        shutil.rmtree(begun, ignore_errors=True)
 
 
 def read_nodes(folder: Path, selection: Selection) -> tuple[Nodes, dict[str, pa.Array], dict[str, Ints]]:

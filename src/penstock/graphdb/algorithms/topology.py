@@ -132,10 +132,13 @@ def merge(count: int, rows: Ints, columns: Ints, data: Floats, reduce: np.ufunc)
 
 
 def without_loops(matrix: Matrix) -> Matrix:
-    found = matrix.tocoo()
-    keep = found.row != found.col
-    shape = (found.data[keep], (found.row[keep], found.col[keep]))
-    return sp.coo_array(shape, shape=matrix.shape).tocsr()
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    keep = matrix.indices != rows
+    if keep.all():
+        return matrix
+    lengths = np.bincount(rows[keep], minlength=matrix.shape[0])
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(matrix.indptr.dtype)
+    return sp.csr_array((matrix.data[keep], matrix.indices[keep], indptr), shape=matrix.shape)
 
 
 def _narrow(count: int, rows: Ints, columns: Ints) -> tuple[Any, Any]:
