@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from penstock.launchers.subprocess import COMMAND
@@ -63,6 +64,10 @@ async def test_a_mapping_becomes_a_running_instance_and_answers_cypher_through_h
         answer = await fleet.through(found, "/query", method="POST", who="bob", json=question)
         assert answer.status_code == 200, answer.text
         assert answer.json()["rows"] == [[42, "c42"]]
+        arrow = {"Accept": "application/vnd.apache.arrow.stream"}
+        everything = {"query": "MATCH (c:Customer) RETURN c.id ORDER BY c.id"}
+        answer = await fleet.through(found, "/query", method="POST", headers=arrow, json=everything)
+        assert pa.ipc.open_stream(answer.content).read_all()["c.id"].to_pylist() == list(range(1000))
         status = (await fleet.through(found, "/status")).json()
         assert (status["snapshot_id"], status["instance_id"]) == (found["snapshot_id"], found["id"])
         assert (await fleet.through(found, "/shutdown", method="POST", who="olga", json={})).status_code == 403

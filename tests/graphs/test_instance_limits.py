@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def fleet(database: str, tmp_path: Path) -> AsyncIterator[Fleet]:
-    limits = {"instance_memory_per_user_gb": 20, "instance_memory_total_gb": 30}
-    async with sailing(database, tmp_path / "home", **limits) as it:
+    async with sailing(database, tmp_path / "home", instance_memory_per_user_gb=20, instance_memory_total_gb=30) as it:
         yield it
         await sink(it.launcher)
 

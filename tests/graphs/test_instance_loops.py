@@ -10,6 +10,7 @@ import pytest
 from penstock.graphs.errors import InvalidStateTransition
 from penstock.graphs.instance import InstanceStatus, check_step
 from penstock.graphs.instance_reconciliation import Compared, InstanceReconciliation
+from penstock.graphs.lifecycle import Lifecycle
 from penstock.graphs.resource_monitor import ResourceMonitor
 from penstock.launchers.contract import Handle, LaunchOrder
 from tests.graphs.fleet import connected, sailing, sink
@@ -138,6 +139,25 @@ async def test_an_end_that_takes_five_minutes_is_forced(fleet: Fleet) -> None:
         )
         assert (await reconcile(fleet)).forced == forced
     assert (await fleet.row(found["id"])).force_stop
+
+
+async def test_an_idle_instance_is_put_to_sleep_and_an_old_one_ended(fleet: Fleet) -> None:
+    idle, busy, old = [await fleet.running() for _ in range(3)]
+    await execute(
+        fleet,
+        "UPDATE penstock.instance SET inactivity_timeout = interval '1 hour',"
+        f" last_activity_at = penstock.now() - CASE instance_id WHEN {busy['id']} THEN interval '59 min'"
+        f" ELSE interval '61 min' END, expires_at = CASE instance_id WHEN {old['id']} THEN penstock.now() END",
+    )
+    done = await loop(fleet, Lifecycle).run_once()
+    assert (done.instances, done.failed) == (2, 0)
+    assert (await fleet.row(idle["id"])).status == "suspended"
+    assert (await fleet.row(busy["id"])).status == "running"
+    await fleet.ask("GET", f"/api/instances/{old['id']}", expect=404)
+    [left] = await fleet.launcher.list()
+    assert left.handle.instance_id == busy["id"]
+    [event, *_] = await fleet.ask("GET", f"/api/instances/{idle['id']}/events")
+    assert (event["event_type"], event["actor"], event["details"]["reason"]) == ("suspended", "lifecycle", "inactivity")
 
 
 async def test_what_servers_take_is_measured_from_outside(fleet: Fleet) -> None:

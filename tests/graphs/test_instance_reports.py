@@ -118,7 +118,11 @@ async def test_activity_moves_on_and_never_into_the_future(fleet: Fleet) -> None
     assert later is not None
     assert later > began
     for moment in (began - timedelta(hours=1), datetime.now(UTC) + timedelta(hours=1)):
-        told = {"last_activity_at": moment.isoformat(), "memory_usage_bytes": 7, "query_count_since_last": 2}
+        told: dict[str, Any] = {
+            "last_activity_at": moment.isoformat(),
+            "memory_usage_bytes": 7,
+            "query_count_since_last": 2,
+        }
         assert (await report(fleet, instance_id, "metrics", **told)).json() == {"data": {"updated": True}}
     row = await fleet.row(instance_id)
     assert row.last_activity_at is not None
