@@ -17,6 +17,7 @@ from penstock.graphs.instances import Instances
 from penstock.graphs.quota import MemoryLimits, Quota
 from penstock.graphs.resource_monitor import ResourceMonitor
 from penstock.graphs.starts import Starts
+from penstock.graphs.vitals import Vitals
 from penstock.kit.errors import Unavailable
 from penstock.launchers.subprocess import of_home
 
@@ -78,6 +79,7 @@ def instance_parts(
         store=store,
         creation=Creation(db, store, snapshots=snapshots, mappings=mappings, mapped=mapped, config=config, quota=quota),
         steps=InstanceSteps(db, store, launcher, servers, quota=quota, config=config),
+        vitals=Vitals(db),
         quota=quota,
         servers=servers,
         launcher=launcher,
@@ -109,7 +111,9 @@ def instance_loops(db: Db, parts: InstanceParts, metrics: LoopMetrics, registry:
         InstanceReconciliation(
             db, parts.store, parts.steps, parts.launcher, every=RECONCILE_SECONDS, metrics=metrics, counts=counts
         ),
-        ResourceMonitor(db, parts.store, parts.launcher, every=MONITOR_SECONDS, metrics=metrics, counts=counts),
+        ResourceMonitor(
+            db, parts.store, parts.vitals, parts.launcher, every=MONITOR_SECONDS, metrics=metrics, counts=counts
+        ),
     )
 
 

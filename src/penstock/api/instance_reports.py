@@ -132,9 +132,8 @@ async def status(instance_id: InstanceId, body: StatusReport, graphs: HasGraphs)
 @router.put("/{instance_id}/metrics", summary="Report what an instance takes")
 @router.patch("/{instance_id}/metrics", summary="Report what an instance takes")
 async def metrics(instance_id: InstanceId, body: MetricsReport, graphs: HasGraphs) -> Data[Updated]:
-    store = graphs.instances.store
-    await store.get(instance_id)
-    updated = await store.measured(
+    await graphs.instances.store.get(instance_id)
+    updated = await graphs.instances.vitals.measured(
         instance_id,
         memory_usage_bytes=body.memory_usage_bytes,
         disk_usage_bytes=body.disk_usage_bytes,
@@ -148,13 +147,13 @@ async def metrics(instance_id: InstanceId, body: MetricsReport, graphs: HasGraph
 @router.patch("/{instance_id}/progress", summary="Report how far an instance has loaded")
 async def progress(instance_id: InstanceId, body: ProgressReport, graphs: HasGraphs) -> Data[Updated]:
     await graphs.instances.store.get(instance_id)
-    return Data(data=Updated(updated=await graphs.instances.store.progressed(instance_id, body.kept())))
+    return Data(data=Updated(updated=await graphs.instances.vitals.progressed(instance_id, body.kept())))
 
 
 @router.post("/{instance_id}/activity", summary="Report a query or an algorithm", status_code=204)
 async def activity(instance_id: InstanceId, graphs: HasGraphs) -> Response:
     await graphs.instances.store.get(instance_id)
-    await graphs.instances.store.active(instance_id)
+    await graphs.instances.vitals.active(instance_id)
     return Response(status_code=204)
 
 

@@ -38,6 +38,7 @@ from penstock.graphs.quota import Quota
 from penstock.graphs.snapshot_progress import ProgressReport
 from penstock.graphs.snapshot_removal import SnapshotRemoval
 from penstock.graphs.store import Snapshots
+from penstock.graphs.vitals import Vitals
 from penstock.jobs.browse import Browser
 from penstock.jobs.scheduler import Schedules
 from penstock.jobs.store import PgJobStore
@@ -62,6 +63,7 @@ class InstanceParts:
     store: Instances
     creation: Creation
     steps: InstanceSteps
+    vitals: Vitals
     quota: Quota
     servers: GraphServers
     launcher: Launcher

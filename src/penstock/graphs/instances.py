@@ -18,7 +18,7 @@ from penstock.kit import logging
 from penstock.kit.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from datetime import datetime
 
     import asyncpg
@@ -224,34 +224,6 @@ class Instances:
         self, tx: Tx, instance_id: int, *, cpu_cores: int | None = None, memory_gb: int | None = None
     ) -> None:
         await tx.changed(SQL.instance_resize, instance_id=instance_id, cpu_cores=cpu_cores, memory_gb=memory_gb)
-
-    async def progressed(self, instance_id: int, progress: Mapping[str, Any]) -> bool:
-        """False when it does not load any more, or not yet."""
-        text = orjson.dumps(progress).decode()
-        return bool(await self._db.changed(SQL.instance_progress, instance_id=instance_id, progress=text))
-
-    async def measured(
-        self,
-        instance_id: int,
-        *,
-        memory_usage_bytes: int | None = None,
-        disk_usage_bytes: int | None = None,
-        queries: int = 0,
-        last_activity_at: datetime | None = None,
-    ) -> bool:
-        return bool(
-            await self._db.changed(
-                SQL.instance_metrics,
-                instance_id=instance_id,
-                memory_usage_bytes=memory_usage_bytes,
-                disk_usage_bytes=disk_usage_bytes,
-                queries=queries,
-                last_activity_at=last_activity_at,
-            )
-        )
-
-    async def active(self, instance_id: int) -> bool:
-        return bool(await self._db.changed(SQL.instance_active, instance_id=instance_id))
 
 
 def _stored(text: str | None, most: int) -> str | None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.graphs.instance import Instance
     from penstock.graphs.instance_metrics import InstanceMetrics
     from penstock.graphs.instances import Instances
+    from penstock.graphs.vitals import Vitals
     from penstock.kit.db import Db
     from penstock.launchers.contract import Launcher, Usage
 
@@ -35,6 +36,7 @@ class ResourceMonitor(Loop[Measured]):
         self,
         db: Db,
         instances: Instances,
+        vitals: Vitals,
         launcher: Launcher,
         *,
         every: float,
@@ -43,6 +45,7 @@ class ResourceMonitor(Loop[Measured]):
     ) -> None:
         super().__init__(db, every=every, metrics=metrics)
         self._instances = instances
+        self._vitals = vitals
         self._launcher = launcher
         self._counts = counts
 
@@ -50,7 +53,7 @@ class ResourceMonitor(Loop[Measured]):
         found: list[tuple[Instance, Usage]] = []
         for instance in await self._instances.errands():
             if instance.status is InstanceStatus.RUNNING and (usage := await self._launcher.usage(instance.handle)):
-                await self._instances.measured(
+                await self._vitals.measured(
                     instance.instance_id, memory_usage_bytes=usage.memory_bytes, disk_usage_bytes=usage.disk_bytes
                 )
                 found.append((instance, usage))
