@@ -6,10 +6,13 @@ from itertools import islice
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from penstock.graphdb.algorithms.dependencies import dependencies
+from penstock.graphdb.algorithms.topology import without_loops
 from tests.graphdb.algorithms.graphs import Drawn, drawn, groups, outcome, values
 
 tries = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -100,6 +103,15 @@ def test_betweenness(graph: Drawn, directed: bool, weighted: bool, normalized: b
     mine = outcome("betweenness", made, {"normalized": normalized}, directed=directed)
     other = nx.betweenness_centrality(simple, weight="weight" if weighted else None, normalized=normalized)
     assert values(mine) == pytest.approx(by_node(other), abs=1e-9)
+
+
+@tries
+@given(drawn(), WAYS)
+def test_dependencies_of_all_sources_are_betweenness(graph: Drawn, directed: bool) -> None:
+    matrix = without_loops(graph.topology().costs(directed=directed))
+    mine = dependencies(matrix, np.arange(graph.count), lambda _: None)
+    other = nx.betweenness_centrality(graph.simple(directed=directed), normalized=False)
+    assert mine * (1 if directed else 0.5) == pytest.approx(by_node(other), abs=1e-9)
 
 
 @tries

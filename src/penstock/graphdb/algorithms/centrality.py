@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
 from penstock.graphdb.algorithms.algorithm import Algorithm, Outcome, Task, column, statistics
+from penstock.graphdb.algorithms.dependencies import dependencies
 from penstock.graphdb.algorithms.libraries import networkit_graph, parallel, seeded
 from penstock.graphdb.algorithms.parameters import Parameter
 from penstock.graphdb.algorithms.topology import without_loops
@@ -38,18 +39,32 @@ def _degree(task: Task) -> Outcome:
 def _betweenness(task: Task) -> Outcome:
     count, samples = task.graph.count, task.integer("samples")
     sampled = 0 < samples < count
-    nk = seeded(task.integer("seed")) if sampled else parallel()
     matrix = without_loops(task.graph.costs(directed=task.directed))
-    graph = networkit_graph(matrix, directed=task.directed, weighted=task.graph.weighted)
-    method = nk.centrality.EstimateBetweenness(graph, samples) if sampled else nk.centrality.Betweenness(graph)
-    scores = np.asarray(method.run().scores(), dtype=np.float64) if count else np.empty(0)
+    scores = _between_sampled(task, matrix, samples) if sampled else _between(task, matrix)
     pairs = (count - 1) * (count - 2)
     if task.flag("normalized"):
         scores = scores / pairs if pairs > 0 else scores
     elif not task.directed:
         scores = scores / 2  # each pair was seen from both ends
-    summary = {"exact": not sampled, "samples": samples if sampled else count}
-    return Outcome(summary=summary | statistics(scores), columns={"": column(scores)})
+    summary = statistics(scores) | {"exact": not sampled, "samples": samples if sampled else count}
+    return Outcome(summary=summary, columns={"": column(scores)})
+
+
+def _between(task: Task, matrix: Matrix) -> Floats:
+    if not task.graph.count:
+        return np.empty(0)
+    graph = networkit_graph(matrix, directed=task.directed, weighted=task.graph.weighted)
+    return np.asarray(parallel().centrality.Betweenness(graph).run().scores(), dtype=np.float64)
+
+
+def _between_sampled(task: Task, matrix: Matrix, samples: int) -> Floats:
+    if task.graph.weighted:
+        nk = seeded(task.integer("seed"))
+        graph = networkit_graph(matrix, directed=task.directed, weighted=True)
+        return np.asarray(nk.centrality.EstimateBetweenness(graph, samples).run().scores(), dtype=np.float64)
+    draw = np.random.default_rng(task.integer("seed"))
+    sources = draw.choice(task.graph.count, samples, replace=False)
+    return dependencies(matrix, sources, task.progress) * (task.graph.count / samples)
 
 
 def _closeness(task: Task) -> Outcome:

@@ -50,7 +50,7 @@ def _louvain(task: Task) -> Outcome:
     matrix = task.graph.flow(directed=False)
     graph = networkit_graph(matrix, directed=False, weighted=True)
     levels = task.integer("max_iterations")
-    method = nk.community.PLM(graph, gamma=task.number("resolution"), par="none", maxIter=levels, refine=True)
+    method = nk.community.PLM(graph, gamma=task.number("resolution"), par="none", maxIter=levels)
     return _communities(task, matrix, method.run().getPartition().getVector())
 
 
