@@ -91,7 +91,7 @@ def test_large_output_is_cut_at_the_target_on_disk(stand: Stand) -> None:
     stand.create(files=6, each=20_000)
     size = sum(e.data_file.file_size_in_bytes for e in _data(stand))
     done = stand.run({**COMPACT, "target_file_bytes": max(MB // 16, size // 3), "rewrite_all": True})
-    assert 3 <= done.added_files <= 4
+    assert 2 <= done.added_files <= 4
     assert len(stand.ids()) == 120_000
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import (
@@ -43,7 +44,10 @@ if TYPE_CHECKING:
     from penstock.maintenance.compaction_plan import Group
     from penstock.maintenance.run import Run
 
-ROW_GROUP_BYTES = 64 * MB
+ROW_GROUP_BYTES = 32 * MB
+SAMPLE_ROWS = 10_000
+REPEATED = 0.5
+"""A column of whose sample fewer than this are distinct is worth a dictionary; for others it is tried in vain."""
 SORT_MEMORY = "512MB"
 
 
@@ -97,8 +101,10 @@ class GroupWriter:
             for rows in self._row_groups(group, share):
                 read += self._checksum.of(rows)
                 if part is None:
-                    part = _Part(self._table, self._location(), self._arrow)
+                    part = _Part(self._table, self._location(), rows)
                 part.write(rows)
+                del rows
+                pa.default_memory_pool().release_unused()
                 self._run.check()
                 if part.size >= share:
                     files.append(part.close(self._schema, group))
@@ -131,6 +137,7 @@ class GroupWriter:
         gone = positions_by_path(self._table.io, [entry.data_file for entry in group.deletes], paths)
         for entry in group.inputs:
             self._run.check()
+            pa.default_memory_pool().release_unused()
             positions = gone.get(entry.data_file.file_path)
             for batch in _task_to_record_batches(
                 self._table.io,
@@ -169,7 +176,7 @@ class GroupWriter:
         written = Digest()
         for file in files:
             with self._table.io.new_input(file.file_path).open() as source:
-                for batch in pq.ParquetFile(source).iter_batches(batch_size=100_000):
+                for batch in pq.ParquetFile(source).iter_batches(batch_size=50_000):
                     self._run.check()
                     written += self._checksum.of(pa.Table.from_batches([batch]))
         if written != read:
@@ -191,12 +198,16 @@ def data_root(table: Table) -> str:
 class _Part:
     """One Parquet file on its way."""
 
-    def __init__(self, table: Table, location: str, schema: pa.Schema) -> None:
+    def __init__(self, table: Table, location: str, first: pa.Table) -> None:
         self._table = table
         self._output = table.io.new_output(location)
         self._sink = self._output.create(overwrite=True)
         self._writer = pq.ParquetWriter(
-            self._sink, schema, store_decimal_as_integer=True, **_get_parquet_writer_kwargs(table.properties)
+            self._sink,
+            first.schema,
+            store_decimal_as_integer=True,
+            use_dictionary=_repetitive(first),
+            **_get_parquet_writer_kwargs(table.properties),
         )
 
     def write(self, rows: pa.Table) -> None:
@@ -221,6 +232,15 @@ class _Part:
             self._sink.close()
         with suppress(OSError):
             self._table.io.delete(self._output.location)
+
+
+def _repetitive(rows: pa.Table) -> bool | list[str]:
+    """The columns that are worth a dictionary; all, where a nested one makes names ambiguous."""
+    if any(pa.types.is_nested(field.type) for field in rows.schema):
+        return True
+    sample = rows.slice(0, SAMPLE_ROWS)
+    distinct = {name: pc.count_distinct(sample[name], mode="all").as_py() for name in sample.column_names}
+    return [name for name, count in distinct.items() if count < REPEATED * sample.num_rows]
 
 
 def data_file(path: str, size: int, group: Group, statistics: Mapping[str, Any]) -> DataFile:

@@ -1,0 +1,99 @@
+"""Tables full of small files. The files are made once and named by one table for each way, for no way removes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.manifest import ManifestContent
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType
+
+from penstock.maintenance.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.content import ManifestReader
+from penstock.maintenance.lake import CatalogLake
+from penstock.maintenance.replacement import commit
+from penstock.maintenance.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.manifest import ManifestFile
+
+    from penstock.maintenance.content import Content
+    from penstock.maintenance.draft import Draft
+
+DAYS = 10
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=False),
+    NestedField(2, "day", LongType(), required=False),
+    NestedField(3, "customer", LongType(), required=False),
+    NestedField(4, "amount", DoubleType(), required=False),
+    NestedField(5, "status", StringType(), required=False),
+    NestedField(6, "payload", StringType(), required=False),
+)
+BY_DAY = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="day"))
+
+
+def catalog(folder: Path) -> Catalog:
+    properties = {"warehouse": (folder / "warehouse").as_uri()}
+    config = CatalogConfig(name="bench", type="sql", uri=f"sqlite:///{folder}/catalog.db", properties=properties)
+    opened = open_catalog(config)
+    opened.create_namespace_if_not_exists("bench")
+    return opened
+
+
+def files(folder: Path, count: int, rows: int, *, payload: int) -> list[str]:
+    """Parquet files of that many rows; a payload of so many bytes a row makes them large."""
+    folder.mkdir(parents=True)
+    rng, made = np.random.default_rng(7), []
+    for n in range(count):
+        path = folder / f"{n:05d}.parquet"
+        pq.write_table(_rows(rng, n * rows, rows, n % DAYS, payload), path, compression="zstd")
+        made.append(path.as_uri())
+    return made
+
+
+def _rows(rng: np.random.Generator, start: int, count: int, day: int, payload: int) -> pa.Table:
+    noise = rng.integers(0, 16, (count, payload), dtype=np.uint8) + ord("a")
+    texts = pa.FixedSizeBinaryArray.from_buffers(pa.binary(payload), count, [None, pa.py_buffer(noise.tobytes())])
+    status = pa.array(["open", "paid", "sent", "gone"]).take(pa.array(rng.integers(0, 4, count)))
+    return pa.table(
+        {
+            "id": pa.array(np.arange(start, start + count)),
+            "day": pa.array(np.full(count, day, dtype=np.int64)),
+            "customer": pa.array(rng.integers(0, 50_000, count)),
+            "amount": pa.array(rng.random(count)),
+            "status": status,
+            "payload": texts.cast(pa.binary()).cast(pa.string()),
+        }
+    )
+
+
+def table(opened: Catalog, name: str, paths: list[str], *, partitioned: bool, target: int) -> None:
+    spec = {"partition_spec": BY_DAY} if partitioned else {}
+    properties = {"write.target-file-size-bytes": str(target), "write.parquet.compression-codec": "zstd"}
+    opened.create_table(("bench", name), SCHEMA, properties=properties, **spec).add_files(paths)
+
+
+def snapshots(opened: Catalog, name: str, path: str, count: int) -> None:
+    """That many commits, each with a manifest of its own, as an append makes them."""
+    opened.create_table(("bench", name), SCHEMA).add_files([path])
+    lake, run = CatalogLake(opened, ("bench", name)), Run(job_id=0, attempt=uuid4().hex)
+    io = lake.load().io
+
+    def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:
+        [file, *_] = [entry.data_file for entry in head.data]
+        number = draft.table.metadata.next_sequence_number()
+        made = draft.manifest(file.spec_id, ManifestContent.DATA, [draft.added(file, number)])
+        return [made, *head.manifests], {}
+
+    for _ in range(count):
+        commit(lake, run, ManifestReader(io), build)
