@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Annotated
+from urllib.parse import unquote_to_bytes
 
 import httpx2
 from fastapi import APIRouter, Path, Request, Response
@@ -25,6 +26,7 @@ from penstock.kit.errors import InvalidInput, InvalidState, NotFound, Permission
 
 router = APIRouter(prefix="/wrapper", tags=["instances"])
 log = logging.get(__name__)
+NOBODY_READS = 499
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 Slug = Annotated[str, Path(pattern=r"^[a-z0-9-]{1,80}$")]
 
@@ -49,7 +51,7 @@ _NOT_RETURNED = _HOP_BY_HOP | {"set-cookie", "server", "date", "x-request-id"}
 _OURS = ("x-penstock-", "x-username", "x-user-role", "x-component", "x-forwarded-", "x-real-ip", "x-use-case-id")
 _PATH = re.compile(rb"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 _TWO_FACED = re.compile(rb"%(2f|5c|00|25|2e)|//|/\.{1,2}(/|$)|%(?![0-9a-f]{2})", re.IGNORECASE)
-_INTERNAL = frozenset({"shutdown"})
+_INTERNAL = frozenset({b"shutdown"})
 
 
 @router.api_route("/{slug}/{path:path}", methods=list(METHODS), include_in_schema=False)
@@ -68,6 +70,8 @@ async def proxy(slug: Slug, request: Request, graphs: HasGraphs, grant: Permit) 
     )
     try:
         return Relay(await _answer(client, upstream, body, request))
+    except ClientDisconnect:
+        return Response(status_code=NOBODY_READS)
     except httpx2.TransportError as e:
         log.warning("graph_server_silent", instance_id=instance.instance_id, error=type(e).__name__)
         raise Unavailable(f"The graph server of instance {instance.instance_id} does not answer.") from e
@@ -80,7 +84,7 @@ def _path(request: Request, slug: str) -> bytes:
     path = raw.removeprefix(head)
     if path == raw or not _PATH.fullmatch(path) or _TWO_FACED.search(path):
         raise InvalidInput("This path is not passed on: it could be read in two ways.", field="path")
-    if path.split(b"/")[1].decode().lower() in _INTERNAL:
+    if unquote_to_bytes(path.split(b"/")[1]).lower() in _INTERNAL:
         raise PermissionDenied("A graph server is not shut down from outside.", hint="Terminate its instance.")
     return path
 
