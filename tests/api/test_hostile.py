@@ -56,7 +56,9 @@ NOT_JSON = (
 
 @pytest.fixture(scope="module")
 async def desk(lasting_database: str, edge: Edge, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
-    async with sitting(lasting_database, edge, tmp_path_factory.mktemp("home")) as made:
+    home = tmp_path_factory.mktemp("home")
+    lake = {"lake": {"warehouse": (home / "warehouse").as_uri()}}
+    async with sitting(lasting_database, edge, home, catalogs=lake) as made:
         yield made
 
 

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 FIXED = {
     "alias": "nothing",
     "catalog": "nothing",
+    "db": "nothing",
     "evidence": "matched",
     "job_id": "999999",
     "name": "nightly",
+    "namespace": "nothing",
     "other": "2",
     "path": "query",
     "resource_id": "999999",

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 
 from penstock.accounts.idempotency import MAX_KEY
 from penstock.api.errors import declare
-from penstock.api.idempotency import WRITES
+from penstock.api.idempotency import OTHER_PROTOCOLS, WRITES
 from penstock.kit.errors import Conflict, PayloadTooLarge
 
 _KEY = {
@@ -32,7 +32,7 @@ class DescribedApi(FastAPI):
 
 
 def _is_public_write(method: str, path: str) -> bool:
-    return method.upper() in WRITES and path.startswith("/api/") and not path.startswith("/api/internal/")
+    return method.upper() in WRITES and path.startswith("/api/") and not path.startswith(OTHER_PROTOCOLS)
 
 
 def _complete(operation: dict[str, Any], *, writes: bool) -> None:

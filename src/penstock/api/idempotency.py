@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from penstock.api.parts import Parts
 
 HEADER = "idempotency-key"
+OTHER_PROTOCOLS = ("/api/internal/", "/api/iceberg/")
+"""Here a write is safe to repeat by other means: a fence, or the catalog's own conditions."""
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _KEPT_HEADERS = ("content-type", "etag", "location")
 _NOT_KEPT = frozenset({401, 403, 408, 413, 425, 429})
@@ -33,7 +35,7 @@ _KEY = re.compile(rf"[!-~]{{1,{MAX_KEY}}}")
 
 
 def applies(request: Request) -> bool:
-    return request.method in WRITES and HEADER in request.headers and not request.url.path.startswith("/api/internal/")
+    return request.method in WRITES and HEADER in request.headers and not request.url.path.startswith(OTHER_PROTOCOLS)
 
 
 async def once(request: Request, handle: Callable[[Request], Awaitable[Response]]) -> Response:
