@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ARROW = "application/vnd.apache.arrow.stream"
 BATCH_ROWS = 65_536
+_WHOLE = frozenset({"INT8", "INT16", "INT32", "INT64"})
 RESERVED = frozenset({"_id", "_label", "_type", "_src", "_dst"})
 _DAY = timedelta(days=1)
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -31,15 +32,21 @@ _OPTIONS = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS | o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Own:
-    """Which properties a node has by its label, an edge by its type; engines give those of all that could match."""
+    """The properties, with their types, that a node has by its label and an edge by its type.
 
-    labels: Mapping[str, frozenset[str]]
-    types: Mapping[str, frozenset[str]]
+    Engines give those of all that could match, and one that has several types among them as text.
+    """
 
-    def only(self, entity: dict[str, Any]) -> dict[str, Any]:
+    labels: Mapping[str, Mapping[str, str]]
+    types: Mapping[str, Mapping[str, str]]
+
+    def only(self, entity: dict[str, Any], as_text: frozenset[str]) -> dict[str, Any]:
         known = self.labels.get(entity["_label"]) if "_label" in entity else self.types.get(entity["_type"])
         if known is None:
             return entity
+        for name in as_text & known.keys():
+            if known[name] in _WHOLE and entity[name] is not None:
+                entity[name] = int(entity[name])
         return {name: value for name, value in entity.items() if name in known or name in RESERVED}
 
 
@@ -127,12 +134,13 @@ def _struct(kind: pa.DataType, own: Own) -> Callable[[Any], Any] | None:
     is_entity = inside.keys() >= {"_id", "_label"} or inside.keys() >= {"_id", "_type"}
     if not special and not is_entity:
         return None
+    as_text = frozenset(field.name for field in kind if types.is_string(field.type))
 
     def rebuilt(value: dict[str, Any]) -> dict[str, Any]:
         for name, rebuild in special.items():
             if value[name] is not None:
                 value[name] = rebuild(value[name])
-        return own.only(value) if is_entity else value
+        return own.only(value, as_text) if is_entity else value
 
     return rebuilt
 

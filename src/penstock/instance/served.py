@@ -74,11 +74,11 @@ class Graph:
     def own_properties(self) -> Own:
         """Those that algorithms wrote are among them."""
         labels = {
-            table.label: frozenset({*(p.name for p in table.columns), *self.engine.written(table.label)})
+            table.label: {p.name: p.type for p in table.columns} | self.engine.written(table.label)
             for table in self.schema.nodes
         }
         types = {
-            name: frozenset(p.name for pair in self.schema.pairs(name) for p in pair.properties)
+            name: {p.name: p.type for pair in self.schema.pairs(name) for p in pair.properties}
             for name in self.schema.edge_types
         }
         return Own(labels=labels, types=types)
