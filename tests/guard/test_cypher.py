@@ -94,6 +94,13 @@ def test_benign_statements_are_cypher_for_the_engine_too(engine: GraphEngine) ->
     assert wrong == []
 
 
+def test_a_limit_can_be_added_wherever_the_guard_says_so(engine: GraphEngine) -> None:
+    """And nowhere else, but that is only a pity."""
+    able = [text for text in BENIGN if check_cypher(text).open_ended and _runs(engine, text)]
+    assert len(able) > 80
+    assert [text for text in able if not _runs(engine, f"{check_cypher(text).text} LIMIT 7")] == []
+
+
 @fuzz
 @given(text=st.sampled_from([t for t in HOSTILE if "\\" not in t and t.isascii()]), rng=chance)
 def test_no_disguise_of_case_space_and_comment_lets_one_pass(text: str, rng: Random) -> None:
