@@ -62,11 +62,15 @@ async def _serve(settings: Settings, plane: Plane, rooms: Sequence[str]) -> int:
 def bind(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=2048)
+        listener = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as e:
         raise Conflict(
             f"Port {port} on {host} cannot be used: {e.strerror or e}.", hint="Set PENSTOCK_PORT to a free one."
         ) from e
+    # Connections inherit it; asyncio sets it only on sockets that name their protocol, and an answer of two writes
+    # would wait 40 ms for the caller's delayed acknowledgement.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 @contextlib.asynccontextmanager
