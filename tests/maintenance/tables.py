@@ -80,6 +80,11 @@ class Stand:
     def append(self, start: int, count: int) -> None:
         self.table.append(rows(start, count))
 
+    def append_as_now(self, start: int) -> None:
+        """One row in whatever schema the table has by now."""
+        table = self.table
+        table.append(pa.Table.from_pylist([{"id": start}], schema=table.schema().as_arrow()))
+
     def ids(self, snapshot_id: int | None = None) -> list[int]:
         found = self.table.scan(selected_fields=("id",), snapshot_id=snapshot_id).to_arrow()["id"].to_pylist()
         return sorted(found)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from pyiceberg.types import LongType
 
 from penstock.maintenance import compaction, rewriting
 from penstock.maintenance.action import MB, Ended
@@ -59,6 +60,18 @@ def test_older_snapshots_read_as_before(stand: Stand) -> None:
     stand.run(COMPACT)
     stand.append(1000, 5)
     assert stand.ids(old) == before
+
+
+def test_files_of_older_schemas_become_files_of_the_schema_of_today(stand: Stand) -> None:
+    stand.create()
+    stand.delete([3])
+    with stand.table.update_schema() as change:
+        change.rename_column("note", "remark").add_column("extra", LongType())
+    stand.append_as_now(1000)
+    before = stand.all_rows()
+    assert stand.run(COMPACT).rows == 60
+    assert stand.all_rows() == before
+    assert {"remark", "extra"} <= set(before[0])
 
 
 def test_sorted_rows_come_in_their_order(stand: Stand) -> None:

@@ -15,10 +15,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import (
     _get_parquet_writer_kwargs,
-    _task_to_record_batches,
+    _pyarrow_schema_ensure_small_types,
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
@@ -26,12 +25,12 @@ from pyiceberg.io.pyarrow import (
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import sanitize_column_names
-from pyiceberg.table import FileScanTask
 from pyiceberg.typedef import Record
 
 from penstock.kit.errors import InvalidInput
 from penstock.maintenance.action import MB, Action
 from penstock.maintenance.checksum import Checksum, Digest
+from penstock.maintenance.data_file_reader import DataFileReader
 from penstock.maintenance.errors import ContentDiffers
 from penstock.maintenance.positions import positions_by_path
 
@@ -74,7 +73,8 @@ class GroupWriter:
         self._target = target
         self._sort = _sort_columns(table, action.options.get("sort_order"))
         self._schema = sanitize_column_names(table.schema())
-        self._arrow = schema_to_pyarrow(self._schema, include_field_ids=True)
+        self._arrow = _pyarrow_schema_ensure_small_types(schema_to_pyarrow(self._schema, include_field_ids=True))
+        self._reader = DataFileReader(table, self._schema)
         self._checksum = Checksum(self._arrow.names)
         self._number = 0
 
@@ -132,26 +132,12 @@ class GroupWriter:
             yield pa.Table.from_batches(gathered, self._arrow)
 
     def _batches(self, group: Group) -> Iterator[pa.RecordBatch]:
-        metadata, schema = self._table.metadata, self._table.schema()
         paths = [entry.data_file.file_path for entry in group.inputs]
         gone = positions_by_path(self._table.io, [entry.data_file for entry in group.deletes], paths)
         for entry in group.inputs:
             self._run.check()
             pa.default_memory_pool().release_unused()
-            positions = gone.get(entry.data_file.file_path)
-            for batch in _task_to_record_batches(
-                self._table.io,
-                FileScanTask(entry.data_file),
-                AlwaysTrue(),
-                schema,
-                schema,
-                schema.field_ids,
-                None if positions is None else [positions],
-                True,
-                metadata.name_mapping(),
-                metadata.specs()[entry.data_file.spec_id],
-                metadata.format_version,
-            ):
+            for batch in self._reader.batches(entry.data_file, gone.get(entry.data_file.file_path)):
                 yield pa.RecordBatch.from_arrays(batch.columns, names=self._arrow.names).cast(self._arrow)
 
     def _sorted(self, group: Group) -> Iterator[pa.RecordBatch]:
