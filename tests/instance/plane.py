@@ -17,11 +17,12 @@ DEADLINE = 60.0
 
 
 class StandIn:
-    """`assignment` is what the mapping route gives; None is a 404."""
+    """`assignment` is what the mapping route gives; None is a 404. Reports to the route `refused` are 409."""
 
     def __init__(self, assignment: dict[str, Any] | None) -> None:
         self.assignment = assignment
         self.said: list[tuple[str, dict[str, Any]]] = []
+        self.refused = ""
         self._news = asyncio.Condition()
         self._http = HttpServer(self._serve)
         self.faults = self._http.faults
@@ -70,6 +71,8 @@ class StandIn:
             return Response(status=204)
         if request.method == "PUT" and what in ("status", "metrics", "progress"):
             await self._note(what, json.loads(request.body))
+            if what == self.refused:
+                return as_json({"error": {"code": "INVALID_STATE", "message": "No.", "details": {}}}, status=409)
             return as_json({"data": {"updated": True}})
         return _missing()
 

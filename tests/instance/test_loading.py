@@ -203,6 +203,21 @@ async def test_a_control_plane_that_is_slow_to_answer_is_waited_for(short_folder
         assert (await server.plane.outcome())["status"] == "running"
 
 
+async def test_a_server_that_is_not_wanted_any_more_ends(short_folder: Path) -> None:
+    storage, given = await published(short_folder)
+    async with graph_server(short_folder / "i", storage, given) as server:
+        server.plane.refused = "status"
+        assert await server.exit_code() == 1
+        assert [body["status"] for body in server.plane.told("status")] == ["running"]
+
+
+async def test_a_control_plane_that_takes_no_progress_does_not_stop_the_start(short_folder: Path) -> None:
+    storage, given = await published(short_folder)
+    async with graph_server(short_folder / "i", storage, given | {"prefix": PREFIX, "gcs_path": "elsewhere"}) as server:
+        server.plane.refused = "progress"
+        assert (await server.plane.outcome())["status"] == "running"
+
+
 async def test_sigterm_while_loading_ends_the_server(short_folder: Path) -> None:
     storage, given = await published(short_folder)
     async with graph_server(short_folder / "i", storage, given) as server:

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 log = logging.get(__name__)
 ANSWER_SECONDS = 10.0
 PATIENCE_SECONDS = 120.0
+MOST_MESSAGE = 2000
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What this instance serves, as the control plane has it."""
+    """What this instance serves, as the control plane has it; `location` is a URL, or a place in the storage."""
 
     snapshot_id: int
     mapping_id: int | None
@@ -42,7 +43,7 @@ class Assignment:
             mapping_id=document.get("mapping_id"),
             mapping_version=document.get("mapping_version"),
             owner_username=document.get("owner_username", ""),
-            location=document["gcs_path"],
+            location=document.get("prefix") or document["gcs_path"],
             node_definitions=tuple(document["node_definitions"]),
             edge_definitions=tuple(document["edge_definitions"]),
         )
@@ -79,7 +80,7 @@ class Plane:
         body = {
             "status": "failed",
             "error_code": error_code,
-            "error_message": message,
+            "error_message": message[:MOST_MESSAGE],
             "failed_phase": phase,
             "stack_trace": trace,
         }

@@ -108,7 +108,11 @@ class Process:
             await self._failed(plane, loading, e)
             return 1
         self._served.state = "running"
-        await plane.running(node_count=graph.node_count, edge_count=graph.edge_count)
+        try:
+            await plane.running(node_count=graph.node_count, edge_count=graph.edge_count)
+        except PenstockError as e:
+            log.warning("graph_server_unwanted", code=e.code, message=e.message)
+            return 1
         log.info("graph_server_running", nodes=graph.node_count, edges=graph.edge_count)
         reports = asyncio.create_task(Reports(self._served, plane).run())
         await self._executions.warm()
