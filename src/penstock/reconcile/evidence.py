@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from penstock.reconcile import parts, reasons
 from penstock.reconcile.amounts import width
+from penstock.reconcile.break_rows import BreakRows
 from penstock.reconcile.clauses import FULL_SCORE, quoted
 from penstock.reconcile.errors import TotalsDiffer
 from penstock.reconcile.matching import SIDES, SOURCES
 from penstock.reconcile.recipe import Pair, SumWithin, Tolerance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from penstock.reconcile.matching import Linked, Matching
@@ -51,14 +53,15 @@ class Evidence:
         return sum(file.rows for file in self.files if file.table == table)
 
 
-def gather(matching: Matching, folder: Path, read: Mapping[SideName, int]) -> Evidence:
-    """Write all evidence of a matching that ran into a folder. `read` are the rows of the files themselves."""
+def gather(matching: Matching, folder: Path, read: Mapping[SideName, Sequence[Path]]) -> Evidence:
+    """Write all evidence of a matching that ran into a folder. `read` are the files that it read."""
     files = [*_matched(matching, folder, "matched", ""), *_matched(matching, folder, "ambiguous", " WHERE m.ambiguous")]
     found: dict[SideName, SideTotals] = {}
     for side in SIDES:
         breaks = reasons.explain(matching, side)
-        files += _unmatched(matching, side, breaks, folder)
-        found[side] = _totals(matching, side, breaks, read[side])
+        files += _unmatched(matching, side, breaks, folder, read[side])
+        rows = sum(pq.read_metadata(file).num_rows for file in read[side])
+        found[side] = _totals(matching, side, breaks, rows)
         _check_tied(side, found[side])
     files += parts.write("duplicates", _DUPLICATES, [_duplicates(matching)], folder)
     return Evidence(files=files, sides=found, rules=[_rule(matching, linked) for linked in matching.links])
@@ -116,21 +119,20 @@ def _chosen(matching: Matching, side: str, key: tuple[str, ...]) -> list[str]:
     return [column for column in wanted if column not in key]
 
 
-def _unmatched(matching: Matching, side: SideName, breaks: str, folder: Path) -> list[EvidenceFile]:
+def _unmatched(
+    matching: Matching, side: SideName, breaks: str, folder: Path, read: Sequence[Path]
+) -> list[EvidenceFile]:
+    """The rows themselves are taken out of the files, in their order: no engine has to carry or sort them."""
     other: SideName = "right" if side == "left" else "left"
-    known = matching.transpiler.side(side).columns
     key = getattr(matching.recipe.sources, other).primary_key
-    ours = {"reason", "rule", "nearest_difference", "nearest_days", *(f"nearest_{column}" for column in key)}
-    columns = [f"s.{quoted(name)} AS {quoted(f'source_{name}' if name in ours else name)}" for name in known]
-    columns += ["u.reason", f"{_rule_name(matching)} AS rule"]
+    columns = ["u._id", "u.reason", f"{_rule_name(matching)} AS rule"]
     columns += [f"o.p{place} AS {quoted(f'nearest_{column}')}" for place, column in enumerate(key)]
     columns += ["u.away AS nearest_difference", "u.days AS nearest_days"]
-    alias = "l" if other == "left" else "r"
-    reader = matching.engine.stream(
-        f"SELECT {', '.join(columns)} FROM {breaks} AS u JOIN {SOURCES[side]} AS s ON s._id = u._id"
-        f" LEFT JOIN {alias} AS o ON o._id = u.o ORDER BY u._id"
+    told = matching.engine.stream(
+        f"SELECT {', '.join(columns)} FROM {breaks} AS u LEFT JOIN {other[0]} AS o ON o._id = u.o ORDER BY u._id"
     )
-    return parts.write(f"unmatched_{side}", reader.schema, reader, folder)
+    rows = BreakRows(read, told)
+    return parts.write(f"unmatched_{side}", rows.schema, rows.batches(), folder)
 
 
 def _rule_name(matching: Matching) -> str:

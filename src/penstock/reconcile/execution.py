@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-
 from penstock.engines.contract import EngineLimits
 from penstock.engines.registry import DEFAULT, open_engine
 from penstock.reconcile import validation
+from penstock.reconcile.ageing import age
 from penstock.reconcile.column import columns
+from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import ThresholdPassed
 from penstock.reconcile.evidence import gather
 from penstock.reconcile.matching import SIDES, SOURCES, Matching, MatchLimits
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.engines.contract import Engine
     from penstock.reconcile.evidence import Evidence
+    from penstock.reconcile.parts import EvidenceFile
     from penstock.reconcile.recipe import Recipe, SideName
     from penstock.reconcile.validation import Fault
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed:
     evidence: Evidence
+    aged: Sequence[EvidenceFile]
     engine: str
     warnings: Sequence[Fault]
     seconds: Mapping[str, float]
@@ -37,7 +39,10 @@ class Executed:
 
 @dataclass(slots=True, kw_only=True)
 class Execution:
-    """`began` is given the engine, so that somebody else can cancel it; `watch` may raise to stop."""
+    """With a `run_id` open items are aged, against those that `before` has.
+
+    `began` is given the engine, so that somebody else can cancel it; `watch` may raise to stop.
+    """
 
     recipe: Recipe
     files: Mapping[SideName, Sequence[Path]]
@@ -45,6 +50,9 @@ class Execution:
     limits: EngineLimits = field(default_factory=EngineLimits)
     match_limits: MatchLimits = field(default_factory=MatchLimits)
     engine: str | None = None
+    decided: Decided = field(default_factory=Decided)
+    run_id: int | None = None
+    before: Sequence[Path] = ()
     watch: Callable[[], None] = lambda: None
     began: Callable[[Engine], None] = lambda _engine: None
     told: Callable[[str], None] = lambda _stage: None
@@ -61,18 +69,19 @@ class Execution:
             matching.run()
             matched = time.monotonic()
             self.told("evidence")
-            evidence = gather(matching, self.scratch / "evidence", self._rows())
+            evidence = gather(matching, self.scratch / "evidence", self.files)
+            aged = [] if self.run_id is None else age(matching, self.scratch / "evidence", self.run_id, self.before)
         ended = time.monotonic()
         seconds = {"match": round(matched - started, 3), "evidence": round(ended - matched, 3)}
-        return Executed(evidence=evidence, engine=name, warnings=warnings, seconds=seconds)
+        return Executed(evidence=evidence, aged=aged, engine=name, warnings=warnings, seconds=seconds)
 
     def _matching(self, engine: Engine) -> tuple[Matching, Sequence[Fault]]:
         left, right = (columns(engine.relation(SOURCES[side], self.files[side])) for side in SIDES)
         warnings = validation.check(self.recipe, left, right)
-        return Matching(engine, self.recipe, left, right, limits=self.match_limits, watch=self.watch), warnings
-
-    def _rows(self) -> dict[SideName, int]:
-        return {side: sum(pq.read_metadata(file).num_rows for file in self.files[side]) for side in SIDES}
+        found = Matching(
+            engine, self.recipe, left, right, decided=self.decided, limits=self.match_limits, watch=self.watch
+        )
+        return found, warnings
 
 
 def check_thresholds(recipe: Recipe, evidence: Evidence) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.reconcile.execution import Executed
+    from penstock.reconcile.parts import EvidenceFile
     from penstock.reconcile.recipe import Recipe
 
 NAME = "manifest.json"
@@ -34,13 +35,15 @@ def manifest(
         "totals": {side: asdict(totals) for side, totals in evidence.sides.items()},
         "rules": evidence.rules,
         "warnings": [asdict(fault) for fault in executed.warnings],
-        "files": [
-            {"table": file.table, "name": file.name, "rows": file.rows, "size": file.size, "sha256": file.sha256}
-            for file in sorted(evidence.files, key=lambda file: file.name)
-        ],
+        "files": [_file(file) for file in sorted(evidence.files, key=lambda file: file.name)],
     }
     digest = hashlib.sha256(orjson.dumps(lasting, option=orjson.OPT_SORT_KEYS)).hexdigest()
-    return {**lasting, "evidence_sha256": digest, "run": dict(run), "timings": dict(executed.seconds)}
+    aged = [_file(file) for file in executed.aged]
+    return {**lasting, "evidence_sha256": digest, "aged": aged, "run": dict(run), "timings": dict(executed.seconds)}
+
+
+def _file(file: EvidenceFile) -> dict[str, Any]:
+    return {"table": file.table, "name": file.name, "rows": file.rows, "size": file.size, "sha256": file.sha256}
 
 
 def dump(document: Mapping[str, Any]) -> bytes:

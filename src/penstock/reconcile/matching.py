@@ -13,10 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.reconcile import choosing
+from penstock.reconcile import choosing, decided
 from penstock.reconcile.amounts import width
 from penstock.reconcile.clauses import Transpiler, quoted
 from penstock.reconcile.column import Kind
+from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import BadValue, TooManyCandidates
 from penstock.reconcile.free_sql import pairs_sql
 from penstock.reconcile.rules import RulePlan, left_over, plan_rules
@@ -65,6 +66,7 @@ class Matching:
         left: Mapping[str, Column],
         right: Mapping[str, Column],
         *,
+        decided: Decided | None = None,
         limits: MatchLimits | None = None,
         watch: Callable[[], None] = _nobody,
     ) -> None:
@@ -77,11 +79,13 @@ class Matching:
         self.links: list[Linked] = []
         self.rest = {"left": "l", "right": "r"}
         self.rows: dict[SideName, int] = {}
+        self._decided = decided or Decided()
         self._limits = limits or MatchLimits()
         self._watch = watch
 
     def run(self) -> None:
         self.prepare()
+        self._decide()
         if self.recipe.match_sql is not None:
             self._free(self.recipe.match_sql)
         for plan in self.plans:
@@ -103,6 +107,15 @@ class Matching:
             self._check_values(side, prepared)
             key = getattr(self.recipe.sources, side).primary_key
             self.rows[side] = self.engine.table(prepared.alias, prepared.select(key, SOURCES[side]))
+
+    def _decide(self) -> None:
+        """What people decided goes before any rule."""
+        if self._decided.unmatch:
+            decided.forbid(self.engine, self.recipe, self._decided)
+        if self._decided.match:
+            count = decided.take(self.engine, self.recipe, self._decided)
+            self.links.append(Linked(name="manual", pattern="manual", table=decided.MANUAL, links=count))
+            self._take_out(decided.MANUAL, "manual")
 
     def _check_values(self, side: SideName, prepared: Prepared) -> None:
         for check in prepared.checks.values():
@@ -175,7 +188,8 @@ class Matching:
                 hint="Add an eq or normalized condition to it.",
                 rule=name,
             )
-        sql = f"{plan.candidates(self.rest['left'], self.rest['right'])} LIMIT {self.most + 1}"
+        found = plan.candidates(self.rest["left"], self.rest["right"])
+        sql = f"{decided.allowed(found) if self._decided.unmatch else found} LIMIT {self.most + 1}"
         self._check_count(self.engine.table(plan.table("cand"), sql), f"Rule {name!r}", rule=name)
 
     @property

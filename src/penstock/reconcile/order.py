@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.sources.contract import Chunk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from penstock.jobs.model import Json
 
@@ -71,13 +71,18 @@ class ChunkOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchOrder:
-    """`inputs` has for each side the keys of its Parquet files, in order, and what they were read from."""
+    """`inputs` has for each side the keys of its Parquet files, in order, and what they were read from.
+
+    `before` are the keys of the open items of the recipe's run before, `decided` is what people decided.
+    """
 
     run_id: int
     recipe: Mapping[str, Any]
     recipe_version: int | None
     inputs: Mapping[str, Any]
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    decided: Mapping[str, Any] = field(default_factory=dict)
+    before: Sequence[str] = ()
 
     def payload(self) -> dict[str, Any]:
         return asdict(self)

@@ -190,6 +190,7 @@ class Runs:
             recipe_version=row["recipe_version"],
             inputs=inputs,
             parameters=orjson.loads(row["parameters"]),
+            **await _history(tx, run_id, row["recipe_id"]),
         )
         spec = JobSpec(
             kind=MATCH,
@@ -236,6 +237,18 @@ class Runs:
         known = [spec for spec in specs if spec.kind in self._jobs.kinds]
         if known:
             await self._jobs.open_group(GroupSpec(name="run:after"), known, tx=tx, force=True)
+
+
+async def _history(tx: Tx, run_id: int, recipe_id: str | None) -> dict[str, Any]:
+    """What a saved recipe's runs leave to the next one: decisions, and items that are open."""
+    if recipe_id is None:
+        return {}
+    pairs: dict[str, list[tuple[Any, Any]]] = {"match": [], "unmatch": []}
+    for row in await tx.fetch(SQL.decision_list, recipe_id=recipe_id):
+        pairs[row["kind"]].append((orjson.loads(row["left_key"]), orjson.loads(row["right_key"])))
+    previous = await tx.row(SQL.run_previous, recipe_id=recipe_id, run_id=run_id)
+    before = [] if previous is None else orjson.loads(previous["result"]).get("open_items", [])
+    return {"decided": pairs, "before": before}
 
 
 def _asked(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,8 +23,12 @@ class Shelf:
         self._store = store
         self._manifest = manifest
 
+    @property
+    def _files(self) -> list[dict[str, Any]]:
+        return [*self._manifest["files"], *self._manifest.get("aged", ())]
+
     def names(self, table: str) -> list[str]:
-        found = [file["name"] for file in self._manifest["files"] if file["table"] == table]
+        found = [file["name"] for file in self._files if file["table"] == table]
         if not found:
             raise NotFound(f"The run has no evidence {table}.")
         return found

@@ -21,6 +21,8 @@ from penstock.engines.registry import DEFAULT, open_engine
 from penstock.kit.errors import Conflict
 from penstock.reconcile import manifest as manifests
 from penstock.reconcile import validation
+from penstock.reconcile.ageing import OPEN
+from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import ThresholdPassed
 from penstock.reconcile.execution import Execution, check_thresholds
 from penstock.reconcile.order import MatchOrder, evidence_prefix, staging_prefix
@@ -60,6 +62,10 @@ class Matcher:
             _tell(ctx, "reading")
             files = {side: await self._files(store, order, recipe, side, scratch) for side in ("left", "right")}
             execution = self._execution(ctx, recipe, files, scratch)
+            if recipe.recipe_id is not None:
+                execution.run_id = order.run_id
+                execution.before = [await _local(store, key, scratch) for key in order.before]
+                execution.decided = Decided(**order.decided)
             executed = await self._run(ctx, execution)
             _tell(ctx, "storing")
             return Result(await _publish(store, order, recipe, executed))
@@ -127,7 +133,7 @@ async def _local(store: Store, key: str, scratch: Path) -> Path:
 
 async def _publish(store: Store, order: MatchOrder, recipe: Recipe, executed: Executed) -> dict[str, Any]:
     prefix = evidence_prefix(order.run_id)
-    for file in executed.evidence.files:
+    for file in [*executed.evidence.files, *executed.aged]:
         await asyncio.to_thread(_store_file, store, prefix + file.name, file)
     document = manifests.manifest(
         executed,
@@ -144,6 +150,7 @@ async def _publish(store: Store, order: MatchOrder, recipe: Recipe, executed: Ex
         "totals": document["totals"],
         "rules": document["rules"],
         "timings": document["timings"],
+        "open_items": [prefix + file["name"] for file in document["aged"] if file["table"] == OPEN],
         "threshold": _threshold(recipe, executed),
     }
 
