@@ -26,7 +26,8 @@ def by_node(found: dict[int, Any]) -> list[Any]:
 @tries
 @given(drawn(), WAYS, WAYS)
 def test_pagerank(graph: Drawn, directed: bool, weighted: bool) -> None:
-    mine = outcome("pagerank", graph.topology(weighted=weighted), {"tolerance": 1e-12}, directed=directed)
+    parameters = {"tolerance": 1e-12, "max_iterations": 1000}
+    mine = outcome("pagerank", graph.topology(weighted=weighted), parameters, directed=directed)
     other = nx.pagerank(graph.multi(directed=directed), weight="weight" if weighted else None, tol=1e-13, max_iter=1000)
     assert values(mine) == pytest.approx(by_node(other), abs=1e-8)
 
@@ -71,7 +72,10 @@ def _once(graph: Any) -> list[tuple[int, int, float]]:
 def test_katz(graph: Drawn, directed: bool) -> None:
     simple = graph.simple(directed=directed)
     mine = outcome(
-        "katz", Drawn(graph.count, _once(simple)).topology(), {"alpha": 0.02, "tolerance": 1e-12}, directed=directed
+        "katz",
+        Drawn(graph.count, _once(simple)).topology(),
+        {"alpha": 0.02, "tolerance": 1e-12, "max_iterations": 1000},
+        directed=directed,
     )
     assert values(mine) == pytest.approx(by_node(nx.katz_centrality(simple, alpha=0.02, tol=1e-12)), abs=1e-8)
 

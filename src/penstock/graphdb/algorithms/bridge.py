@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,11 +10,11 @@ import pyarrow as pa
 
 from penstock.graphdb.algorithms.algorithm import Outcome
 from penstock.graphdb.algorithms.encoding import Encoder
-from penstock.graphdb.algorithms.equivalents import NOT_HERE, native
+from penstock.graphdb.algorithms.equivalents import NOT_HERE, UNDIRECTED_ONLY, native
 from penstock.kit.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from penstock.graphdb.algorithms.functions import Function
     from penstock.graphdb.algorithms.parameters import Value
@@ -34,14 +35,15 @@ def call(
     ids = graph.nodes.ids(range(graph.count))
     arguments = chosen.arguments(given, weight, graph.nodes)
     encoder = Encoder(frozenset(ids))
-    ways = [directed] if directed is not None else [True, False]
+    ways = [directed] if directed is not None else [False] if chosen.name in UNDIRECTED_ONLY else [True, False]
     for way in ways:
         found = native(chosen.name, given, graph, directed=way, ids=ids)
         if found is not NOT_HERE:
             return _outcome(found, encoder, ids, "native")
         try:
             made = _graph(ids, graph, edges, properties, directed=way)
-            return _outcome(_called(chosen, made, arguments), encoder, ids, "networkx")
+            with _translated(chosen.name):
+                return _outcome(chosen.call(made, **arguments), encoder, ids, "networkx")
         except _WrongKind as e:
             if way == ways[-1]:
                 raise InvalidInput(str(e), parameter="directed") from e
@@ -52,20 +54,17 @@ class _WrongKind(Exception):
     """NetworkX does not know this function for such a graph."""
 
 
-def _called(chosen: Function, graph: Any, arguments: dict[str, Any]) -> Any:
+@contextmanager
+def _translated(name: str) -> Iterator[None]:
+    """A generator says only while it is read that it cannot go on, so reading belongs in here."""
     import networkx as nx
 
     try:
-        found = chosen.call(graph, **arguments)
-        return list(found) if hasattr(found, "__next__") and chosen.name in _SHORT else found
+        yield
     except nx.NetworkXNotImplemented as e:
-        raise _WrongKind(f"{chosen.name}: {e}") from e
+        raise _WrongKind(f"{name}: {e}") from e
     except (nx.NetworkXException, TypeError, ValueError, KeyError, ZeroDivisionError) as e:
-        raise InvalidInput(f"{chosen.name}: {_reason(e)}", algorithm=chosen.name) from e
-
-
-_SHORT = frozenset({"attracting_components", "topological_sort", "topological_generations"})
-"""Generators that say only at their first item that the graph is of the wrong kind."""
+        raise InvalidInput(f"{name}: {_reason(e)}", algorithm=name) from e
 
 
 def _reason(error: BaseException) -> str:
@@ -100,18 +99,11 @@ def _graph(
 
 
 def _outcome(found: Any, encoder: Encoder, ids: list[str], computed_by: str) -> Outcome:
-    import networkx as nx
-
     kind = encoder.kind(found)
     summary: dict[str, Value] = {"kind": kind, "computed_by": computed_by}
     if kind == "per_node" and (column := _column(found, ids)) is not None:
         return Outcome(summary=summary, columns={"": column})
-    try:
-        summary["value"] = encoder.encode(found)
-    except nx.NetworkXNotImplemented as e:
-        raise _WrongKind(str(e)) from e
-    except nx.NetworkXException as e:
-        raise InvalidInput(_reason(e)) from e
+    summary["value"] = encoder.encode(found)
     return Outcome(summary=summary | {"truncated": encoder.truncated})
 
 

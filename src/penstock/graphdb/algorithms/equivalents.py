@@ -81,6 +81,8 @@ _EQUIVALENTS = {
     "weakly_connected_components": _Equivalent(algorithm="wcc", shape=_groups, directed=True),
 }
 NATIVE = frozenset(_EQUIVALENTS)
+UNDIRECTED_ONLY = frozenset({"connected_components", "number_connected_components", "triangles"})
+"""What NetworkX refuses for directed graphs; to know it saves building one."""
 
 
 def native(name: str, given: Mapping[str, Value], graph: Topology, *, directed: bool, ids: list[str]) -> Any:

@@ -25,8 +25,10 @@ def _kcore(task: Task) -> Outcome:
     from sknetwork.topology import get_core_decomposition
 
     simple = task.graph.simple
-    cores = np.asarray(get_core_decomposition(sp.csr_matrix(simple)) if simple.nnz else np.zeros(task.graph.count))
-    whole = cores.astype(np.int64)
+    narrow = (simple.data, simple.indices.astype(np.int32), simple.indptr.astype(np.int32))  # all that it takes
+    whole = np.zeros(task.graph.count, dtype=np.int64)
+    if simple.nnz:
+        whole = np.asarray(get_core_decomposition(sp.csr_matrix(narrow, shape=simple.shape)), dtype=np.int64)
     largest = int(whole.max()) if len(whole) else 0
     return Outcome(
         summary={"max_k": largest, "nodes_in_max_core": int((whole == largest).sum())}, columns={"": column(whole)}
