@@ -214,7 +214,7 @@ MATRIX: Mapping[str, Row] = {
     "POST /api/runs/{run_id}/retry": OWNER,
     "GET /api/runs/{run_id}/events": OWNER,
     "GET /api/runs/{run_id}/manifest": OWNER,
-    "GET /api/runs/{run_id}/evidence/{table}": OWNER,
+    "GET /api/runs/{run_id}/evidence/{evidence}": OWNER,
     "GET /api/runs/{run_id}/report": OWNER,
     "GET /api/internal/runs/{run_id}/callback": WORKER,
     # the internal API: jobs
