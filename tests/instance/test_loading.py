@@ -181,6 +181,15 @@ async def test_names_that_are_keywords_and_types_with_several_pairs_are_loaded(s
         ]
 
 
+async def test_what_nobody_foresaw_is_reported_too(short_folder: Path) -> None:
+    storage, given = await published(short_folder)
+    place = short_folder / "i/own"
+    place.mkdir(parents=True)
+    (place / "engine").write_text("in the way")
+    outcome = await failure(short_folder, storage, given)
+    assert (outcome["error_code"], "FileExistsError" in outcome["error_message"]) == ("STARTUP_FAILED", True)
+
+
 async def test_an_empty_table_is_a_table(short_folder: Path) -> None:
     empty = Node(label="City", key=("name", "STRING"), table=pa.table({"name": pa.array([], pa.string())}))
     none = Edge(type="LIVES_IN", ends=("Person", "City"), table=LIVES.table.slice(0, 0))

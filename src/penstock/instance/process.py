@@ -104,8 +104,8 @@ class Process:
             return 0
         try:
             graph = self._served.loaded = work.result()
-        except StartFailed as e:
-            await self._failed(plane, loading, e)
+        except Exception as e:
+            await self._failed(plane, loading, _named(e, loading.progress.phase), e)
             return 1
         self._served.state = "running"
         try:
@@ -122,9 +122,9 @@ class Process:
         log.info("graph_server_stopping")
         return 0
 
-    async def _failed(self, plane: Plane, loading: Loading, error: StartFailed) -> None:
+    async def _failed(self, plane: Plane, loading: Loading, error: StartFailed, cause: Exception) -> None:
         self._served.state = "failed"
-        trace = "".join(traceback.format_exception(error))[-MOST_TRACE:]
+        trace = "".join(traceback.format_exception(cause))[-MOST_TRACE:]
         log.error("graph_server_failed", code=error.code, phase=error.phase, message=error.message)
         with contextlib.suppress(PenstockError):
             await loading.progress.fail()
@@ -139,6 +139,12 @@ class Process:
     def _end(self, grace: float) -> None:
         self._grace = grace
         self._ending.set()
+
+
+def _named(error: Exception, phase: str) -> StartFailed:
+    if isinstance(error, StartFailed):
+        return error
+    return StartFailed("STARTUP_FAILED", phase, f"{type(error).__name__}: {error}")
 
 
 class _Server(uvicorn.Server):
