@@ -119,6 +119,11 @@ async def test_while_the_system_drains_nothing_is_taken_not_even_nonsense(http: 
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "DRAINING")
 
 
+async def test_the_routes_are_described(http: httpx2.AsyncClient) -> None:
+    paths = (await http.get("/api/openapi.json")).json()["paths"]
+    assert {"/tables/{db}/{table}/maintenance", "/api/tables/{db}/{table}/maintenance"} <= paths.keys()
+
+
 async def test_analysts_look_and_do_not_touch(http: httpx2.AsyncClient) -> None:
     http.headers["Authorization"] = f"Bearer {ANALYST}"
     assert (await http.get(f"{PATH}/health")).status_code == 200

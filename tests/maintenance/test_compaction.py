@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from pyiceberg.types import LongType
 
-from penstock.maintenance import compaction, rewriting
-from penstock.maintenance.action import MB, Ended
+from penstock.maintenance import compaction, embedded, rewriting
+from penstock.maintenance.action import MB, Ended, parse
 from penstock.maintenance.checksum import Digest
 from penstock.maintenance.content import ManifestReader
 from penstock.maintenance.probe import proven
@@ -198,6 +198,35 @@ def test_content_that_differs_is_never_committed(stand: Stand, monkeypatch: pyte
     done = stand.run(COMPACT)
     assert (done.status, stand.operations()) == (Ended.FAILED, ["append"] * 6)
     assert not _files_of(stand, 7)
+
+
+class Unsure:
+    """A catalog whose answer to the first commit is lost, before or after it is done."""
+
+    exact = False
+
+    def __init__(self, stand: Stand, *, lands: bool) -> None:
+        self._lake = stand.lake
+        self._lands = lands
+        self.load = self._lake.load
+        self.neighbours = self._lake.neighbours
+
+    def commit(self, *asked) -> None:
+        if self._lands:
+            self._lake.commit(*asked)
+        raise ConnectionError("no answer")
+
+
+@pytest.mark.parametrize(("lands", "status"), [(True, Ended.COMPLETED), (False, Ended.UNKNOWN)])
+def test_a_commit_without_an_answer_is_looked_up_and_nothing_is_deleted(
+    stand: Stand, lands: bool, status: Ended
+) -> None:
+    stand.create()
+    before = stand.all_rows()
+    [action] = parse([COMPACT])
+    done = embedded.execute(Unsure(stand, lands=lands), stand.attempt(), action)
+    assert (done.status, stand.all_rows()) == (status, before)
+    assert _files_of(stand, 7)
 
 
 def test_partial_progress_is_committed_a_few_groups_at_a_time(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,6 +151,19 @@ async def test_a_dry_run_is_a_job_that_changes_nothing(scene: Scene) -> None:
     assert await asyncio.to_thread(scene.table.operations) == ["append"] * 6
 
 
+async def test_a_job_fails_when_the_table_refuses_all_of_it(scene: Scene) -> None:
+    def give_away() -> None:
+        with scene.table.table.transaction() as change:
+            change.set_properties({"penstock.maintenance.enabled": "false"})
+
+    await asyncio.to_thread(give_away)
+    job_id = await scene.submit(COMPACT)
+    async with scene.working():
+        view = await scene.over(job_id)
+    assert (view.status, view.error["code"]) == (Status.FAILED, "MAINTENANCE_REFUSED")
+    assert [a["status"] for a in await scene.kept.desk.store.actions(job_id)] == ["refused"]
+
+
 @pytest.mark.parametrize("step", ["files_written", "manifests_written"])
 async def test_a_cancelled_job_commits_nothing_and_frees_the_table_at_once(scene: Scene, step: str) -> None:
     job_id = await scene.submit(COMPACT)

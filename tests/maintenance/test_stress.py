@@ -13,7 +13,7 @@ from tests.maintenance.tables import COMPACT, Stand
 if TYPE_CHECKING:
     from pathlib import Path
 
-SECONDS = 8.0
+SECONDS = 6.0
 EXPIRE = {"name": "expire_snapshots", "older_than_seconds": 30, "retain_last": 3}
 
 

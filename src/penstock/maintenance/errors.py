@@ -27,6 +27,12 @@ class Refused(PenstockError):
     status = 422
 
 
+class MaintenanceFailed(PenstockError):
+    """An action did not end well; what each of them did is told with the job."""
+
+    code = "MAINTENANCE_FAILED"
+
+
 class CommitConflict(Conflict):
     """Somebody else committed first, and what they did cannot stand beside ours. Nothing of ours is in the table."""
 

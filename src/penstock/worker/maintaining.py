@@ -10,12 +10,14 @@ import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.kit.errors import StaleAttempt
+from penstock.maintenance.action import Ended
+from penstock.maintenance.errors import MaintenanceFailed, Refused
 from penstock.maintenance.order import EMBEDDED, Order
 from penstock.worker.attempt import Stop, Stopped
 from penstock.worker.handlers import Answer, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
     from penstock.maintenance.action import Action, Outcome
     from penstock.maintenance.lake import Lake
@@ -54,11 +56,26 @@ class Maintainer:
             await plane.action_ended(ctx.fence, outcome.to_json())
             self._step("action_told")
             outcomes.append(outcome)
+        _check(outcomes)
         return {
             "table": str(order.name),
             "leftovers_removed": left,
-            "actions": {str(outcome.action): str(outcome.status) for outcome in outcomes},
+            "actions": _statuses(outcomes),
         }
+
+
+def _check(outcomes: Sequence[Outcome]) -> None:
+    """A job failed when an action did, when nobody knows of one, or when the table refused them all."""
+    bad = [each for each in outcomes if each.status in (Ended.FAILED, Ended.UNKNOWN)]
+    refused = [each for each in outcomes if each.status is Ended.REFUSED]
+    if bad:
+        raise MaintenanceFailed(f"{bad[0].action}: {bad[0].message}", actions=_statuses(outcomes))
+    if len(refused) == len(outcomes):
+        raise Refused(f"{refused[0].action}: {refused[0].message}", actions=_statuses(outcomes))
+
+
+def _statuses(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    return {str(outcome.action): str(outcome.status) for outcome in outcomes}
 
 
 async def _outcome(plane: Plane, order: Order, lake: Lake, run: Run, action: Action, ctx: JobContext) -> Outcome:
