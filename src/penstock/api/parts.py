@@ -172,7 +172,8 @@ class Parts:
     polls: Polls = field(default_factory=Polls)
 
 
-def of(request: Request) -> Parts:
+async def of(request: Request) -> Parts:
+    """Not a plain function: the framework would run that in a thread, several times a request."""
     parts: Parts = request.app.state.parts
     return parts
 
