@@ -49,6 +49,7 @@ from penstock.maintenance.desk import MaintenanceDesk
 from penstock.maintenance.planner import MaintenancePlanner
 from penstock.maintenance.policies import Policies
 from penstock.reconcile.desk import Desk
+from penstock.reconcile.items import Items
 from penstock.sources.records import DataSources
 from penstock.sources.schema_cache import SchemaCache
 from penstock.storage.contract import Store
@@ -140,6 +141,7 @@ class Reconciliation:
     """What the routes of recipes and runs work with; `store` opens the storage when it is first needed."""
 
     desk: Desk
+    items: Items
     store: Callable[[], Store]
     callback_key: str
 
