@@ -52,6 +52,9 @@ def default_kinds() -> Kinds:
             KindPolicy(name="stage_chunk", queue="stage", lease=300, heartbeat=30, timeout=3600, max_attempts=3),
             KindPolicy(name="match", queue="match", lease=1800, heartbeat=60, timeout=7200, max_attempts=2),
             KindPolicy(
+                name="run_start", queue="stage", priority=4, lease=60, heartbeat=15, timeout=300, max_attempts=5
+            ),
+            KindPolicy(
                 name="run_callback", queue="publish", priority=3, lease=60, heartbeat=15, timeout=300, max_attempts=8
             ),
             KindPolicy(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.api.parts import Reconciliation
 from penstock.guard.reach import Reach
 from penstock.reconcile.desk import Desk
+from penstock.reconcile.items import Items
 from penstock.reconcile.recipes import Recipes
 from penstock.reconcile.runs import MATCHED, STAGED, Runs
 from penstock.reconcile.uploads import Uploads
@@ -27,4 +28,4 @@ def reconciling(settings: Settings, db: Db, jobs: PgJobStore, sources: DataSourc
     desk = Desk(runs, Recipes(db, jobs), Uploads(db, depot.open), sources, reach=reach)
     token = settings.service_token
     key = "" if token is None else token.get_secret_value()
-    return Reconciliation(desk=desk, store=depot.open, callback_key=key)
+    return Reconciliation(desk=desk, items=Items(db, jobs), store=depot.open, callback_key=key)

@@ -345,3 +345,53 @@ async def test_a_sheet_is_an_upload_with_types(me: httpx2.AsyncClient, tmp_path:
             sheet.write_row(number, 0, row)
     made = await me.post("/api/uploads", params={"name": "book.xlsx"}, content=place.read_bytes())
     assert [column["type"] for column in made.json()["data"]["columns"]] == ["int64", "double", "string"]
+
+
+async def test_decisions_and_open_items_live_from_run_to_run(stand: Stand, me: httpx2.AsyncClient) -> None:
+    recipe = {"recipe_id": "monthly", "name": "monthly", "sources": await two(me), "rules": RULES}
+    assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 201
+    async with stand.working(queues=QUEUES):
+        first = await over(me, await start(me, recipe_id="monthly"))
+        assert [row["since_run"] for row in await rows(me, first, "open_items")] == [first["run_id"]] * 4
+        pair = {"kind": "match", "left_key": ["3"], "right_key": ["4"], "comment": "same customer"}
+        made = await me.post("/api/recipes/monthly/decisions", json=pair)
+        assert made.status_code == 201, made.text
+        assert (await me.post("/api/recipes/monthly/decisions", json=pair)).status_code == 409
+        note = {"side": "left", "key": ["2"], "label": "dispute", "assignee": "ann"}
+        assert (await me.put("/api/recipes/monthly/items", json=note)).status_code == 200
+        second = await over(me, await start(me, recipe_id="monthly"))
+    assert [(row["rule"], row["left_id"], row["right_id"]) for row in await rows(me, second, "matched")] == [
+        ("manual", "3", "4"),
+        ("exact", "1", "1"),
+    ]
+    opened = {(row["side"], row["key"]): row["runs_open"] for row in await rows(me, second, "open_items")}
+    assert opened == {("left", "2"): 2, ("right", "2"): 2}
+    assert {row["key"] for row in await rows(me, second, "cleared_items")} == {"3", "4"}
+    [noted] = (await me.get("/api/recipes/monthly/items", params={"assignee": "ann"})).json()["data"]
+    assert (noted["key"], noted["label"]) == (["2"], "dispute")
+    decision = made.json()["data"]["decision_id"]
+    assert (await me.delete(f"/api/recipes/monthly/decisions/{decision}")).status_code == 200
+    assert (await me.get("/api/recipes/monthly/decisions")).json()["data"] == []
+    audited = (await me.get("/api/audit")).json()["data"]
+    assert {"item.match", "item.note", "item.take_back"} <= {line["action"] for line in audited}
+
+
+async def test_rules_are_suggested_and_a_recipe_runs_by_the_clock(stand: Stand, me: httpx2.AsyncClient) -> None:
+    sources = await two(me)
+    said = await me.post("/api/recipes/suggest", json=sources)
+    assert said.status_code == 200, said.text
+    rules = said.json()["data"]["rules"]
+    assert rules[0]["conditions"][0]["op"] == "eq"
+    recipe = {"recipe_id": "daily", "name": "daily", "sources": sources, "rules": RULES}
+    assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 201
+    planned = await me.put("/api/recipes/daily/schedule", json={"cron": "0 3 * * *"})
+    assert planned.status_code == 200, planned.text
+    job = {"kind": "run_start", "payload": {"recipe_id": "daily"}}
+    async with stand.working(queues=QUEUES):
+        assert (await me.post("/api/jobs", json=job)).status_code in (201, 202)
+
+        async def ran() -> bool:
+            listed = (await me.get("/api/runs", params={"recipe_id": "daily"})).json()["data"]
+            return [run["status"] for run in listed] == ["completed"]
+
+        await until(ran)

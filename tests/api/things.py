@@ -22,6 +22,7 @@ FIXED = {
     "alias": "nothing",
     "catalog": "nothing",
     "db": "nothing",
+    "decision_id": "999999",
     "evidence": "matched",
     "job_id": "999999",
     "name": "nightly",

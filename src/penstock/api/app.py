@@ -19,6 +19,7 @@ from penstock.api import (
     instance_reports,
     instances,
     internal,
+    items,
     jobs,
     maintenance_jobs,
     mappings,
@@ -59,7 +60,7 @@ INSTANCES = (instances.router, instances.of_mapping, instance_reports.router, pr
 OPERATIONS = (admin.router, config.router, cluster.router, exports.router, ops.router, favorites.router)
 TABLES = (iceberg.router, tables.router, tables.under_api, tables.policies, maintenance_jobs.router)
 SOURCES = (data_sources.router, schema_browser.router)
-RECONCILIATION = (recipes.router, runs.router, runs.internal, uploads.router, record_sources.router)
+RECONCILIATION = (recipes.router, items.router, runs.router, runs.internal, uploads.router, record_sources.router)
 
 
 def create_app(parts: Parts) -> FastAPI:

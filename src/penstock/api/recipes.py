@@ -1,31 +1,38 @@
 """Recipes: which records belong together, in versions that never change."""
 
+import asyncio
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.matrix import Grant, Permit
 from penstock.api.paging import Page
-from penstock.api.parts import HasReconciliation, Reconciliation
+from penstock.api.parts import HasParts, HasReconciliation, Reconciliation
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Listing
 from penstock.engines.errors import EngineError
 from penstock.jobs.bodies import Body
+from penstock.jobs.model import JobSpec
+from penstock.jobs.scheduler import Schedule as ClockSchedule
 from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge
 from penstock.reconcile import validation
 from penstock.reconcile.desk import Asker
 from penstock.reconcile.errors import RecipeInvalid
 from penstock.reconcile.explain import explain
+from penstock.reconcile.order import START
 from penstock.reconcile.recipe import Recipe as RecipeModel
+from penstock.reconcile.recipe import Side
 from penstock.reconcile.recipes import Kept
+from penstock.reconcile.suggestion import suggest
 from penstock.sources.errors import SourceError, SourceUnavailable
 
 router = APIRouter(prefix="/api/recipes", tags=["reconciliation"], route_class=StrictRoute)
 RecipeId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$", examples=["invoices-payments"])]
+SAMPLE_ROWS = 5000
 Version = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="An earlier version.", examples=[1])]
 WRITES = declare(*PUBLIC, NotFound, Conflict, RecipeInvalid, PayloadTooLarge)
 ASKS = declare(*PUBLIC, NotFound, RecipeInvalid, PayloadTooLarge, SourceError, SourceUnavailable)
@@ -74,6 +81,28 @@ class RecipeQuery(Page):
     sort_by: Literal["updated_at"] = "updated_at"
 
 
+class SuggestBody(Body):
+    left: dict[str, Any] = Field(description="A side as a recipe has it.")
+    right: dict[str, Any]
+
+
+class Suggested(BaseModel):
+    rules: list[dict[str, Any]]
+    why: list[str]
+
+
+class ScheduleBody(Body):
+    cron: Annotated[str, Field(max_length=200, examples=["0 3 * * *"])]
+    zone: Annotated[str, Field(max_length=64, examples=["Europe/Vienna"])] = "UTC"
+    enabled: bool = True
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class Scheduled(BaseModel):
+    name: str
+    next_at: datetime | None
+
+
 class Dropped(BaseModel):
     recipe_id: str
 
@@ -109,6 +138,32 @@ async def validate(body: RecipeBody, it: HasReconciliation, grant: Permit) -> Da
 @router.post("/explain", summary="Show the SQL of a recipe", responses=ASKS)
 async def explain_document(body: RecipeBody, it: HasReconciliation, grant: Permit) -> Data[list[Step]]:
     return Data(data=await _explained(validation.read(body.recipe), it, grant))
+
+
+@router.post("/suggest", summary="Suggest rules from data", responses=ASKS)
+async def suggest_rules(body: SuggestBody, it: HasReconciliation, grant: Permit) -> Data[Suggested]:
+    """From the first rows of both sides: which columns share values, and how far amounts and dates are apart."""
+    try:
+        sides = [Side.model_validate(side) for side in (body.left, body.right)]
+    except ValidationError as e:
+        first = e.errors(include_url=False, include_input=False)[0]
+        raise InvalidInput(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.".lstrip(": ")) from None
+    left, right = [await it.desk.sample(side, asker(grant), SAMPLE_ROWS) for side in sides]
+    found = await asyncio.to_thread(suggest, left, right)
+    return Data(data=Suggested(rules=found.rules, why=found.why))
+
+
+@router.put("/{recipe_id}/schedule", summary="Run a recipe by the clock", responses=WRITES)
+async def schedule(
+    recipe_id: RecipeId, body: ScheduleBody, it: HasReconciliation, parts: HasParts, grant: Permit
+) -> Data[Scheduled]:
+    """Its newest version, as its owner; `enabled: false` stops it."""
+    grant.over((await it.desk.recipes.get(recipe_id)).owner_username)
+    spec = JobSpec(kind=START, payload={"recipe_id": recipe_id, "parameters": body.parameters})
+    name = f"recipe:{recipe_id}"
+    wanted = ClockSchedule(name=name, cron=body.cron, zone=body.zone, enabled=body.enabled, spec=spec)
+    made = await parts.schedules.put(wanted, actor=grant.username)
+    return Data(data=Scheduled(name=name, next_at=made.next_at if body.enabled else None))
 
 
 @router.get("/{recipe_id}", summary="Show a recipe", responses=declare(*PUBLIC, NotFound))

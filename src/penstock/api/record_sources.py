@@ -1,6 +1,5 @@
 """Sources as reconciliation sees them: data sources by their alias, with a look at real rows."""
 
-from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
@@ -15,9 +14,8 @@ from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Listing
 from penstock.jobs.bodies import Body
 from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge, PermissionDenied
-from penstock.reconcile.reading import source_sql
+from penstock.reconcile.reading import first_rows
 from penstock.reconcile.recipe import Filter, Side
-from penstock.sources.contract import Limits, Source
 from penstock.sources.destinations import leans_on_server
 from penstock.sources.errors import SourceError, SourceUnavailable
 
@@ -110,18 +108,10 @@ async def _rows(alias: str, body: ScopedBody, it: Reconciliation, grant: Grant) 
         first = e.errors(include_url=False, include_input=False)[0]
         raise InvalidInput(str(first["msg"]).removeprefix("Value error, ").capitalize()) from None
 
-    async def look(opened: Source) -> Rows:
-        plan = await opened.plan(await source_sql(opened, side), Limits(max_chunks=1))
-        found: list[dict[str, Any]] = []
-        async with aclosing(opened.stream(plan.chunks[0])) as batches:
-            async for batch in batches:
-                found += batch.slice(0, body.limit - len(found)).to_pylist()
-                if len(found) >= body.limit:
-                    break
-        columns = [{"name": field.name, "type": str(field.type)} for field in plan.schema]
-        return Rows(columns=columns, rows=[{name: plain(value) for name, value in row.items()} for row in found])
-
-    return await it.desk.sources.ask(source.data_source_id, look)
+    found = await it.desk.sources.ask(source.data_source_id, lambda opened: first_rows(opened, side, body.limit))
+    columns = [{"name": field.name, "type": str(field.type)} for field in found.schema]
+    rows = [{name: plain(value) for name, value in row.items()} for row in found.to_pylist()]
+    return Rows(columns=columns, rows=rows)
 
 
 def plain(value: object) -> object:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -15,14 +16,17 @@ from pydantic import BaseModel, Field
 from penstock.api.errors import INTERNAL, PUBLIC, declare
 from penstock.api.matrix import Grant, Inside, Permit
 from penstock.api.paging import Page
-from penstock.api.parts import HasReconciliation, Reconciliation
+from penstock.api.parts import HasParts, HasReconciliation, Reconciliation
 from penstock.api.reading import StrictRoute
 from penstock.api.recipes import asker
 from penstock.api.reply import Data, Listing
 from penstock.guard.errors import UrlRefused
 from penstock.jobs.bodies import Body
+from penstock.jobs.limits import MAX_JOB_ID
+from penstock.jobs.model import Fence
 from penstock.kit.errors import InvalidInput, InvalidState, NotFound, PayloadTooLarge
 from penstock.reconcile import validation
+from penstock.reconcile.desk import Asker
 from penstock.reconcile.errors import RecipeInvalid
 from penstock.reconcile.run import Run as Record
 from penstock.reconcile.run import RunStatus
@@ -38,7 +42,9 @@ internal = APIRouter(
 RunId = Annotated[int, Path(ge=1, le=2**53 - 1, examples=[1])]
 FOUND = declare(*PUBLIC, NotFound)
 LOOK_SECONDS = 0.5
-Table = Literal["matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous"]
+Table = Literal[
+    "matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous", "open_items", "cleared_items"
+]
 Form = Literal["json", "csv", "parquet", "arrow", "xlsx"]
 
 
@@ -90,6 +96,17 @@ class RunQuery(Page):
 
 class CancelBody(Body):
     reason: Annotated[str, Field(max_length=500)] = ""
+
+
+class StartBody(Body):
+    job_id: Annotated[int, Field(ge=1, le=MAX_JOB_ID)]
+    attempt_id: UUID
+    recipe_id: Annotated[str, Field(max_length=100)]
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class Started(BaseModel):
+    run_id: int
 
 
 class Callback(BaseModel):
@@ -212,6 +229,24 @@ async def report(run_id: RunId, it: HasReconciliation, grant: Permit) -> HTMLRes
     document = await _manifest(await _mine(run_id, it, grant), it)
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return HTMLResponse(drawn(document), headers={"Content-Security-Policy": policy})
+
+
+@internal.post("/start", summary="Run a recipe that is scheduled", responses=declare(NotFound, *INTERNAL))
+async def start(body: StartBody, it: HasReconciliation, parts: HasParts) -> Data[Started]:
+    """Once a job: asked again by the same job it is the same run."""
+    async with parts.store.fenced_transaction(Fence(job_id=body.job_id, attempt_id=body.attempt_id)):
+        pass
+    kept = await it.desk.recipes.get(body.recipe_id)
+    who = Asker(username=kept.owner_username, may=lambda owner: owner == kept.owner_username)
+    run = await it.desk.start(
+        validation.read(kept.document),
+        who,
+        recipe_id=kept.recipe_id,
+        version=kept.version,
+        parameters=body.parameters,
+        started_by=body.job_id,
+    )
+    return Data(data=Started(run_id=run.run_id))
 
 
 @internal.get("/{run_id}/callback", summary="Get what a run's end is told with", responses=declare(NotFound, *INTERNAL))

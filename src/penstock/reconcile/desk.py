@@ -6,11 +6,14 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from penstock.kit.errors import InvalidInput, NotFound, PenstockError
 from penstock.reconcile import free_sql, validation
 from penstock.reconcile.column import columns
 from penstock.reconcile.query import bound
-from penstock.reconcile.reading import source_schema
+from penstock.reconcile.reading import first_rows, source_schema
 from penstock.reconcile.recipe import Recipe
 from penstock.reconcile.validation import Fault
 
@@ -70,6 +73,15 @@ class Desk:
         source = await self.source(side.source or "", asker)
         return columns(await self.sources.ask(source.data_source_id, lambda it: source_schema(it, side)))
 
+    async def sample(self, side: Side, asker: Asker, rows: int) -> pa.Table:
+        """The first rows of a side, for a look at their values."""
+        if side.upload is not None:
+            upload = await self._upload(side.upload, asker)
+            data = await self.uploads.store().get(upload.key)
+            return await asyncio.to_thread(lambda: pq.read_table(pa.BufferReader(data)).slice(0, rows))
+        source = await self.source(side.source or "", asker)
+        return await self.sources.ask(source.data_source_id, lambda it: first_rows(it, side, rows))
+
     async def start(
         self,
         recipe: Recipe,
@@ -79,6 +91,7 @@ class Desk:
         version: int | None = None,
         parameters: Mapping[str, Any] | None = None,
         callback_url: str | None = None,
+        started_by: int | None = None,
     ) -> Run:
         """A run, queued; what can be seen to be wrong without reading the sources is refused here."""
         given = dict(parameters or {})
@@ -97,6 +110,7 @@ class Desk:
             recipe_version=version,
             parameters=given,
             callback_url=callback_url,
+            started_by=started_by,
         )
 
     async def _input(self, recipe: Recipe, side: Side, given: Mapping[str, Any], asker: Asker) -> dict[str, Any]:

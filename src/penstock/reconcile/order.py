@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from penstock.jobs.model import Json
 
-STAGE_PLAN, STAGE_CHUNK, MATCH, CALLBACK, CLEAN = "stage_plan", "stage_chunk", "match", "run_callback", "run_clean"
+STAGE_PLAN, STAGE_CHUNK, MATCH = "stage_plan", "stage_chunk", "match"
+START, CALLBACK, CLEAN = "run_start", "run_callback", "run_clean"
 
 
 def staging_prefix(run_id: int) -> str:

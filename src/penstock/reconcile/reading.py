@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from penstock.guard.sql import check
 from penstock.reconcile.query import base, filtered
+from penstock.sources.contract import Limits
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from penstock.reconcile.recipe import Side
     from penstock.sources.contract import Source
 
@@ -24,6 +26,17 @@ async def source_sql(source: Source, side: Side) -> str:
         return sql
     schema = await source.schema(sql)
     return filtered(sql, schema, side.filters, source.dialect, plain=side.query is None)
+
+
+async def first_rows(source: Source, side: Side, rows: int) -> pa.Table:
+    plan = await source.plan(await source_sql(source, side), Limits(max_chunks=1))
+    found: list[pa.RecordBatch] = []
+    async with aclosing(source.stream(plan.chunks[0])) as batches:
+        async for batch in batches:
+            found.append(batch.slice(0, rows - sum(b.num_rows for b in found)))
+            if sum(b.num_rows for b in found) >= rows:
+                break
+    return pa.Table.from_batches(found, plan.schema)
 
 
 async def source_schema(source: Source, side: Side) -> pa.Schema:

@@ -57,9 +57,12 @@ class Runs:
         parameters: Mapping[str, Any] | None = None,
         callback_url: str | None = None,
         retry_of: int | None = None,
+        started_by: int | None = None,
     ) -> Run:
         """`inputs`: for each side either `files`, or what to stage: `data_source_id` and `document`."""
         async with self._db.transaction() as tx:
+            if started_by is not None and (there := await tx.value(SQL.run_started, started_by=started_by)):
+                return await self.get(there)
             run_id: int = await tx.value(
                 SQL.run_add,
                 recipe_id=recipe_id,
@@ -71,6 +74,7 @@ class Runs:
                 inputs=_dump(inputs),
                 callback_url=callback_url,
                 retry_of=retry_of,
+                started_by=started_by,
                 timeout=self._timeout,
             )
             staged = {side: given for side, given in inputs.items() if "files" not in given}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.graphs.order import CANCEL_QUERY, ERASE, EXPORT, FORGET_TABLE, PUBLISH, SWEEP, UNLOAD
 from penstock.maintenance.order import MAINTENANCE
-from penstock.reconcile.order import CALLBACK, CLEAN, MATCH, STAGE_CHUNK, STAGE_PLAN
+from penstock.reconcile.order import CALLBACK, CLEAN, MATCH, STAGE_CHUNK, STAGE_PLAN, START
 from penstock.worker.depot import Depot
 from penstock.worker.erasing import Eraser
 from penstock.worker.exports import Aftercare, Exporter
@@ -16,7 +16,7 @@ from penstock.worker.matching import Matcher, RunCleaner
 from penstock.worker.plane import plane_factory
 from penstock.worker.probe import PROBE, probe
 from penstock.worker.publishing import Publisher
-from penstock.worker.run_callbacks import RunCaller
+from penstock.worker.run_callbacks import RunCaller, RunStarter
 from penstock.worker.staging import ChunkStager, StagePlanner
 from penstock.worker.sweeping import StorageSweeper
 from penstock.worker.unloads import Unloading
@@ -43,6 +43,7 @@ def default_handlers(settings: Settings) -> Handlers:
             STAGE_CHUNK: ChunkStager(planes, depot),
             MATCH: Matcher(depot),
             CLEAN: RunCleaner(depot),
+            START: RunStarter(planes),
             CALLBACK: RunCaller(planes, private=settings.private_sources),
         }
     )

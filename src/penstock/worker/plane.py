@@ -82,6 +82,13 @@ class Plane(HttpJobStore):
         found: dict[str, Any] = await _patiently(what, lambda: self._call("POST", address, content=wire.encode(body)))
         return found
 
+    async def start_run(self, fence: Fence, recipe_id: str, parameters: dict[str, Any]) -> int:
+        """Asks for the run that a scheduled job is about; asked twice it is the same run."""
+        body = {**wire.dump_fence(fence), "recipe_id": recipe_id, "parameters": parameters}
+        address = f"{self._url}/api/internal/runs/start"
+        found = await _patiently("start", lambda: self._call("POST", address, content=wire.encode(body)))
+        return int(found["run_id"])
+
     async def run_callback(self, run_id: int) -> dict[str, str]:
         """Where a run's end is told, with what, and how it is signed."""
         address = f"{self._url}/api/internal/runs/{run_id}/callback"

@@ -62,3 +62,16 @@ class RunCaller:
         except (httpx2.TransportError, TimeoutError) as e:
             raise Unavailable(f"{pinned.host} did not take the callback ({type(e).__name__}).") from None
         return answer.status_code
+
+
+class RunStarter:
+    """The handler of `run_start`: what a schedule asks for."""
+
+    def __init__(self, planes: PlaneFactory) -> None:
+        self._planes = planes
+
+    async def __call__(self, job: Job, ctx: JobContext) -> Answer:
+        async with self._planes() as plane:
+            run_id = await plane.start_run(ctx.fence, job.payload["recipe_id"], job.payload.get("parameters", {}))
+        ctx.log.info("run_started_by_schedule", run_id=run_id, recipe_id=job.payload["recipe_id"])
+        return Result({"run_id": run_id})
