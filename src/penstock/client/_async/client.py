@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._async.instances import AsyncInstances
+from penstock.client._async.jobs import AsyncJobs
 from penstock.client._async.mappings import AsyncMappings
+from penstock.client._async.operations import AsyncOperations, AsyncSchemas
+from penstock.client._async.people import AsyncFavorites, AsyncUsers
+from penstock.client._async.reconcile import AsyncReconcile
 from penstock.client._async.snapshots import AsyncSnapshots
 from penstock.client._async.sources import AsyncDataSources
+from penstock.client._async.tables import AsyncTables
 from penstock.client._async.transport import AsyncTransport
 from penstock.client.address import find
 
@@ -31,6 +36,13 @@ class AsyncClient:
         self.snapshots = AsyncSnapshots(self.transport)
         self.instances = AsyncInstances(self.transport)
         self.sources = AsyncDataSources(self.transport)
+        self.reconcile = AsyncReconcile(self.transport)
+        self.tables = AsyncTables(self.transport)
+        self.jobs = AsyncJobs(self.transport)
+        self.users = AsyncUsers(self.transport)
+        self.favorites = AsyncFavorites(self.transport)
+        self.schemas = AsyncSchemas(self.transport)
+        self.operations = AsyncOperations(self.transport)
 
     @property
     def url(self) -> str:

@@ -67,6 +67,19 @@ class AsyncTransport:
         answer = await self._tried(method, filled(template, path or {}), request)
         return answer.json() if answer.content else None
 
+    async def content(
+        self, method: str, template: str, *, path: Mapping[str, object], query: Mapping[str, object] | None = None
+    ) -> bytes:
+        """An answer that is a file."""
+        request = {"params": _given(query), "headers": {"Accept": "*/*"}, "timeout": None}
+        return (await self._tried(method, filled(template, path), request)).content
+
+    async def sent(self, method: str, template: str, content: bytes, *, query: Mapping[str, object]) -> Any:
+        """A file to the server."""
+        headers = {"Idempotency-Key": str(uuid.uuid4()), "Content-Type": "application/octet-stream"}
+        request = {"params": _given(query), "headers": headers, "content": content, "timeout": None}
+        return (await self._tried(method, template, request)).json()
+
     @asynccontextmanager
     async def streamed(
         self, method: str, template: str, *, path: Mapping[str, object], json: object, accept: str

@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.instances import Instances
+from penstock.client._sync.jobs import Jobs
 from penstock.client._sync.mappings import Mappings
+from penstock.client._sync.operations import Operations, Schemas
+from penstock.client._sync.people import Favorites, Users
+from penstock.client._sync.reconcile import Reconcile
 from penstock.client._sync.snapshots import Snapshots
 from penstock.client._sync.sources import DataSources
+from penstock.client._sync.tables import Tables
 from penstock.client._sync.transport import Transport
 from penstock.client.address import find
 
@@ -31,6 +36,13 @@ class Client:
         self.snapshots = Snapshots(self.transport)
         self.instances = Instances(self.transport)
         self.sources = DataSources(self.transport)
+        self.reconcile = Reconcile(self.transport)
+        self.tables = Tables(self.transport)
+        self.jobs = Jobs(self.transport)
+        self.users = Users(self.transport)
+        self.favorites = Favorites(self.transport)
+        self.schemas = Schemas(self.transport)
+        self.operations = Operations(self.transport)
 
     @property
     def url(self) -> str:

@@ -1,0 +1,221 @@
+"""Reconciliation: recipes, runs, and the evidence that they leave."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from penstock.client._async.listing import listed
+from penstock.client.bar import bar
+from penstock.client.errors import Failed, TimedOut
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from penstock.client._async.transport import AsyncTransport
+
+OPEN = ("staging", "ready", "executing")
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 1.0
+
+
+class AsyncRun:
+    def __init__(self, transport: AsyncTransport, data: dict[str, Any]) -> None:
+        self._transport = transport
+        self.data = data
+
+    @property
+    def id(self) -> int:
+        number: int = self.data["run_id"]
+        return number
+
+    @property
+    def status(self) -> str:
+        word: str = self.data["status"]
+        return word
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        return self.data.get("totals") or {}
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} {self.data.get('name', '')!r} {self.status}>"
+
+    async def refresh(self) -> AsyncRun:
+        self.data = await self._call("GET", "/api/runs/{run_id}")
+        return self
+
+    async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncRun:
+        """Until it is over; Failed when it did not complete."""
+        until = None if timeout is None else time.monotonic() + timeout
+        pause = FIRST_PAUSE
+        with bar(f"Run {self.id}", show=progress) as draw:
+            while self.status in OPEN:
+                if until is not None and time.monotonic() >= until:
+                    message = f"Run {self.id} is still {self.status} after {timeout:g} s."
+                    raise TimedOut(message, code="WAIT_TIMEOUT", status=408)
+                await anyio.sleep(pause)
+                pause = min(pause * 1.5, LONGEST_PAUSE)
+                await self.refresh()
+                draw(float(self.data["progress"].get("percent") or 0.0), self.status)
+        if self.status != "completed":
+            error = self.data.get("error") or {}
+            message = f"Run {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"
+            raise Failed(message, code=str(error.get("code") or "RUN_FAILED"), status=200, details=error)
+        return self
+
+    async def cancel(self, reason: str = "") -> AsyncRun:
+        self.data = await self._call("POST", "/api/runs/{run_id}/cancel", json={"reason": reason})
+        return self
+
+    async def retry(self) -> AsyncRun:
+        """The same recipe on the sources as they are now, as a new run."""
+        return AsyncRun(self._transport, await self._call("POST", "/api/runs/{run_id}/retry"))
+
+    async def manifest(self) -> dict[str, Any]:
+        found: dict[str, Any] = await self._call("GET", "/api/runs/{run_id}/manifest")
+        return found
+
+    async def evidence(self, table: str = "matched", *, form: str = "csv", limit: int | None = None) -> bytes:
+        """`matched`, `unmatched_left`, `unmatched_right`, `duplicates` or `ambiguous`, as a file of that form."""
+        path = {"run_id": self.id, "evidence": table}
+        query = {"format": form, "limit": limit}
+        return await self._transport.content("GET", "/api/runs/{run_id}/evidence/{evidence}", path=path, query=query)
+
+    async def report(self, to: str | Path | None = None) -> str:
+        """The HTML report; written to a file when one is named."""
+        text = (await self._transport.content("GET", "/api/runs/{run_id}/report", path={"run_id": self.id})).decode()
+        if to is not None:
+            await anyio.to_thread.run_sync(Path(to).write_text, text)
+        return text
+
+    async def _call(self, method: str, template: str, *, json: object = None) -> Any:
+        return (await self._transport.call(method, template, path={"run_id": self.id}, json=json))["data"]
+
+
+class AsyncReconcile:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def run(
+        self,
+        recipe: str | Mapping[str, Any],
+        *,
+        version: int | None = None,
+        sources: Mapping[str, Any] | None = None,
+        callback_url: str | None = None,
+        **parameters: Any,
+    ) -> AsyncRun:
+        """A saved recipe by its id, or one as it is written; what is no word of the request is a run parameter."""
+        body: dict[str, Any] = {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
+        optional = {"version": version, "sources": sources, "callback_url": callback_url}
+        body |= {key: value for key, value in optional.items() if value is not None}
+        if parameters:
+            body["parameters"] = parameters
+        return AsyncRun(self._transport, (await self._transport.call("POST", "/api/runs", json=body))["data"])
+
+    async def get(self, run_id: int) -> AsyncRun:
+        answer = await self._transport.call("GET", "/api/runs/{run_id}", path={"run_id": run_id})
+        return AsyncRun(self._transport, answer["data"])
+
+    async def runs(self, **filters: Any) -> AsyncIterator[AsyncRun]:
+        async for item in listed(self._transport, "/api/runs", **filters):
+            yield AsyncRun(self._transport, item)
+
+    async def save(self, recipe: Mapping[str, Any], recipe_id: str | None = None) -> dict[str, Any]:
+        """A new recipe, or the next version of one."""
+        body = {"recipe": dict(recipe)}
+        if recipe_id is None:
+            answer = await self._transport.call("POST", "/api/recipes", json=body)
+        else:
+            path = {"recipe_id": recipe_id}
+            answer = await self._transport.call("PUT", "/api/recipes/{recipe_id}", path=path, json=body)
+        saved: dict[str, Any] = answer["data"]
+        return saved
+
+    async def recipe(self, recipe_id: str, version: int | None = None) -> dict[str, Any]:
+        found: dict[str, Any] = await self._recipe("GET", "/api/recipes/{recipe_id}", recipe_id, version=version)
+        return found
+
+    async def recipes(self, **filters: Any) -> AsyncIterator[dict[str, Any]]:
+        async for item in listed(self._transport, "/api/recipes", **filters):
+            yield item
+
+    async def versions(self, recipe_id: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = await self._recipe("GET", "/api/recipes/{recipe_id}/versions", recipe_id)
+        return found
+
+    async def explain(self, recipe: str | Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The SQL that a recipe becomes."""
+        if isinstance(recipe, str):
+            found: list[dict[str, Any]] = await self._recipe("GET", "/api/recipes/{recipe_id}/explain", recipe)
+            return found
+        answer = await self._transport.call("POST", "/api/recipes/explain", json={"recipe": dict(recipe)})
+        steps: list[dict[str, Any]] = answer["data"]
+        return steps
+
+    async def validate(self, recipe: Mapping[str, Any]) -> dict[str, Any]:
+        """Every fault at once, each with a suggestion."""
+        answer = await self._transport.call("POST", "/api/recipes/validate", json={"recipe": dict(recipe)})
+        found: dict[str, Any] = answer["data"]
+        return found
+
+    async def suggest(self, left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
+        """Rules that the first rows of two sides speak for, and why."""
+        body = {"left": dict(left), "right": dict(right)}
+        found: dict[str, Any] = (await self._transport.call("POST", "/api/recipes/suggest", json=body))["data"]
+        return found
+
+    async def schedule(self, recipe_id: str, cron: str, **options: Any) -> dict[str, Any]:
+        path, body = {"recipe_id": recipe_id}, {"cron": cron} | options
+        answer = await self._transport.call("PUT", "/api/recipes/{recipe_id}/schedule", path=path, json=body)
+        made: dict[str, Any] = answer["data"]
+        return made
+
+    async def decide(
+        self, recipe_id: str, kind: str, left_key: Sequence[str], right_key: Sequence[str], comment: str = ""
+    ) -> int:
+        """`match` or `unmatch` two records by hand, from the next run on."""
+        body = {"kind": kind, "left_key": list(left_key), "right_key": list(right_key), "comment": comment}
+        path = {"recipe_id": recipe_id}
+        answer = await self._transport.call("POST", "/api/recipes/{recipe_id}/decisions", path=path, json=body)
+        decision_id: int = answer["data"]["decision_id"]
+        return decision_id
+
+    async def decisions(self, recipe_id: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = await self._recipe("GET", "/api/recipes/{recipe_id}/decisions", recipe_id)
+        return found
+
+    async def take_back(self, recipe_id: str, decision_id: int) -> None:
+        path = {"recipe_id": recipe_id, "decision_id": decision_id}
+        await self._transport.call("DELETE", "/api/recipes/{recipe_id}/decisions/{decision_id}", path=path)
+
+    async def note(self, recipe_id: str, side: str, key: Sequence[str], **words: str) -> None:
+        """Label, comment or assign a record; what is left out stays."""
+        body = {"side": side, "key": list(key)} | words
+        await self._transport.call("PUT", "/api/recipes/{recipe_id}/items", path={"recipe_id": recipe_id}, json=body)
+
+    async def notes(self, recipe_id: str, **filters: Any) -> list[dict[str, Any]]:
+        path = {"recipe_id": recipe_id}
+        answer = await self._transport.call("GET", "/api/recipes/{recipe_id}/items", path=path, query=filters)
+        found: list[dict[str, Any]] = answer["data"]
+        return found
+
+    async def delete(self, recipe_id: str) -> None:
+        await self._recipe("DELETE", "/api/recipes/{recipe_id}", recipe_id)
+
+    async def upload(self, file: str | Path) -> str:
+        """A CSV, Parquet or Excel file of yours as a source; returns the upload's id."""
+        path = Path(file)
+        content = await anyio.to_thread.run_sync(path.read_bytes)
+        answer = await self._transport.sent("POST", "/api/uploads", content, query={"name": path.name})
+        upload_id: str = answer["data"]["upload_id"]
+        return upload_id
+
+    async def _recipe(self, method: str, template: str, recipe_id: str, **query: object) -> Any:
+        answer = await self._transport.call(method, template, path={"recipe_id": recipe_id}, query=query)
+        return answer["data"]
