@@ -13,7 +13,8 @@ from penstock.graphdb.algorithms.functions import function
 from penstock.graphdb.algorithms.parameters import check
 from penstock.graphdb.algorithms.selection import Selection, select
 from penstock.graphdb.errors import CapabilityMissing
-from penstock.instance.executions import Execution, Executions, Kind, Request, brief
+from penstock.instance.execution import Execution, Kind, Request, brief
+from penstock.instance.executions import Executions
 from penstock.instance.identity import Caller, Trusted
 from penstock.kit.errors import InvalidInput, PermissionDenied
 

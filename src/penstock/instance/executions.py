@@ -10,72 +10,34 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
 
-from penstock.graphdb.algorithms import handover
 from penstock.graphdb.algorithms.errors import AlgorithmCancelled, AlgorithmFailed, AlgorithmTimeout, ExecutionNotFound
 from penstock.graphdb.algorithms.order import Order
 from penstock.instance.computing import Children
-from penstock.instance.lock import Holding
+from penstock.instance.execution import Execution, brief, holding
+from penstock.instance.extraction import Extraction
 from penstock.kit import logging
 from penstock.kit.clock import SYSTEM
 from penstock.kit.errors import InvalidInput, InvalidState, PenstockError, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
     from pathlib import Path
 
-    from penstock.graphdb.algorithms.parameters import Value
-    from penstock.graphdb.algorithms.selection import Selection
+    from penstock.instance.execution import Kind, Request
     from penstock.instance.lock import WriteLock
     from penstock.instance.served import Graph, Served
     from penstock.kit.clock import Clock
 
 log = logging.get(__name__)
-Status: TypeAlias = Literal["running", "completed", "failed", "cancelled"]
-Kind: TypeAlias = Literal["native", "networkx"]
 _REMEMBERED = 1000
 _RESULTS_KEPT = 20
 """With their long parts; of the others what is short."""
-_SELECTIONS_KEPT = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """A checked wish: what to compute, on which part, for whom."""
-
-    kind: Kind
-    name: str
-    selection: Selection
-    parameters: dict[str, Value]
-    directed: bool | None
-    result_property: str | None
-    timeout: float
-    username: str
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Execution:
-    id: str
-    request: Request
-    started_at: datetime
-    begun: float
-    status: Status = "running"
-    completed_at: datetime | None = None
-    duration: float | None = None
-    progress: float = 0.0
-    nodes_updated: int = 0
-    error: PenstockError | None = None
-    result: dict[str, Any] = field(default_factory=dict)
-    writing: bool = False
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-    task: asyncio.Task[None] | None = None
 
 
 class Executions:
@@ -102,7 +64,7 @@ class Executions:
         self._clock = clock
         self._children = Children(threads=threads)
         self._known: OrderedDict[str, Execution] = OrderedDict()
-        self._extracting: dict[str, asyncio.Lock] = {}
+        self._extraction = Extraction(graph, folder / "graphs")
 
     @classmethod
     def of(cls, served: Served) -> Executions:
@@ -152,7 +114,7 @@ class Executions:
             id=str(uuid4()), request=request, started_at=self._clock.now(), begun=self._clock.monotonic()
         )
         if request.result_property is not None:
-            self._lock.acquire(_holding(execution))
+            self._lock.acquire(holding(execution))
         self._remember(execution)
         self._active()
         execution.task = asyncio.create_task(self._run(execution))
@@ -229,7 +191,7 @@ class Executions:
 
     async def _computed(self, execution: Execution) -> dict[str, Any]:
         request, out = execution.request, self._out(execution)
-        data = await self._extracted(request.selection)
+        data = await self._extraction.folder(request.selection)
         out.mkdir(parents=True)
         order = Order(
             kind=request.kind,
@@ -243,19 +205,6 @@ class Executions:
             out=out,
         )
         return await self._children.compute(execution.id, order, partial(_advance, execution))
-
-    async def _extracted(self, selection: Selection) -> Path:
-        """Two that want the same part wait for one extraction; where it was cancelled, the next begins anew."""
-        folder = self._folder / "graphs" / selection.fingerprint()
-        async with self._extracting.setdefault(folder.name, asyncio.Lock()):
-            if not folder.exists():
-                graph = self.graph()
-                with handover.whole(folder) as begun:
-                    for piece in handover.pieces(graph.engine, selection):
-                        table = await graph.room.run(piece.read)
-                        await asyncio.to_thread(handover.write, table, begun / piece.name)
-                await asyncio.to_thread(_forget_oldest, folder.parent)
-        return folder
 
     async def _write_back(self, execution: Execution, files: list[dict[str, str]]) -> None:
         name = execution.request.result_property
@@ -278,29 +227,5 @@ class Executions:
         return self._folder / "executions" / execution.id
 
 
-def brief(result: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in result.items() if not isinstance(value, list | dict)}
-
-
 def _advance(execution: Execution, fraction: float) -> None:
     execution.progress = max(execution.progress, min(fraction, 0.99))
-
-
-def _holding(execution: Execution) -> Holding:
-    request = execution.request
-    return Holding(
-        holder_id=request.username,
-        holder_username=request.username,
-        algorithm_name=request.name,
-        algorithm_type=request.kind,
-        execution_id=execution.id,
-        acquired_at=execution.started_at,
-    )
-
-
-def _forget_oldest(folder: Path) -> None:
-    """A child that still reads one has it mapped: the files go when it ends."""
-    full = [path for path in folder.iterdir() if path.suffix != ".part"]
-    by_age = sorted(full, key=lambda path: path.stat().st_mtime)
-    for old in by_age[:-_SELECTIONS_KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
