@@ -28,7 +28,7 @@ from bench.graph.server import Loaded, bare_plan, loaded, published
 from penstock.kit import logging
 
 if TYPE_CHECKING:
-    from bench.graph.server import Edge, Node
+    from tests.instance.snapshots import Edge, Node
 
 SCALE = float(os.environ.get("TPC_SCALE", "1"))
 NODES = int(os.environ.get("GRAPH_NODES", "1000000"))

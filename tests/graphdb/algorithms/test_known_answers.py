@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log
+from math import comb, log
 
 import networkx as nx
 import numpy as np
@@ -113,6 +113,14 @@ def test_more_shortest_paths_than_are_shown_are_counted() -> None:
     made = Drawn(81, [(names.index(a), names.index(b), 1.0) for a, b in grid.edges()]).topology()
     found = outcome("all_shortest_paths", made, {"source_id": 0, "target_id": 80, "limit": 7}, directed=False).summary
     assert (found["path_count"], len(found["paths"]), found["truncated"]) == (12870, 7, True)
+
+
+def test_a_number_of_paths_beyond_what_json_can_say_is_told_as_text() -> None:
+    grid = nx.grid_2d_graph(40, 40)
+    place = {name: at for at, name in enumerate(sorted(grid))}
+    made = Drawn(1600, [(place[a], place[b], 1.0) for a, b in grid.edges()]).topology()
+    found = outcome("all_shortest_paths", made, {"source_id": 0, "target_id": 1599}, directed=False).summary
+    assert found["path_count"] == str(comb(78, 39))
 
 
 def test_the_most_similar_to_one_node_come_first() -> None:

@@ -21,6 +21,7 @@ Direction: TypeAlias = Literal["either", "directed", "undirected"]
 Weights: TypeAlias = Literal["ignored", "optional", "positive"]
 """`optional` weights must not be negative; `positive` ones must be more than zero."""
 LIST_LIMIT = 100_000
+_EXACT_IN_JSON = 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,3 +108,8 @@ def statistics(values: Floats) -> dict[str, Value]:
     if not len(values):
         return {"minimum": None, "maximum": None, "mean": None}
     return {"minimum": float(values.min()), "maximum": float(values.max()), "mean": float(values.mean())}
+
+
+def exact(number: int) -> int | str:
+    """A whole number that JSON readers would round, as text."""
+    return number if abs(number) <= _EXACT_IN_JSON else str(number)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from penstock.graphdb.algorithms.algorithm import LIST_LIMIT
+from penstock.graphdb.algorithms.algorithm import LIST_LIMIT, exact
 
 if TYPE_CHECKING:
     from penstock.graphdb.algorithms.parameters import Value
@@ -97,5 +97,7 @@ def _scalar(value: Any) -> Value:
         return value.hex()
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return exact(value)
     found: Value = value
     return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from scipy.sparse.csgraph import yen
 
-from penstock.graphdb.algorithms.algorithm import Algorithm, Outcome, Task, column
+from penstock.graphdb.algorithms.algorithm import Algorithm, Outcome, Task, column, exact
 from penstock.graphdb.algorithms.coordinates import remaining
 from penstock.graphdb.algorithms.parameters import Parameter
 from penstock.graphdb.algorithms.search import UNREACHED, a_star, cheapest, levels, walk_back, within
@@ -82,7 +82,7 @@ def _all_shortest(task: Task) -> Outcome:
     number = _ways(before, distances, source, target)
     shown = [task.graph.nodes.ids(path) for path in islice(_unfold(before, source, target), task.integer("limit"))]
     summary: dict[str, Value] = {"found": True, "paths": cast("Value", shown), "distance": float(distances[target])}
-    return Outcome(summary=summary | {"path_count": number, "truncated": number > len(shown)})
+    return Outcome(summary=summary | {"path_count": exact(number), "truncated": number > len(shown)})
 
 
 def _steps(matrix: Matrix, source: int) -> Floats:
