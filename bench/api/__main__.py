@@ -87,9 +87,12 @@ async def _creations(ask: Asker, folder: Path) -> list[float]:
 async def _starts(folder: Path) -> dict[str, Figure]:
     (warehouse := folder / "warehouse").mkdir()
     async with _house(folder / "busy", workers=1) as (ask, _):
-        mapping = await starts.mapping(ask, warehouse)
-        whole = [await starts.from_mapping(ask, mapping) for _ in range(STARTS)]
-        ready = [await starts.from_snapshot(ask, whole[-1][1]) for _ in range(STARTS)]
+        try:
+            mapping = await starts.mapping(ask, warehouse)
+            whole = [await starts.from_mapping(ask, mapping) for _ in range(STARTS)]
+            ready = [await starts.from_snapshot(ask, whole[-1][1]) for _ in range(STARTS)]
+        finally:
+            await starts.ended(ask)
     say(f"from mapping {[round(s, 2) for s, _ in whole]} s, from snapshot {[round(s, 2) for s in ready]} s")
     return {
         "start_on_ready_snapshot_worst_of_5": figure(max(ready), "s", "<= 3"),

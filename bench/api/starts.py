@@ -56,6 +56,12 @@ async def mapping(ask: Asker, folder: Path) -> int:
     return number
 
 
+async def ended(ask: Asker) -> None:
+    """Servers outlive the house; none is left behind."""
+    found = await ask("GET", "/api/instances?limit=100")
+    await asyncio.gather(*(ask("POST", f"/api/instances/{each['id']}/terminate", {"force": True}) for each in found))
+
+
 async def from_mapping(ask: Asker, mapping_id: int) -> tuple[float, int]:
     """Seconds, and the snapshot that was made."""
     seconds, instance = await _running(ask, {"mapping_id": mapping_id, "name": "from mapping"})
