@@ -18,3 +18,7 @@ def test_the_demo_loses_no_job_to_killed_and_frozen_workers_and_finds_the_plante
     rings = played.json["rings"]["found"]
     assert [ring["accounts"] for ring in rings] == [8, 6, 5]
     assert all(ring["device"] for ring in rings)
+    books = played.json["books"]
+    assert books["rows"] == {"left": 5000, "right": 5160}
+    assert books["rules"] == {"to the cent": 3950, "bank charges taken off": 333, "paid in parts": 250}
+    assert books["breaks"]["left"]["no_key"] == 100

@@ -1,4 +1,4 @@
-"""`penstock demo`: a storm that loses no job, and a bank whose graph gives up its fraud rings.
+"""`penstock demo`: a storm that loses no job, a bank that gives up its fraud rings, and books that tie.
 
 Everything runs in a throw-away home folder, with the processes and the database that `penstock up` would start.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from penstock.cli.demo import rings, storm, warehouse
+from penstock.cli.demo import books, rings, storm, warehouse
 from penstock.cli.home import Home
 from penstock.cli.output import FAILED, emit, err
 from penstock.client import Client
@@ -33,14 +33,15 @@ Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON an
 class Played:
     storm: storm.Story
     rings: rings.Rings
+    books: books.Books
 
     @property
     def good(self) -> bool:
-        return self.storm.good and self.rings.good
+        return self.storm.good and self.rings.good and self.books.good
 
 
 def demo(*, json: Json = False) -> int:
-    """Storm the job engine, then find the fraud rings in a bank's graph."""
+    """Storm the job engine, find the fraud rings in a bank's graph, and hold invoices against payments."""
     from penstock.kit import logging
 
     logging.configure(level="ERROR", form="text")
@@ -79,13 +80,20 @@ def _acts(stack: Stack, home: Home, say: Callable[[str], None], *, quiet: bool) 
     warehouse.build(file)
     with Client(stack.url, token) as ps:
         found = rings.find(ps, rings.prepare(ps, file), say, quiet=quiet)
-    return Played(storm=story, rings=found)
+        agreed = books.agree(ps, Path("penstock-demo.html").absolute(), say, quiet=quiet)
+    return Played(storm=story, rings=found, books=agreed)
 
 
 def _show(played: Played) -> None:
     storm.show(played.storm)
     rings.show(played.rings)
+    books.show(played.books)
 
 
 def _document(played: Played) -> dict[str, Any]:
-    return {"storm": storm.document(played.storm), "rings": rings.document(played.rings), "ok": played.good}
+    return {
+        "storm": storm.document(played.storm),
+        "rings": rings.document(played.rings),
+        "books": books.document(played.books),
+        "ok": played.good,
+    }
