@@ -13,6 +13,9 @@ from uuid import uuid4
 
 import schemathesis
 
+DRY_CHECKS = {"/api/mappings/validate", "/api/recipes/validate"}
+"""They answer 200 and say what is wrong with what they were shown, so no body is one that must be refused."""
+
 
 @schemathesis.hook
 def before_call(_context: schemathesis.HookContext, case: schemathesis.Case, _kwargs: dict[str, Any]) -> None:
@@ -30,6 +33,8 @@ def before_call(_context: schemathesis.HookContext, case: schemathesis.Case, _kw
 @schemathesis.hook
 def before_load_schema(_context: schemathesis.HookContext, raw_schema: dict[str, Any]) -> None:
     _without_large_arrays(raw_schema)
+    for path in DRY_CHECKS & set(raw_schema["paths"]):
+        raw_schema["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"] = {}
 
 
 def _without_large_arrays(node: Any) -> None:
