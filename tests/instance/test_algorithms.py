@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
+from penstock.graphdb.algorithms.allowed import ALLOWED
 from penstock.graphdb.algorithms.catalogue import CATALOGUE
 from tests.instance.people import People, people
 
@@ -118,6 +119,14 @@ async def test_the_listing_can_be_narrowed_to_a_category(graph: People) -> None:
     some = (await graph.client.get("/algo/algorithms", params={"category": "similarity"})).json()["algorithms"]
     assert [a["name"] for a in some] == ["adamic_adar", "common_neighbors", "jaccard", "overlap"]
     assert (await graph.client.get("/algo/algorithms", params={"category": "magic"})).status_code == 422
+
+
+async def test_networkx_s_functions_are_listed_with_their_parameters(graph: People) -> None:
+    every = (await graph.client.get("/networkx/algorithms")).json()
+    assert every["total"] == len(ALLOWED)
+    one = (await graph.client.get("/networkx/algorithms/betweenness_centrality")).json()
+    assert {"name": "normalized", "type": "boolean"}.items() <= one["parameters"][1].items()
+    assert "backend" not in [p["name"] for p in one["parameters"]]
 
 
 REFUSALS: list[tuple[str, dict[str, Any], int, str, str]] = [

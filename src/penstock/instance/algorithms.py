@@ -4,6 +4,7 @@ import asyncio
 import re
 from typing import Annotated, Any
 
+import orjson
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -66,17 +67,17 @@ def _listing(kind: Kind) -> APIRouter:
     routes = APIRouter()
 
     @routes.get("/algorithms")
-    async def list_algorithms(_caller: Trusted, category: Annotated[str | None, Query()] = None) -> dict[str, Any]:
+    async def list_algorithms(_caller: Trusted, category: Annotated[str | None, Query()] = None) -> Response:
         if category is not None and category not in CATEGORIES:
             raise InvalidInput(f"category must be one of {', '.join(CATEGORIES)}.", parameter="category")
         names = CATALOGUE if kind == "native" else ALLOWED
         described = await asyncio.to_thread(lambda: [_described(kind, name) for name in sorted(names)])
         found = [one for one in described if category in (None, one["category"])]
-        return {"algorithms": found, "total": len(found)}
+        return _answer({"algorithms": found, "total": len(found)})
 
     @routes.get("/algorithms/{name}")
-    async def get_algorithm(_caller: Trusted, name: str) -> dict[str, Any]:
-        return await asyncio.to_thread(_described, kind, name)
+    async def get_algorithm(_caller: Trusted, name: str) -> Response:
+        return _answer(await asyncio.to_thread(_described, kind, name))
 
     return routes
 
@@ -85,20 +86,20 @@ def _watching(executions: Executions, kind: Kind) -> APIRouter:
     routes = APIRouter()
 
     @routes.get("/status/{execution_id}")
-    async def get_status(_caller: Trusted, execution_id: str) -> dict[str, Any]:
-        return told(executions, executions.get(execution_id))
+    async def get_status(_caller: Trusted, execution_id: str) -> Response:
+        return _answer(told(executions, executions.get(execution_id)))
 
     @routes.get("/executions")
-    async def list_executions(_caller: Trusted) -> dict[str, Any]:
+    async def list_executions(_caller: Trusted) -> Response:
         found = [told(executions, e) | {"result": brief(e.result)} for e in executions.listed(kind)]
-        return {"executions": found, "total": len(found)}
+        return _answer({"executions": found, "total": len(found)})
 
     @routes.delete("/executions/{execution_id}")
-    async def cancel(caller: Trusted, execution_id: str) -> dict[str, Any]:
+    async def cancel(caller: Trusted, execution_id: str) -> Response:
         execution = executions.get(execution_id)
         if not caller.may_write and caller.username != execution.request.username:
             raise PermissionDenied("Only who started an algorithm, or may write here, can cancel it.")
-        return told(executions, await executions.cancel(execution_id))
+        return _answer(told(executions, await executions.cancel(execution_id)))
 
     return routes
 
@@ -107,9 +108,7 @@ def _running(executions: Executions, kind: Kind, backend: str, patience: float) 
     routes = APIRouter()
 
     @routes.post("/{name}", responses={202: {"description": "Still running; ask its status."}})
-    async def run(
-        caller: Trusted, name: str, response: Response, body: AlgorithmRequest | None = None
-    ) -> dict[str, Any]:
+    async def run(caller: Trusted, name: str, body: AlgorithmRequest | None = None) -> Response:
         # In a thread: the first of NetworkX's imports it.
         wanted = body or AlgorithmRequest()
         request = await asyncio.to_thread(checked, executions, kind, name, wanted, caller, backend)
@@ -117,12 +116,11 @@ def _running(executions: Executions, kind: Kind, backend: str, patience: float) 
         try:
             await asyncio.wait_for(execution.ended.wait(), patience)
         except TimeoutError:
-            response.status_code = 202
-            return told(executions, execution)
+            return _answer(told(executions, execution), 202)
         if execution.error is not None:
             execution.error.details.setdefault("execution_id", execution.id)
             raise execution.error
-        return told(executions, execution)
+        return _answer(told(executions, execution))
 
     return routes
 
@@ -210,6 +208,11 @@ def _check_property(
                 hint="Choose another name.",
                 parameter="result_property",
             )
+
+
+def _answer(content: dict[str, Any], status: int = 200) -> Response:
+    """Written at once: a result may hold a hundred thousand edges, which the framework would walk one by one."""
+    return Response(orjson.dumps(content, option=orjson.OPT_UTC_Z), status, media_type="application/json")
 
 
 def _described(kind: Kind, name: str) -> dict[str, Any]:

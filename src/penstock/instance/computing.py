@@ -96,7 +96,7 @@ class Children:
                 nest.say({"kill": name})
                 await asyncio.shield(child.code)
             del nest.children[name]
-        return _answer(order.out, code, order.name)
+        return await asyncio.to_thread(_answer, order.out, code, order.name)
 
     async def close(self) -> None:
         nest, self._nest = self._nest, None
