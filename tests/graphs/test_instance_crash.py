@@ -157,7 +157,7 @@ async def test_whenever_the_control_plane_is_killed_rows_and_processes_agree_in_
     plane: Plane, snapshot_id: int, tmp_path: Path
 ) -> None:
     home, chance = tmp_path / "home", random.Random(7)
-    for _ in range(4):
+    for _ in range(3):
         made = await asyncio.gather(*(plane.create(snapshot_id) for _ in range(2)))
         ending = asyncio.create_task(plane.http.post(f"/api/instances/{made[0]['id']}/terminate"))
         await asyncio.sleep(chance.uniform(0, 0.25))
@@ -175,7 +175,7 @@ async def test_whenever_the_control_plane_is_killed_rows_and_processes_agree_in_
 
     await until(agree)
     rows = await plane.all()
-    assert len(rows) >= 4
+    assert len(rows) >= 3
     listed = await SubprocessLauncher(home / "instances").list()
     assert {found.handle.instance_id for found in listed if found.alive} == set(rows)
     for each in rows.values():

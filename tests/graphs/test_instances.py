@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.graphs.fleet import sailing, sink
-from tests.graphs.stand import until
+from tests.graphs.stand import connected, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -299,6 +299,23 @@ async def test_two_control_planes_of_one_home_share_the_work_and_one_takes_over_
         await stays.ask("POST", f"/api/instances/{made[0]['id']}/terminate")
         assert len(await stays.launcher.list()) == 3
         await sink(stays.launcher)
+
+
+async def test_a_database_that_throws_everybody_out_costs_a_moment_and_no_instance(fleet: Fleet) -> None:
+    before = await fleet.running()
+    async with connected(fleet.dsn) as connection:
+        await connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+    async def back() -> bool:
+        return (await fleet.http.get("/ready")).is_success
+
+    await until(back)
+    await fleet.running(snapshot_id=before["snapshot_id"])
+    assert (await fleet.row(before["id"])).status == "running"
+    assert len(await fleet.launcher.list()) == 2
 
 
 async def test_an_instance_never_waits_for_a_snapshot_that_is_ready(database: str, tmp_path: Path) -> None:
