@@ -162,3 +162,12 @@ async def test_a_key_at_its_longest_is_taken_and_reading_needs_none(operator: ht
     assert (await operator.post("/api/jobs", json={"kind": "work"}, headers=longest)).status_code == 201
     for _ in range(2):
         assert (await operator.get("/api/jobs", headers=longest)).json()["meta"]["total"] == 1
+
+
+async def test_a_body_without_a_length_is_not_held_in_memory(operator: httpx2.AsyncClient) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b'{"kind": "work"}'
+
+    json = {"Content-Type": "application/json"}
+    error(await operator.post("/api/jobs", content=pieces(), headers=KEY | json), 422, "VALIDATION_FAILED")
+    assert (await operator.post("/api/jobs", content=pieces(), headers=json)).status_code == 201

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from penstock.accounts.idempotency import MAX_KEY
 from penstock.api.errors import declare
 from penstock.api.idempotency import OTHER_PROTOCOLS, WRITES
-from penstock.kit.errors import Conflict, PayloadTooLarge
+from penstock.kit.errors import Conflict, PayloadTooLarge, PenstockError, StaleAttempt
 
 _KEY = {
     "name": "Idempotency-Key",
@@ -27,23 +27,21 @@ class DescribedApi(FastAPI):
             schema = super().openapi()
             for path, operations in schema["paths"].items():
                 for method, operation in operations.items():
-                    _complete(operation, writes=_is_public_write(method, path))
+                    _complete(operation, method.upper(), path)
         return super().openapi()
 
 
-def _is_public_write(method: str, path: str) -> bool:
-    return method.upper() in WRITES and path.startswith("/api/") and not path.startswith(OTHER_PROTOCOLS)
-
-
-def _complete(operation: dict[str, Any], *, writes: bool) -> None:
-    if writes:
+def _complete(operation: dict[str, Any], method: str, path: str) -> None:
+    if method in WRITES and path.startswith("/api/internal/"):
+        _declare(operation, StaleAttempt)
+    elif method in WRITES and path.startswith("/api/") and not path.startswith(OTHER_PROTOCOLS):
         operation.setdefault("parameters", []).append(_KEY)
         _declare(operation, Conflict)
     if "requestBody" in operation:
         _declare(operation, PayloadTooLarge)
 
 
-def _declare(operation: dict[str, Any], kind: type[Conflict | PayloadTooLarge]) -> None:
+def _declare(operation: dict[str, Any], kind: type[PenstockError]) -> None:
     [(status, entry)] = declare(kind).items()
     content = {"schema": {"$ref": "#/components/schemas/ErrorBody"}, **entry["content"]["application/json"]}
     said = {"description": entry["description"], "content": {"application/json": content}}

@@ -16,7 +16,7 @@ from penstock.accounts.idempotency import Request as Asked
 from penstock.api.auth import identify
 from penstock.api.errors import reply
 from penstock.api.reply import request_id
-from penstock.kit.errors import InvalidInput, PenstockError
+from penstock.kit.errors import InvalidInput, PayloadTooLarge, PenstockError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -62,9 +62,18 @@ async def _asked(request: Request, parts: Parts) -> Asked:
     keys = request.headers.getlist(HEADER)
     if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
         raise InvalidInput(f"Idempotency-Key: one key of 1-{MAX_KEY} visible ASCII characters.")
+    _check_length(request, parts.max_body_bytes)
     identity = await identify(request, parts)
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return Asked(username=identity.username, method=request.method, path=path, key=keys[0], body=await request.body())
+
+
+def _check_length(request: Request, most: int) -> None:
+    """The body is held in memory to be told from others; a file that is uploaded is not."""
+    if "transfer-encoding" in request.headers:
+        raise InvalidInput("With an Idempotency-Key the body's length must be said beforehand.")
+    if int(request.headers.get("content-length", "0")) > most:
+        raise PayloadTooLarge(f"With an Idempotency-Key at most {most:,} bytes are taken.", limit=most)
 
 
 async def _answer(request: Request, handle: Callable[[Request], Awaitable[Response]]) -> Response:
