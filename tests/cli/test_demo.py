@@ -22,3 +22,6 @@ def test_the_demo_loses_no_job_to_killed_and_frozen_workers_and_finds_the_plante
     assert books["rows"] == {"left": 5000, "right": 5160}
     assert books["rules"] == {"to the cent": 3950, "bank charges taken off": 333, "paid in parts": 250}
     assert books["breaks"]["left"]["no_key"] == 100
+    lake = played.json["lake"]
+    assert (lake["before"]["files"], lake["after"]["files"]) == (40, 1)
+    assert lake["before"]["total"] == lake["after"]["total"]

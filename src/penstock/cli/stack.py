@@ -8,6 +8,7 @@ State is in the home folder and in PostgreSQL only, so the next start recovers w
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import sys
@@ -154,8 +155,10 @@ class Stack:
             "PENSTOCK_SERVICE_TOKEN": self.home.secret("service_token"),
             "PENSTOCK_WORKER_PORT": "0",
         }
+        lake = {"lake": {"type": "sql", "warehouse": f"file://{self.home.folder / 'lake'}"}}
+        furnished = {"PENSTOCK_CATALOGS": json.dumps(lake)}
         inherited = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_WORKERS}
-        return inherited | own | self._extra
+        return furnished | inherited | own | self._extra
 
     def _plane_environment(self, settings: config.Settings, dsn: str) -> dict[str, str]:
         keys = secret_keys(settings, self.home)

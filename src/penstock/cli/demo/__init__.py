@@ -1,4 +1,4 @@
-"""`penstock demo`: a storm that loses no job, a bank that gives up its fraud rings, and books that tie.
+"""`penstock demo`: a storm that loses no job, a bank that gives up its fraud rings, books that tie, a tidied lake.
 
 Everything runs in a throw-away home folder, with the processes and the database that `penstock up` would start.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from penstock.cli.demo import books, rings, storm, warehouse
+from penstock.cli.demo import books, lake, rings, storm, warehouse
 from penstock.cli.home import Home
 from penstock.cli.output import FAILED, emit, err
 from penstock.client import Client
@@ -34,14 +34,15 @@ class Played:
     storm: storm.Story
     rings: rings.Rings
     books: books.Books
+    lake: lake.Kept
 
     @property
     def good(self) -> bool:
-        return self.storm.good and self.rings.good and self.books.good
+        return self.storm.good and self.rings.good and self.books.good and self.lake.good
 
 
 def demo(*, json: Json = False) -> int:
-    """Storm the job engine, find the fraud rings in a bank's graph, and hold invoices against payments."""
+    """Storm the job engine, find the fraud rings in a bank's graph, hold invoices against payments, tidy a table."""
     from penstock.kit import logging
 
     logging.configure(level="ERROR", form="text")
@@ -81,13 +82,15 @@ def _acts(stack: Stack, home: Home, say: Callable[[str], None], *, quiet: bool) 
     with Client(stack.url, token) as ps:
         found = rings.find(ps, rings.prepare(ps, file), say, quiet=quiet)
         agreed = books.agree(ps, Path("penstock-demo.html").absolute(), say, quiet=quiet)
-    return Played(storm=story, rings=found, books=agreed)
+        kept = lake.keep(ps, token, say, quiet=quiet)
+    return Played(storm=story, rings=found, books=agreed, lake=kept)
 
 
 def _show(played: Played) -> None:
     storm.show(played.storm)
     rings.show(played.rings)
     books.show(played.books)
+    lake.show(played.lake)
 
 
 def _document(played: Played) -> dict[str, Any]:
@@ -95,5 +98,6 @@ def _document(played: Played) -> dict[str, Any]:
         "storm": storm.document(played.storm),
         "rings": rings.document(played.rings),
         "books": books.document(played.books),
+        "lake": lake.document(played.lake),
         "ok": played.good,
     }

@@ -1,0 +1,96 @@
+"""Act four of the demo: a table that many small writes have worn out, and what maintenance makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from penstock.cli.output import out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyiceberg.table import Table as IcebergTable
+
+    from penstock.client import Client
+
+NAME = "lake.shop.events"
+WRITES = 40
+ROWS_A_WRITE = 500
+ACTIONS = ({"name": "rewrite_data_files", "force": True}, "rewrite_manifests")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    files: int
+    manifests: int
+    kilobytes: int
+    rows: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    before: Look
+    after: Look
+
+    @property
+    def good(self) -> bool:
+        """Fewer files, and the same rows with the same sum."""
+        same = (self.before.rows, self.before.total) == (self.after.rows, self.after.total)
+        return same and self.after.files < self.before.files
+
+
+def keep(ps: Client, token: str, say: Callable[[str], None], *, quiet: bool) -> Kept:
+    table = _worn(ps.url, token)
+    before = _look(table)
+    say(f"{WRITES} small writes left {before.files} files in {NAME}")
+    ps.tables[NAME].maintain(ACTIONS).wait(progress=not quiet)
+    return Kept(before=before, after=_look(table.refresh()))
+
+
+def _worn(url: str, token: str) -> IcebergTable:
+    """A table as a stream of small appends leaves it, written by way of our own REST catalog."""
+    import pyarrow as pa
+    from pyiceberg.catalog.rest import RestCatalog
+
+    catalog = RestCatalog("lake", uri=f"{url}/api/iceberg/lake", token=token)
+    catalog.create_namespace("shop")
+    schema = pa.schema([("id", pa.int64()), ("kind", pa.string()), ("cents", pa.int64())])
+    table: IcebergTable = catalog.create_table("shop.events", schema)
+    for write in range(WRITES):
+        ids = range(write * ROWS_A_WRITE, (write + 1) * ROWS_A_WRITE)
+        kinds = [("view", "cart", "sale")[i % 3] for i in ids]
+        table.append(pa.table({"id": list(ids), "kind": kinds, "cents": [i * 7919 % 100_000 for i in ids]}, schema))
+    return table
+
+
+def _look(table: IcebergTable) -> Look:
+    import pyarrow.compute as pc
+
+    files = table.inspect.files()
+    rows = table.scan(selected_fields=("cents",)).to_arrow()
+    return Look(
+        files=files.num_rows,
+        manifests=table.inspect.manifests().num_rows,
+        kilobytes=round((pc.sum(files["file_size_in_bytes"]).as_py() or 0) / 1000),
+        rows=rows.num_rows,
+        total=pc.sum(rows["cents"]).as_py() or 0,
+    )
+
+
+def show(kept: Kept) -> None:
+    table = Table(title=f"The table {NAME}", box=None, header_style="bold", title_justify="left")
+    for heading in ("", "before", "after"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for name, title in (("files", "files"), ("manifests", "manifests"), ("kilobytes", "kB"), ("rows", "rows")):
+        table.add_row(title, *(f"{getattr(look, name):,}" for look in (kept.before, kept.after)))
+    out.print(table)
+    mark = "[green]✓[/green] The same rows" if kept.good else "[red]✗[/red] Not as it should be"
+    out.print(f"\n{mark} in {kept.after.files:,} of {kept.before.files:,} files, locked and fenced meanwhile.")
+
+
+def document(kept: Kept) -> dict[str, Any]:
+    return asdict(kept) | {"ok": kept.good}
