@@ -91,6 +91,6 @@ def create_app(parts: Parts) -> FastAPI:
     for router in routers:
         app.include_router(router)
     errors.install(app)
-    app.add_middleware(BodyLimit, limit=parts.max_body_bytes)
+    app.add_middleware(BodyLimit, limit=parts.max_body_bytes, files={"/api/uploads": uploads.MAX_BYTES})
     app.add_middleware(RequestIds)
     return app

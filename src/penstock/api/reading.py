@@ -21,7 +21,7 @@ from penstock.api.errors import reply
 from penstock.kit.errors import PayloadTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
 
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -56,18 +56,23 @@ class StrictRoute(APIRoute):
 
 
 class BodyLimit:
-    """Refuses a body that is too large: at once if it says so, else when it has become so."""
+    """Refuses a body that is too large: at once if it says so, else when it has become so.
 
-    def __init__(self, app: ASGIApp, limit: int) -> None:
+    `files` are paths that take a file, which is written down while it comes.
+    """
+
+    def __init__(self, app: ASGIApp, limit: int, files: Mapping[str, int] | None = None) -> None:
         self._app = app
         self._limit = limit
+        self._files = files or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        message = f"The body is too large; at most {self._limit:,} bytes are taken."
-        if _announced(scope) > self._limit:
-            answer = reply(PayloadTooLarge(message, limit=self._limit), scope["state"]["request_id"])
+        limit = self._files.get(scope["path"], self._limit)
+        message = f"The body is too large; at most {limit:,} bytes are taken."
+        if _announced(scope) > limit:
+            answer = reply(PayloadTooLarge(message, limit=limit), scope["state"]["request_id"])
             return await answer(scope, receive, send)
         read = 0
 
@@ -75,7 +80,7 @@ class BodyLimit:
             nonlocal read
             received = await receive()
             read += len(received.get("body", b""))
-            if read > self._limit:
+            if read > limit:
                 raise HTTPException(PayloadTooLarge.status, message)
             return received
 

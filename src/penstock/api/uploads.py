@@ -1,9 +1,13 @@
 """Files that people bring: CSV, Parquet or Excel, kept as Parquet for recipes to name."""
 
+import asyncio
+import tempfile
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Query, Request
+from fastapi import Path as InPath
 from pydantic import BaseModel, Field
 
 from penstock.api.errors import PUBLIC, declare
@@ -15,7 +19,8 @@ from penstock.kit.errors import NotFound, PayloadTooLarge
 from penstock.reconcile.uploads import Upload as Kept
 
 router = APIRouter(prefix="/api/uploads", tags=["reconciliation"], route_class=StrictRoute)
-UploadId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", examples=["0" * 32])]
+MAX_BYTES = 1024**3
+UploadId = Annotated[str, InPath(pattern=r"^[0-9a-f]{32}$", examples=["0" * 32])]
 
 
 class Column(BaseModel):
@@ -54,8 +59,13 @@ async def add(
     delimiter: Annotated[str | None, Query(min_length=1, max_length=1, examples=[";"])] = None,
 ) -> Data[Upload]:
     """The body is the file itself. A CSV's delimiter is found out; its columns are text."""
-    data = await request.body()
-    kept = await it.desk.uploads.add(data, name=name, owner=grant.username, encoding=encoding, delimiter=delimiter)
+    with tempfile.NamedTemporaryFile(prefix="penstock-upload-") as file:
+        async for piece in request.stream():
+            await asyncio.to_thread(file.write, piece)
+        file.flush()
+        kept = await it.desk.uploads.add(
+            Path(file.name), name=name, owner=grant.username, encoding=encoding, delimiter=delimiter
+        )
     return Data(data=_shown(kept))
 
 

@@ -69,12 +69,12 @@ class Uploads:
         self.store = store
 
     async def add(
-        self, data: bytes, *, name: str, owner: str, encoding: str = "utf-8", delimiter: str | None = None
+        self, given: Path, *, name: str, owner: str, encoding: str = "utf-8", delimiter: str | None = None
     ) -> Upload:
         form = _form(name)
         upload_id = uuid4().hex
         with tempfile.TemporaryDirectory(prefix="penstock-upload-") as folder:
-            path = await _as_parquet(data, form, name, Path(folder), encoding, delimiter)
+            path = await _as_parquet(given, form, name, Path(folder), encoding, delimiter)
             schema, rows = await asyncio.to_thread(_described, path)
             key = f"uploads/{upload_id}.parquet"
             digest, size = await asyncio.to_thread(_put, self.store(), key, path)
@@ -112,26 +112,23 @@ def _form(name: str) -> str:
     return form
 
 
-async def _as_parquet(data: bytes, form: str, name: str, folder: Path, encoding: str, delimiter: str | None) -> Path:
-    if not data:
+async def _as_parquet(given: Path, form: str, name: str, folder: Path, encoding: str, delimiter: str | None) -> Path:
+    if not await asyncio.to_thread(lambda: given.stat().st_size):
         raise InvalidInput("The file is empty.")
     if form == "csv":
         gzipped = ".gz" if name.lower().endswith(".gz") else ""
         (folder / "in").mkdir()
-        (folder / "in" / f"rows.csv{gzipped}").write_bytes(data)
-        return await _from_csv(folder, _encoding(data, encoding), delimiter)
-    path = folder / "rows.parquet"
+        (folder / "in" / f"rows.csv{gzipped}").hardlink_to(given)
+        return await _from_csv(folder, _encoding(given, encoding), delimiter)
     if form == "parquet":
-        path.write_bytes(data)
-        return path
-    await asyncio.to_thread(_from_sheet, data, path)
-    return path
+        return given
+    await asyncio.to_thread(_from_sheet, given, folder / "rows.parquet")
+    return folder / "rows.parquet"
 
 
-def _encoding(data: bytes, asked: str) -> str:
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "utf-16"
-    return asked
+def _encoding(given: Path, asked: str) -> str:
+    with given.open("rb") as file:
+        return "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else asked
 
 
 async def _from_csv(folder: Path, encoding: str, delimiter: str | None) -> Path:
@@ -151,14 +148,12 @@ async def _from_csv(folder: Path, encoding: str, delimiter: str | None) -> Path:
     return path
 
 
-def _from_sheet(data: bytes, path: Path) -> None:
+def _from_sheet(given: Path, path: Path) -> None:
     """The first sheet: a header, then rows; a column of one kind of value has its type, any other is text."""
-    from io import BytesIO
-
     from python_calamine import CalamineWorkbook
 
     try:
-        rows = CalamineWorkbook.from_filelike(BytesIO(data)).get_sheet_by_index(0).to_python()
+        rows = CalamineWorkbook.from_path(str(given)).get_sheet_by_index(0).to_python()
     except Exception as e:
         raise InvalidInput(f"The workbook cannot be read ({type(e).__name__}).") from None
     if not rows or not all(str(cell).strip() for cell in rows[0]):
