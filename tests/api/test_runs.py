@@ -9,6 +9,7 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import httpx2
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +26,9 @@ from tests.graphs.stand import Stand, connected, postgres, settings, standing, u
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from penstock.worker.context import JobContext
+    from penstock.worker.handlers import Answer, Job
 
 QUEUES = ("stage", "match", "publish")
 INVOICES = b'\xef\xbb\xbfid;ref;amount;note\n1;A;10.00;"two\nlines"\n2;B;20.00;x\n3;C;30.00;\n'
@@ -205,6 +209,49 @@ async def test_postgres_is_staged_in_chunks_of_one_moment_and_cleaned_up(
     assert (ended["totals"]["left"]["matched"], ended["totals"]["left"]["unmatched"]) == (18_000, 2000)
     assert ended["progress"]["jobs"] > 7
     assert ended["progress"]["rows"] == 38_000
+
+
+async def test_a_table_that_changes_while_it_is_staged_is_seen_at_one_moment(
+    stand: Stand, me: httpx2.AsyncClient, database: str
+) -> None:
+    await fill(database, 20_000)
+    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(database), secrets={})
+    handlers = default_handlers(stand.settings)
+    small = Limits(chunk_bytes=200_000, max_chunks=4)
+    handlers._handlers["stage_plan"] = StagePlanner(plane_factory(stand.settings), limits=small)
+    stage = handlers._handlers["stage_chunk"]
+
+    async def changed_before(job: Job, ctx: JobContext) -> Answer:
+        async with connected(database) as connection:
+            await connection.execute(f"DELETE FROM {tables[job.payload['side']]} WHERE id % 3 = 0")
+            await connection.execute(f"INSERT INTO {tables[job.payload['side']]} SELECT 999, 'new', 1, now()")
+        return await stage(job, ctx)
+
+    tables = {"left": "invoices", "right": "payments"}
+    handlers._handlers["stage_chunk"] = changed_before
+    run = await start(me, recipe={"name": "pg", "sources": sides(), "rules": RULES})
+    async with stand.working(handlers=handlers, queues=QUEUES):
+        ended = await over(me, run)
+    assert ended["status"] == "completed", ended["error"]
+    assert [ended["totals"][side]["rows"] for side in ("left", "right")] == [20_000, 18_000]
+
+
+async def test_a_duckdb_file_meets_an_upload_with_exact_types(
+    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    file = tmp_path / "ledger.duckdb"
+    with duckdb.connect(str(file)) as db:
+        db.execute("CREATE TABLE ledger (id INTEGER, ref VARCHAR, amount DECIMAL(18, 4), paid TIMESTAMPTZ)")
+        db.execute("INSERT INTO ledger VALUES (1, 'A', 10.0000, now()), (2, 'B', 20.0100, NULL)")
+    await stand.source("duckdb", {"database": str(file)})
+    [source] = (await me.get("/api/sources")).json()["data"]
+    left = {"source": source["alias"], "query": "SELECT * FROM ledger WHERE id > 0", "primary_key": "id"}
+    right = {"upload": await upload(me, "payments.csv", PAYMENTS), "primary_key": "id"}
+    recipe = {"name": "mixed", "sources": {"left": left, "right": right}, "rules": RULES}
+    async with stand.working(queues=QUEUES):
+        ended = await over(me, await start(me, recipe=recipe))
+    assert ended["status"] == "completed", ended["error"]
+    assert (ended["totals"]["left"]["matched"], ended["totals"]["left"]["unmatched"]) == (2, 0)
 
 
 async def test_filters_and_parameters_scope_a_source(stand: Stand, me: httpx2.AsyncClient, database: str) -> None:
