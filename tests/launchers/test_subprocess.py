@@ -187,6 +187,19 @@ async def test_a_pid_that_went_to_somebody_else_is_neither_believed_nor_hit(yard
         stranger.kill()
 
 
+async def test_a_server_that_nobody_attends_to_any_more_ends_in_time(yard: Yard) -> None:
+    launcher = SubprocessLauncher(yard.root, command=SLEEPER, unattended_seconds=1.0)
+    await launcher.start(order())
+    child = yard.pids()[1]
+    until_then = time.monotonic() + 2.5
+    while time.monotonic() < until_then:
+        await launcher.attend()
+        assert alive(child)
+        await asyncio.sleep(0.05)
+    assert await asyncio.wait_for(launcher.wait(RUN), 15) == Ended(code=-signal.SIGKILL)
+    assert "no control plane for 1 s" in await launcher.logs(RUN, tail=1000)
+
+
 async def test_memory_past_the_limit_ends_a_run_and_says_so(yard: Yard) -> None:
     launcher = yard.launcher(EATER)
     await launcher.start(order(memory=96 << 20))

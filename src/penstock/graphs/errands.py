@@ -92,6 +92,7 @@ class Errands:
         await self.adopt()
         while self._db.holds(self._key):
             heard = self._bell.heard((BELL,))
+            await self._launcher.attend()
             await self.look()
             await self._bell.wait((BELL,), LOOK_SECONDS, heard=heard)
 

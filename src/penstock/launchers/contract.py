@@ -106,6 +106,10 @@ class Launcher(Protocol):
         """Forget a run that is over, with its files; its log is kept for a while."""
         ...
 
+    async def attend(self) -> None:
+        """Said every few seconds by whoever looks after this place; runs that nobody attends to end in time."""
+        ...
+
     async def inspect(self, handle: Handle) -> Found | None:
         """How a run is; None when it was never begun, or removed."""
         ...

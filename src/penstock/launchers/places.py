@@ -62,9 +62,13 @@ class Folder:
         known = _read(self.path / warden.EXIT)
         return Ended() if known is None else Ended(code=known["code"], oom=known["oom"])
 
-    def limit(self, *, cpu_cores: int, memory_bytes: int) -> None:
-        cpus = _cpus(self.handle.instance_id, cpu_cores)
-        warden.write(self.path / warden.LIMITS, {"cpus": cpus, "memory_bytes": memory_bytes})
+    def limit(self, *, cpu_cores: int, memory_bytes: int, unattended_seconds: float) -> None:
+        limits = {
+            "cpus": _cpus(self.handle.instance_id, cpu_cores),
+            "memory_bytes": memory_bytes,
+            "unattended_seconds": unattended_seconds,
+        }
+        warden.write(self.path / warden.LIMITS, limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,10 @@ class Places:
                 os.link(draft, file)
             draft.unlink()
         return file.read_text()
+
+    def attend(self) -> None:
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.root / warden.ATTENDED).touch()
 
     def of(self, handle: Handle) -> Folder:
         return Folder(self.root / str(handle.instance_id) / str(handle.launch), handle)

@@ -30,14 +30,19 @@ if TYPE_CHECKING:
 log = logging.get(__name__)
 COMMAND = (sys.executable, "-I", "-m", "penstock.instance")
 KEPT_LOGS = 100
+UNATTENDED_SECONDS = 3600.0
+"""How long a server runs on without a control plane."""
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _KILL_SECONDS = 5.0
 
 
 class SubprocessLauncher:
-    def __init__(self, root: Path, *, command: Sequence[str] = COMMAND) -> None:
+    def __init__(
+        self, root: Path, *, command: Sequence[str] = COMMAND, unattended_seconds: float = UNATTENDED_SECONDS
+    ) -> None:
         self._places = Places(root)
         self._command = command
+        self._unattended = unattended_seconds
 
     @property
     def place(self) -> str:
@@ -51,7 +56,7 @@ class SubprocessLauncher:
         if self._places.of(order.handle).begun:
             return
         folder = self._places.make(order.handle)
-        folder.limit(cpu_cores=order.cpu_cores, memory_bytes=order.memory_bytes)
+        self._limit(folder, order.cpu_cores, order.memory_bytes)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", warden.__file__, str(folder.path), *self._command),
             env=self._environment(order, folder),
@@ -104,13 +109,19 @@ class SubprocessLauncher:
     async def resize(self, handle: Handle, *, cpu_cores: int, memory_bytes: int) -> None:
         folder = self._places.of(handle)
         if folder.begun:
-            folder.limit(cpu_cores=cpu_cores, memory_bytes=memory_bytes)
+            self._limit(folder, cpu_cores, memory_bytes)
+
+    async def attend(self) -> None:
+        self._places.attend()
 
     def address(self, handle: Handle) -> Address:
         return Address(url="http://instance", socket=str(self._places.socket(handle)))
 
     def pod_name(self, handle: Handle) -> str | None:  # noqa: ARG002 - there are no pods here
         return None
+
+    def _limit(self, folder: Folder, cpu_cores: int, memory_bytes: int) -> None:
+        folder.limit(cpu_cores=cpu_cores, memory_bytes=memory_bytes, unattended_seconds=self._unattended)
 
     def _environment(self, order: LaunchOrder, folder: Folder) -> dict[str, str]:
         """Nothing of ours but what a server needs: no database, no keys, no operator's token."""

@@ -3,10 +3,11 @@
     python -I -S warden.py FOLDER COMMAND…
 
 Started by the subprocess launcher in an isolated interpreter, by its path, so it imports nothing of ours. It leaves its
-parent at once and belongs to nobody, so a control plane may die and come back while the server runs on; the server
-dies with its warden. The lock in the folder is the truth about who runs: there is one warden a folder, and its folder
-is used once. Address-space limits cannot be used (an embedded graph database reserves terabytes that it never touches),
-so the memory that the server and its children really hold is measured a few times a second.
+parent at once and belongs to nobody, so a control plane may die and come back while the server runs on; one that does
+not come back within the hour ends it. The server dies with its warden. The lock in the folder is the truth about who
+runs: there is one warden a folder, and its folder is used once. Address-space limits cannot be used (an embedded graph
+database reserves terabytes that it never touches), so the memory that the server and its children really hold is
+measured a few times a second.
 """
 
 import ctypes
@@ -21,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 PROCESS, EXIT, LIMITS, LOCK, LOG = "process.json", "exit.json", "limits.json", "lock", "server.log"
+ATTENDED = "attended"
 TICK = 0.2
 LOG_BYTES = 4 * 1024 * 1024
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
@@ -112,8 +114,10 @@ class Warden:
         self._folder = folder
         self._command = command
         self._log = Log(folder / LOG)
-        self._limits_at = 0
+        self._limits_at = self._attended_at = 0
+        self._attended = time.monotonic()
         self._memory = 0
+        self._patience = 0.0
         self._child = 0
         self._asked = False
         self._oom = False
@@ -192,6 +196,7 @@ class Warden:
 
     def _look(self) -> None:
         self._read_limits()
+        self._check_attended()
         pids = family(self._child)
         if memory_of(pids) > self._memory and (held := exact_memory_of(pids)) > self._memory:
             self._oom = True
@@ -205,10 +210,21 @@ class Warden:
         self._limits_at = changed
         limits = json.loads((self._folder / LIMITS).read_text())
         self._memory = limits["memory_bytes"]
+        self._patience = limits["unattended_seconds"]
         for pid in family(os.getpid()):
             for task in Path(f"/proc/{pid}/task").iterdir():
                 with suppress(ProcessLookupError):
                     os.sched_setaffinity(int(task.name), limits["cpus"])
+
+    def _check_attended(self) -> None:
+        """A control plane that never comes back leaves nothing behind for ever. A machine's sleep does not count."""
+        with suppress(FileNotFoundError):
+            touched = (self._folder.parents[1] / ATTENDED).stat().st_mtime_ns
+            if touched != self._attended_at:
+                self._attended_at, self._attended = touched, time.monotonic()
+        if time.monotonic() - self._attended > self._patience:
+            self._log.add(f"killed: no control plane for {self._patience:g} s\n".encode())
+            self._kill()
 
     def _kill(self) -> None:
         for pid in family(self._child):
