@@ -157,10 +157,15 @@ def test_comments_become_spaces_so_that_places_stay() -> None:
         ("length", "RETURN 12", "RETURN 123"),
         ("tokens", "RETURN 1 + 2", "RETURN 1 + 2 + 3"),
         ("depth", "RETURN ((1))", "RETURN (((1)))"),
+        (
+            "cases",
+            "RETURN CASE WHEN true THEN CASE WHEN true THEN 1 END END, CASE WHEN true THEN 1 END",
+            "RETURN CASE WHEN true THEN CASE WHEN true THEN CASE WHEN true THEN 1 END END END",
+        ),
     ],
 )
 def test_each_limit_holds_at_it_and_one_past_it(limit: str, at: str, past: str) -> None:
-    limits = CypherLimits(**{limit: {"length": 9, "tokens": 4, "depth": 2}[limit]})
+    limits = CypherLimits(**{limit: {"length": 9, "tokens": 4, "depth": 2, "cases": 2}[limit]})
     check_cypher(at, limits=limits)
     with pytest.raises(CypherTooLarge):
         check_cypher(past, limits=limits)

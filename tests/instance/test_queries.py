@@ -228,6 +228,11 @@ async def test_a_body_that_makes_no_sense_is_422(server: GraphServer, body: dict
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "VALIDATION_FAILED")
 
 
+@pytest.mark.parametrize("text", ["RETURN " + "[" * 48 + "1" + "]" * 48, "RETURN " + "{a: " * 48 + "1" + "}" * 48])
+async def test_an_answer_nested_too_deeply_is_the_querys_fault(server: GraphServer, text: str) -> None:
+    assert (await server.query(text)).status_code in (200, 400)
+
+
 async def test_a_body_is_taken_up_to_its_limit_and_not_a_byte_more(server: GraphServer) -> None:
     frame = len(b'{"query":"RETURN 1","parameters":{"x":""}}')
     for more, status in ((0, 200), (1, 413)):

@@ -9,6 +9,7 @@ from uuid import UUID
 import pyarrow as pa
 from pyarrow import types
 
+from penstock.graphdb.errors import CypherError
 from penstock.graphdb.typenames import wire_type
 
 if TYPE_CHECKING:
@@ -32,11 +33,17 @@ class EmbeddedResult:
         self._by_rows = not nested_arrow and any(_has_struct(name) for name in engine)
 
     def batches(self, size: int) -> Iterator[pa.RecordBatch]:
-        found: pa.Table = self._found.get_as_arrow(size, fallbackExtensionTypes=True)
+        found = self._table(size)
         raw = self._from_rows(found.schema, size) if self._by_rows else iter(_narrowed(found).to_batches())
         yield from (self._shapes.batch(batch, self.columns) for batch in raw)
         if not self.rows:
             yield self._shapes.batch(_empty(_narrowed(found).schema), self.columns)
+
+    def _table(self, size: int) -> pa.Table:
+        try:
+            return self._found.get_as_arrow(size, fallbackExtensionTypes=True)
+        except pa.ArrowException as e:
+            raise CypherError(f"The answer cannot be told: {e}.", hint="Nest its lists and structs less.") from e
 
     def close(self) -> None:
         self._found.close()

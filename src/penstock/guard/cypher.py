@@ -70,6 +70,7 @@ class _Walk:
         self._tokens = tokens
         self._limits = limits
         self._at = 0
+        self._cases = 0
         self._top: list[str] = []
 
     def statement(self) -> list[str]:
@@ -160,6 +161,7 @@ class _Walk:
         if word in _INFIX:
             return self._infix(word)
         if word in _SUFFIX:
+            self._cases -= word == "END" and self._cases > 0
             return True
         if clauses and word in _CLAUSES:
             self._rest_of_clause(token, depth)
@@ -186,6 +188,9 @@ class _Walk:
             # Where an engine lets these be variables, a clause could follow.
             if self._peek().upper in _FORBIDDEN:
                 raise _refused(self._peek(), "does not belong to a query that reads")
+            self._cases += word == "CASE"
+            if self._cases > self._limits.cases:
+                raise CypherTooLarge(f"CASE stands inside CASE more than {self._limits.cases} times.")
             return False
         if word in _STATEFUL and self._peek().text == "(":
             raise _refused(token, "changes what later queries see")
