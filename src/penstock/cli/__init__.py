@@ -17,7 +17,10 @@ snapshot = App(name="snapshot", help="Snapshots: a mapping's rows at one moment.
 instance = App(name="instance", help="Instances: graphs to ask.")
 user = App(name="user", help="Users and their roles.")
 key = App(name="key", help="API keys.")
-for group in (job, source, mapping, snapshot, instance, user, key):
+recipe = App(name="recipe", help="Recipes: how two ledgers are held against each other.")
+run = App(name="run", help="Runs of recipes, and their reports.")
+table = App(name="table", help="Iceberg tables: how they are.")
+for group in (job, source, mapping, snapshot, instance, user, key, recipe, run, table):
     app.command(group)
 
 for target, name, text in (
@@ -33,6 +36,8 @@ for target, name, text in (
     ("penstock.cli.export:export", "export", "Write the rows of a query as Parquet."),
     ("penstock.cli.graphs:query", "query", "Ask a graph in Cypher."),
     ("penstock.cli.graphs:algo", "algo", "Run an algorithm on a graph."),
+    ("penstock.cli.reconcile:evidence", "evidence", "Write a run's evidence: csv, parquet, arrow, xlsx, json."),
+    ("penstock.cli.tables:maintain", "maintain", "Maintain an Iceberg table."),
     ("penstock.cli.jobs:queue", "queue", "Say how the queues stand, and who works on them."),
     ("penstock.cli.jobs:drain", "drain", "Stop or resume taking new jobs."),
 ):
@@ -59,6 +64,20 @@ for group, room, target, name, text in (
     (instance, "graphs", "show_instance", "show", "Show an instance and what happened to it."),
     (instance, "graphs", "start_instance", "start", "Start a graph of a mapping."),
     (instance, "graphs", "stop_instance", "stop", "Terminate an instance."),
+    (recipe, "reconcile", "list_recipes", "list", "List saved recipes."),
+    (recipe, "reconcile", "show_recipe", "show", "Show a recipe."),
+    (recipe, "reconcile", "save_recipe", "save", "Save a recipe from a JSON file."),
+    (recipe, "reconcile", "validate_recipe", "validate", "Find every fault of a recipe."),
+    (recipe, "reconcile", "explain_recipe", "explain", "Show the SQL that a recipe becomes."),
+    (run, "reconcile", "start_run", "start", "Run a recipe and say how the two sides agree."),
+    (run, "reconcile", "list_runs", "list", "List runs, newest first."),
+    (run, "reconcile", "show_run", "show", "Show a run with its totals."),
+    (run, "reconcile", "cancel_run", "cancel", "End a run at once."),
+    (run, "reconcile", "report", "report", "Write a run's report as one HTML file."),
+    (table, "tables", "list_tables", "list", "List tables."),
+    (table, "tables", "health", "health", "Say how a table is, and why."),
+    (table, "tables", "recommendation", "recommend", "Say what would do a table good."),
+    (table, "tables", "history", "history", "Say what was done to a table."),
     (user, "people", "add_user", "add", "Add a user."),
     (user, "people", "list_users", "list", "List users, newest first."),
     (user, "people", "change_role", "role", "Give a user another role."),

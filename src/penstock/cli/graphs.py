@@ -30,14 +30,14 @@ SOURCE = ("id", "name", "type", "owner_username", "is_default")
 def list_sources(*, json: Json = False) -> int:
     """List data sources."""
     with connect() as ps:
-        return _table([source.raw for source in ps.sources.list()], SOURCE, json=json)
+        return print_table([source.raw for source in ps.sources.list()], SOURCE, json=json)
 
 
 def add_source(name: str, type_: str, *, settings: Settings = [], secrets: Settings = [], json: Json = False) -> int:  # noqa: B006
     """Add a data source: `penstock source add shop duckdb --set database=/data/shop.duckdb`; it is tried at once."""
     with connect() as ps:
-        credentials = {key: str(value) for key, value in _read(secrets).items()}
-        added = ps.sources.create(name, type_, _read(settings), credentials)
+        credentials = {key: str(value) for key, value in read_settings(secrets).items()}
+        added = ps.sources.create(name, type_, read_settings(settings), credentials)
         said = ps.sources.test(added.id)
     emit({"source": added.raw, "test": said}, as_json=json, render=lambda: out.print(f"Source {added.id}: {said}"))
     return 0
@@ -46,19 +46,19 @@ def add_source(name: str, type_: str, *, settings: Settings = [], secrets: Setti
 def list_mappings(*, search: str | None = None, json: Json = False) -> int:
     """List mappings, newest first."""
     with connect() as ps:
-        return _table([mapping.info.raw for mapping in ps.mappings.list(search=search)], MAPPING, json=json)
+        return print_table([mapping.info.raw for mapping in ps.mappings.list(search=search)], MAPPING, json=json)
 
 
 def show_mapping(mapping_id: int, *, json: Json = False) -> int:
     """Show a mapping with its definitions."""
     with connect() as ps:
-        return _document(ps.mappings.get(mapping_id).info.raw, json=json)
+        return print_document(ps.mappings.get(mapping_id).info.raw, json=json)
 
 
 def create_mapping(file: Path, *, json: Json = False) -> int:
     """Create a mapping from a JSON file that holds what `POST /api/mappings` takes."""
     with connect() as ps:
-        made = ps.transport.call("POST", "/api/mappings", json=_file(file))["data"]
+        made = ps.transport.call("POST", "/api/mappings", json=read_file(file))["data"]
     emit(made, as_json=json, render=lambda: out.print(f"Mapping {made['id']} {made['name']!r} is there."))
     return 0
 
@@ -67,7 +67,7 @@ def infer_mapping(source_id: int, *, schema: str | None = None, json: Json = Fal
     """Propose a mapping from the keys of a schema; save it, change it, and give it to `mapping create`."""
     where = {"data_source_id": source_id} | ({} if schema is None else {"schema": schema})
     with connect() as ps:
-        return _document(ps.mappings.infer(**where), json=json)
+        return print_document(ps.mappings.infer(**where), json=json)
 
 
 def delete_mapping(mapping_id: int, *, json: Json = False) -> int:
@@ -82,14 +82,14 @@ def list_snapshots(*, mapping_id: int | None = None, status: str | None = None, 
     """List snapshots, newest first."""
     with connect() as ps:
         found = ps.snapshots.list(mapping_id=mapping_id, status=status)
-        return _table([snapshot.info.raw for snapshot in found], SNAPSHOT, json=json)
+        return print_table([snapshot.info.raw for snapshot in found], SNAPSHOT, json=json)
 
 
 def show_snapshot(snapshot_id: int, *, json: Json = False) -> int:
     """Show a snapshot with its counts and progress."""
     with connect() as ps:
         snapshot = ps.snapshots.get(snapshot_id)
-        return _document(snapshot.info.raw | {"progress": snapshot.progress().raw}, json=json)
+        return print_document(snapshot.info.raw | {"progress": snapshot.progress().raw}, json=json)
 
 
 def create_snapshot(mapping_id: int, name: str, *, wait: bool = True, json: Json = False) -> int:
@@ -130,14 +130,14 @@ def list_instances(*, status: str | None = None, owner: str | None = None, json:
     """List instances, newest first."""
     with connect() as ps:
         found = ps.instances.list(status=status, owner=owner)
-        return _table([graph.info.raw for graph in found], INSTANCE, json=json)
+        return print_table([graph.info.raw for graph in found], INSTANCE, json=json)
 
 
 def show_instance(instance_id: int, *, json: Json = False) -> int:
     """Show an instance and what happened to it."""
     with connect() as ps:
         graph = ps.instances.get(instance_id)
-        return _document(graph.info.raw | {"events": graph.events()}, json=json)
+        return print_document(graph.info.raw | {"events": graph.events()}, json=json)
 
 
 def start_instance(
@@ -189,11 +189,11 @@ def algo(
     with connect() as ps:
         graph = ps.instances.get(instance_id)
         if name == "list":
-            return _table(graph.algo.catalogue(), ("name", "category", "description"), json=json)
+            return print_table(graph.algo.catalogue(), ("name", "category", "description"), json=json)
         own = {"node_label": label, "edge_type": edge}
-        arguments = {key: value for key, value in own.items() if value is not None} | _read(parameters)
+        arguments = {key: value for key, value in own.items() if value is not None} | read_settings(parameters)
         done = graph.algo.run(name, write=write, progress=not json, **arguments)
-    return _document(done.info.raw, json=json)
+    return print_document(done.info.raw, json=json)
 
 
 def _print_started(graph: Graph) -> None:
@@ -201,12 +201,12 @@ def _print_started(graph: Graph) -> None:
     out.print(f"  [dim]penstock query {graph.id} 'MATCH (n) RETURN n LIMIT 10'[/dim]")
 
 
-def _table(rows: Sequence[dict[str, Any]], columns: Iterable[str], *, json: bool) -> int:
-    emit(rows, as_json=json, render=lambda: _print_table(rows, tuple(columns)))
+def print_table(rows: Sequence[dict[str, Any]], columns: Iterable[str], *, json: bool) -> int:
+    emit(rows, as_json=json, render=lambda: _draw(rows, tuple(columns)))
     return 0
 
 
-def _print_table(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+def _draw(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         table.add_column(column.replace("_", " "))
@@ -215,12 +215,12 @@ def _print_table(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None
     out.print(table if rows else "[dim]None.[/dim]")
 
 
-def _document(value: dict[str, Any], *, json: bool) -> int:
+def print_document(value: dict[str, Any], *, json: bool) -> int:
     emit(value, as_json=json, render=lambda: out.print_json(data=value, default=str))
     return 0
 
 
-def _read(settings: Iterable[str]) -> dict[str, Any]:
+def read_settings(settings: Iterable[str]) -> dict[str, Any]:
     found = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -233,7 +233,7 @@ def _read(settings: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def _file(file: Path) -> Any:
+def read_file(file: Path) -> Any:
     try:
         return jsonlib.loads(file.read_text())
     except OSError as e:

@@ -44,14 +44,14 @@ class Kept:
 
 
 def keep(ps: Client, token: str, say: Callable[[str], None], *, quiet: bool) -> Kept:
-    table = _worn(ps.url, token)
+    table = worn(ps.url, token)
     before = _look(table)
     say(f"{WRITES} small writes left {before.files} files in {NAME}")
     ps.tables[NAME].maintain(ACTIONS).wait(progress=not quiet)
     return Kept(before=before, after=_look(table.refresh()))
 
 
-def _worn(url: str, token: str) -> IcebergTable:
+def worn(url: str, token: str) -> IcebergTable:
     """A table as a stream of small appends leaves it, written by way of our own REST catalog."""
     import pyarrow as pa
     from pyiceberg.catalog.rest import RestCatalog

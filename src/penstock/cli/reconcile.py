@@ -1,0 +1,149 @@
+"""`penstock recipe|run|evidence`: two ledgers held against each other, over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from penstock.cli.graphs import Json, Settings, print_document, print_table, read_file, read_settings
+from penstock.cli.output import FAILED, emit, out
+from penstock.client import connect
+
+if TYPE_CHECKING:
+    from penstock.client._sync.reconcile import Run
+
+RECIPE = ("recipe_id", "version", "owner", "created_by", "created_at")
+RUN = ("run_id", "name", "status", "recipe_id", "recipe_version", "created_at", "finished_at")
+Evidence = Literal["matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous"]
+
+
+def list_recipes(*, json: Json = False) -> int:
+    """List saved recipes."""
+    with connect() as ps:
+        return print_table(list(ps.reconcile.recipes()), RECIPE, json=json)
+
+
+def show_recipe(recipe_id: str, *, version: int | None = None, json: Json = False) -> int:
+    """Show a recipe, its newest version unless told."""
+    with connect() as ps:
+        return print_document(ps.reconcile.recipe(recipe_id, version), json=json)
+
+
+def save_recipe(file: Path, *, json: Json = False) -> int:
+    """Save a recipe from a JSON file; one that is there gets a new version."""
+    recipe = read_file(file)
+    with connect() as ps:
+        known = {found["recipe_id"] for found in ps.reconcile.recipes()}
+        named = recipe.get("recipe_id")
+        saved = ps.reconcile.save(recipe, named if named in known else None)
+    words = f"Recipe {saved['recipe_id']} has version {saved['version']}."
+    emit(saved, as_json=json, render=lambda: out.print(words))
+    return 0
+
+
+def validate_recipe(file: Path, *, json: Json = False) -> int:
+    """Find every fault of a recipe, against the real columns; exit code 1 when there are."""
+    with connect() as ps:
+        found = ps.reconcile.validate(read_file(file))
+    emit(found, as_json=json, render=lambda: _print_faults(found["faults"]))
+    return 0 if found["valid"] else FAILED
+
+
+def explain_recipe(recipe_id: str, *, json: Json = False) -> int:
+    """Show the SQL that a recipe becomes."""
+    with connect() as ps:
+        steps = ps.reconcile.explain(recipe_id)
+    emit(steps, as_json=json, render=lambda: _print_steps(steps))
+    return 0
+
+
+def start_run(
+    recipe: Annotated[str, Parameter(help="A saved recipe's id, or a JSON file.")],
+    *,
+    parameters: Settings = [],  # noqa: B006 - the command line reads it, nobody writes it
+    wait: bool = True,
+    json: Json = False,
+) -> int:
+    """Run a recipe and say how the two sides agree."""
+    document = read_file(Path(recipe)) if recipe.endswith(".json") else recipe
+    with connect() as ps:
+        run = ps.reconcile.run(document, **read_settings(parameters))
+        if wait:
+            run.wait(progress=not json)
+    emit(run.data, as_json=json, render=lambda: _print_run(run))
+    return 0
+
+
+def list_runs(*, recipe_id: str | None = None, json: Json = False) -> int:
+    """List runs, newest first."""
+    with connect() as ps:
+        return print_table([run.data for run in ps.reconcile.runs(recipe_id=recipe_id)], RUN, json=json)
+
+
+def show_run(run_id: int, *, json: Json = False) -> int:
+    """Show a run with its totals."""
+    with connect() as ps:
+        run = ps.reconcile.get(run_id)
+    emit(run.data, as_json=json, render=lambda: _print_run(run))
+    return 0
+
+
+def cancel_run(run_id: int, *, reason: str = "", json: Json = False) -> int:
+    """End a run at once."""
+    with connect() as ps:
+        run = ps.reconcile.get(run_id).cancel(reason)
+    emit(run.data, as_json=json, render=lambda: out.print(f"Run {run_id} is {run.status}."))
+    return 0
+
+
+def evidence(
+    run_id: int,
+    table: Evidence = "matched",
+    *,
+    to: Annotated[Path | None, Parameter(help="A file; without one it goes to stdout as CSV.")] = None,
+) -> int:
+    """Write a run's evidence; the file's ending says the form: csv, parquet, arrow, xlsx or json."""
+    form = to.suffix.lstrip(".") if to and to.suffix else "csv"
+    with connect() as ps:
+        content = ps.reconcile.get(run_id).evidence(table, form=form)
+    if to is None:
+        out.file.write(content.decode())
+    else:
+        to.write_bytes(content)
+        out.print(f"{len(content):,} bytes in {to}")
+    return 0
+
+
+def report(run_id: int, to: Path = Path("report.html")) -> int:
+    """Write a run's report as one HTML file."""
+    with connect() as ps:
+        ps.reconcile.get(run_id).report(to)
+    out.print(f"The report is in {to}")
+    return 0
+
+
+def _print_run(run: Run) -> None:
+    out.print(f"[bold]Run {run.id}[/bold]  {run.data['name']}  {run.status}")
+    if error := run.data.get("error"):
+        out.print(f"  [red]{error.get('message', error)}[/red]")
+    for side, found in run.totals.items():
+        out.print(f"  {side}: {found['rows']:,} rows, {found['matched']:,} matched, {found['unmatched']:,} unmatched")
+        for reason, count in found["reasons"].items():
+            out.print(f"    [dim]{reason.replace('_', ' ')}[/dim] {count:,}")
+
+
+def _print_faults(faults: list[dict[str, Any]]) -> None:
+    for fault in faults:
+        out.print(f"{fault['severity']}: {fault['path']}: {fault['message']}", markup=False)
+        if fault.get("suggestion"):
+            out.print(f"  {fault['suggestion']}", style="dim", markup=False)
+    if not faults:
+        out.print("[green]✓[/green] No fault was found.")
+
+
+def _print_steps(steps: list[dict[str, Any]]) -> None:
+    for step in steps:
+        out.print(f"[bold]{step['step']}[/bold]")
+        out.print(step["sql"], markup=False)

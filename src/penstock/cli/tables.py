@@ -1,0 +1,63 @@
+"""`penstock table|maintain`: Iceberg tables and what keeps them well, over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.cli.graphs import Json, print_document, print_table
+from penstock.cli.output import emit, out
+from penstock.client import connect
+from penstock.client.errors import Invalid
+
+if TYPE_CHECKING:
+    from penstock.client import Client
+    from penstock.client._sync.tables import Table
+
+TABLE = ("catalog", "db", "table", "enabled", "score", "seen_at")
+ACTION = ("action", "status", "ended_at", "result")
+
+
+def list_tables(*, json: Json = False) -> int:
+    """List tables."""
+    with connect() as ps:
+        return print_table(list(ps.tables.all()), TABLE, json=json)
+
+
+def health(name: str, *, json: Json = False) -> int:
+    """Say how a table is, and why: `penstock table health lake.sales.orders`."""
+    with connect() as ps:
+        return print_document(_table(ps, name).health(), json=json)
+
+
+def recommendation(name: str, *, json: Json = False) -> int:
+    """Say what would do a table good."""
+    with connect() as ps:
+        return print_document(_table(ps, name).recommendation(), json=json)
+
+
+def history(name: str, *, json: Json = False) -> int:
+    """Say what was done to a table."""
+    with connect() as ps:
+        return print_table(_table(ps, name).history(), ("job_id", "status", "created_at", "finished_at"), json=json)
+
+
+def maintain(name: str, *actions: str, dry_run: bool = False, wait: bool = True, json: Json = False) -> int:
+    """Maintain a table: compact, expire, manifests, deletes, orphans, or the actions' full names."""
+    with connect() as ps:
+        if dry_run:
+            return print_document(_table(ps, name).plan(actions or ("compact",)), json=json)
+        job = _table(ps, name).maintain(actions or ("compact", "expire"))
+        if wait:
+            job.wait(progress=not json)
+        done = job.actions()
+    if wait:
+        return print_table(done, ACTION, json=json)
+    emit(job.data, as_json=json, render=lambda: out.print(f"Job {job.id} is {job.status}: penstock job show {job.id}"))
+    return 0
+
+
+def _table(ps: Client, name: str) -> Table:
+    try:
+        return ps.tables[name]
+    except KeyError as e:
+        raise Invalid(f"{e.args[0]}.", code="USAGE", status=422) from None
