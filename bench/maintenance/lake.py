@@ -87,7 +87,7 @@ def snapshots(opened: Catalog, name: str, path: str, count: int) -> None:
     """That many commits, each with a manifest of its own, as an append makes them."""
     opened.create_table(("bench", name), SCHEMA).add_files([path])
     lake, run = CatalogLake(opened, ("bench", name)), Run(job_id=0, attempt=uuid4().hex)
-    io = lake.load().io
+    reader = ManifestReader(lake.load().io)
 
     def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:
         [file, *_] = [entry.data_file for entry in head.data]
@@ -96,4 +96,4 @@ def snapshots(opened: Catalog, name: str, path: str, count: int) -> None:
         return [made, *head.manifests], {}
 
     for _ in range(count):
-        commit(lake, run, ManifestReader(io), build)
+        commit(lake, run, reader, build)
