@@ -56,15 +56,16 @@ class Evidence:
 def gather(matching: Matching, folder: Path, read: Mapping[SideName, Sequence[Path]]) -> Evidence:
     """Write all evidence of a matching that ran into a folder. `read` are the files that it read."""
     files = [*_matched(matching, folder, "matched", ""), *_matched(matching, folder, "ambiguous", " WHERE m.ambiguous")]
+    rules = [_rule(matching, linked) for linked in matching.links]
     found: dict[SideName, SideTotals] = {}
     for side in SIDES:
         breaks = reasons.explain(matching, side)
         files += _unmatched(matching, side, breaks, folder, read[side])
         rows = sum(pq.read_metadata(file).num_rows for file in read[side])
-        found[side] = _totals(matching, side, breaks, rows)
+        found[side] = _totals(matching, side, breaks, rows, rules)
         _check_tied(side, found[side])
     files += parts.write("duplicates", _DUPLICATES, [_duplicates(matching)], folder)
-    return Evidence(files=files, sides=found, rules=[_rule(matching, linked) for linked in matching.links])
+    return Evidence(files=files, sides=found, rules=rules)
 
 
 def amount_columns(recipe: Recipe) -> Pair | None:
@@ -154,8 +155,11 @@ def _duplicates(matching: Matching) -> pa.RecordBatch:
 
 
 def _rule(matching: Matching, linked: Linked) -> dict[str, Any]:
-    counts = "COUNT(DISTINCT g), COUNT(DISTINCT l), COUNT(DISTINCT r), SUM(CASE WHEN ambiguous THEN 1 ELSE 0 END)"
+    """Where a rule is one to one its links are counted as they are: a record that is there twice would not tie."""
+    once = "" if linked.pattern in ("1:1", "manual") else "DISTINCT "
+    counts = f"COUNT({once}g), COUNT({once}l), COUNT({once}r), SUM(CASE WHEN ambiguous THEN 1 ELSE 0 END)"
     [(groups, left, right, ambiguous)] = matching.engine.rows(f"SELECT {counts} FROM {linked.table}")
+    ids = {side: f"(SELECT {once}{side[0]} AS id FROM {linked.table})" for side in SIDES}
     return {
         "name": linked.name,
         "pattern": linked.pattern,
@@ -163,35 +167,36 @@ def _rule(matching: Matching, linked: Linked) -> dict[str, Any]:
         "left": left,
         "right": right,
         "ambiguous": int(ambiguous or 0),
-        "amounts": {
-            side: _flat(_amounts(matching, side, f"(SELECT DISTINCT {side[0]} AS id FROM {linked.table})"))
-            for side in SIDES
-        },
+        "amounts": {side: _flat(_amounts(matching, side, ids[side])) for side in SIDES},
     }
 
 
-def _totals(matching: Matching, side: SideName, breaks: str, read: int) -> SideTotals:
-    me = side[0]
-    each = (f"SELECT {me} AS id FROM {linked.table} WHERE {me} IS NOT NULL" for linked in matching.links)
-    taken = f"SELECT DISTINCT id FROM ({' UNION ALL '.join(each)}) AS m"
-    [(matched,)] = matching.engine.rows(f"SELECT COUNT(*) FROM ({taken}) AS m")
+def _totals(
+    matching: Matching, side: SideName, breaks: str, read: int, rules: Sequence[Mapping[str, Any]]
+) -> SideTotals:
+    """What the rules matched and what is left, each counted for itself."""
     counted = dict(matching.engine.rows(f"SELECT reason, COUNT(*) FROM {breaks} GROUP BY reason"))
     key = getattr(matching.recipe.sources, side).primary_key
     nulls = " OR ".join(f"p{number} IS NULL" for number in range(len(key)))
-    [(null_keys,)] = matching.engine.rows(f"SELECT COUNT(*) FROM {me} WHERE {nulls}")
-    amounts: dict[str, dict[str, Decimal]] = {
+    [(null_keys,)] = matching.engine.rows(f"SELECT COUNT(*) FROM {side[0]} WHERE {nulls}")
+    amounts = {
         "total": _amounts(matching, side, None),
-        "matched": _amounts(matching, side, f"({taken})"),
+        "matched": _summed([rule["amounts"][side] for rule in rules]),
         "unmatched": _amounts(matching, side, f"(SELECT _id AS id FROM {breaks})"),
     }
     return SideTotals(
         rows=read,
-        matched=matched,
+        matched=sum(rule[side] for rule in rules),
         unmatched=sum(counted.values()),
         null_keys=null_keys,
         amounts={name: _flat(found) for name, found in amounts.items()},
         reasons={reason: counted[reason] for reason in reasons.REASONS if reason in counted},
     )
+
+
+def _summed(amounts: Sequence[Mapping[str, str]]) -> dict[str, Decimal]:
+    names = {name for each in amounts for name in each}
+    return {name: sum((Decimal(each.get(name, "0")) for each in amounts), Decimal(0)) for name in names}
 
 
 def _amounts(matching: Matching, side: SideName, among: str | None) -> dict[str, Decimal]:
