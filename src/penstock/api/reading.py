@@ -18,7 +18,7 @@ from starlette.requests import Request
 
 from penstock.api import idempotency
 from penstock.api.errors import reply
-from penstock.kit.errors import PayloadTooLarge
+from penstock.kit.errors import InvalidInput, PayloadTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -50,9 +50,16 @@ class StrictRoute(APIRoute):
 
         async def strictly(request: Request) -> Response:
             strict = StrictRequest(request.scope, request.receive)
+            _check_no_nul(strict)
             return await (idempotency.once(strict, handle) if idempotency.applies(strict) else handle(strict))
 
         return strictly
+
+
+def _check_no_nul(request: Request) -> None:
+    """PostgreSQL has no text with it, so there is nothing that it could name."""
+    if "\x00" in request.scope["path"] or b"%00" in request.scope["query_string"]:
+        raise InvalidInput("There is a NUL character in the path or the query.")
 
 
 class BodyLimit:
