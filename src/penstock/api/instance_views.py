@@ -45,11 +45,14 @@ class NewInstance(Body):
             raise ValueError("mapping_version and max_snapshot_age belong to a mapping_id")
         return self
 
-    def wish(self, owner: str) -> Wish:
+    def wish(self, owner: str, starburst_role: str | None) -> Wish:
         age = self.max_snapshot_age
         plain = self.model_dump(exclude={"max_snapshot_age"})
         return Wish(
-            owner=owner, max_snapshot_age=duration.parse(age, field="max_snapshot_age") if age else None, **plain
+            owner=owner,
+            starburst_role=starburst_role,
+            max_snapshot_age=duration.parse(age, field="max_snapshot_age") if age else None,
+            **plain,
         )
 
 

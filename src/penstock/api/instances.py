@@ -22,6 +22,7 @@ from penstock.api.instance_views import (
     shown,
 )
 from penstock.api.mapping_views import LifecycleBody
+from penstock.api.mappings import UseCase
 from penstock.api.matrix import Grant, Permit
 from penstock.api.paging import Page
 from penstock.api.parts import Graphs, HasGraphs
@@ -63,9 +64,9 @@ async def list_instances(
 
 @router.post("", summary="Start an instance", status_code=201, responses=CREATES)
 @router.post("/from-mapping", summary="Start an instance (older name)", status_code=201, responses=CREATES)
-async def create(body: NewInstance, graphs: HasGraphs, grant: Permit) -> Data[Instance]:
+async def create(body: NewInstance, graphs: HasGraphs, grant: Permit, use_case: UseCase = None) -> Data[Instance]:
     """It waits for its snapshot, or starts at once when that is ready; it starts by itself in the moment it is."""
-    made = await graphs.instances.creation.create(body.wish(grant.username))
+    made = await graphs.instances.creation.create(body.wish(grant.username, use_case))
     return Data(data=shown(made, graphs, grant))
 
 

@@ -44,6 +44,7 @@ class Wish:
     ttl: str | None = None
     inactivity_timeout: str | None = None
     cpu_cores: int | None = None
+    starburst_role: str | None = None
 
 
 class Creation:
@@ -108,6 +109,7 @@ class Creation:
             owner=wish.owner,
             name=wish.name,
             lifetime=lifetime(rule, ttl=None, inactivity_timeout=None),
+            starburst_role=wish.starburst_role,
         )
 
 
