@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.jobs.model import JobSpec
 from tests.api.answers import error
+from tests.api.test_users import add, bearer, make_key
 
 if TYPE_CHECKING:
     import httpx2
@@ -62,6 +63,8 @@ async def test_without_a_database_everything_says_so_quickly_and_comes_back_by_i
     operator: httpx2.AsyncClient, parts: Parts, pg: Cluster
 ) -> None:
     await operator.post("/api/jobs", json={"kind": "work"})
+    await add(operator, "ann")
+    ann = bearer((await make_key(operator, "ann"))["key"])
     await pg.stop()
     try:
         started = time.monotonic()
@@ -71,6 +74,8 @@ async def test_without_a_database_everything_says_so_quickly_and_comes_back_by_i
             operator.get("/api/jobs/1"),
             operator.post("/api/jobs", json={"kind": "work"}),
             operator.get("/api/queues"),
+            operator.get("/api/users/ann", headers=ann),
+            operator.post("/api/jobs", json={"kind": "work"}, headers={"Idempotency-Key": "1"}),
             operator.put("/api/drain", json={"draining": True}),
         ):
             answer = await call
