@@ -163,6 +163,20 @@ def test_a_sum_that_does_not_fit_says_so(engine: str, tmp_path: Path) -> None:
     assert [row["reason"] for row in table(done, "unmatched_right")] == ["sum_mismatch"]
 
 
+def test_one_payment_alone_makes_no_sum_and_the_earlier_rule_says_why(engine: str, tmp_path: Path) -> None:
+    parts = {
+        "name": "parts",
+        "pattern": "1:N",
+        "conditions": [KEY, {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0}],
+    }
+    left = side(("i1", "A", "10.00", 1), ("i2", "B", "10.00", 1), ("i3", "C", "10.00", 1))
+    right = side(("p1", "A", "10.00", 9), ("p2", "B", "9.00", 1), ("p3", "C", "4.00", 1), ("p4", "C", "5.00", 1))
+    done = execute(tmp_path / "a", left, right, engine=engine, rules=[RULE, parts])
+    why = ["date_out_of_window", "amount_out_of_tolerance", "sum_mismatch"]
+    assert [row["reason"] for row in table(done, "unmatched_left")] == why
+    assert [row["reason"] for row in table(done, "unmatched_right")] == [*why, "sum_mismatch"]
+
+
 def test_a_group_of_many_and_many_has_each_record_once(engine: str, tmp_path: Path) -> None:
     rule = {
         "name": "group",

@@ -1,8 +1,9 @@
 """Why a record is unmatched: held against the records of the other side that have its key, matched or not.
 
 The nearest of them is the one that fails the fewest conditions, of the earliest rule, closest in amount and days. What
-it fails says the reason; if it fails nothing, somebody else took it (or, for a sum, the sum was wrong). A record whose
-twin with the same primary key is matched is a duplicate.
+it fails says the reason; if it fails nothing, somebody else took it (or, for a sum, the sum was wrong: but one record
+alone makes no sum, and there the earlier rules know better). A record whose twin with the same primary key is matched
+is a duplicate.
 """
 
 from __future__ import annotations
@@ -76,11 +77,20 @@ def _near(matching: Matching, plan: RulePlan, me: str, rest: str) -> str | None:
     order = f"PARTITION BY u ORDER BY fails{ranks}, {', '.join([*_ties(matching, it), 'o'])}"
     matching.engine.table(
         name,
-        f"SELECT u, o, CAST({plan.number} AS BIGINT) AS n, fails, why, away, days FROM (SELECT c.*, ROW_NUMBER() OVER"
-        f" ({order}) AS place FROM {looked} AS c JOIN {it} AS i ON i._id = c.o) AS d WHERE place = 1",
+        f"SELECT u, o, CAST({plan.number} AS BIGINT) AS n, fails + alone AS fails, why, away, days FROM (SELECT c.*,"
+        f" {_alone(plan, me)} AS alone, ROW_NUMBER() OVER ({order}) AS place"
+        f" FROM {looked} AS c JOIN {it} AS i ON i._id = c.o) AS d WHERE place = 1",
     )
     matching.engine.drop(looked)
     return name
+
+
+def _alone(plan: RulePlan, me: str) -> str:
+    """1 where the single record of a sum has one counterpart only."""
+    if plan.sum is None or plan.rule.pattern == "M:N":
+        return "0"
+    single = "u" if (me == "l") == (plan.rule.pattern == "1:N") else "o"
+    return f"CASE WHEN COUNT(*) OVER (PARTITION BY c.{single}) = 1 THEN 1 ELSE 0 END"
 
 
 def _others(plan: RulePlan, it: str) -> str:
