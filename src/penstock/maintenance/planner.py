@@ -6,6 +6,7 @@ kept as a run: assessed, skipped and why, healthy, submitted.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
@@ -128,7 +129,7 @@ class MaintenancePlanner(Loop[Planned]):
 
     async def _commits_since(self, name: TableName, snapshot_id: int | None) -> int | None:
         """Snapshots of others after the one that the last job was asked for on; None where that one is gone."""
-        table = self._desk.pool.load(name)
+        table = await asyncio.to_thread(self._desk.pool.load, name)
         known = [s for s in table.metadata.snapshots if s.snapshot_id == snapshot_id]
         if not known:
             return None
