@@ -113,11 +113,13 @@ async def test_an_instance_of_a_mapping_takes_a_young_snapshot_only_when_it_is_t
     fresh = await fleet.ask(
         "POST", "/api/instances/from-mapping", expect=201, mapping_id=mapping_id, name="fresh", mapping_version=1
     )
+    newest = await fleet.create(mapping_id=mapping_id, max_snapshot_age="PT0S")
+    assert len({snapshot_id, fresh["snapshot_id"], newest["snapshot_id"]}) == 3, "no age at all is always a new one"
     assert fresh["snapshot_id"] != snapshot_id
     assert fresh["status"] == "waiting_for_snapshot"
     assert len(await fleet.graphs.exports.of_snapshot(fresh["snapshot_id"])) == 1
     of_it = await fleet.ask("GET", f"/api/mappings/{mapping_id}/instances")
-    assert {each["id"] for each in of_it} == {young["id"], fresh["id"]}
+    assert {each["id"] for each in of_it} == {young["id"], fresh["id"], newest["id"]}
 
 
 async def test_the_use_case_of_the_request_is_the_role_of_its_exports(fleet: Fleet) -> None:
@@ -268,13 +270,19 @@ async def test_lists_are_filtered_sorted_and_paged(fleet: Fleet) -> None:
         "?status=running": set(),
         f"?snapshot_id={one['snapshot_id']}": {one["id"]},
         "?created_after=2100-01-01T00:00:00Z": set(),
+        f"?created_after={two['created_at']}": {two["id"]},
+        f"?created_before={one['created_at']}": {one["id"]},
     }
     for query, expected in cases.items():
         assert {each["id"] for each in await fleet.ask("GET", f"/api/instances{query}")} == expected, query
     for order, first in (("asc", one), ("desc", two)):
         found = await fleet.ask("GET", f"/api/instances?sort_by=name&sort_order={order}&limit=1")
         assert [each["id"] for each in found] == [first["id"]]
-    await fleet.ask("GET", "/api/instances?sort_by=nonsense", expect=422)
+    events = f"/api/instances/{one['id']}/events"
+    for path in ("/api/instances", events):
+        await fleet.ask("GET", f"{path}?sort_by=nonsense", expect=422)
+    told = await fleet.ask("GET", f"{events}?sort_by=created_at&sort_order=asc&limit=1")
+    assert [event["event_type"] for event in told] == ["created"]
     renamed = await fleet.ask("PUT", f"/api/instances/{one['id']}", name="gamma", description="new")
     assert (renamed["name"], renamed["description"]) == ("gamma", "new")
     await fleet.ask("PUT", f"/api/instances/{one['id']}", who="bob", name="theirs", expect=403)

@@ -22,6 +22,9 @@ StepStatus = Literal["pending", "in_progress", "completed", "failed"]
 Cpu = Annotated[Whole, Field(ge=LEAST_CPU, le=MOST_CPU, examples=[2])]
 Memory = Annotated[Whole, Field(ge=LEAST_MEMORY, le=MOST_MEMORY, examples=[4])]
 
+NO_AGE = "PT0S"
+Age = Annotated[Span, Field(description=f"Take a younger snapshot, if there is one; {NO_AGE}: always make a new one.")]
+
 
 class NewInstance(Body):
     """Of a mapping, at its current or an older version, or of one snapshot."""
@@ -35,7 +38,7 @@ class NewInstance(Body):
     ttl: Span | None = None
     inactivity_timeout: Span | None = None
     cpu_cores: Cpu | None = None
-    max_snapshot_age: Annotated[Span, Field(description="Take a younger snapshot, if there is one.")] | None = None
+    max_snapshot_age: Age | None = None
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "NewInstance":
@@ -51,7 +54,7 @@ class NewInstance(Body):
         return Wish(
             owner=owner,
             starburst_role=starburst_role,
-            max_snapshot_age=duration.parse(age, field="max_snapshot_age") if age else None,
+            max_snapshot_age=None if age in (None, NO_AGE) else duration.parse(age, field="max_snapshot_age"),
             **plain,
         )
 
@@ -91,6 +94,10 @@ class InstanceQuery(Page):
 
     def filter(self) -> InstanceFilter:
         return InstanceFilter(**{name: getattr(self, name) for name in InstanceFilter.__slots__})
+
+
+class EventQuery(Page):
+    sort_by: Literal["created_at"] = "created_at"
 
 
 class Step(BaseModel):

@@ -10,6 +10,7 @@ from penstock.api.instance_views import (
     CpuBody,
     EndBody,
     Ended,
+    EventQuery,
     EventShown,
     Instance,
     InstanceQuery,
@@ -24,7 +25,6 @@ from penstock.api.instance_views import (
 from penstock.api.mapping_views import LifecycleBody
 from penstock.api.mappings import UseCase
 from penstock.api.matrix import Grant, Permit
-from penstock.api.paging import Page
 from penstock.api.parts import Graphs, HasGraphs
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Listing
@@ -158,7 +158,7 @@ async def loading(instance_id: InstanceId, graphs: HasGraphs, _: Permit) -> Data
 
 @router.get("/{instance_id}/events", summary="List what happened to an instance", responses=FOUND)
 async def events(
-    instance_id: InstanceId, query: Annotated[Page, Query()], request: Request, graphs: HasGraphs, _: Permit
+    instance_id: InstanceId, query: Annotated[EventQuery, Query()], request: Request, graphs: HasGraphs, _: Permit
 ) -> Listing[EventShown]:
     """The last thousand, newest first."""
     found = await graphs.instances.store.events(instance_id)
