@@ -98,6 +98,13 @@ async def test_memory_is_limited_for_a_user_and_for_all_of_them(fleet: Fleet) ->
     assert refused["code"] == "CONCURRENCY_LIMIT"
 
 
+async def test_a_snapshot_that_no_instance_has_the_memory_for_is_refused(fleet: Fleet) -> None:
+    refused = await fleet.create(snapshot_id=await fleet.snapshot(size=GIB * 31 // 4 + 1), expect=409)
+    assert refused["code"] == "CONCURRENCY_LIMIT"
+    facts = {"limit_type": "instance_memory_gb", "current_count": 33, "max_allowed": 32}
+    assert facts.items() <= refused["details"].items()
+
+
 async def test_a_snapshot_that_turns_out_too_large_for_the_limits_fails_the_start_and_says_why(fleet: Fleet) -> None:
     snapshot_id = await fleet.snapshot(ready=False)
     made = await fleet.create(snapshot_id=snapshot_id)
@@ -117,11 +124,9 @@ async def test_a_snapshot_that_turns_out_too_large_for_the_limits_fails_the_star
         (GIB, "ryugraph", 5),
         (GIB, "falkordb", 11),
         (GIB * 31 // 4, "ladybug", 32),
-        (GIB * 100, "ladybug", 32),
+        (GIB * 31 // 4 + 1, "ladybug", 33),
     ],
 )
-def test_memory_grows_with_the_snapshot_and_the_engine_within_bounds(
-    size: int | None, backend: str, expected: int
-) -> None:
+def test_memory_grows_with_the_snapshot_and_the_engine(size: int | None, backend: str, expected: int) -> None:
     assert memory_gb(size, backend) == expected
     assert memory_gb(size, backend, at_least=20) == max(20, expected)

@@ -1,4 +1,4 @@
-"""Limits on instances: how many a user and the whole platform may have, and how much memory those may take.
+"""Limits on instances: how many a user and the whole platform may have, and how much memory one and all may take.
 
 Counting and adding is one step: `check` takes a lock that is held until the caller's transaction ends, so of two who
 each see one place left only one gets it. It is taken last, after the locks of snapshots and of instances.
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.graphs.errors import ConcurrencyLimit
+from penstock.graphs.instance import MOST_MEMORY
 from penstock.graphs.store import SQL
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Quota:
 
     async def check(self, tx: Tx, owner: str, memory_gb: int, *, instance_id: int | None = None) -> None:
         """Refuses what is one too many; `instance_id` is one that is there already and itself not counted."""
+        _refuse_alone(memory_gb)
         await tx.fetch(SQL.instance_limits_turn)
         load, most = await self.load(owner, tx, instance_id), await self._config.concurrency(tx)
         _refuse("per_analyst", load.user_count, 1, most.per_analyst, f"{owner} has")
@@ -53,6 +55,17 @@ class Quota:
             row = await inner.row(SQL.instance_load, owner=owner, except_id=instance_id)
         assert row is not None
         return Load(**dict(row))
+
+
+def _refuse_alone(memory_gb: int) -> None:
+    if memory_gb > MOST_MEMORY:
+        raise ConcurrencyLimit(
+            f"An instance of this snapshot needs {memory_gb} GB of memory; none has more than {MOST_MEMORY}.",
+            hint="Export fewer rows or properties, or choose an engine that takes less.",
+            limit_type="instance_memory_gb",
+            current_count=memory_gb,
+            max_allowed=MOST_MEMORY,
+        )
 
 
 def _refuse(limit_type: str, current: int, more: int, most: int, who: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from penstock.graphs.instance import GIB, LEAST_MEMORY, MOST_MEMORY
+from penstock.graphs.instance import GIB, LEAST_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,5 +16,6 @@ GROWTH: Mapping[str, float] = {"ladybug": 4.0, "ryugraph": 4.0, "falkordb": 10.0
 
 
 def memory_gb(size_bytes: int | None, backend: str, *, at_least: int = LEAST_MEMORY) -> int:
+    """Perhaps more than an instance may have; the limits refuse that."""
     needed = BASE_GB + GROWTH[backend] * (size_bytes or 0) / GIB
-    return min(MOST_MEMORY, max(at_least, LEAST_MEMORY, math.ceil(needed)))
+    return max(at_least, LEAST_MEMORY, math.ceil(needed))
