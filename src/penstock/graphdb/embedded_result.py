@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -33,11 +34,17 @@ class EmbeddedResult:
         self._by_rows = not nested_arrow and any(_has_struct(name) for name in engine)
 
     def batches(self, size: int) -> Iterator[pa.RecordBatch]:
-        found = self._table(size)
-        raw = self._from_rows(found.schema, size) if self._by_rows else iter(_narrowed(found).to_batches())
+        raw = self._from_rows(size) if self._by_rows else self._from_arrow(size)
         yield from (self._shapes.batch(batch, self.columns) for batch in raw)
-        if not self.rows:
-            yield self._shapes.batch(_empty(_narrowed(found).schema), self.columns)
+
+    def _from_arrow(self, size: int) -> Iterator[pa.RecordBatch]:
+        """The library gives all or nothing, so its own copy goes at once, and each batch as soon as it was taken."""
+        found = _narrowed(self._table(size))
+        self._found.close()
+        left = deque(found.to_batches() if self.rows else [_empty(found.schema)])
+        del found
+        while left:
+            yield left.popleft()
 
     def _table(self, size: int) -> pa.Table:
         try:
@@ -48,7 +55,10 @@ class EmbeddedResult:
     def close(self) -> None:
         self._found.close()
 
-    def _from_rows(self, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
+    def _from_rows(self, size: int) -> Iterator[pa.RecordBatch]:
+        schema = self._table(size).schema
+        if not self.rows:
+            yield _empty(schema)
         self._found.reset_iterator()
         while rows := self._found.get_n(size):
             columns = [

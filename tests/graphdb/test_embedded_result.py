@@ -1,0 +1,48 @@
+"""What an answer of the embedded engines holds while it is read."""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.graphdb.embedded_result import EmbeddedResult
+from penstock.graphdb.shapes import Shapes
+
+
+class Found:
+    """The library's result of two batches; `owners` are what their memory belongs to."""
+
+    def __init__(self) -> None:
+        values = [np.arange(4), np.arange(4, 8)]
+        self.owners = [weakref.ref(each) for each in values]
+        self.closed = False
+        self._table: pa.Table | None = pa.table({"x": pa.chunked_array([pa.array(each) for each in values])})
+
+    def get_column_names(self) -> list[str]:
+        return ["x"]
+
+    def get_column_data_types(self) -> list[str]:
+        return ["INT64"]
+
+    def get_num_tuples(self) -> int:
+        return 8
+
+    def get_as_arrow(self, size: int, *, fallbackExtensionTypes: bool) -> pa.Table:  # noqa: N803 - the library's word
+        assert (size, fallbackExtensionTypes) == (4, True)
+        table, self._table = self._table, None
+        return table
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_batch_that_was_taken_is_held_no_longer_and_the_engines_copy_not_at_all() -> None:
+    found = Found()
+    batches = EmbeddedResult(found, Shapes({}, lambda _: None), nested_arrow=True).batches(4)
+    assert next(batches).column(0).to_pylist() == [0, 1, 2, 3]
+    assert found.closed
+    second = next(batches)
+    assert [owner() is None for owner in found.owners] == [True, False]
+    assert second.column(0).to_pylist() == [4, 5, 6, 7]
