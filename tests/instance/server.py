@@ -49,9 +49,9 @@ class GraphServer:
 async def graph_server(
     folder: Path, storage_url: str, assignment: dict[str, Any] | None, **settings: str
 ) -> AsyncIterator[GraphServer]:
-    """Started, not yet loaded: wait for `plane.outcome()`."""
+    """Started, not yet loaded: wait for `plane.outcome()`. It listens on a socket unless it is given a port."""
     folder.mkdir(parents=True, exist_ok=True)
-    sock = folder / "s"
+    sock, port = str(folder / "s"), settings.get("instance_port")
     async with StandIn(assignment) as plane:
         environment = {
             "PENSTOCK_URL": plane.url,
@@ -59,7 +59,7 @@ async def graph_server(
             "PENSTOCK_INSTANCE_ID": str(INSTANCE),
             "PENSTOCK_INSTANCE_TOKEN": TOKEN,
             "PENSTOCK_INSTANCE_DIR": str(folder / "own"),
-            "PENSTOCK_INSTANCE_SOCKET": str(sock),
+            **({} if port else {"PENSTOCK_INSTANCE_SOCKET": sock}),
             "PENSTOCK_INSTANCE_MEMORY_BYTES": str(1024**3),
             "PENSTOCK_INSTANCE_CPU": "2",
             "PENSTOCK_INSTANCE_ISOLATION": "require",
@@ -68,10 +68,10 @@ async def graph_server(
         }
         (folder / "tmp").mkdir(exist_ok=True)
         command = [sys.executable, "-I", "-m", "penstock.instance"]
-        transport = httpx2.AsyncHTTPTransport(uds=str(sock))
+        transport = httpx2.AsyncHTTPTransport(uds=None if port else sock)
         with running(command, log=folder / "log", cwd=folder, env=environment) as process:
             async with httpx2.AsyncClient(
-                transport=transport, base_url="http://instance", headers=PROXY, timeout=DEADLINE
+                transport=transport, base_url=f"http://127.0.0.1:{port or 1}", headers=PROXY, timeout=DEADLINE
             ) as http:
                 yield GraphServer(plane=plane, http=http, process=process, folder=folder, log=folder / "log")
 

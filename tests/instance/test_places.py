@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import statistics
 import time
 from typing import TYPE_CHECKING
 
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -12,11 +15,15 @@ from penstock.storage.stores import StoreOptions, open_store
 from tests.instance.conftest import CITY, EDGES, LIVES, NODES
 from tests.instance.server import graph_server, running_server
 from tests.instance.snapshots import Edge, Node, publish
+from tests.instance.test_queries import ENDLESS, until_active
 from tests.servers.falkor import falkordb
+from tests.servers.process import free_ports
 from tests.servers.weed import weed
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.instance.server import GraphServer
 
 PREFIX = "ada/5/v3/42/"
 PERSON = Node(
@@ -52,6 +59,24 @@ async def test_a_snapshot_in_s3_is_fetched_loaded_and_its_copy_removed(short_fol
             assert s3.secret_key not in server.log.read_text()
 
 
+async def test_over_tcp_an_answer_does_not_wait_for_the_callers_acknowledgement(short_folder: Path) -> None:
+    root = short_folder / "storage"
+    root.mkdir()
+    given = await publish(open_store(str(root)), [CITY], [], prefix=PREFIX)
+    [port] = free_ports(1)
+    async with running_server(short_folder / "i", f"file://{root}", given, instance_port=str(port)) as server:
+        took = []
+        for _ in range(30):
+            began = time.perf_counter()
+            assert await server.rows("RETURN 1") == [[1]]
+            took.append(time.perf_counter() - began)
+        # A delayed acknowledgement is 40 ms.
+        assert min(took) < 0.02
+        assert statistics.median(took) < 0.035
+        [connection] = [c for c in psutil.Process(server.process.pid).net_connections("tcp") if c.status == "LISTEN"]
+        assert connection.laddr.port == port
+
+
 @pytest.mark.parametrize("backend", ["ryugraph", "falkordb"])
 async def test_other_backends_serve_the_same_graph(short_folder: Path, backend: str) -> None:
     root = short_folder / "storage"
@@ -72,6 +97,30 @@ async def test_other_backends_serve_the_same_graph(short_folder: Path, backend: 
             assert (found["node_count"], found["edge_count"]) == (4, 3)
             assert (await server.query("CREATE (:City {name: 'x'})")).status_code == 403
             assert (await server.http.get("/schema")).json()["total_nodes"] == 4
+            await algorithms_write_back(server)
+            await a_hang_up_leaves_it_sound(server)
+
+
+async def algorithms_write_back(server: GraphServer) -> None:
+    asked = {"node_label": "Person", "edge_type": "KNOWS", "result_property": "rank"}
+    for path in ("/algo/pagerank", "/networkx/pagerank"):
+        answer = await server.http.post(path, json=asked, headers={"X-Penstock-Write": "1"})
+        assert (answer.status_code, answer.json()["nodes_updated"]) == (200, 2), answer.text
+        ranks = await server.rows("MATCH (p:Person) RETURN p.rank ORDER BY p.id")
+        assert [rank for [rank] in ranks] == pytest.approx([0.350877, 0.649123], abs=1e-4)
+    person = (await server.http.get("/schema")).json()["node_tables"][0]
+    assert person["properties"]["rank"] == "DOUBLE"
+    whole = await server.http.post("/algo/wcc", json={"result_property": "part"}, headers={"X-Penstock-Write": "1"})
+    assert (whole.json()["nodes_updated"], whole.json()["result"]["components"]) == (4, 1)
+
+
+async def a_hang_up_leaves_it_sound(server: GraphServer) -> None:
+    """At once where the engine can be interrupted, by its time elsewhere."""
+    asking = asyncio.create_task(server.query(ENDLESS, timeout_ms=1500))
+    await until_active(server, 1)
+    asking.cancel()
+    await until_active(server, 0)
+    assert await server.rows("MATCH (n:City) RETURN count(*)") == [[2]]
 
 
 async def test_what_falkordb_cannot_hold_is_its_own_schema_error(short_folder: Path) -> None:

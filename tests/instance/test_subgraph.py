@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.instance.conftest import BIG
+from tests.instance.test_queries import ENDLESS, until_active
 
 if TYPE_CHECKING:
     import httpx2
@@ -93,3 +95,10 @@ async def test_arrow_has_a_row_for_each(server: GraphServer) -> None:
     table = pa.ipc.open_stream(answer.content).read_all()
     assert table.column("kind").to_pylist() == ["node"] * 4 + ["edge"] * 3
     assert table.column_names == ["kind", "id", "label", "source", "target", "properties"]
+
+
+async def test_a_client_that_hangs_up_stops_the_search(server: GraphServer) -> None:
+    asking = asyncio.create_task(ask(server, cypher=ENDLESS))
+    await until_active(server, 1)
+    asking.cancel()
+    await until_active(server, 0)

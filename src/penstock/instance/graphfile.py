@@ -7,9 +7,10 @@ import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 from xml.sax.saxutils import escape, quoteattr
 
+import orjson
 import pyarrow as pa
 
-from penstock.instance.results import ARROW, RESERVED, arrow_stream, dump
+from penstock.instance.results import ARROW, JSON_ROWS, RESERVED, arrow_stream, dump, joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +28,13 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def as_json(nodes: Sequence[Entity], edges: Sequence[Entity], truncated: bool) -> bytes:
-    body = {"nodes": nodes, "edges": edges, "node_count": len(nodes), "edge_count": len(edges)}
+    body = {"nodes": _list(nodes), "edges": _list(edges), "node_count": len(nodes), "edge_count": len(edges)}
     return dump(body | {"truncated": truncated})
+
+
+def _list(entities: Sequence[Entity]) -> orjson.Fragment:
+    pieces = (entities[start : start + JSON_ROWS] for start in range(0, len(entities), JSON_ROWS))
+    return orjson.Fragment(joined([dump(piece) for piece in pieces]))
 
 
 def as_arrow(nodes: Sequence[Entity], edges: Sequence[Entity], truncated: bool) -> bytes:  # noqa: ARG001

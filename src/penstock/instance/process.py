@@ -171,7 +171,11 @@ class _Server(uvicorn.Server):
 
 def _bind(mine: InstanceSettings) -> socket.socket:
     if mine.socket is None:
-        return socket.create_server((mine.host, mine.port), backlog=512)
+        family = socket.AF_INET6 if ":" in mine.host else socket.AF_INET
+        listener = socket.create_server((mine.host, mine.port), family=family, backlog=512)
+        # Connections inherit it: an answer of two writes must not wait for the caller's delayed acknowledgement.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
     mine.socket.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(mine.socket))

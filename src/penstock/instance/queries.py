@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from penstock.graphdb.contract import Interrupt, Result
 from penstock.graphdb.errors import CapabilityMissing, CypherError
 from penstock.guard.cypher import CypherQuery, check_cypher
+from penstock.instance.client import gone
 from penstock.instance.identity import Trusted
 from penstock.instance.results import ARROW, BATCH_ROWS, arrow_stream, encode, fetch
 from penstock.instance.room import EngineRoom
@@ -39,7 +40,7 @@ def router(served: Served) -> APIRouter:
             if ARROW in request.headers.get("accept", ""):
                 return await _stream(served, asked, request)
             content = await served.room.query(
-                partial(_answer, graph, asked), timeout=asked.timeout, gone=partial(_gone, request)
+                partial(_answer, graph, asked), timeout=asked.timeout, gone=partial(gone, request)
             )
         finally:
             served.tally.count(time.perf_counter() - began)
@@ -89,7 +90,7 @@ async def _stream(served: Served, asked: _Asked, request: Request) -> Response:
     result = await served.room.query(
         lambda cord: engine.query(asked.checked.text, asked.parameters, timeout=asked.timeout, interrupt=cord),
         timeout=asked.timeout,
-        gone=partial(_gone, request),
+        gone=partial(gone, request),
     )
     return StreamingResponse(_chunks(served.room, result), media_type=ARROW)
 
@@ -105,9 +106,3 @@ async def _chunks(room: EngineRoom, result: Result) -> AsyncIterator[memoryview 
     finally:
         await asyncio.wait({coming})
         await room.run(result.close)
-
-
-async def _gone(request: Request) -> None:
-    """Returns when the client has hung up; the body was read before."""
-    while (await request.receive())["type"] != "http.disconnect":
-        continue

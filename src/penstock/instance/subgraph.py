@@ -4,14 +4,14 @@ Hop by hop, each a few queries by primary key, so its cost is that of the neighb
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, model_validator
 
 from penstock.graphdb.contract import EdgeTable, Interrupt, NodeTable
@@ -19,8 +19,9 @@ from penstock.graphdb.errors import CypherError, QueryInterrupted
 from penstock.graphdb.typenames import quoted
 from penstock.guard.cypher import check_cypher
 from penstock.instance import graphfile
+from penstock.instance.client import gone
 from penstock.instance.identity import Trusted
-from penstock.instance.results import BATCH_ROWS, values
+from penstock.instance.results import JSON_ROWS, values
 from penstock.instance.served import Graph, Served
 from penstock.kit.errors import InvalidInput
 
@@ -51,13 +52,15 @@ def router(served: Served) -> APIRouter:
     routes = APIRouter()
 
     @routes.post("/subgraph")
-    async def subgraph(body: SubgraphBody, caller: Trusted) -> Response:  # noqa: ARG001 - it must be one
+    async def subgraph(body: SubgraphBody, request: Request, caller: Trusted) -> Response:  # noqa: ARG001 - it must be one
         graph = served.graph
         limits = served.settings
         timeout = min((body.timeout_ms or limits.timeout_seconds * 1000) / 1000, limits.max_timeout_seconds)
         began = time.perf_counter()
         try:
-            content = await served.room.query(partial(_answer, graph, body, timeout), timeout=timeout)
+            content = await served.room.query(
+                partial(_answer, graph, body, timeout), timeout=timeout, gone=partial(gone, request)
+            )
         finally:
             served.tally.count(time.perf_counter() - began)
         return Response(content, media_type=graphfile.MEDIA[body.format])
@@ -143,10 +146,11 @@ class _Search:
         return taken
 
     def _edges_of(self, table: EdgeTable) -> None:
+        within = pa.array(list(self._found.nodes), pa.string())
         for start, keys in self._by_label(self._found.nodes):
             if start.label == table.from_node:
                 text = f"{self._keyed(start, 'n')}-[e:{quoted(table.type)}]->(m:{quoted(table.to_node)}) RETURN e"
-                for edge in self._query(text, {"keys": keys}, within=list(self._found.nodes)):
+                for edge in self._query(text, {"keys": keys}, within=within):
                     if len(self._found.edges) >= MOST_EDGES:
                         self._found.truncated = True
                         return
@@ -156,7 +160,7 @@ class _Search:
         return (value for value in self._query(text, parameters) if "_label" in value)
 
     def _query(
-        self, text: str, parameters: dict[str, Any], *, within: Sequence[str] | None = None
+        self, text: str, parameters: dict[str, Any], *, within: pa.Array | None = None
     ) -> Iterator[dict[str, Any]]:
         """The nodes and edges in the answer; of edges only those that end `within`."""
         left = self._until - time.monotonic()
@@ -164,15 +168,14 @@ class _Search:
             raise QueryInterrupted("The time is up.")
         result = self._graph.engine.query(text, parameters, timeout=left, interrupt=self._cord)
         try:
-            for batch in result.batches(BATCH_ROWS):
+            for batch in result.batches(JSON_ROWS):
                 for column, kind in zip(batch.columns, result.types, strict=True):
                     if kind in ("NODE", "REL"):
-                        ends = (
-                            None
+                        kept = (
+                            column
                             if within is None
-                            else pc.is_in(column.field("_dst"), value_set=pa.array(within, pa.string()))
+                            else column.filter(pc.is_in(column.field("_dst"), value_set=within))
                         )
-                        kept = column if ends is None else column.filter(ends)
                         yield from (value for value in values(kept, self._own) if value is not None)
         finally:
             result.close()
