@@ -120,14 +120,6 @@ def test_files_of_a_good_size_and_young_partitions_and_small_tables_are_left_alo
     assert (few.status, few.skipped["too_few_files"]) == (Ended.NOTHING_TO_DO, 18)
 
 
-def test_a_budget_ends_the_work_with_what_is_done_committed(stand: Stand) -> None:
-    stand.create(partitioned=True)
-    done = stand.run({**COMPACT, "max_files": 12})
-    assert (done.status, done.rewritten_files, done.commits) == (Ended.PARTIAL, 12, 1)
-    assert stand.run({**COMPACT, "max_files": 5}).status is Ended.NOTHING_TO_DO
-    assert stand.run(COMPACT).rewritten_files == 6
-
-
 @pytest.mark.parametrize("step", ["files_written", "manifests_written"])
 def test_appends_beside_it_stand(stand: Stand, step: str) -> None:
     stand.create()

@@ -113,14 +113,6 @@ def test_without_garbage_collection_nothing_is_deleted(stand: Stand) -> None:
     assert on_disk(stand) == files
 
 
-def test_a_budget_takes_the_oldest_first(stand: Stand) -> None:
-    stand.create()
-    oldest = [s.snapshot_id for s in stand.table.metadata.snapshots][:2]
-    done = stand.run({**KEEP_ONE, "max_files": 2}, now=lambda: LATER)
-    assert done.expired_snapshots == 2
-    assert not set(oldest) & {s.snapshot_id for s in stand.table.metadata.snapshots}
-
-
 def test_five_days_are_the_default_age(stand: Stand) -> None:
     stand.create()
     made = stand.table.metadata.snapshots[0].timestamp_ms / 1000

@@ -65,7 +65,7 @@ OPTIONS: Mapping[Name, Mapping[str, Option]] = {
         "force": Option(kind=bool),
     },
     Name.REWRITE_POSITION_DELETE_FILES: _BUDGETS | {"min_input_files": Option(kind=int, low=1, high=100_000)},
-    Name.REWRITE_MANIFESTS: {"target_bytes": Option(kind=int, low=16 * 1024, high=1024 * MB)},
+    Name.REWRITE_MANIFESTS: _BUDGETS | {"target_bytes": Option(kind=int, low=16 * 1024, high=1024 * MB)},
     Name.REMOVE_ORPHAN_FILES: _BUDGETS
     | {"older_than_seconds": Option(kind=int, low=DAY_SECONDS, high=3650 * DAY_SECONDS)},
 }

@@ -6,10 +6,12 @@ loses at most the last few, and a writer that conflicts with one commit does not
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.kit import logging
 from penstock.maintenance.action import Action, Ended, Name, Outcome
+from penstock.maintenance.budget import Budget
 from penstock.maintenance.compaction_plan import CompactionPlan, plan_compaction
 from penstock.maintenance.content import ManifestReader
 from penstock.maintenance.errors import CommitConflict, CommitUnknown
@@ -32,20 +34,39 @@ class Compaction:
         self._lake = lake
         self._run = run
         self._action = action
+        self._budget = Budget(run, action)
         self._table: Table = lake.load()
         self._reader = ManifestReader(self._table.io)
 
     def plan(self) -> CompactionPlan:
         snapshot = self._table.metadata.current_snapshot()
         content = None if snapshot is None else self._reader.content(snapshot)
-        return plan_compaction(self._table, content, self._action, now_ms=self._run.now_ms)
+        return self._affordable(plan_compaction(self._table, content, self._action, now_ms=self._run.now_ms))
+
+    def _affordable(self, plan: CompactionPlan) -> CompactionPlan:
+        """A group that is too large is cut, for one of many files would else never be begun."""
+        groups = [self._cut(group) for group in plan.groups]
+        kept = tuple(group for group in groups if group is not None)
+        out = sum(len(group.inputs) for group in plan.groups) - sum(len(group.inputs) for group in kept)
+        return replace(plan, groups=kept, skipped={**plan.skipped, "budget": out} if out else plan.skipped)
+
+    def _cut(self, group: Group) -> Group | None:
+        inputs = self._budget.fitting(group.inputs, lambda entry: entry.data_file.file_size_in_bytes)
+        if len(inputs) == len(group.inputs):
+            return group
+        return replace(group, inputs=tuple(inputs)) if len(inputs) > 1 else None
 
     def execute(self) -> Outcome:
         plan = self.plan()
         if plan.content is None or not plan.groups:
-            return Outcome(action=Name.REWRITE_DATA_FILES, status=Ended.NOTHING_TO_DO, skipped=plan.skipped)
+            return Outcome(
+                action=Name.REWRITE_DATA_FILES,
+                status=Ended.PARTIAL if self._budget.spent else Ended.NOTHING_TO_DO,
+                skipped=plan.skipped,
+                message=self._budget.message(done=False),
+            )
         replacement = Replacement(lake=self._lake, run=self._run, plan=plan.content, reader=self._reader)
-        tally = _Tally(plan)
+        tally = _Tally(plan, self._budget)
         writer = GroupWriter(self._table, self._run, self._action, plan.target)
         try:
             self._work(plan, replacement, writer, tally)
@@ -56,8 +77,7 @@ class Compaction:
     def _work(self, plan: CompactionPlan, replacement: Replacement, writer: GroupWriter, tally: _Tally) -> None:
         waiting: list[Rewritten] = []
         for group in plan.groups:
-            if self._spent(tally, waiting, group):
-                tally.partial = True
+            if (tally.commits or waiting) and self._budget.late():
                 break
             waiting.append(writer.write(group))
             if len(waiting) == GROUPS_A_COMMIT:
@@ -65,17 +85,6 @@ class Compaction:
                 waiting = []
         if waiting:
             self._commit(replacement, waiting, tally)
-
-    def _spent(self, tally: _Tally, waiting: list[Rewritten], group: Group) -> bool:
-        options = self._action.options
-        files = tally.files + sum(len(r.group.inputs) for r in waiting) + len(group.inputs)
-        size = tally.bytes + sum(r.group.bytes for r in waiting) + group.bytes
-        begun = bool(tally.commits or waiting)
-        return (
-            files > options.get("max_files", files)
-            or size > options.get("max_bytes", size)
-            or (begun and self._run.seconds > options.get("max_seconds", float("inf")))
-        )
 
     def _commit(self, replacement: Replacement, done: list[Rewritten], tally: _Tally) -> None:
         change = Change(
@@ -100,12 +109,12 @@ class Compaction:
 
 
 class _Tally:
-    def __init__(self, plan: CompactionPlan) -> None:
+    def __init__(self, plan: CompactionPlan, budget: Budget) -> None:
+        self._budget = budget
         self._skipped = dict(plan.skipped)
         self._done: list[Rewritten] = []
         self._snapshots: list[int] = []
         self._why = ""
-        self.partial = False
         self.tries = 0
 
     @property
@@ -131,7 +140,7 @@ class _Tally:
 
     def outcome(self) -> Outcome:
         added = [file for each in self._done for file in each.files]
-        status = Ended.PARTIAL if self.partial or (self._why and self._done) else Ended.COMPLETED
+        status = Ended.PARTIAL if self._budget.spent or (self._why and self._done) else Ended.COMPLETED
         if not self._done:
             status = Ended.ABANDONED if self._why else Ended.NOTHING_TO_DO
         return Outcome(
@@ -146,5 +155,5 @@ class _Tally:
             tries=self.tries,
             snapshot_ids=tuple(self._snapshots),
             skipped=self._skipped,
-            message=self._why or ("The budget was spent." if self.partial else ""),
+            message=self._why or self._budget.message(done=True),
         )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.manifest import ManifestContent
 
 from penstock.maintenance.action import Action, Ended, Name, Outcome
+from penstock.maintenance.budget import Budget
 from penstock.maintenance.compaction_plan import check_readable
 from penstock.maintenance.content import Content, ManifestReader, partition_key
 from penstock.maintenance.delete_file import write_positions
@@ -27,12 +29,14 @@ if TYPE_CHECKING:
     from penstock.maintenance.run import Run
 
 MIN_INPUT_FILES = 2
+Chosen: TypeAlias = "dict[PartitionKey, list[ManifestEntry]]"
 
 
 class DeleteRewrite:
     def __init__(self, lake: Lake, run: Run, action: Action) -> None:
         self._lake = lake
         self._run = run
+        self._budget = Budget(run, action)
         self._least = action.number("min_input_files", MIN_INPUT_FILES)
         self._table: Table = lake.load()
         self._reader = ManifestReader(self._table.io)
@@ -41,7 +45,7 @@ class DeleteRewrite:
         content = self._content()
         chosen = [] if content is None else [e for entries in self._chosen(content).values() for e in entries]
         if not chosen:
-            return Outcome(action=Name.REWRITE_POSITION_DELETE_FILES, status=Ended.NOTHING_TO_DO)
+            return replace(self._nothing(), status=Ended.NOTHING_TO_DO)
         return Outcome(
             action=Name.REWRITE_POSITION_DELETE_FILES,
             status=Ended.PLANNED,
@@ -54,9 +58,8 @@ class DeleteRewrite:
         content = self._content()
         chosen = {} if content is None else self._chosen(content)
         if content is None or not chosen:
-            return Outcome(action=Name.REWRITE_POSITION_DELETE_FILES, status=Ended.NOTHING_TO_DO)
-        added = tuple(f for key, e in chosen.items() if (f := self._merged(content, key, e)) is not None)
-        removed = tuple(e for entries in chosen.values() for e in entries)
+            return self._nothing()
+        added, removed = self._written(content, chosen)
         change = Change(
             removed=removed,
             added=added,
@@ -76,7 +79,7 @@ class DeleteRewrite:
             raise
         return Outcome(
             action=Name.REWRITE_POSITION_DELETE_FILES,
-            status=Ended.COMPLETED,
+            status=Ended.PARTIAL if self._budget.spent else Ended.COMPLETED,
             rewritten_files=len(removed),
             rewritten_bytes=sum(e.data_file.file_size_in_bytes for e in removed),
             added_files=len(added),
@@ -85,7 +88,28 @@ class DeleteRewrite:
             commits=1,
             tries=done.tries,
             snapshot_ids=(done.snapshot_id,),
+            message=self._budget.message(done=True),
         )
+
+    def _nothing(self) -> Outcome:
+        return Outcome(
+            action=Name.REWRITE_POSITION_DELETE_FILES,
+            status=Ended.PARTIAL if self._budget.spent else Ended.NOTHING_TO_DO,
+            message=self._budget.message(done=False),
+        )
+
+    def _written(self, content: Content, chosen: Chosen) -> tuple[tuple[DataFile, ...], tuple[ManifestEntry, ...]]:
+        """What comes and what goes, partition by partition as long as there is time."""
+        added: list[DataFile] = []
+        removed: list[ManifestEntry] = []
+        for key, entries in chosen.items():
+            if removed and self._budget.late():
+                break
+            self._run.check()
+            merged = self._merged(content, key, entries)
+            added += [] if merged is None else [merged]
+            removed += entries
+        return tuple(added), tuple(removed)
 
     def _content(self) -> Content | None:
         snapshot = self._table.metadata.current_snapshot()
@@ -94,13 +118,20 @@ class DeleteRewrite:
             check_readable(content)
         return content
 
-    def _chosen(self, content: Content) -> dict[PartitionKey, list[ManifestEntry]]:
-        """All of a partition with several delete files, and those that hold a dangling one."""
+    def _chosen(self, content: Content) -> Chosen:
+        """All of a partition with several delete files, and those that hold a dangling one; as the budget allows."""
         live = pa.array(list(content.paths), pa.string())
         partitions: dict[PartitionKey, list[ManifestEntry]] = defaultdict(list)
         for entry in content.deletes:
             partitions[partition_key(entry.data_file)].append(entry)
-        return {k: e for k, e in partitions.items() if len(e) >= self._least or any(self._dangles(x, live) for x in e)}
+        worth = {k: e for k, e in partitions.items() if len(e) >= self._least or any(self._dangles(x, live) for x in e)}
+        return {key: fits for key, entries in worth.items() if (fits := self._fitting(entries, live))}
+
+    def _fitting(self, entries: list[ManifestEntry], live: pa.Array) -> list[ManifestEntry]:
+        """One file alone of several is not worth a commit, unless it goes altogether."""
+        fits = self._budget.fitting(entries, lambda entry: entry.data_file.file_size_in_bytes)
+        alone = len(fits) == 1 < len(entries)
+        return [] if alone and not self._dangles(fits[0], live) else fits
 
     def _dangles(self, entry: ManifestEntry, live: pa.Array) -> bool:
         found = read_positions(self._table.io, entry.data_file)["file_path"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.kit import logging
 from penstock.kit.errors import InvalidInput
 from penstock.maintenance.action import Action, Ended, Name, Outcome
+from penstock.maintenance.budget import TOO_SMALL
 from penstock.maintenance.compaction import Compaction
 from penstock.maintenance.content import ManifestReader
 from penstock.maintenance.delete_rewrite import DeleteRewrite
@@ -52,6 +53,7 @@ class _Compacting:
             added_files=plan.expected_files,
             skipped=plan.skipped,
             files=plan.files,
+            message=TOO_SMALL if "budget" in plan.skipped and not plan.groups else "",
         )
 
     def execute(self) -> Outcome:
@@ -81,7 +83,7 @@ def plan(lake: Lake, run: Run, action: Action) -> Outcome:
 
 def execute(lake: Lake, run: Run, action: Action) -> Outcome:
     """Do it. What the table refuses or another writer prevents is an outcome, not an error."""
-    run = replace(run, started=time.monotonic())
+    run = replace(run, started=run.ticks())
     return _guarded(lake, run, action, lambda: _work(lake, run, action).execute(), measured=True)
 
 

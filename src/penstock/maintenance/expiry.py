@@ -7,6 +7,8 @@ never a name without a file.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyiceberg.table.update import (
@@ -18,12 +20,15 @@ from pyiceberg.table.update import (
 
 from penstock.kit import logging
 from penstock.maintenance.action import Action, Ended, Name, Outcome
+from penstock.maintenance.budget import Budget
 from penstock.maintenance.errors import CommitConflict, CommitUnknown, Refused
 from penstock.maintenance.lake import SameRefs, refs_of
 from penstock.maintenance.references import ReferenceReader, references, statistics_paths
 from penstock.maintenance.retention import Verdict, expired, rule_for
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyiceberg.table import Table
     from pyiceberg.table.update import TableUpdate
 
@@ -32,6 +37,8 @@ if TYPE_CHECKING:
 
 log = logging.get(__name__)
 TRIES = 5
+ROUND = 50
+"""So many snapshots a commit where there is a limit of time."""
 
 
 class Expiry:
@@ -39,61 +46,88 @@ class Expiry:
         self._lake = lake
         self._run = run
         self._action = action
+        self._budget = Budget(run, action)
+        self._sizes: dict[str, int] = {}
 
     def plan(self) -> Outcome:
         """Exactly what would go, if nobody committed in between."""
         table = self._lake.load()
-        verdict = self._verdict(table)
-        if not verdict.snapshots and not verdict.refs:
-            return Outcome(action=Name.EXPIRE_SNAPSHOTS, status=Ended.NOTHING_TO_DO)
-        removed = [s for s in table.metadata.snapshots if s.snapshot_id in verdict.snapshots]
-        stays = [s for s in table.metadata.snapshots if s.snapshot_id not in verdict.snapshots]
         reader = ReferenceReader(table.io)
-        kept = reader.manifests(stays)
-        gone = reader.manifests(removed) - kept
-        lists = {s.manifest_list for s in removed} - {s.manifest_list for s in stays}
-        doomed = [
-            *sorted(reader.named(gone) - reader.live(kept)),
-            *sorted(statistics_paths(table, verdict.snapshots)),
-            *sorted(gone),
-            *sorted(lists),
-        ]
+        verdict = self._affordable(table, reader, self._verdict(table))
+        if verdict.nothing:
+            said = self._budget.message(done=False)
+            return Outcome(action=Name.EXPIRE_SNAPSHOTS, status=Ended.NOTHING_TO_DO, message=said)
+        doomed = _doomed(table, reader, verdict.snapshots)
         return Outcome(
             action=Name.EXPIRE_SNAPSHOTS,
             status=Ended.PLANNED,
             expired_snapshots=len(verdict.snapshots),
             deleted_files=len(doomed),
-            deleted_bytes=sum(_size(table, path) for path in doomed),
+            deleted_bytes=self._size(table, doomed),
             files=tuple(doomed),
         )
 
     def execute(self) -> Outcome:
-        for _ in range(TRIES):
+        """In rounds where there is a limit of time; else in one."""
+        done = Outcome(action=Name.EXPIRE_SNAPSHOTS, status=Ended.NOTHING_TO_DO)
+        conflicts = 0
+        while conflicts < TRIES and not (done.commits and self._budget.late()):
             table = self._lake.load()
-            verdict = self._verdict(table)
-            if not verdict.snapshots and not verdict.refs:
-                return Outcome(action=Name.EXPIRE_SNAPSHOTS, status=Ended.NOTHING_TO_DO)
-            reader = ReferenceReader(table.io)
-            removed = [s for s in table.metadata.snapshots if s.snapshot_id in verdict.snapshots]
-            manifests = reader.manifests(removed)
-            self._run.step("expiry_planned")
+            whole, reader = self._verdict(table), ReferenceReader(table.io)
+            verdict = self._affordable(table, reader, whole)
+            if self._budget.timed:
+                verdict = replace(verdict, snapshots=frozenset(_oldest(table, verdict)[:ROUND]))
+            if verdict.nothing:
+                return self._ended(done)
             try:
-                self._commit(table, verdict)
+                done = _added(done, self._round(table, reader, verdict))
             except CommitConflict:
+                conflicts += 1
                 continue
-            self._run.step("expiry_committed")
-            lists = frozenset(s.manifest_list for s in removed)
-            return self._delete(reader, manifests, lists, statistics_paths(table, verdict.snapshots), verdict)
-        return Outcome(
-            action=Name.EXPIRE_SNAPSHOTS, status=Ended.ABANDONED, message="Branches or tags moved all the while."
-        )
+            if verdict.snapshots == whole.snapshots:
+                return self._ended(done)
+        if conflicts == TRIES and not done.commits:
+            return replace(done, status=Ended.ABANDONED, message="Branches or tags moved all the while.")
+        return self._ended(done)
+
+    def _ended(self, done: Outcome) -> Outcome:
+        status = Ended.PARTIAL if self._budget.spent else Ended.COMPLETED if done.commits else Ended.NOTHING_TO_DO
+        return replace(done, status=status, message=self._budget.message(done=bool(done.commits)))
+
+    def _round(self, table: Table, reader: ReferenceReader, verdict: Verdict) -> Outcome:
+        removed = [s for s in table.metadata.snapshots if s.snapshot_id in verdict.snapshots]
+        manifests = reader.manifests(removed)
+        self._run.step("expiry_planned")
+        self._commit(table, verdict)
+        self._run.step("expiry_committed")
+        lists = frozenset(s.manifest_list for s in removed)
+        done = self._delete(reader, manifests, lists, statistics_paths(table, verdict.snapshots), verdict)
+        self._budget.take(done.deleted_files, done.deleted_bytes)
+        return done
 
     def _verdict(self, table: Table) -> Verdict:
         check_collectable(table)
-        verdict = expired(table.metadata, rule_for(table.metadata, self._action), now_ms=self._run.now_ms)
-        limit = self._action.number("max_files", len(verdict.snapshots) or 1)
-        oldest = sorted(verdict.snapshots, key=lambda i: _when(table, i))[:limit]
-        return Verdict(snapshots=frozenset(oldest), refs=verdict.refs)
+        return expired(table.metadata, rule_for(table.metadata, self._action), now_ms=self._run.now_ms)
+
+    def _affordable(self, table: Table, reader: ReferenceReader, verdict: Verdict) -> Verdict:
+        """As many of the oldest snapshots as the files that go with them fit; more snapshots never free fewer files."""
+        if not self._budget.sized or not verdict.snapshots:
+            return verdict
+        oldest = _oldest(table, verdict)
+
+        def is_too_much(count: int) -> bool:
+            doomed = _doomed(table, reader, frozenset(oldest[:count]))
+            return not self._budget.holds(len(doomed), self._size(table, doomed))
+
+        count = bisect_left(range(1, len(oldest) + 1), True, key=is_too_much)
+        self._budget.spent = self._budget.spent or count < len(oldest)
+        return replace(verdict, snapshots=frozenset(oldest[:count]))
+
+    def _size(self, table: Table, paths: Sequence[str]) -> int:
+        for path in paths:
+            if path not in self._sizes:
+                self._sizes[path] = _size(table, path)
+        return sum(self._sizes[path] for path in paths)
 
     def _commit(self, table: Table, verdict: Verdict) -> None:
         refs = refs_of(table.metadata)
@@ -130,8 +164,8 @@ class Expiry:
             ("lists_deleted", lists - kept.all),
         ):
             for path in sorted(paths):
-                size += remove(table, path)
-                count += 1
+                freed = _remove(table, path)
+                count, size = count + (freed is not None), size + (freed or 0)
                 if count % 100 == 0:
                     self._run.check()
             self._run.step(step)
@@ -146,6 +180,35 @@ class Expiry:
         )
 
 
+def _doomed(table: Table, reader: ReferenceReader, snapshots: frozenset[int]) -> list[str]:
+    """What only these snapshots name, in the order in which it goes."""
+    removed = [s for s in table.metadata.snapshots if s.snapshot_id in snapshots]
+    stays = [s for s in table.metadata.snapshots if s.snapshot_id not in snapshots]
+    kept = reader.manifests(stays)
+    gone = reader.manifests(removed) - kept
+    lists = {s.manifest_list for s in removed} - {s.manifest_list for s in stays}
+    return [
+        *sorted(reader.named(gone) - reader.live(kept)),
+        *sorted(statistics_paths(table, snapshots)),
+        *sorted(gone),
+        *sorted(lists),
+    ]
+
+
+def _added(one: Outcome, other: Outcome) -> Outcome:
+    return replace(
+        one,
+        expired_snapshots=one.expired_snapshots + other.expired_snapshots,
+        deleted_files=one.deleted_files + other.deleted_files,
+        deleted_bytes=one.deleted_bytes + other.deleted_bytes,
+        commits=one.commits + other.commits,
+    )
+
+
+def _oldest(table: Table, verdict: Verdict) -> list[int]:
+    return sorted(verdict.snapshots, key=lambda snapshot_id: _when(table, snapshot_id))
+
+
 def check_collectable(table: Table) -> None:
     if str(table.properties.get("gc.enabled", "true")).lower() == "false":
         raise Refused(
@@ -153,13 +216,13 @@ def check_collectable(table: Table) -> None:
         )
 
 
-def remove(table: Table, path: str) -> int:
+def _remove(table: Table, path: str) -> int | None:
     """Delete a file, and say how large it was; one that is gone already is no fault."""
     try:
         size = len(table.io.new_input(path))
         table.io.delete(path)
     except FileNotFoundError:
-        return 0
+        return None
     return size
 
 

@@ -6,23 +6,24 @@ Rebuilt from the head of the moment on every try, so there is nothing that it co
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyiceberg.manifest import ManifestContent
-
 from penstock.maintenance.action import MB, Action, Ended, Name, Outcome
+from penstock.maintenance.budget import Budget
 from penstock.maintenance.content import ManifestReader, partition_key
 from penstock.maintenance.draft import Draft, kept
 from penstock.maintenance.errors import ContentDiffers
-from penstock.maintenance.replacement import carried, commit
+from penstock.maintenance.replacement import Abandoned, carried, commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyiceberg.manifest import ManifestEntry, ManifestFile
+    from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile
 
     from penstock.maintenance.content import Content
     from penstock.maintenance.lake import Lake
+    from penstock.maintenance.replacement import Committed
     from penstock.maintenance.run import Run
 
 TARGET = 8 * MB
@@ -30,47 +31,82 @@ FILLED = 0.5
 """A manifest that is at least this full, alone in its spec, is good enough."""
 
 
+ROUND = 100
+"""So many manifests a commit where there is a limit of time."""
+
+
 class ManifestRewrite:
     def __init__(self, lake: Lake, run: Run, action: Action) -> None:
         self._lake = lake
         self._run = run
         self._target = action.number("target_bytes", TARGET)
+        self._budget = Budget(run, action)
 
     def plan(self) -> Outcome:
-        content = self._content()
-        if content is None or not self._worth(content):
-            return Outcome(action=Name.REWRITE_MANIFESTS, status=Ended.NOTHING_TO_DO)
+        chosen = self._chosen()
         return Outcome(
             action=Name.REWRITE_MANIFESTS,
-            status=Ended.PLANNED,
-            rewritten_files=len(content.manifests),
-            rewritten_bytes=sum(m.manifest_length for m in content.manifests),
-            files=tuple(m.manifest_path for m in content.manifests),
+            status=Ended.PLANNED if chosen else Ended.NOTHING_TO_DO,
+            rewritten_files=len(chosen),
+            rewritten_bytes=sum(m.manifest_length for m in chosen),
+            files=tuple(m.manifest_path for m in chosen),
+            message="" if chosen else self._budget.message(done=False),
         )
 
     def execute(self) -> Outcome:
+        chosen = self._chosen()
+        size = ROUND if self._budget.timed else len(chosen)
+        rounds = [chosen[start : start + size] for start in range(0, len(chosen), size or 1)]
+        done: list[_Round] = []
+        for each in rounds:
+            if done and self._budget.late():
+                break
+            done.append(self._rewrite(each))
+        return self._outcome(done)
+
+    def _outcome(self, done: Sequence[_Round]) -> Outcome:
+        ended = Ended.PARTIAL if self._budget.spent else Ended.COMPLETED if done else Ended.NOTHING_TO_DO
+        return Outcome(
+            action=Name.REWRITE_MANIFESTS,
+            status=ended,
+            rewritten_files=sum(len(each.replaced) for each in done),
+            rewritten_bytes=sum(m.manifest_length for each in done for m in each.replaced),
+            added_files=sum(len(each.made) for each in done),
+            added_bytes=sum(m.manifest_length for each in done for m in each.made),
+            commits=len(done),
+            tries=sum(each.committed.tries for each in done),
+            snapshot_ids=tuple(each.committed.snapshot_id for each in done),
+            message=self._budget.message(done=bool(done)),
+        )
+
+    def _chosen(self) -> list[ManifestFile]:
+        """All of them where they are worth it; the smallest ones where the budget does not hold all."""
         content = self._content()
         if content is None or not self._worth(content):
-            return Outcome(action=Name.REWRITE_MANIFESTS, status=Ended.NOTHING_TO_DO)
-        table = self._lake.load()
+            return []
+        fits = self._budget.fitting(
+            sorted(content.manifests, key=lambda m: m.manifest_length), lambda m: m.manifest_length
+        )
+        return fits if not self._budget.spent or len(fits) > 1 else []
+
+    def _rewrite(self, chosen: Sequence[ManifestFile]) -> _Round:
+        paths = frozenset(m.manifest_path for m in chosen)
+        reader = ManifestReader(self._lake.load().io)
+        replaced: list[ManifestFile] = []
         made: list[ManifestFile] = []
 
         def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:
-            made[:] = self._build(draft, head)
-            return made, self._summary(head, made)
+            whole = not self._budget.sized and not self._budget.timed
+            replaced[:] = [m for m in head.manifests if whole or m.manifest_path in paths]
+            if not replaced:
+                raise Abandoned("Another writer rewrote the manifests.")
+            made[:] = self._build(draft, replaced, reader)
+            gone = {m.manifest_path for m in replaced}
+            rest = [m for m in head.manifests if m.manifest_path not in gone]
+            return [*made, *rest], self._summary(head, made, replaced)
 
-        done = commit(self._lake, self._run, ManifestReader(table.io), build)
-        return Outcome(
-            action=Name.REWRITE_MANIFESTS,
-            status=Ended.COMPLETED,
-            rewritten_files=len(content.manifests),
-            rewritten_bytes=sum(m.manifest_length for m in content.manifests),
-            added_files=len(made),
-            added_bytes=sum(m.manifest_length for m in made),
-            commits=1,
-            tries=done.tries,
-            snapshot_ids=(done.snapshot_id,),
-        )
+        committed = commit(self._lake, self._run, reader, build)
+        return _Round(replaced=tuple(replaced), made=tuple(made), committed=committed)
 
     def _content(self) -> Content | None:
         table = self._lake.load()
@@ -85,18 +121,17 @@ class ManifestRewrite:
         idle = any(not (m.has_added_files() or m.has_existing_files()) for m in content.manifests)
         return idle or any(len(sizes) > 1 and len(sizes) > 2 * sum(sizes) / self._target for sizes in kinds.values())
 
-    def _build(self, draft: Draft, head: Content) -> list[ManifestFile]:
+    def _build(self, draft: Draft, replaced: Sequence[ManifestFile], reader: ManifestReader) -> list[ManifestFile]:
+        groups: dict[tuple[ManifestContent, int], list[ManifestEntry]] = defaultdict(list)
+        for manifest in replaced:
+            groups[manifest.content, manifest.partition_spec_id] += reader.entries(manifest)
         result = []
-        for content, entries in ((ManifestContent.DATA, head.data), (ManifestContent.DELETES, head.deletes)):
-            specs: dict[int, list[ManifestEntry]] = defaultdict(list)
-            for entry in entries:
-                specs[entry.data_file.spec_id].append(entry)
-            for spec_id, group in specs.items():
-                ordered = sorted(group, key=lambda e: _order(partition_key(e.data_file)[1]))
-                result += list(self._written(draft, spec_id, content, ordered))
-        count = sum((m.existing_files_count or 0) for m in result)
-        if count != len(head.data) + len(head.deletes):
-            raise ContentDiffers(f"{len(head.data) + len(head.deletes)} entries were read and {count} written.")
+        for (content, spec_id), entries in groups.items():
+            ordered = sorted(entries, key=lambda e: _order(partition_key(e.data_file)[1]))
+            result += list(self._written(draft, spec_id, content, ordered))
+        count, wanted = sum((m.existing_files_count or 0) for m in result), sum(len(e) for e in groups.values())
+        if count != wanted:
+            raise ContentDiffers(f"{wanted} entries were read and {count} written.")
         return result
 
     def _written(
@@ -110,17 +145,24 @@ class ManifestRewrite:
                     writer.add_entry(kept(rest.pop()))
             yield writer.to_manifest_file()
 
-    def _summary(self, head: Content, made: Sequence[ManifestFile]) -> dict[str, str]:
+    def _summary(self, head: Content, made: Sequence[ManifestFile], replaced: Sequence[ManifestFile]) -> dict[str, str]:
         before = head.snapshot.summary
         totals = dict(before.additional_properties) if before is not None else {}
         return {
             "manifests-created": str(len(made)),
-            "manifests-replaced": str(len(head.manifests)),
-            "manifests-kept": "0",
-            "entries-processed": str(len(head.data) + len(head.deletes)),
+            "manifests-replaced": str(len(replaced)),
+            "manifests-kept": str(len(head.manifests) - len(replaced)),
+            "entries-processed": str(sum(m.existing_files_count or 0 for m in made)),
             **carried(totals, {}),
             **self._run.summary(Name.REWRITE_MANIFESTS),
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Round:
+    replaced: tuple[ManifestFile, ...]
+    made: tuple[ManifestFile, ...]
+    committed: Committed
 
 
 def _order(partition: tuple[object, ...]) -> tuple[tuple[bool, str, object], ...]:

@@ -18,6 +18,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from penstock.kit import logging
 from penstock.maintenance.action import DAY_SECONDS, Action, Ended, Name, Outcome
+from penstock.maintenance.budget import Budget
 from penstock.maintenance.errors import Refused
 from penstock.maintenance.expiry import check_collectable
 from penstock.maintenance.references import ReferenceReader, References, references
@@ -92,11 +93,13 @@ class Orphans:
         self._lake = lake
         self._run = run
         self._action = action
+        self._budget = Budget(run, action)
 
     def plan(self) -> Outcome:
         _, found = self._find()
         if not found:
-            return Outcome(action=Name.REMOVE_ORPHAN_FILES, status=Ended.NOTHING_TO_DO)
+            said = self._budget.message(done=False)
+            return Outcome(action=Name.REMOVE_ORPHAN_FILES, status=Ended.NOTHING_TO_DO, message=said)
         return Outcome(
             action=Name.REMOVE_ORPHAN_FILES,
             status=Ended.PLANNED,
@@ -112,19 +115,26 @@ class Orphans:
         moved: list[Listed] = []
         for start in range(0, len(found), BATCH):
             self._run.check()
+            if moved and self._budget.late():
+                break
             named = _inside(place, references(self._lake.load()))
             batch = [each for each in found[start : start + BATCH] if each.path not in named]
-            self._trash(place, batch)
-            moved += batch
+            moved += self._trash(place, batch, begun=bool(moved))
             self._run.step("orphans_moved")
         log.info("orphans_removed", job_id=self._run.job_id, files=len(moved), purged=purged)
         return Outcome(
             action=Name.REMOVE_ORPHAN_FILES,
-            status=Ended.COMPLETED if moved or purged else Ended.NOTHING_TO_DO,
+            status=self._status(done=bool(moved or purged)),
             deleted_files=len(moved),
             deleted_bytes=sum(each.size for each in moved),
-            message=f"{len(moved)} files are in {TRASH} for {TRASH_KEPT.days} days; {purged} older ones are purged.",
+            message=f"{len(moved)} files are in {TRASH} for {TRASH_KEPT.days} days; {purged} older ones are purged. "
+            f"{self._budget.message(done=bool(moved))}".rstrip(),
         )
+
+    def _status(self, *, done: bool) -> Ended:
+        if self._budget.spent:
+            return Ended.PARTIAL
+        return Ended.COMPLETED if done else Ended.NOTHING_TO_DO
 
     def _find(self) -> tuple[Place, list[Listed]]:
         first = self._lake.load()
@@ -141,7 +151,7 @@ class Orphans:
         mine = [each for each in listed if not each.path.startswith(f"{place.path}/{TRASH}/")]
         orphans = [each for each in mine if each.path not in named and each.modified < old]
         _check_plausible(mine, orphans)
-        return place, self._within_budget(orphans)
+        return place, self._budget.fitting(sorted(orphans, key=lambda each: each.path), lambda each: each.size)
 
     def _check_alone(self, table: Table) -> None:
         ours = normal(table.location())
@@ -151,23 +161,18 @@ class Orphans:
                 name = ".".join(other.name())
                 raise Refused(f"The location is shared with {name}.", hint="Give each table its own location.")
 
-    def _within_budget(self, orphans: Sequence[Listed]) -> list[Listed]:
-        files = self._action.number("max_files", len(orphans) or 1)
-        room = self._action.number("max_bytes", 1 << 62)
-        result = []
-        for each in sorted(orphans, key=lambda o: o.path)[:files]:
-            room -= each.size
-            if room < 0:
-                break
-            result.append(each)
-        return result
-
-    def _trash(self, place: Place, batch: Iterable[Listed]) -> None:
+    def _trash(self, place: Place, batch: Iterable[Listed], *, begun: bool) -> list[Listed]:
+        """Those for which there was time."""
+        moved: list[Listed] = []
         folder = f"{place.path}/{TRASH}/{self._run.now().astimezone(UTC):%Y%m%dT%H%M%S}-{self._run.job_id}"
         for each in batch:
+            if (begun or moved) and self._budget.late():
+                break
             target = f"{folder}/{each.path.removeprefix(place.path).lstrip('/')}"
             place.files.create_dir(target.rpartition("/")[0], recursive=True)
             place.files.move(each.path, target)
+            moved.append(each)
+        return moved
 
     def _purge(self, place: Place) -> int:
         count = 0

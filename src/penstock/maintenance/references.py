@@ -47,18 +47,21 @@ class References:
 
 
 class ReferenceReader:
-    """Reads only paths, and each manifest once."""
+    """Reads only paths, and each list and manifest once."""
 
     def __init__(self, io: FileIO) -> None:
         self._io = io
         self._manifests: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+        self._lists: dict[str, frozenset[str]] = {}
 
     def manifests(self, snapshots: Iterable[Snapshot]) -> frozenset[str]:
-        found: set[str] = set()
-        for snapshot in snapshots:
-            with AvroFile[Record](self._io.new_input(snapshot.manifest_list), _LIST, {-1: Record}) as records:
-                found.update(record[0] for record in records)
-        return frozenset(found)
+        return frozenset().union(*(self._listed(snapshot.manifest_list) for snapshot in snapshots))
+
+    def _listed(self, path: str) -> frozenset[str]:
+        if path not in self._lists:
+            with AvroFile[Record](self._io.new_input(path), _LIST, {-1: Record}) as records:
+                self._lists[path] = frozenset(record[0] for record in records)
+        return self._lists[path]
 
     def live(self, manifests: Iterable[str]) -> frozenset[str]:
         return frozenset().union(*(self._read(path)[0] for path in manifests))

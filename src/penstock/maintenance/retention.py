@@ -35,6 +35,10 @@ class Verdict:
     refs: frozenset[str]
     """Branches and tags that go, by their own or the table's word."""
 
+    @property
+    def nothing(self) -> bool:
+        return not self.snapshots and not self.refs
+
 
 def rule_for(metadata: TableMetadata, action: Action) -> Rule:
     """What the table promises its readers is never undercut by a request, nor by our defaults."""

@@ -30,6 +30,7 @@ class Run:
     check: Callable[[], None] = _nothing
     step: Callable[[str], None] = _no_step
     now: Callable[[], datetime] = SYSTEM.now
+    ticks: Callable[[], float] = time.monotonic
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -43,7 +44,7 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        return time.monotonic() - self.started
+        return self.ticks() - self.started
 
     def summary(self, action: str) -> dict[str, str]:
         """What a snapshot says of who made it."""
