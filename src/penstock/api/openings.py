@@ -3,11 +3,11 @@
 Payloads carry no credentials. Whoever holds a job asks for them here with its fence, and keeps them in memory only.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.matrix import Inside
@@ -30,6 +30,7 @@ router = APIRouter(
 
 class OpeningBody(Body):
     attempt_id: UUID
+    side: Literal["left", "right"] | None = Field(None, description="Of a job with two sources, which one.")
 
 
 class Opening(BaseModel):
@@ -53,13 +54,18 @@ async def source(
     """Type, configuration and credentials, while the attempt holds the job; 409 STALE_ATTEMPT when it does not."""
     view = await parts.store.job(job_id)
     async with parts.store.fenced_transaction(Fence(job_id=job_id, attempt_id=body.attempt_id)):
-        data_source_id = _data_source(view.payload)
+        data_source_id = _data_source(view.payload if body.side is None else _side(view.payload, body.side))
     if data_source_id is None:
         raise NotFound(f"Job {job_id} has no data source.")
     opening = await graphs.sources.opening(data_source_id)
     answer = Reply({"data": {"type": opening.type, "config": opening.config, "secrets": opening.secrets}})
     answer.headers["Cache-Control"] = "no-store"
     return answer
+
+
+def _side(payload: Json, side: str) -> Json:
+    inputs = payload.get("inputs") if isinstance(payload, dict) else None
+    return inputs.get(side) if isinstance(inputs, dict) else None
 
 
 def _data_source(payload: Json) -> int | None:

@@ -14,6 +14,7 @@ from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Listing
 from penstock.jobs.bodies import Body
 from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge, PermissionDenied
+from penstock.reconcile.desk import NATIVE
 from penstock.reconcile.reading import first_rows
 from penstock.reconcile.recipe import Filter, Side
 from penstock.sources.destinations import leans_on_server
@@ -61,7 +62,10 @@ async def list_sources(
     query: Annotated[SourceQuery, Query()], request: Request, it: HasReconciliation, _: Permit
 ) -> Listing[RecordSource]:
     found, total = await it.desk.sources.page(offset=query.offset, limit=query.limit, ascending=query.ascending)
-    shown = [RecordSource(alias=s.name, type=s.type, owner=s.owner, staged=True, connected=s.test_ok) for s in found]
+    shown = [
+        RecordSource(alias=s.name, type=s.type, owner=s.owner, staged=s.type not in NATIVE, connected=s.test_ok)
+        for s in found
+    ]
     return query.of(shown, total, request)
 
 
@@ -77,7 +81,9 @@ async def connect(body: NewSource, it: HasReconciliation, grant: Permit) -> Data
     if not tested.test_ok:
         await it.desk.sources.drop(made.data_source_id, actor=grant.username)
         raise SourceUnavailable(f"{body.alias} does not answer: {tested.test_says}")
-    return Data(data=RecordSource(alias=tested.name, type=tested.type, owner=tested.owner, staged=True, connected=True))
+    staged = tested.type not in NATIVE
+    shown = RecordSource(alias=tested.name, type=tested.type, owner=tested.owner, staged=staged, connected=True)
+    return Data(data=shown)
 
 
 @router.get("/{alias}/preview", summary="Look at real rows", responses=ASKS)

@@ -80,7 +80,7 @@ class DuckDbEngine:
         with _translated():
             self._db.execute(
                 f"CREATE VIEW {name} AS SELECT (CAST(file_index AS BIGINT) << {ROW_BITS}) + file_row_number AS _id, *"
-                f" FROM read_parquet([{paths}])"
+                f" FROM read_parquet([{paths}], hive_partitioning = false)"
             )
         return plain(pq.read_schema(files[0]))
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from penstock.sources.records import DataSource, DataSources
 
 SIDES: tuple[SideName, SideName] = ("left", "right")
+NATIVE = frozenset({"files"})
+"""Types of sources that the match reads where they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +121,8 @@ class Desk:
             return (await self._upload(wanted.upload, asker)).input()
         source = await self.source(wanted.source or "", asker)
         document = wanted.model_dump(mode="json", exclude_unset=True)
-        return {"data_source_id": source.data_source_id, "document": document}
+        native = {"native": True} if source.type in NATIVE else {}
+        return {"data_source_id": source.data_source_id, "document": document, **native}
 
     async def source(self, name: str, asker: Asker) -> DataSource:
         try:

@@ -59,7 +59,10 @@ class Runs:
         retry_of: int | None = None,
         started_by: int | None = None,
     ) -> Run:
-        """`inputs`: for each side either `files`, or what to stage: `data_source_id` and `document`."""
+        """`inputs`: for each side either `files`, or what to read: `data_source_id` and `document`.
+
+        It is staged first, unless it is `native`: then the match reads it where it is.
+        """
         async with self._db.transaction() as tx:
             if started_by is not None and (there := await tx.value(SQL.run_started, started_by=started_by)):
                 return await self.get(there)
@@ -77,7 +80,7 @@ class Runs:
                 started_by=started_by,
                 timeout=self._timeout,
             )
-            staged = {side: given for side, given in inputs.items() if "files" not in given}
+            staged = {side: given for side, given in inputs.items() if _to_stage(given)}
             if staged:
                 await self._stage(tx, run_id, owner, staged)
             else:
@@ -149,7 +152,7 @@ class Runs:
         try:
             inputs = orjson.loads(row["inputs"])
             for side, given in inputs.items():
-                if "files" not in given:
+                if _to_stage(given):
                     inputs[side] = given | parts_of(jobs, side)
             await self._match(tx, run_id, inputs)
         except PenstockError as e:
@@ -255,10 +258,14 @@ async def _history(tx: Tx, run_id: int, recipe_id: str | None) -> dict[str, Any]
     return {"decided": pairs, "before": before}
 
 
+def _to_stage(given: Mapping[str, Any]) -> bool:
+    return "files" not in given and not given.get("native", False)
+
+
 def _asked(given: Mapping[str, Any]) -> dict[str, Any]:
     """What a side was to be read from, without what became of it."""
     if "data_source_id" in given:
-        return {name: given[name] for name in ("data_source_id", "document") if name in given}
+        return {name: given[name] for name in ("data_source_id", "document", "native") if name in given}
     return dict(given)
 
 

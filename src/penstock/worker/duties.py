@@ -41,7 +41,7 @@ def default_handlers(settings: Settings) -> Handlers:
             ERASE: Eraser(depot),
             STAGE_PLAN: StagePlanner(planes),
             STAGE_CHUNK: ChunkStager(planes, depot),
-            MATCH: Matcher(depot),
+            MATCH: Matcher(planes, depot),
             CLEAN: RunCleaner(depot),
             START: RunStarter(planes),
             CALLBACK: RunCaller(planes, private=settings.private_sources),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -25,6 +26,7 @@ from penstock.reconcile.ageing import OPEN
 from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import ThresholdPassed
 from penstock.reconcile.execution import Execution, check_thresholds
+from penstock.reconcile.native import Taken, take
 from penstock.reconcile.order import MatchOrder, evidence_prefix, staging_prefix
 from penstock.reconcile.query import bound, where
 from penstock.storage.errors import ObjectExists
@@ -41,15 +43,18 @@ if TYPE_CHECKING:
     from penstock.worker.context import JobContext
     from penstock.worker.depot import Depot
     from penstock.worker.handlers import Job
+    from penstock.worker.plane import PlaneFactory
 
 _STEPS = {"reading": 5.0, "matching": 20.0, "evidence": 60.0, "storing": 90.0}
+SIDES: tuple[SideName, SideName] = ("left", "right")
 _CHUNK = 1024 * 1024
 
 
 class Matcher:
     """The handler of `match`."""
 
-    def __init__(self, depot: Depot, *, limits: EngineLimits | None = None) -> None:
+    def __init__(self, planes: PlaneFactory, depot: Depot, *, limits: EngineLimits | None = None) -> None:
+        self._planes = planes
         self._depot = depot
         self._limits = limits or EngineLimits()
 
@@ -60,15 +65,19 @@ class Matcher:
         scratch = Path(tempfile.mkdtemp(prefix=f"penstock-run-{order.run_id}-"))
         try:
             _tell(ctx, "reading")
-            files = {side: await self._files(store, order, recipe, side, scratch) for side in ("left", "right")}
+            taken = {side: await self._taken(store, order, recipe, side, scratch, ctx) for side in SIDES}
+            files = {side: each.files for side, each in taken.items()}
             execution = self._execution(ctx, recipe, files, scratch)
             if recipe.recipe_id is not None:
                 execution.run_id = order.run_id
                 execution.before = [await _local(store, key, scratch) for key in order.before]
                 execution.decided = Decided(**order.decided)
             executed = await self._run(ctx, execution)
+            for each in taken.values():
+                await asyncio.to_thread(each.check)
             _tell(ctx, "storing")
-            return Result(await _publish(store, order, recipe, executed))
+            inputs: dict[str, Any] = {side: each.told for side, each in taken.items()}
+            return Result(await _publish(store, order, recipe, executed, inputs))
         finally:
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
 
@@ -94,16 +103,30 @@ class Matcher:
                 engine.cancel()
             raise
 
-    async def _files(
-        self, store: Store, order: MatchOrder, recipe: Recipe, side: SideName, scratch: Path
-    ) -> Sequence[Path]:
+    async def _taken(
+        self, store: Store, order: MatchOrder, recipe: Recipe, side: SideName, scratch: Path, ctx: JobContext
+    ) -> Taken:
+        """One side's files, with the filters of the recipe applied; a source that was staged has applied them."""
         given = order.inputs[side]
-        found = [await _local(store, file["key"], scratch) for file in given["files"]]
-        document: Side = getattr(recipe.sources, side)
-        if "data_source_id" in given or not document.filters:
+        wanted = bound(recipe, getattr(recipe.sources, side), order.parameters)
+        if given.get("native"):
+            found = await self._native(given, wanted, side, scratch, ctx)
+        else:
+            paths = [await _local(store, file["key"], scratch) for file in given["files"]]
+            found = Taken(files=paths, told=_input(given), filtered="data_source_id" in given)
+        if found.filtered or not wanted.filters:
             return found
-        filtered = bound(recipe, document, order.parameters)
-        return [await asyncio.to_thread(_filtered, found, filtered, scratch / f"filtered-{side}")]
+        kept = await asyncio.to_thread(_filtered, found.files, wanted, scratch / f"filtered-{side}")
+        return replace(found, files=[kept])
+
+    async def _native(
+        self, given: Mapping[str, Any], wanted: Side, side: SideName, scratch: Path, ctx: JobContext
+    ) -> Taken:
+        async with self._planes() as plane:
+            opening = await plane.opening(ctx.fence, side)
+        async with opening.opened() as source:
+            found = await take(source, wanted, scratch / f"native-{side}.parquet")
+        return replace(found, told={"data_source_id": given["data_source_id"], **found.told})
 
 
 def _filtered(files: Sequence[Path], side: Side, folder: Path) -> Path:
@@ -131,7 +154,9 @@ async def _local(store: Store, key: str, scratch: Path) -> Path:
     return target
 
 
-async def _publish(store: Store, order: MatchOrder, recipe: Recipe, executed: Executed) -> dict[str, Any]:
+async def _publish(
+    store: Store, order: MatchOrder, recipe: Recipe, executed: Executed, inputs: Mapping[str, Any]
+) -> dict[str, Any]:
     prefix = evidence_prefix(order.run_id)
     for file in [*executed.evidence.files, *executed.aged]:
         await asyncio.to_thread(_store_file, store, prefix + file.name, file)
@@ -139,7 +164,7 @@ async def _publish(store: Store, order: MatchOrder, recipe: Recipe, executed: Ex
         executed,
         recipe,
         version=order.recipe_version,
-        inputs={side: _input(given) for side, given in order.inputs.items()},
+        inputs=inputs,
         run={"run_id": order.run_id},
     )
     document = await _write_last(store, prefix + manifests.NAME, document)

@@ -36,9 +36,9 @@ class Plane(HttpJobStore):
     async def __aenter__(self) -> Plane:
         return self
 
-    async def opening(self, fence: Fence) -> Opening:
+    async def opening(self, fence: Fence, side: str | None = None) -> Opening:
         """What opens the source of a job that we hold; a job that we do not hold any more is given up."""
-        body = {"attempt_id": fence.attempt_id}
+        body = {"attempt_id": fence.attempt_id} | ({} if side is None else {"side": side})
         try:
             found = await _patiently("source", lambda: self._post(f"{fence.job_id}/source", body))
         except StaleAttempt:

@@ -73,6 +73,13 @@ class Place:
             reader = obstore.open_reader(self._store, entry.path, buffer_size=_READ_AHEAD)
         return ObjectFile(reader, f"{self.url}/{entry.path}", stop)
 
+    def path(self, entry: Entry) -> Path | None:
+        """Where others can read it themselves; None for what is not in a folder."""
+        if self._folder is None:
+            return None
+        self.check(entry)
+        return (self._folder / entry.path).resolve()
+
     def check(self, entry: Entry) -> None:
         """That it lies within, also through links, and is still the one that was listed.
 

@@ -18,6 +18,7 @@ from penstock.sources.files.tables import FileTable, Piece, find_tables, spans, 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from penstock.sources.contract import Limits
     from penstock.sources.embedded.engine import Engine, Session
@@ -92,6 +93,11 @@ class Scan:
             [(name, pieces)] = found.items()
             return [{name: span} for span in spans(pieces, limits)]
         return [{name: spans(pieces, None)[0] for name, pieces in found.items()}]
+
+    def on_disk(self) -> Sequence[Path] | None:
+        """The files of a query for one whole table, where others can read them without us."""
+        tables = self._tables()
+        return tables[0].on_disk() if self._reading.plain == () else None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         tables = self._tables()

@@ -15,6 +15,7 @@ from penstock.sources.files.tables import find_tables, piece, table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from pathlib import Path
     from typing import TypeVar
 
     import pyarrow as pa
@@ -58,6 +59,11 @@ class FilesSource:
     async def schema(self, sql: str) -> pa.Schema:
         scan = self._scan(sql)
         return await self.in_thread(scan.schema, scan.cancel)
+
+    async def on_disk(self, sql: str) -> Sequence[Path] | None:
+        """The Parquet files that a query for one whole table reads, if they are in a folder; else None."""
+        scan = self._scan(sql)
+        return await self.in_thread(scan.on_disk, scan.cancel)
 
     async def plan(self, sql: str, limits: Limits) -> Plan:
         scan = self._scan(sql)

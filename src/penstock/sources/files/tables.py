@@ -18,6 +18,7 @@ from penstock.sources.files.place import Entry, Place, matching
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from penstock.sources.contract import Limits
 
@@ -75,16 +76,27 @@ class FileTable:
             for number, (size, rows) in enumerate(sizes):
                 yield Piece(entry=entry, groups=(number, number + 1), size=size, rows=rows)
 
+    def on_disk(self) -> Sequence[Path] | None:
+        """Parquet files in a folder, all of one schema; None for what only we can read."""
+        paths = [self.place.path(entry) for entry in self.entries] if self.format == "parquet" else [None]
+        for entry in self.entries if None not in paths else ():
+            with parsed(entry.path), closing(self.place.open(entry, self.stop)) as file:
+                if parquet.schema(file) != self.schema:
+                    raise self._other(entry)
+        found = [path for path in paths if path is not None]
+        return found if len(found) == len(self.entries) else None
+
     def batches(self, pieces: Sequence[Piece] | None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         wanted = pa.schema([self.schema.field(name) for name in columns])
         for part in [Piece(entry=entry) for entry in self.entries] if pieces is None else pieces:
             for batch in self._read(part, columns):
                 if batch.schema != wanted:
-                    raise SourceError(
-                        f"{part.entry.path} has other columns or types than the first file of {self.name}."
-                    )
+                    raise self._other(part.entry)
                 yield batch
             self.place.check(part.entry)
+
+    def _other(self, entry: Entry) -> SourceError:
+        return SourceError(f"{entry.path} has other columns or types than the first file of {self.name}.")
 
     def _read(self, part: Piece, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         path = part.entry.path
