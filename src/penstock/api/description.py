@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from penstock.accounts.idempotency import MAX_KEY
 from penstock.api.errors import declare
+from penstock.api.examples import Examples
 from penstock.api.idempotency import OTHER_PROTOCOLS, WRITES
 from penstock.kit.errors import Conflict, PayloadTooLarge, PenstockError, StaleAttempt
 
@@ -25,9 +26,11 @@ class DescribedApi(FastAPI):
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             schema = super().openapi()
+            examples = Examples(schema["components"]["schemas"])
             for path, operations in schema["paths"].items():
                 for method, operation in operations.items():
                     _complete(operation, method.upper(), path)
+                    _illustrate(operation, examples)
         return super().openapi()
 
 
@@ -39,6 +42,13 @@ def _complete(operation: dict[str, Any], method: str, path: str) -> None:
         _declare(operation, Conflict)
     if "requestBody" in operation:
         _declare(operation, PayloadTooLarge)
+
+
+def _illustrate(operation: dict[str, Any], examples: Examples) -> None:
+    for status, answer in operation["responses"].items():
+        content = answer.get("content", {}).get("application/json", {})
+        if status.startswith("2") and content.get("schema"):
+            content.setdefault("example", examples.of(content["schema"]))
 
 
 def _declare(operation: dict[str, Any], kind: type[PenstockError]) -> None:

@@ -29,8 +29,8 @@ Age = Annotated[Span, Field(description=f"Take a younger snapshot, if there is o
 class NewInstance(Body):
     """Of a mapping, at its current or an older version, or of one snapshot."""
 
-    name: Title
-    mapping_id: Id | None = None
+    name: Annotated[Title, Field(examples=["Customers on Monday"])]
+    mapping_id: Annotated[Id, Field(examples=[1])] | None = None
     mapping_version: Annotated[Whole, Field(ge=1, le=2**31 - 1)] | None = None
     snapshot_id: Id | None = None
     wrapper_type: Annotated[Backend, Field(description="The engine.")] = DEFAULT_BACKEND
@@ -75,8 +75,8 @@ class MemoryBody(Body):
 
 
 class EndBody(Body):
-    force: bool = False
-    reason: Text = ""
+    force: Annotated[bool, Field(examples=[False])] = False
+    reason: Annotated[Text, Field(examples=["Done for today"])] = ""
 
 
 Number = Annotated[int, Field(ge=1, le=MAX_JOB_ID)]
@@ -101,35 +101,35 @@ class EventQuery(Page):
 
 
 class Step(BaseModel):
-    name: str
-    type: str | None = None
-    status: StepStatus
+    name: str = Field(examples=["Customer"])
+    type: str | None = Field(None, examples=["node"])
+    status: StepStatus = Field(examples=["completed"])
     row_count: int | None = None
 
 
 class Progress(BaseModel):
-    phase: Phase
+    phase: Phase = Field(examples=["ready"])
     current_step: str | None
-    progress_percent: int
+    progress_percent: int = Field(examples=[100])
     error_message: str | None
     steps: list[Step]
 
 
 class Instance(BaseModel):
-    id: int
+    id: int = Field(examples=[1])
     snapshot_id: int | None
-    snapshot_name: str | None
+    snapshot_name: str | None = Field(examples=["Monday"])
     mapping_id: int | None
     mapping_version: int | None
-    owner_username: str
-    wrapper_type: str
-    name: str
+    owner_username: str = Field(examples=["ann"])
+    wrapper_type: str = Field(examples=[DEFAULT_BACKEND])
+    name: str = Field(examples=["Customers on Monday"])
     description: str | None
-    status: Status
-    instance_url: str
-    explorer_url: str
+    status: Status = Field(examples=["running"])
+    instance_url: str = Field(examples=["https://penstock.example.com/wrapper/efb7525a4b63460227b0c4f0"])
+    explorer_url: str = Field(examples=["https://penstock.example.com/explorer/1"])
     pod_name: str | None
-    url_slug: str
+    url_slug: str = Field(examples=["efb7525a4b63460227b0c4f0"])
     progress: Progress
     error_code: str | None
     error_message: str | None
@@ -140,18 +140,18 @@ class Instance(BaseModel):
     started_at: datetime | None
     last_activity_at: datetime | None
     expires_at: datetime | None
-    ttl: str | None
-    inactivity_timeout: str | None
+    ttl: str | None = Field(examples=["P1D"])
+    inactivity_timeout: str | None = Field(examples=["PT4H"])
     memory_usage_bytes: int | None
     disk_usage_bytes: int | None
-    cpu_cores: int
-    memory_gb: int
+    cpu_cores: int = Field(examples=[2])
+    memory_gb: int = Field(examples=[4])
     node_count: int | None
     edge_count: int | None
 
 
 class Ended(BaseModel):
-    id: int
+    id: int = Field(examples=[1])
     status: Literal["terminated", "stopping"] = Field(description="stopping: its process takes longer than we wait.")
 
 

@@ -85,8 +85,8 @@ class ValidateBody(Body):
 
 class Mapping(BaseModel):
     id: int = Field(examples=[1])
-    owner_username: str
-    name: str
+    owner_username: str = Field(examples=["ann"])
+    name: str = Field(examples=["Customers and what they buy"])
     description: str | None
     current_version: int
     created_at: datetime

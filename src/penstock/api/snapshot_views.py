@@ -38,24 +38,26 @@ class ChangedSnapshot(Body):
 
 
 class ShortProgress(BaseModel):
-    phase: Phase
+    phase: Phase = Field(examples=["ready"])
     jobs_total: int
     jobs_completed: int
-    progress_percent: int
+    progress_percent: int = Field(examples=[100])
 
 
 class Snapshot(BaseModel):
     id: int = Field(examples=[1])
     mapping_id: int | None
     mapping_version: int | None
-    owner_username: str
-    name: str
+    owner_username: str = Field(examples=["ann"])
+    name: str = Field(examples=["Monday"])
     description: str | None
-    status: SnapshotStatus
-    gcs_path: str | None = Field(description="Where its files are; null when they were cleaned up.")
+    status: SnapshotStatus = Field(examples=["ready"])
+    gcs_path: str | None = Field(
+        description="Where its files are; null when they were cleaned up.", examples=["s3://penstock/ann/1/v1/1/"]
+    )
     size_bytes: int | None
-    node_counts: dict[str, int]
-    edge_counts: dict[str, int]
+    node_counts: dict[str, int] = Field(examples=[{"Customer": 1000}])
+    edge_counts: dict[str, int] = Field(examples=[{"KNOWS": 3000}])
     progress: ShortProgress
     error_message: str | None
     failed_step: str | None
@@ -69,10 +71,10 @@ class Snapshot(BaseModel):
 
 
 class JobProgress(BaseModel):
-    id: int
-    name: str
+    id: int = Field(examples=[1])
+    name: str = Field(examples=["Customer"])
     type: JobType
-    status: Word
+    status: Word = Field(examples=["completed"])
     row_count: int | None
     rows_so_far: int | None
     size_bytes: int | None
