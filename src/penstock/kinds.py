@@ -21,6 +21,18 @@ UNLOAD = KindPolicy(
 """An export that Trino writes. A worker holds it only while it asks after the query, and Trino gives up a query that
 nobody asks after for five minutes: whoever takes over from a worker that died must come well before that."""
 
+REMOTE_MAINTENANCE = KindPolicy(
+    name="remote_maintenance",
+    queue="maintenance",
+    lease=60,
+    heartbeat=15,
+    timeout=14_400,
+    max_attempts=3,
+    on_sigterm="fail",
+    cleanup_kind="cancel_maintenance",
+)
+"""Maintenance that Trino does: held only for a look at its query, as an unload is."""
+
 
 def default_kinds() -> Kinds:
     return Kinds(
@@ -68,6 +80,16 @@ def default_kinds() -> Kinds:
                 timeout=14_400,
                 max_attempts=1,
                 on_sigterm="fail",
+            ),
+            REMOTE_MAINTENANCE,
+            KindPolicy(
+                name="cancel_maintenance",
+                queue="maintenance",
+                priority=1,
+                lease=60,
+                heartbeat=15,
+                timeout=300,
+                max_attempts=5,
             ),
             PROBE,
         )

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.jobs.model import Status
-from penstock.maintenance.order import MAINTENANCE
+from penstock.maintenance.order import CANCEL_REMOTE, MAINTENANCE, REMOTE
 from penstock.maintenance.references import references
 from penstock.worker import Handlers
-from penstock.worker.maintaining import Maintainer
+from penstock.worker.maintaining import Maintainer, RemoteCanceller
 from penstock.worker.plane import plane_factory
 from tests.graphs.stand import TOKEN, settings, standing, until
 from tests.graphs.stand import Stand as PlaneStand
@@ -62,7 +62,9 @@ class Scene:
         return await self.plane.parts.store.job(job_id)
 
     def working(self, step: Callable[[str], None] = lambda _: None):
-        handlers = Handlers({MAINTENANCE: Maintainer(plane_factory(self.plane.settings), step=step)})
+        planes = plane_factory(self.plane.settings)
+        maintainer = Maintainer(planes, step=step)
+        handlers = Handlers({MAINTENANCE: maintainer, REMOTE: maintainer, CANCEL_REMOTE: RemoteCanceller(planes)})
         return self.plane.working(handlers=handlers, queues=(MAINTENANCE,))
 
 

@@ -18,7 +18,7 @@ from penstock.jobs.store import PgJobStore
 from penstock.kit.errors import NotFound, StaleAttempt
 from penstock.maintenance.action import Ended, Name
 from penstock.maintenance.errors import NoSuchTable
-from penstock.maintenance.order import EMBEDDED, MAINTENANCE, Order
+from penstock.maintenance.order import CANCEL_REMOTE, EMBEDDED, MAINTENANCE, REMOTE, Order
 
 router = APIRouter(
     prefix="/api/internal/maintenance",
@@ -152,6 +152,6 @@ async def action_ended(job_id: JobId, body: Ending, parts: HasParts, maintenance
 
 async def _order(store: PgJobStore, job_id: int) -> Order:
     view = await store.job(job_id)
-    if view.kind != MAINTENANCE:
+    if view.kind not in (MAINTENANCE, REMOTE, CANCEL_REMOTE):
         raise NotFound(f"Job {job_id} is not a maintenance job.")
-    return Order.read(view.payload)
+    return Order.read(view.payload["payload"] if view.kind == CANCEL_REMOTE else view.payload)

@@ -16,7 +16,7 @@ from penstock.kit.errors import Draining, PenstockError
 from penstock.maintenance.errors import NoSuchTable, Refused
 from penstock.maintenance.guarding import opted_out
 from penstock.maintenance.health import judge
-from penstock.maintenance.order import EMBEDDED, MAINTENANCE, Order, TableName
+from penstock.maintenance.order import EMBEDDED, Order, TableName
 from penstock.maintenance.run import Run
 from penstock.maintenance.tier import Tier
 
@@ -63,7 +63,7 @@ class MaintenanceDesk:
             known = ", ".join((EMBEDDED, *engines))
             raise Refused(f"There is no engine {order.engine[:40]!r}.", hint=f"Known engines: {known}.")
         snapshot_id = await self._known(order.name)
-        spec = JobSpec(kind=MAINTENANCE, payload=order.to_json(), lock_key=order.name.lock_key, created_by=actor)
+        spec = JobSpec(kind=order.kind, payload=order.to_json(), lock_key=order.name.lock_key, created_by=actor)
         async with self._db.transaction() as tx:
             [added] = await self._jobs.enqueue([spec], tx=tx)
             await self.store.add_job(

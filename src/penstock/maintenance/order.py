@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from penstock.maintenance.lake import Identifier
 
 MAINTENANCE = "maintenance"
+REMOTE = "remote_maintenance"
+CANCEL_REMOTE = "cancel_maintenance"
 EMBEDDED = "embedded"
 
 
@@ -42,6 +44,10 @@ class Order:
     engine: str = EMBEDDED
     dry_run: bool = False
     reason: str = ""
+
+    @property
+    def kind(self) -> str:
+        return MAINTENANCE if self.engine == EMBEDDED else REMOTE
 
     def to_json(self) -> dict[str, Any]:
         return {

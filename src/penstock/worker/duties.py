@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.graphs.order import CANCEL_QUERY, ERASE, EXPORT, FORGET_TABLE, PUBLISH, SWEEP, UNLOAD
-from penstock.maintenance.order import MAINTENANCE
+from penstock.maintenance.order import CANCEL_REMOTE, MAINTENANCE, REMOTE
 from penstock.reconcile.order import CALLBACK, CLEAN, MATCH, STAGE_CHUNK, STAGE_PLAN, START
 from penstock.worker.depot import Depot
 from penstock.worker.erasing import Eraser
 from penstock.worker.exports import Aftercare, Exporter
 from penstock.worker.handlers import Handlers
-from penstock.worker.maintaining import Maintainer
+from penstock.worker.maintaining import Maintainer, RemoteCanceller
 from penstock.worker.matching import Matcher, RunCleaner
 from penstock.worker.plane import plane_factory
 from penstock.worker.probe import PROBE, probe
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def default_handlers(settings: Settings) -> Handlers:
     planes, depot = plane_factory(settings), Depot(settings)
-    exporter = Exporter(planes, depot)
+    exporter, maintainer = Exporter(planes, depot), Maintainer(planes)
     return Handlers(
         {
             PROBE.name: probe,
@@ -37,7 +37,9 @@ def default_handlers(settings: Settings) -> Handlers:
             CANCEL_QUERY: Aftercare(planes, depot, Unloading.cancel),
             FORGET_TABLE: Aftercare(planes, depot, Unloading.forget),
             SWEEP: StorageSweeper(planes, depot),
-            MAINTENANCE: Maintainer(planes),
+            MAINTENANCE: maintainer,
+            REMOTE: maintainer,
+            CANCEL_REMOTE: RemoteCanceller(planes),
             ERASE: Eraser(depot),
             STAGE_PLAN: StagePlanner(planes),
             STAGE_CHUNK: ChunkStager(planes, depot),

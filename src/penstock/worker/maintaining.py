@@ -1,7 +1,8 @@
 """The maintenance job: the actions of one table, one after the other, each told to the control plane as it ends.
 
-The engine works in a thread of its own and stops at its next step when the job is taken away; whatever it would still
-commit is refused, for each swap goes through the control plane under the fence, or asks for the fence right before.
+The embedded engine works in a thread of its own and stops at its next step when the job is taken away; whatever it
+would still commit is refused, for each swap goes through the control plane under the fence, or asks for the fence right
+before. A remote engine is looked at now and then.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from penstock.maintenance.action import Ended
 from penstock.maintenance.errors import MaintenanceFailed, Refused
 from penstock.maintenance.order import EMBEDDED, Order
 from penstock.worker.attempt import Stop, Stopped
-from penstock.worker.handlers import Answer, Result
+from penstock.worker.handlers import Answer, Park, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -42,6 +43,8 @@ class Maintainer:
         async with self._planes() as plane:
             try:
                 lake = await _lake(plane, order, ctx)
+                if order.engine != EMBEDDED:
+                    return await self._look(job, plane, order, lake, run, ctx)
                 return Result(await self._work(plane, order, lake, run, ctx))
             except StaleAttempt:
                 raise Stopped(Stop.LOST) from None
@@ -52,16 +55,48 @@ class Maintainer:
         for number, action in enumerate(order.actions):
             ctx.check()
             ctx.progress(percent=100 * number / len(order.actions), action=str(action.name))
-            outcome = await _outcome(plane, order, lake, run, action, ctx)
+            outcome = await ctx.in_thread(_act, lake, run, action, order.dry_run)
             await plane.action_ended(ctx.fence, outcome.to_json())
             self._step("action_told")
             outcomes.append(outcome)
-        _check(outcomes)
-        return {
-            "table": str(order.name),
-            "leftovers_removed": left,
-            "actions": _statuses(outcomes),
-        }
+        return _result(order, left, outcomes)
+
+    async def _look(self, job: Job, plane: Plane, order: Order, lake: Lake, run: Run, ctx: JobContext) -> Answer:
+        """A remote engine works while nobody holds the job."""
+        from penstock.worker.trino_maintaining import RemoteState, TrinoEngine, TrinoMaintenance
+
+        if job.state is None:
+            state = RemoteState(leftovers=0 if order.dry_run else await ctx.in_thread(_tidy, lake, run))
+        else:
+            state = RemoteState.read(job.state)
+        told = (await plane.catalog(ctx.fence))["engine"]
+        async with TrinoEngine(told, str(job.job_id)) as engine:
+            answer = await TrinoMaintenance(job, ctx, plane, order, engine, lake, run).look(state)
+        return answer if isinstance(answer, Park) else Result(_result(order, answer.leftovers, answer.outcomes))
+
+
+class RemoteCanceller:
+    """Ends the query of a job that ended while nobody held it."""
+
+    def __init__(self, planes: PlaneFactory) -> None:
+        self._planes = planes
+
+    async def __call__(self, job: Job, ctx: JobContext) -> Answer:
+        from penstock.worker.trino_maintaining import RemoteState, TrinoEngine
+
+        state = RemoteState.read(job.payload["state"])
+        if not state.query_id:
+            return Result()
+        async with self._planes() as plane:
+            told = (await plane.catalog(ctx.fence))["engine"]
+        async with TrinoEngine(told, str(job.job_id)) as engine:
+            await engine.queries.cancel(state.query_id, state.next_uri)
+        return Result({"query_id": state.query_id})
+
+
+def _result(order: Order, left: int, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    _check(outcomes)
+    return {"table": str(order.name), "leftovers_removed": left, "actions": _statuses(outcomes)}
 
 
 def _check(outcomes: Sequence[Outcome]) -> None:
@@ -76,16 +111,6 @@ def _check(outcomes: Sequence[Outcome]) -> None:
 
 def _statuses(outcomes: Sequence[Outcome]) -> dict[str, str]:
     return {str(outcome.action): str(outcome.status) for outcome in outcomes}
-
-
-async def _outcome(plane: Plane, order: Order, lake: Lake, run: Run, action: Action, ctx: JobContext) -> Outcome:
-    """On the engine that the order names."""
-    if order.engine == EMBEDDED:
-        return await ctx.in_thread(_act, lake, run, action, order.dry_run)
-    from penstock.worker.trino_maintaining import TrinoMaintenance
-
-    told = (await plane.catalog(ctx.fence))["engine"]
-    return await TrinoMaintenance(told, ctx).act(order, lake, run, action)
 
 
 def _tidy(lake: Lake, run: Run) -> int:
