@@ -15,7 +15,7 @@ from penstock.storage.stores import StoreOptions, open_store
 from tests.instance.conftest import CITY, EDGES, LIVES, NODES
 from tests.instance.server import graph_server, running_server
 from tests.instance.snapshots import Edge, Node, publish
-from tests.instance.test_queries import ENDLESS, until_active
+from tests.instance.test_queries import until_active
 from tests.servers.falkor import falkordb
 from tests.servers.process import free_ports
 from tests.servers.weed import weed
@@ -116,7 +116,8 @@ async def algorithms_write_back(server: GraphServer) -> None:
 
 async def a_hang_up_leaves_it_sound(server: GraphServer) -> None:
     """At once where the engine can be interrupted, by its time elsewhere."""
-    asking = asyncio.create_task(server.query(ENDLESS, timeout_ms=1500))
+    triples = "UNWIND range(1, 3000) AS a UNWIND range(1, 3000) AS b UNWIND range(1, 3000) AS c WITH a, b, c"
+    asking = asyncio.create_task(server.query(f"{triples} WHERE a * b + c < 0 RETURN count(*)", timeout_ms=1500))
     await until_active(server, 1)
     asking.cancel()
     await until_active(server, 0)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 import time
+from asyncio.subprocess import PIPE
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -162,21 +165,24 @@ async def test_a_small_server_refuses_what_does_not_fit_and_lets_nobody_wait_too
         assert await small.rows("MATCH (n:City) RETURN count(*)") == [[2]]
 
 
-async def test_health_answers_at_once_while_queries_run(server: GraphServer) -> None:
-    asking = [asyncio.create_task(server.query(ENDLESS, timeout_ms=2500)) for _ in range(2)]
-    asking.append(asyncio.create_task(server.query("UNWIND range(1, 3000000) AS x RETURN x, 'a' AS s LIMIT 3000000")))
-    await until_active(server, 3)
-    took = []
-    while await active(server) >= 2:
-        began = time.perf_counter()
-        assert (await server.http.get("/health")).status_code == 200
-        took.append(time.perf_counter() - began)
-    await asyncio.gather(*asking)
+ROWS = "UNWIND range(1, 100000) AS x RETURN x, 'abcdefghij' AS s, {a: x, b: 'hello', c: [1, 2]} AS t, x * 1.5 AS d"
+NODES = "MATCH (n), (m) UNWIND range(1, 4000) AS x RETURN n, m"
+COLUMNS = "UNWIND range(1, 3000000) AS x RETURN x, 'a' AS s LIMIT 3000000"
+
+
+@pytest.mark.parametrize("texts", [[ENDLESS, ENDLESS, COLUMNS], [ROWS] * 8, [NODES] * 2], ids=["long", "rows", "nodes"])
+async def test_health_answers_at_once_while_queries_run(server: GraphServer, texts: list[str]) -> None:
+    # From a process of its own, for this one is busy with reading answers.
+    command = (sys.executable, "-m", "tests.instance.probe", str(server.folder / "s"))
+    probe = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+    answers = await asyncio.gather(*(server.query(text, timeout_ms=2500) for text in texts))
+    told, _ = await probe.communicate(b"enough")
+    assert {answer.status_code for answer in answers} <= {200, 408}
+    took = sorted(json.loads(told))
     assert len(took) > 10
-    # The median, and no outlier like a held loop's: other processes want this machine's cores as well.
-    took.sort()
+    # A held loop would show in the median; the slowest belong to whoever else wants this machine's cores.
     assert took[len(took) // 2] < 0.05
-    assert took[int(len(took) * 0.95)] < 0.25
+    assert took[int(len(took) * 0.95)] < 0.1
 
 
 async def test_readers_do_not_wait_for_each_other(server: GraphServer) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -115,8 +116,10 @@ class Process:
             return 1
         log.info("graph_server_running", nodes=graph.node_count, edges=graph.edge_count)
         reports = asyncio.create_task(Reports(self._served, plane).run())
-        await self._executions.warm()
-        await asyncio.gather(stop, warming)
+        await asyncio.gather(self._executions.warm(), warming)
+        # What is here now stays; a search for garbage among all of it would hold up every thread.
+        gc.freeze()
+        await stop
         reports.cancel()
         self._served.state = "stopping"
         log.info("graph_server_stopping")

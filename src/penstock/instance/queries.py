@@ -15,7 +15,7 @@ from penstock.graphdb.errors import CapabilityMissing, CypherError
 from penstock.guard.cypher import CypherQuery, check_cypher
 from penstock.instance.client import gone
 from penstock.instance.identity import Trusted
-from penstock.instance.results import ARROW, BATCH_ROWS, arrow_stream, encode, fetch
+from penstock.instance.results import ARROW, arrow_stream, encode, fetch, stream_rows
 from penstock.instance.room import EngineRoom
 from penstock.instance.served import Graph, Served
 from penstock.kit.errors import InvalidInput
@@ -77,7 +77,7 @@ def _answer(graph: Graph, asked: _Asked, cord: Interrupt) -> bytes:
     began = time.perf_counter()
     result = graph.engine.query(asked.capped, asked.parameters, timeout=asked.timeout, interrupt=cord)
     try:
-        found = fetch(result, max_rows=asked.max_rows, own=graph.own_properties())
+        found = fetch(result, max_rows=asked.max_rows, own=graph.own_properties(), turn=graph.turn)
     finally:
         result.close()
     return encode(found, milliseconds=round((time.perf_counter() - began) * 1000))
@@ -97,7 +97,7 @@ async def _stream(served: Served, asked: _Asked, request: Request) -> Response:
 
 async def _chunks(room: EngineRoom, result: Result) -> AsyncIterator[memoryview | bytes]:
     """One batch is made while the one before is on its way, and no more."""
-    stream: Iterator[memoryview | bytes] = arrow_stream(result.batches(BATCH_ROWS))
+    stream: Iterator[memoryview | bytes] = arrow_stream(result.batches(stream_rows(result)))
     coming = asyncio.ensure_future(room.run(lambda: next(stream, None)))
     try:
         while (chunk := await coming) is not None:

@@ -18,15 +18,19 @@ from pyarrow import types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from threading import Lock
 
     from penstock.graphdb.contract import Result
 
 ARROW = "application/vnd.apache.arrow.stream"
 BATCH_ROWS = 65_536
+NESTED_ROWS = 2_048
 JSON_ROWS = 1_024
-"""Rows turned into JSON in one breath: neither Arrow nor the JSON writer lets another thread in before it is done, and
-the one that answers `/health` must not wait."""
+"""Rows taken from the engine and turned into JSON in one breath: neither the engine's library, nor Arrow, nor the JSON
+writer lets another thread in before it is done, and the one that answers `/health` must not wait. Nodes and other
+nested values take them many times longer than flat ones, so a stream has fewer of those in a batch, too."""
 _WHOLE = frozenset({"INT8", "INT16", "INT32", "INT64"})
+_FLAT = frozenset("STRING INT64 DOUBLE BOOL DATE TIMESTAMP INTERVAL UUID BLOB".split())  # noqa: SIM905
 RESERVED = frozenset({"_id", "_label", "_type", "_src", "_dst"})
 _DAY = timedelta(days=1)
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -62,14 +66,17 @@ class Rows:
     truncated: bool
 
 
-def fetch(result: Result, *, max_rows: int, own: Own) -> Rows:
-    """At most `max_rows`, as JSON by now."""
+def fetch(result: Result, *, max_rows: int, own: Own, turn: Lock) -> Rows:
+    """At most `max_rows`, as JSON by now. Answers that are made at the same time take turns, a piece each: only one
+    thread can be at it anyway, and `/health` then waits behind one piece and not behind one of each."""
     pieces: list[bytes] = []
     left = max_rows
-    for batch in result.batches(min(BATCH_ROWS, max_rows)):
+    for batch in result.batches(min(JSON_ROWS, max_rows)):
         taken = batch.slice(0, left)
-        pieces.extend(_rows(taken.slice(start, JSON_ROWS), own) for start in range(0, len(taken), JSON_ROWS))
         left -= len(taken)
+        if len(taken):
+            with turn:
+                pieces.append(_rows(taken, own))
         if not left:
             break
     return Rows(
@@ -109,6 +116,11 @@ def dump(body: object) -> bytes:
 def warm() -> None:
     """Arrow looks for pandas when it first meets a list, which takes a second where there is one: not of a query."""
     pa.array([1]).to_numpy()
+
+
+def stream_rows(result: Result) -> int:
+    """How many rows a batch of a stream has."""
+    return BATCH_ROWS if _FLAT.issuperset(result.types) else NESTED_ROWS
 
 
 def arrow_stream(batches: Iterator[pa.RecordBatch]) -> Iterator[memoryview | bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -56,12 +57,13 @@ class Tally:
 
 @dataclass(slots=True, kw_only=True)
 class Graph:
-    """What is there once everything was loaded; `counts` are the engine's own."""
+    """What is there once everything was loaded; `counts` are the engine's own. Who writes an answer has the `turn`."""
 
     engine: GraphEngine
     room: EngineRoom
     schema: GraphSchema
     counts: dict[str, int]
+    turn: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def node_count(self) -> int:
