@@ -86,6 +86,9 @@ class NewRun(Body):
     sources: dict[Literal["left", "right"], dict[str, Any]] = Field(
         default_factory=dict, description="What replaces fields of the recipe's sources for this run."
     )
+    staging: dict[str, Any] | None = Field(
+        None, description="For this run: chunk_threshold_rows and max_parallel_chunks.", examples=[{}]
+    )
     callback_url: Annotated[str, Field(max_length=2048)] | None = None
 
 
@@ -126,6 +129,8 @@ async def add(body: NewRun, response: Response, it: HasReconciliation, grant: Pe
     document, version = await _document(body, it)
     for side, given in body.sources.items():
         document["sources"][side] = {**document["sources"][side], **given}
+    if body.staging is not None:
+        document["staging"] = body.staging
     recipe = validation.read(document)
     run = await it.desk.start(
         recipe,

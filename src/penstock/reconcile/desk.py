@@ -121,8 +121,11 @@ class Desk:
             return (await self._upload(wanted.upload, asker)).input()
         source = await self.source(wanted.source or "", asker)
         document = wanted.model_dump(mode="json", exclude_unset=True)
-        native = {"native": True} if source.type in NATIVE else {}
-        return {"data_source_id": source.data_source_id, "document": document, **native}
+        told: dict[str, Any] = {"data_source_id": source.data_source_id, "document": document}
+        if source.type in NATIVE:
+            return told | {"native": True}
+        asked = recipe.staging.model_dump(exclude_unset=True)
+        return told | ({"staging": asked} if asked else {})
 
     async def source(self, name: str, asker: Asker) -> DataSource:
         try:

@@ -26,12 +26,13 @@ def evidence_prefix(run_id: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOrder:
-    """Plan the staging of one side; `side_document` is the recipe's, with its parameters put in."""
+    """Plan the staging of one side; `side_document` and `staging` are the recipe's with the run's parameters."""
 
     run_id: int
     side: str
     data_source_id: int
     side_document: Mapping[str, Any]
+    staging: Mapping[str, Any] = field(default_factory=dict)
 
     def payload(self) -> dict[str, Any]:
         return asdict(self)

@@ -227,6 +227,13 @@ class Thresholds(Part):
     max_unmatched_amount: Annotated[Decimal, Field(ge=0)] | None = None
 
 
+class Staging(Part):
+    """How a source that is staged is cut: above so many rows, into so many chunks at most."""
+
+    chunk_threshold_rows: Annotated[int, Field(ge=1, le=10**12)] = 1_000_000
+    max_parallel_chunks: Annotated[int, Field(ge=1, le=100)] = 10
+
+
 class Parameter(Part):
     type: Literal["text", "number", "date", "boolean"]
     default: JsonValue = None
@@ -244,6 +251,7 @@ class Recipe(Part):
     thresholds: Thresholds = Thresholds()
     parameters: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,62}$")], Parameter] = Field(default_factory=dict)
     engine: Annotated[str, Field(max_length=40)] | None = None
+    staging: Staging = Staging()
 
     @model_validator(mode="after")
     def _one_way(self) -> Recipe:
@@ -258,5 +266,5 @@ class Recipe(Part):
     @property
     def digest(self) -> str:
         """The same for two recipes that mean the same, whatever they left out or in which order."""
-        meant = self.model_dump(mode="json", exclude={"recipe_id", "name", "description"})
+        meant = self.model_dump(mode="json", exclude={"recipe_id", "name", "description", "staging"})
         return hashlib.sha256(orjson.dumps(meant, option=orjson.OPT_SORT_KEYS)).hexdigest()

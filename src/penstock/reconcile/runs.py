@@ -175,7 +175,11 @@ class Runs:
             JobSpec(
                 kind=STAGE_PLAN,
                 payload=PlanOrder(
-                    run_id=run_id, side=side, data_source_id=given["data_source_id"], side_document=given["document"]
+                    run_id=run_id,
+                    side=side,
+                    data_source_id=given["data_source_id"],
+                    side_document=given["document"],
+                    staging=given.get("staging", {}),
                 ).payload(),
                 created_by=owner,
                 trace=f"run-{run_id}",
@@ -265,7 +269,7 @@ def _to_stage(given: Mapping[str, Any]) -> bool:
 def _asked(given: Mapping[str, Any]) -> dict[str, Any]:
     """What a side was to be read from, without what became of it."""
     if "data_source_id" in given:
-        return {name: given[name] for name in ("data_source_id", "document", "native") if name in given}
+        return {name: given[name] for name in ("data_source_id", "document", "native", "staging") if name in given}
     return dict(given)
 
 

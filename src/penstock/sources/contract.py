@@ -20,10 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How a table or query may be cut: chunks of about `chunk_bytes`, at most `max_chunks` of them."""
+    """How a table or query may be cut: chunks of about `chunk_bytes`, at most `max_chunks` of them.
+
+    With `chunk_rows` it is rows that count, where the source's statistics know them. `key` is the column to cut by
+    where the source has nothing better.
+    """
 
     chunk_bytes: int = 192 * 1024 * 1024
     max_chunks: int = 64
+    chunk_rows: int | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

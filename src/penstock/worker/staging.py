@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from penstock.jobs.model import JobSpec, Status
 from penstock.kit.errors import InvalidState, PenstockError
 from penstock.reconcile.order import STAGE_CHUNK, ChunkOrder, PlanOrder
+from penstock.reconcile.ranges import in_ranges
 from penstock.reconcile.reading import source_sql
-from penstock.reconcile.recipe import Side
+from penstock.reconcile.recipe import Side, Staging
 from penstock.sources.contract import Limits
 from penstock.sources.trino.headers import require_role
 from penstock.storage.parquet import write_parquet
@@ -35,8 +36,12 @@ if TYPE_CHECKING:
     from penstock.worker.handlers import Job
     from penstock.worker.plane import Plane, PlaneFactory
 
-CHUNKS = Limits(chunk_bytes=128 * 1024 * 1024, max_chunks=10)
-"""About a million rows of a ledger."""
+CHUNKS = Limits(
+    chunk_bytes=128 * 1024 * 1024,
+    chunk_rows=Staging().chunk_threshold_rows,
+    max_chunks=Staging().max_parallel_chunks,
+)
+"""The bytes, for want of statistics, are those of about a million rows of a ledger."""
 LOOK_SECONDS = 0.5
 LOST_SECONDS = 5.0
 """A chunk whose moment is gone waits for its plan to be run again, or to fail."""
@@ -55,8 +60,10 @@ class StagePlanner:
         async with self._planes() as plane:
             opening = for_staging(await plane.opening(ctx.fence))
             async with opening.opened() as source:
-                sql = await source_sql(source, Side.model_validate(order.side_document))
-                plan = await source.plan(sql, self._limits)
+                side = Side.model_validate(order.side_document)
+                sql = await source_sql(source, side)
+                limits = _limits(self._limits, side, Staging.model_validate(order.staging))
+                plan = await in_ranges(source, sql, await source.plan(sql, limits), limits)
                 ctx.log.info("stage_planned", run_id=order.run_id, side=order.side, chunks=len(plan.chunks))
                 return await self._go_on(job, ctx, order, plan, plane)
 
@@ -112,6 +119,17 @@ def for_staging(opening: Opening) -> Opening:
         return opening
     role = require_role(opening.config.get("starburst_role"))
     return replace(opening, config={**opening.config, "starburst_role": role})
+
+
+def _limits(usual: Limits, side: Side, asked: Staging) -> Limits:
+    """What the recipe or the run says, and the usual where they say nothing."""
+    given = asked.model_fields_set
+    return replace(
+        usual,
+        key=side.partition_key,
+        chunk_rows=asked.chunk_threshold_rows if "chunk_threshold_rows" in given else usual.chunk_rows,
+        max_chunks=asked.max_parallel_chunks if "max_parallel_chunks" in given else usual.max_chunks,
+    )
 
 
 def _specs(job: Job, ctx: JobContext, order: PlanOrder, plan: Plan) -> Sequence[JobSpec]:

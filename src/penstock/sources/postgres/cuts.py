@@ -4,6 +4,7 @@
 - A partitioned table is its partitions' pages laid end to end, where the user may read them.
 - A view, or a partitioned table whose partitions are closed, is cut at quantiles of an indexed column: ANALYZE's, or
   those of a sample. Nulls go with the first part. A view that limits, ranks or samples its rows is not cut.
+- With a key that the caller names any other query is cut as a view is, at quantiles of a sample of its own rows.
 - Anything else is one part.
 """
 
@@ -15,9 +16,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from penstock.sources.errors import SourceQueryError
 from penstock.sources.postgres.session import SQL, Session, literal
 from penstock.sources.postgres.types import quoted
-from penstock.sources.select import OneTable, one_table
+from penstock.sources.select import OneTable, bare, one_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +27,18 @@ if TYPE_CHECKING:
     from penstock.sources.contract import Limits
 
 _SAMPLED_ROWS = 20_000
+_ORDERED = (
+    "smallint",
+    "integer",
+    "bigint",
+    "numeric",
+    "text",
+    "character varying",
+    "uuid",
+    "date",
+    "timestamp without time zone",
+    "timestamp with time zone",
+)
 _UNSTEADY = {"Foreign Scan", "Function Scan", "Limit", "Sample Scan", "Table Function Scan", "Unique", "WindowAgg"}
 
 
@@ -58,6 +72,8 @@ def cut(session: Session, sql: str, names: Sequence[str], limits: Limits) -> Seq
     parts: Sequence[Part] = ()
     if query is not None and not _aggregates(session, query):
         parts = _of_relation(session, query, names, limits)
+    if len(parts) < 2 and limits.key is not None:
+        parts = _by_named_key(session, sql, limits.key, limits)
     return parts if len(parts) > 1 else [Part(sql=sql, way="whole")]
 
 
@@ -92,7 +108,8 @@ def _by_pages(
     query: OneTable, names: Sequence[str], heaps: Sequence[_Heap], page_bytes: int, limits: Limits
 ) -> Sequence[Part]:
     total = sum(heap.pages for heap in heaps)
-    count = _count(total * page_bytes, limits)
+    rows = -1 if any(heap.rows < 0 for heap in heaps) else sum(heap.rows for heap in heaps)
+    count = _count(total * page_bytes, rows, limits)
     size = math.ceil(total / count) if count else 0
     groups = [list(group) for group in _spans(heaps, size)] if size else []
     return [
@@ -105,8 +122,9 @@ def _by_pages(
     ]
 
 
-def _count(size: float, limits: Limits) -> int:
-    return min(limits.max_chunks, math.ceil(size / limits.chunk_bytes))
+def _count(size: float, rows: float, limits: Limits) -> int:
+    wanted = rows / limits.chunk_rows if limits.chunk_rows and rows >= 0 else size / limits.chunk_bytes
+    return min(limits.max_chunks, math.ceil(wanted))
 
 
 def _spans(heaps: Sequence[_Heap], size: int) -> Iterator[list[_Span]]:
@@ -146,8 +164,8 @@ def _rows(group: Sequence[_Span]) -> int | None:
 
 
 def _by_key(session: Session, query: OneTable, oid: int, limits: Limits) -> Sequence[Part]:
-    count = _count(_estimated_bytes(session, query.text), limits)
-    found = session.ask(SQL.range_key, oid=oid) if count > 1 else []
+    count = _count(*_estimated(session, query.text), limits)
+    found = session.ask(SQL.range_key, oid=oid, key=limits.key) if count > 1 else []
     if not found:
         return ()
     [(column, kind, schema, table, rows)] = found
@@ -157,11 +175,34 @@ def _by_key(session: Session, query: OneTable, oid: int, limits: Limits) -> Sequ
     return [Part(sql=query.where(predicate), way="ranges") for predicate in _ranges(key, edges)]
 
 
-def _estimated_bytes(session: Session, sql: str) -> float:
-    """Nothing, if which rows there are may depend on how they are asked for: then there is nothing to cut."""
+def _by_named_key(session: Session, sql: str, key: str, limits: Limits) -> Sequence[Part]:
+    """Whatever the query is; its rows are read once more, for a sample."""
+    inner = f"(\n{bare(sql, 'postgres')}\n) AS q"
+    size, rows = _estimated(session, sql)
+    count = _count(size, rows, limits)
+    if count < 2:
+        return ()
+    column = f"q.{quoted(key)}"
+    share = min(1.0, _SAMPLED_ROWS / max(rows, 1))
+    [(bounds, kinds)] = session.rows(
+        "SELECT found::text[], pg_typeof(found)::text FROM (SELECT percentile_disc(ARRAY("
+        f"SELECT i / 100.0 FROM generate_series(0, 100) AS i)) WITHIN GROUP (ORDER BY {column}) AS found"
+        f" FROM {inner} WHERE random() < {share:.9f}) AS sample"
+    )
+    kind = kinds.removesuffix("[]")
+    if kind not in _ORDERED:
+        raise SourceQueryError(f"{key} is a {kind}; a table is not cut by it.", hint=f"Known: {', '.join(_ORDERED)}.")
+    edges = [f"{literal(bound)}::{kind}" for bound in _quantiles(bounds or [], count)]
+    return [Part(sql=f"SELECT * FROM {inner}\nWHERE {each}", way="ranges") for each in _ranges(column, edges)]
+
+
+def _estimated(session: Session, sql: str) -> tuple[float, float]:
+    """Bytes and rows; none, if which rows there are may depend on how they are asked for: then nothing is cut."""
     [(text,)] = session.rows(f"EXPLAIN (FORMAT JSON) {sql}")
     top = json.loads(text)[0]["Plan"]
-    return 0.0 if _nodes(top) & _UNSTEADY else float(top["Plan Rows"] * max(top["Plan Width"], 1))
+    if _nodes(top) & _UNSTEADY:
+        return 0.0, 0.0
+    return float(top["Plan Rows"] * max(top["Plan Width"], 1)), float(top["Plan Rows"])
 
 
 def _nodes(plan: dict[str, Any]) -> set[str]:

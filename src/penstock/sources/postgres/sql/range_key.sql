@@ -1,5 +1,6 @@
 -- The column by which a partitioned table or a view is best cut: one that an index leads with, in the table itself or,
 -- under the same name and type, in a table that the view reads. Any column would cut it right; this one cuts it cheaply.
+-- With :key only that one will do.
 WITH base AS (
   SELECT :oid::int8::oid AS relid
   UNION
@@ -25,5 +26,6 @@ WHERE mine.atttypid::regtype::text = ANY (
   ARRAY['smallint', 'integer', 'bigint', 'numeric', 'text', 'character varying', 'uuid', 'date',
         'timestamp without time zone', 'timestamp with time zone']
 )
+AND (:key::text IS NULL OR mine.attname = :key::text)
 ORDER BY i.indisprimary DESC, i.indisunique DESC, b.reltuples DESC, mine.attnum
 LIMIT 1
