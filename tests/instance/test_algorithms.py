@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -163,6 +164,25 @@ async def test_what_cannot_be_done_is_said(
     found, error = await refused(graph, path, body)
     assert (found, error["code"]) == (status, code)
     assert says in error["message"]
+    assert not graph.lock.holding
+
+
+@pytest.mark.parametrize(
+    ("capability", "path", "body"),
+    [
+        ("native_algorithms", "/algo/pagerank", {}),
+        ("networkx", "/networkx/density", {}),
+        ("write_back", "/algo/pagerank", {"result_property": "rank"}),
+        ("write_back", "/networkx/pagerank", {"result_property": "rank"}),
+    ],
+)
+async def test_what_a_backend_cannot_do_is_refused_by_the_capability_s_name(
+    graph: People, monkeypatch: pytest.MonkeyPatch, capability: str, path: str, body: dict[str, Any]
+) -> None:
+    fewer = dataclasses.replace(graph.engine.capabilities, **{capability: False})
+    monkeypatch.setattr(graph.engine, "capabilities", fewer)
+    status, error = await refused(graph, path, body)
+    assert (status, error["code"], error["details"]["capability"]) == (422, "CAPABILITY_MISSING", capability)
     assert not graph.lock.holding
 
 

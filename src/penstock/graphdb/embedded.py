@@ -47,6 +47,8 @@ _COPIED = re.compile(r"(\d+) tuples? ha(?:s|ve) been copied")
 _MADE = {"DATE": "date({})", "UUID": "uuid({})"}
 LONGEST_PATH = 1000
 """Steps of a path whose length a query leaves open or asks for; the engines' own default is 30."""
+_ROWS_AT_ONCE = 65_536
+"""Of a table for algorithms: the library lets no other thread of Python in while it makes a chunk."""
 _LEAST_CACHE = 64 * 1024 * 1024
 
 
@@ -251,7 +253,7 @@ class EmbeddedEngine:
         with self._connection() as connection:
             connection.set_query_timeout(0)
             found = _execute(connection, statement)
-        table: pa.Table = found.get_as_arrow(1_000_000, fallbackExtensionTypes=True)
+        table: pa.Table = found.get_as_arrow(_ROWS_AT_ONCE, fallbackExtensionTypes=True)
         found.close()
         return table
 
