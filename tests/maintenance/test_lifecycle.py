@@ -213,6 +213,18 @@ def unnamed_files_of_ours(table: Stand) -> list[str]:
     return sorted(u for u in there - named.all if "penstock-" in u)
 
 
+async def test_one_job_decides_the_exit_code(scene: Scene) -> None:
+    async with zygote() as victims:
+        await victims.say(url=scene.url, token=TOKEN, wait="0.1")
+        assert await victims.hear("code") == 0, "there was no job"
+        await scene.submit(COMPACT)
+        await victims.say(url=scene.url, token=TOKEN)
+        assert await victims.hear("code") == 0
+        await scene.submit([{"name": "rewrite_data_files", "rewrite_all": True, "sort_order": "nothing"}])
+        await victims.say(url=scene.url, token=TOKEN)
+        assert await victims.hear("code") == 1
+
+
 async def test_sigterm_ends_it_within_two_seconds_though_the_engine_hangs(scene: Scene) -> None:
     job_id = await scene.submit(COMPACT)
     async with zygote() as victims:

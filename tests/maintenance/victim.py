@@ -50,11 +50,9 @@ def work(order: dict[str, str]) -> int:
             tell(hangs=name)
             time.sleep(60)
 
-    told = config.Settings(
-        url=order["url"], service_token=order["token"], worker_port=0, worker_grace_seconds=0, log_level="WARNING"
-    )
+    told = config.Settings(url=order["url"], service_token=order["token"], worker_port=0, log_level="WARNING")
     handlers = Handlers({MAINTENANCE: Maintainer(plane_factory(told), step=step)})
-    return run_worker(told, handlers=handlers, queues=[MAINTENANCE], once=True, wait=20)
+    return run_worker(told, handlers=handlers, queues=[MAINTENANCE], once=True, wait=float(order.get("wait", 20)))
 
 
 def main() -> None:

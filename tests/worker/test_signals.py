@@ -60,6 +60,20 @@ async def test_a_kind_that_must_not_be_repeated_fails_in_these_words(jobs: Jobs,
     assert view.error["message"] == "Worker received SIGTERM"
 
 
+async def test_a_kind_that_fails_has_no_grace_and_others_have_theirs(jobs: Jobs, hands: Hands) -> None:
+    hand = await hands.hire(grace_seconds=30)
+    strict, nap = await jobs.add("strict", seconds=60), await jobs.add("nap", seconds=5.0)
+    for job in (strict, nap):
+        await jobs.until(job, Status.RUNNING)
+    hand.send(SIGTERM)
+    signalled = time.monotonic()
+    await jobs.until(strict, Status.FAILED)
+    assert time.monotonic() - signalled < 2.0
+    assert (await jobs.store.job(nap)).status is Status.RUNNING
+    assert await hand.exit_code() == 0
+    assert (await jobs.store.job(nap)).status is Status.SUCCEEDED
+
+
 async def test_a_second_signal_does_not_wait_for_the_grace(jobs: Jobs, hands: Hands) -> None:
     hand = await hands.hire(grace_seconds=300)
     job = await jobs.add("nap", seconds=60)

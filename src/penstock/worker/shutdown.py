@@ -1,10 +1,11 @@
 """The last will: what happens to the attempts of a worker that must go.
 
 It runs on the sideline, so a handler's thread that is stuck in a driver, or an event loop that is, cannot keep it from
-being done. Asked to stop, the worker claims no more and has `grace` seconds to end what it has begun. Then the handlers
-are cancelled and have a moment to tidy up, and whatever is left is written from here: handed back, or failed where the
-kind says so, each under its fence, and so are answers that nobody could deliver. All of it is over within two seconds
-of the end of the grace. What could not be written is lost to us, and comes back through the reaper.
+being done. Asked to stop, the worker claims no more and has `grace` seconds to end what it has begun; a kind that fails
+when it is interrupted has none, for what it holds must be free soon. Then the handlers are cancelled and have a moment
+to tidy up, and whatever is left is written from here: handed back, or failed where the kind says so, each under its
+fence, and so are answers that nobody could deliver. All of it is over within two seconds of the end of the grace. What
+could not be written is lost to us, and comes back through the reaper.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import TYPE_CHECKING
 
 from penstock.jobs.model import Release
 from penstock.kit import logging
-from penstock.worker.attempt import Attempt, Held, Stop, Writing
+from penstock.worker.attempt import Attempt, Held, Phase, Stop, Writing
 from penstock.worker.failure import final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from uuid import UUID
 
     from penstock.jobs.contract import JobStore
@@ -65,39 +66,44 @@ class LastWill:
         self._loop = asyncio.get_running_loop()
         await self._until(lambda: self._asked)
         self._held.on_change = self._notify
+        await self._until(lambda: self._held.drained or self._deadline < float("inf"))
+        if time.monotonic() < self._deadline:
+            hasty = [a for a in self._held.running() if a.policy.on_sigterm == "fail"]
+            await self._end(lambda: [a for a in hasty if a.phase is not Phase.GONE], store)
         await self._until(lambda: self._held.drained or time.monotonic() >= self._deadline)
         if not self._held.drained:
-            await self._interrupt()
-        lost = await self._write(store)
+            await self._end(self._held.all, store)
         with suppress(Exception):
             async with asyncio.timeout(FAREWELL_SECONDS):
                 await store.farewell(self._worker, self._session)
-        self.done.set_result(lost)
+        self.done.set_result(len(self._held))
 
-    async def _interrupt(self) -> None:
-        for attempt in self._held.running():
-            attempt.stop(Stop.SHUTDOWN)
-        self._deadline = time.monotonic() + TIDY_SECONDS
-        await self._until(lambda: not self._held or time.monotonic() >= self._deadline)
-
-    async def _write(self, store: JobStore) -> int:
-        until = time.monotonic() + WRITE_SECONDS
-        for attempt in self._held.running():
+    async def _end(self, left: Callable[[], Sequence[Attempt]], store: JobStore) -> None:
+        """Interrupt those that are left, give them a moment, and write what is left then."""
+        for attempt in left():
+            if attempt.phase is Phase.RUNNING:
+                attempt.stop(Stop.SHUTDOWN)
+        until = time.monotonic() + TIDY_SECONDS
+        await self._until(lambda: not left() or time.monotonic() >= until, until)
+        for attempt in left():
             self._held.end(attempt, parting(attempt))
-        while self._held and (left := until - time.monotonic()) > 0:
-            try:
-                async with asyncio.timeout(left):
-                    await self._delivery.write(store, self._held.all())
-            except Exception as e:
-                log.warning("last_will_not_written", attempts=len(self._held), error=type(e).__name__)
-                await asyncio.sleep(AGAIN_SECONDS)
-        return len(self._held)
+        await self._write(left, store)
 
-    async def _until(self, true: Callable[[], bool]) -> None:
-        """Looks again at every change, and when the deadline is there."""
+    async def _write(self, left: Callable[[], Sequence[Attempt]], store: JobStore) -> None:
+        until = time.monotonic() + WRITE_SECONDS
+        while (attempts := left()) and (seconds := until - time.monotonic()) > 0:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._delivery.write(store, attempts)
+            except Exception as e:
+                log.warning("last_will_not_written", attempts=len(attempts), error=type(e).__name__)
+                await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _until(self, true: Callable[[], bool], deadline: float | None = None) -> None:
+        """Looks again at every change, and when the deadline is there; that of the grace unless another is given."""
         while not true():
             self._changed.clear()
-            left = self._deadline - time.monotonic()
+            left = (self._deadline if deadline is None else deadline) - time.monotonic()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), None if left == float("inf") else left)
 
