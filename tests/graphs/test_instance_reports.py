@@ -131,6 +131,21 @@ async def test_activity_moves_on_and_never_into_the_future(fleet: Fleet) -> None
     assert (await report(fleet, instance_id, "metrics", memory_usage_bytes=-1)).status_code == 422
 
 
+async def test_no_cause_is_lost_for_its_length_or_for_a_character_that_is_not_stored(fleet: Fleet) -> None:
+    instance_id = (await fleet.create())["id"]
+    step = {"name": "Per\x00son", "status": "in_progress"}
+    answer = await report(fleet, instance_id, "progress", phase="loading_data", current_step="Per\x00son", steps=[step])
+    assert answer.json() == {"data": {"updated": True}}
+    cause = {"error_code": "DATA_LOAD_ERROR", "error_message": "row \x00" + "x" * 5000, "failed_phase": "load\x00ing"}
+    answer = await report(fleet, instance_id, "status", status="failed", stack_trace="at \x00", **cause)
+    assert answer.json() == {"data": {"updated": True}}
+    found = await fleet.ask("GET", f"/api/instances/{instance_id}")
+    assert (found["error_code"], found["failed_phase"], found["stack_trace"]) == ("DATA_LOAD_ERROR", "loading", "at ")
+    assert found["error_message"] == "x" * 4000
+    assert found["progress"]["steps"][0]["name"] == "Person"
+    await fleet.ask("GET", f"/api/instances/{instance_id}/events")
+
+
 async def test_a_step_is_taken_once_and_a_cause_is_kept(fleet: Fleet) -> None:
     instance_id = await loading(fleet)
     for updated in (True, False):

@@ -300,7 +300,10 @@ async def test_a_body_names_a_mapping_or_a_snapshot_and_not_both(fleet: Fleet) -
     await fleet.create(snapshot_id=snapshot_id, name="", expect=422)
     await fleet.create(snapshot_id=snapshot_id, name="x" * 256, expect=422)
     fleet.tell(hold=True)
-    await fleet.create(snapshot_id=snapshot_id, name="x" * 255)
+    made = await fleet.create(snapshot_id=snapshot_id, name="x" * 255)
+    for body in ({"name": "  "}, {"name": "a\x00b"}, {"description": "a\x00b"}):
+        await fleet.create(snapshot_id=snapshot_id, expect=422, **body)
+        await fleet.ask("PUT", f"/api/instances/{made['id']}", expect=422, **body)
     await fleet.graphs.config.set_maintenance(enabled=True, message="later", actor="test")
     refused = await fleet.create(snapshot_id=snapshot_id, expect=503)
     assert refused["code"] == "MAINTENANCE"

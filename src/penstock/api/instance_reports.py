@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Response
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.instance_views import StepStatus
@@ -30,7 +30,16 @@ router = APIRouter(
 STEPPING = declare(NotFound, InvalidStateTransition, *INTERNAL)
 InstanceId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
-Short = Annotated[str, Field(max_length=255)]
+MAX_SAID = 1_000_000
+
+
+def _storable(said: object) -> object:
+    """A cause is never lost for a character that no text in PostgreSQL has."""
+    return said.replace("\x00", "") if isinstance(said, str) else said
+
+
+Short = Annotated[str, BeforeValidator(_storable), Field(max_length=255)]
+Long = Annotated[str, BeforeValidator(_storable), Field(max_length=MAX_SAID)]
 _OLDER_PHASES = {"loading_nodes": "loading_data", "loading_edges": "loading_data", "schema_created": "loading_schema"}
 
 
@@ -57,9 +66,9 @@ class StatusReport(Report):
     status: Annotated[Literal["starting", "running", "stopping", "failed"], Field(examples=["running"])]
     graph_stats: GraphStats = GraphStats()
     error_code: ErrorCode = ErrorCode.STARTUP_FAILED
-    error_message: Annotated[str, Field(max_length=MAX_MESSAGE)] | None = None
+    error_message: Annotated[Long, Field(description=f"The last {MAX_MESSAGE} characters are kept.")] | None = None
     failed_phase: Short | None = None
-    stack_trace: Annotated[str, Field(max_length=1_000_000)] | None = None
+    stack_trace: Long | None = None
 
 
 class MetricsReport(Report):

@@ -13,7 +13,7 @@ import orjson
 
 from penstock.graphs.instance import Event, Instance, InstanceStatus
 from penstock.graphs.listing import containing, ordered
-from penstock.graphs.store import MAX_ID, SQL
+from penstock.graphs.store import MAX_ID, SQL, check_naming
 from penstock.kit import logging
 from penstock.kit.errors import NotFound
 
@@ -107,6 +107,7 @@ class Instances:
     # steps
 
     async def add(self, tx: Tx, new: NewInstance, snapshot: Snapshot, status: InstanceStatus) -> Instance:
+        check_naming(new.name, new.description)
         instance_id: int = await tx.value(
             SQL.instance_add,
             snapshot_id=snapshot.snapshot_id,
@@ -156,14 +157,16 @@ class Instances:
             launching=status.launching,
             error_code=None if failure is None else str(failure.code),
             error_message=None if failure is None else _stored(failure.message, MAX_MESSAGE),
-            failed_phase=None if failure is None else failure.phase,
+            failed_phase=None if failure is None else _stored(failure.phase, MAX_MESSAGE),
             stack_trace=None if failure is None else _stored(failure.trace, MAX_TRACE),
             memory_gb=memory_gb,
             node_count=node_count,
             edge_count=edge_count,
             force_stop=force_stop,
         )
-        told = {} if failure is None else {"error_code": str(failure.code), "error_message": failure.message[:500]}
+        told = (
+            {} if failure is None else {"error_code": str(failure.code), "error_message": _clean(failure.message)[:500]}
+        )
         await self.note(tx, instance.instance_id, str(status), actor=actor, **details, **told)
         self._moved(tx, instance.instance_id, status, **told)
         return await self.get(instance.instance_id, tx=tx)
@@ -204,6 +207,7 @@ class Instances:
     async def change(
         self, instance_id: int, *, name: str | None, description: str | None, set_description: bool
     ) -> Instance:
+        check_naming(name or "-", description)
         async with self._db.transaction() as tx:
             await tx.changed(
                 SQL.instance_change,
@@ -228,7 +232,11 @@ class Instances:
 
 def _stored(text: str | None, most: int) -> str | None:
     """The end of a long text: that is where a trace says what went wrong."""
-    return None if text is None else text.replace("\x00", "")[-most:]
+    return None if text is None else _clean(text)[-most:]
+
+
+def _clean(text: str) -> str:
+    return text.replace("\x00", "")
 
 
 def _known(instance_id: int) -> int:
