@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import asyncpg
@@ -10,7 +11,7 @@ import httpx2
 import pytest
 from prometheus_client import CollectorRegistry
 
-from penstock.jobs.model import Ending, Fence, Succeeded
+from penstock.jobs.model import Ending, Fence, Status, Succeeded
 from penstock.keeping import keeping
 from penstock.kinds import default_kinds
 from penstock.kit.config import Settings
@@ -18,7 +19,7 @@ from penstock.kit.loop import LoopMetrics
 from penstock.maintenance.action import Ended
 from penstock.maintenance.catalogs import CatalogConfig, open_catalog
 from tests.api.plane import ANALYST, OPERATOR, Edge, plane
-from tests.maintenance.tables import Stand
+from tests.maintenance.tables import LATER, Stand
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -237,6 +238,80 @@ async def test_the_planner_backs_off_after_failures(
     assert (await http.get(f"{PATH}/recommendation")).json()["data"]["skipped"] == "backs off"
     await move_time("61 minutes")
     assert (await kept.planner.run_once()).submitted == 1
+
+
+@dataclass(frozen=True)
+class At:
+    at: datetime
+
+    def now(self) -> datetime:
+        return self.at
+
+
+async def test_outside_its_window_a_policy_asks_for_nothing(
+    http: httpx2.AsyncClient, kept: Maintenance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = {"from": "22:00", "to": "06:00"}
+    policy = {"name": "nights", "pattern": "*", "every_seconds": 300, "window": window, "zone": "Europe/Vienna"}
+    await http.put("/api/maintenance/policies", json={"policies": [policy]})
+    monkeypatch.setattr(kept.planner, "_clock", At(datetime(2026, 7, 1, 4, 0, tzinfo=UTC)))
+    done = await kept.planner.run_once()
+    assert (done.assessed, done.skipped, done.submitted) == (1, 1, 0)
+    assert (await http.get(f"{PATH}/recommendation")).json()["data"]["skipped"] == "outside its window"
+    monkeypatch.setattr(kept.planner, "_clock", At(datetime(2026, 7, 1, 3, 59, tzinfo=UTC)))
+    assert (await kept.planner.run_once()).submitted == 1
+
+
+async def test_commits_of_others_since_the_last_time_are_a_trigger(
+    http: httpx2.AsyncClient, kept: Maintenance, tables: Parts, stand: Stand
+) -> None:
+    def expire_and_append() -> None:
+        keep_one = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
+        assert stand.run(keep_one, now=lambda: LATER).expired_snapshots
+        stand.append(200, 1)
+
+    async def planned() -> int:
+        return (await kept.planner.run_once()).submitted
+
+    policy = {"name": "busy", "pattern": "*", "commits": 3, "actions": ["expire_snapshots"]}
+    await http.put("/api/maintenance/policies", json={"policies": [policy]})
+    assert await planned() == 1, "six commits, and never maintained"
+    [claimed] = await tables.store.claim("here", ["maintenance"], 1)
+    await tables.store.finish([Ending(fence=claimed.fence, outcome=Succeeded())])
+    assert await planned() == 0
+    for start in (100, 110):
+        await asyncio.to_thread(stand.append, start, 1)
+    await asyncio.to_thread(stand.run, COMPACT)
+    assert await planned() == 0, "two of others, and one of ours"
+    await asyncio.to_thread(expire_and_append)
+    assert await planned() == 0, "what has expired is not counted"
+    for start in (210, 220):
+        await asyncio.to_thread(stand.append, start, 1)
+    assert await planned() == 1
+
+
+async def test_of_two_requests_at_once_one_is_taken_and_the_other_names_it(http: httpx2.AsyncClient) -> None:
+    body = {"actions": ["expire_snapshots"]}
+    answers = await asyncio.gather(*(http.post(f"{PATH}/maintenance", json=body) for _ in range(2)))
+    taken, refused = sorted(answers, key=lambda answer: answer.status_code)
+    assert (taken.status_code, refused.status_code) == (202, 409)
+    assert refused.json()["error"]["details"]["holder_job_id"] == taken.json()["data"]["id"]
+
+
+async def test_the_lock_of_a_worker_that_vanished_is_freed_when_its_lease_lapses(
+    http: httpx2.AsyncClient, tables: Parts, move_time
+) -> None:
+    body = {"actions": ["expire_snapshots"]}
+    job = (await http.post(f"{PATH}/maintenance", json=body)).json()["data"]
+    await tables.store.claim("gone", ["maintenance"], 1)
+    await move_time("1700 seconds")
+    await tables.store.reap()
+    assert (await http.post(f"{PATH}/maintenance", json=body)).status_code == 409
+    await move_time("1801 seconds")
+    await tables.store.reap()
+    view = await tables.store.job(job["id"])
+    assert (view.status, view.error["code"]) == (Status.FAILED, "ATTEMPTS_USED_UP")
+    assert (await http.post(f"{PATH}/maintenance", json=body)).status_code == 202
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from pyiceberg.types import LongType
 
 from penstock.maintenance import compaction, embedded, rewriting
-from penstock.maintenance.action import MB, Ended, parse
+from penstock.maintenance.action import MB, ORDER, Ended, parse
 from penstock.maintenance.checksum import Digest
 from penstock.maintenance.content import ManifestReader
 from penstock.maintenance.probe import proven
@@ -262,3 +265,15 @@ def _files_of(stand: Stand, job_id: int) -> list[str]:
     return [str(p) for p in root.rglob(f"penstock-{job_id}-*") if p.is_file()] + [
         str(p) for p in root.glob(f"data/penstock-{job_id}-*/*")
     ]
+
+
+def test_a_table_of_format_version_three_is_refused_by_every_action(stand: Stand) -> None:
+    stand.create(files=2)
+    written = Path(stand.table.metadata_location.removeprefix("file://"))
+    newer = json.loads(written.read_bytes()) | {"format-version": 3, "next-row-id": 0}
+    written.write_text(json.dumps(newer))
+    before = stand.table.metadata_location
+    for name in ORDER:
+        done = stand.run(name)
+        assert (done.status, "format version 3" in done.message) == (Ended.REFUSED, True)
+    assert stand.table.metadata_location == before

@@ -112,7 +112,7 @@ class MaintenancePlanner(Loop[Planned]):
         if (waits := _waits(last)) is not None:
             return Verdict(name=name, policy=policy, skipped=waits)
         done = next((row for row in last if row["status"] == Status.SUCCEEDED), None)
-        commits = None if done is None else await self._commits_since(name, done["snapshot_id"])
+        commits = None if policy.commits is None else await self._commits_since(name, done)
         due = policy.due(score=seen.score, since=None if done is None else done["age"], commits=commits)
         gain = seen.health.get("gain") or {}
         rate = gain.get("files", 0) / (1.0 + gain.get("cost_seconds", 0.0))
@@ -127,16 +127,18 @@ class MaintenancePlanner(Loop[Planned]):
             return "outside its window"
         return None
 
-    async def _commits_since(self, name: TableName, snapshot_id: int | None) -> int | None:
-        """Snapshots of others after the one that the last job was asked for on; None where that one is gone."""
-        table = await asyncio.to_thread(self._desk.pool.load, name)
-        known = [s for s in table.metadata.snapshots if s.snapshot_id == snapshot_id]
-        if not known:
-            return None
+    async def _commits_since(self, name: TableName, done: asyncpg.Record | None) -> int:
+        """Snapshots of others after the one that the last job was asked for on, or where that one has expired, after
+        the job itself; all of them for a table that was never maintained."""
+        metadata = (await asyncio.to_thread(self._desk.pool.load, name)).metadata
+        if done is None:
+            since = 0
+        else:
+            known = {s.snapshot_id: s.timestamp_ms for s in metadata.snapshots}
+            since = known.get(done["snapshot_id"], int(done["created_at"].timestamp() * 1000))
         return sum(
-            s.timestamp_ms > known[0].timestamp_ms
-            and not (s.summary and s.summary.additional_properties.get("app-name") == "penstock")
-            for s in table.metadata.snapshots
+            s.timestamp_ms > since and not (s.summary and s.summary.additional_properties.get("app-name") == "penstock")
+            for s in metadata.snapshots
         )
 
     async def _ask(self, verdicts: Sequence[Verdict]) -> Planned:
