@@ -7,6 +7,7 @@ import datetime as dt
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -117,6 +118,21 @@ def parameters_are_values_and_never_text(engine: GraphEngine, folder: Path) -> N
     [row] = _rows(engine, "RETURN $i AS i, $s AS s, $f AS f, $b AS b, $l AS l, $n AS n", given)
     assert row == given
     assert _rows(engine, "MATCH (n:Person {id: $i}) RETURN n.id AS id", {"i": BIG}) == [{"id": BIG}]
+
+
+def maps_in_a_parameter_keep_their_keys(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    rows = [{"a": 1, "b": "x"}, {"b": "y"}, {"a": 3}]
+    text = "UNWIND $rows AS r RETURN r.a AS a, r.b AS b"
+    assert _rows(engine, text, {"rows": rows}) == [{"a": r.get("a"), "b": r.get("b")} for r in rows]
+
+
+def what_a_parameter_cannot_hold_does_no_harm(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    for value in ([{"a": 1}, None], [{"a": {"x": 1}}, {"a": None}], [1, {"b": None}], {"b": None}, [None], {"a": []}):
+        with suppress(CypherError):
+            _rows(engine, "RETURN $p AS p", {"p": value})
+    assert _rows(engine, "RETURN 1 AS x") == [{"x": 1}]
 
 
 def an_integer_beyond_64_bits_is_refused(engine: GraphEngine, folder: Path) -> None:

@@ -22,6 +22,7 @@ from penstock.graphdb.conforming import conform
 from penstock.graphdb.contract import Capabilities, EdgeTable, GraphSchema, Interrupt, Loaded, NodeTable, Property
 from penstock.graphdb.embedded_result import EmbeddedResult
 from penstock.graphdb.errors import CypherError, LoadRefused, QueryInterrupted, SchemaRefused
+from penstock.graphdb.parameters import harmless
 from penstock.graphdb.shapes import Shapes, named
 from penstock.graphdb.typenames import nested, quoted, wire_type
 
@@ -99,13 +100,13 @@ class EmbeddedEngine:
         timeout: float | None = None,
         interrupt: Interrupt | None = None,
     ) -> EmbeddedResult:
-        cord = interrupt or Interrupt()
+        cord, given = interrupt or Interrupt(), harmless(parameters or {})
         with self._connection() as connection, cord.stopping(connection.interrupt):
             connection.set_query_timeout(int(timeout * 1000) + 1 if timeout else 0)
             if cord.pulled:
                 raise QueryInterrupted("The query was stopped before it began.")
             with _reading(connection):
-                found = _execute(connection, text, parameters)
+                found = _execute(connection, text, given)
         return EmbeddedResult(found, self._shapes(), nested_arrow=self._nested_arrow)
 
     def key_of(self, table: NodeTable, value: str) -> str:

@@ -49,7 +49,7 @@ class EmbeddedResult:
     def _table(self, size: int) -> pa.Table:
         try:
             return self._found.get_as_arrow(size, fallbackExtensionTypes=True)
-        except pa.ArrowException as e:
+        except (pa.ArrowException, RuntimeError) as e:
             raise CypherError(f"The answer cannot be told: {e}.", hint="Nest its lists and structs less.") from e
 
     def close(self) -> None:
