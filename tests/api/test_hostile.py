@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
+from penstock.api.examples import Examples
 from tests.api.answers import error
 from tests.api.desk import Desk, sitting
 from tests.api.things import FIXED
@@ -143,6 +144,29 @@ async def test_no_body_breaks_anything(desk: Desk, app: FastAPI) -> None:
             cell = f"{method} {path} {body[:60]!r}: {answer.status_code} {answer.text[:200]}"
             assert answer.status_code in (404, 422), cell
             error(answer, answer.status_code, answer.json()["error"]["code"])
+
+
+async def test_no_text_in_a_body_breaks_anything(desk: Desk, app: FastAPI) -> None:
+    tried = 0
+    for method, path, operation in operations(app):
+        for body in _with_nul(operation, app.openapi()["components"]["schemas"]):
+            answer = await caller(desk, path).request(method, nowhere(path), json=body)
+            assert answer.status_code < 500, f"{method} {path} {body}: {answer.status_code} {answer.text[:200]}"
+            tried += 1
+    assert tried > 50
+
+
+def _with_nul(operation: dict[str, Any], schemas: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Bodies with what they need, and in one field after the other a character that PostgreSQL has no place for."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    for name in re.findall(r"schemas/(\w+)", str(content.get("schema")))[:1]:
+        fields, examples = schemas[name]["properties"], Examples(schemas)
+        needed = {field: examples.of(fields[field], field) for field in schemas[name].get("required", ())}
+        for field, node in fields.items():
+            if _takes_text({"schema": node}):
+                yield needed | {field: "a\x00b"}
+            elif node.get("additionalProperties") is True:
+                yield needed | {field: {"a": "a\x00b"}}
 
 
 async def test_no_method_that_is_not_there_breaks_anything(desk: Desk, app: FastAPI) -> None:

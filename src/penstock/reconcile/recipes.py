@@ -73,7 +73,8 @@ class Recipes:
         return await self.get(recipe_id)
 
     async def get(self, recipe_id: str, version: int | None = None) -> Kept:
-        row = await self._db.row(SQL.recipe_get, recipe_id=recipe_id, version=version)
+        storable = "\x00" not in recipe_id
+        row = await self._db.row(SQL.recipe_get, recipe_id=recipe_id, version=version) if storable else None
         if row is None:
             raise _missing(recipe_id) if version is None else NotFound(f"Recipe {recipe_id} has no version {version}.")
         return _kept(row)
