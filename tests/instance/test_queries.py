@@ -55,6 +55,8 @@ async def test_an_answer_names_its_columns_types_and_time(server: GraphServer) -
         ("'Zoë 🐞'", "STRING", "Zoë 🐞"),
         ("date('2026-02-03')", "DATE", "2026-02-03"),
         ("timestamp('2026-02-03 04:05:06')", "TIMESTAMP", "2026-02-03T04:05:06Z"),
+        ("cast('2026-02-03 04:05:06.123456789' AS TIMESTAMP_NS)", "TIMESTAMP", "2026-02-03T04:05:06.123456Z"),
+        ("cast(2.5 AS DECIMAL(5, 2))", "ANY", "2.50"),
         ("interval('3 days 2 hours')", "INTERVAL", "P3DT7200S"),
         ("uuid('47183823-2574-4bfd-b411-99ed177d3e43')", "UUID", "47183823-2574-4bfd-b411-99ed177d3e43"),
         ("encode('hi')", "BLOB", "aGk="),
@@ -121,6 +123,18 @@ async def test_arrow_of_nodes_and_of_nothing_can_be_read(server: GraphServer) ->
         table = pa.ipc.open_stream(answer.content).read_all()
         assert table.num_rows == rows
         assert table.schema.field("n").type.field("_id").type == pa.string()
+
+
+@pytest.mark.parametrize("headers", [{}, {"Accept": ARROW}], ids=["json", "arrow"])
+async def test_an_answer_that_cannot_be_told_is_an_error_and_not_a_broken_one(
+    server: GraphServer, headers: dict[str, str]
+) -> None:
+    deep = "RETURN " + "[" * 48 + "1" + "]" * 48
+    mixed: dict[str, object] = {"query": "RETURN $p AS p", "parameters": {"p": {"a": [1, {"b": None}]}}}
+    for body in ({"query": deep}, {"query": "RETURN to_json([1]) AS p"}, mixed):
+        answer = await server.http.post("/query", json=body, headers=headers)
+        assert answer.status_code in (200, 400), answer.text
+    assert (await server.http.post("/query", json=mixed, headers=headers)).status_code == 400
 
 
 async def test_a_timeout_stops_the_engine_and_frees_its_thread(server: GraphServer) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from penstock.graphdb.contract import Interrupt, Result
+from penstock.graphdb.contract import GraphEngine, Interrupt, Result
 from penstock.graphdb.errors import CapabilityMissing, CypherError
 from penstock.guard.cypher import CypherQuery, check_cypher
 from penstock.instance.client import gone
@@ -87,22 +88,38 @@ async def _stream(served: Served, asked: _Asked, request: Request) -> Response:
     engine = served.graph.engine
     if not engine.capabilities.arrow:
         raise CapabilityMissing(served.settings.backend, "arrow")
-    result = await served.room.query(
-        lambda cord: engine.query(asked.checked.text, asked.parameters, timeout=asked.timeout, interrupt=cord),
-        timeout=asked.timeout,
-        gone=partial(gone, request),
-    )
-    return StreamingResponse(_chunks(served.room, result), media_type=ARROW)
+    begun = await served.room.query(partial(_begin, engine, asked), timeout=asked.timeout, gone=partial(gone, request))
+    return StreamingResponse(_chunks(served.room, begun), media_type=ARROW)
 
 
-async def _chunks(room: EngineRoom, result: Result) -> AsyncIterator[memoryview | bytes]:
-    """One batch is made while the one before is on its way, and no more."""
-    stream: Iterator[memoryview | bytes] = arrow_stream(result.batches(stream_rows(result)))
-    coming = asyncio.ensure_future(room.run(lambda: next(stream, None)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Begun:
+    """A stream whose first batch is made: what can go wrong has gone wrong before the answer's status is sent."""
+
+    result: Result
+    head: tuple[memoryview | bytes, ...]
+    rest: Iterator[memoryview | bytes]
+
+
+def _begin(engine: GraphEngine, asked: _Asked, cord: Interrupt) -> _Begun:
+    result = engine.query(asked.checked.text, asked.parameters, timeout=asked.timeout, interrupt=cord)
     try:
+        stream = arrow_stream(result.batches(stream_rows(result)))
+        return _Begun(result=result, head=(next(stream), next(stream)), rest=stream)
+    except BaseException:
+        result.close()
+        raise
+
+
+async def _chunks(room: EngineRoom, begun: _Begun) -> AsyncIterator[memoryview | bytes]:
+    """One batch is made while the one before is on its way, and no more."""
+    coming = asyncio.ensure_future(room.run(lambda: next(begun.rest, None)))
+    try:
+        for piece in begun.head:
+            yield piece
         while (chunk := await coming) is not None:
-            coming = asyncio.ensure_future(room.run(lambda: next(stream, None)))
+            coming = asyncio.ensure_future(room.run(lambda: next(begun.rest, None)))
             yield chunk
     finally:
         await asyncio.wait({coming})
-        await room.run(result.close)
+        await room.run(begun.result.close)

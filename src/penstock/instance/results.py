@@ -139,6 +139,9 @@ def values(column: pa.Array, own: Own) -> list[Any]:
     if (types.is_integer(kind) or types.is_floating(kind)) and not column.null_count:
         flat: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
         return flat
+    if types.is_timestamp(kind) and kind.unit == "ns":
+        # Python's moments have microseconds.
+        column = column.cast(pa.timestamp("us", kind.tz), safe=False)
     try:
         found: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):
