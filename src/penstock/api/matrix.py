@@ -202,6 +202,7 @@ MATRIX: Mapping[str, Row] = {
     "GET /api/recipes/{recipe_id}/versions": EVERYBODY,
     "GET /api/recipes/{recipe_id}/explain": EVERYBODY,
     "POST /api/recipes/suggest": EVERYBODY,
+    "POST /api/recipes/preview": EVERYBODY,
     "POST /api/recipes/{recipe_id}/decisions": OWNER,
     "GET /api/recipes/{recipe_id}/decisions": EVERYBODY,
     "DELETE /api/recipes/{recipe_id}/decisions/{decision_id}": OWNER,

@@ -13,6 +13,7 @@ from penstock.api.matrix import Grant, Permit
 from penstock.api.paging import Page
 from penstock.api.parts import HasParts, HasReconciliation, Reconciliation
 from penstock.api.reading import StrictRoute
+from penstock.api.record_sources import plain
 from penstock.api.reply import Data, Listing
 from penstock.engines.errors import EngineError
 from penstock.jobs.bodies import Body
@@ -20,6 +21,7 @@ from penstock.jobs.model import JobSpec
 from penstock.jobs.scheduler import Schedule as ClockSchedule
 from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge
 from penstock.reconcile import validation
+from penstock.reconcile.decided import Decided
 from penstock.reconcile.desk import Asker
 from penstock.reconcile.errors import RecipeInvalid
 from penstock.reconcile.explain import explain
@@ -82,13 +84,35 @@ class RecipeQuery(Page):
 
 
 class SuggestBody(Body):
-    left: dict[str, Any] = Field(description="A side as a recipe has it.")
-    right: dict[str, Any]
+    left: dict[str, Any] | None = Field(None, description="A side as a recipe has it.")
+    right: dict[str, Any] | None = None
+    recipe_id: Annotated[str, Field(max_length=100)] | None = Field(
+        None, description="Learn from the pairs that people matched by hand in this recipe; its sides are the default."
+    )
 
 
 class Suggested(BaseModel):
     rules: list[dict[str, Any]]
     why: list[str]
+    pairs: int = Field(description="How many confirmed pairs they rest on.")
+
+
+class PreviewBody(Body):
+    recipe_id: Annotated[str, Field(max_length=100)] | None = None
+    recipe: dict[str, Any] | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    rows: Annotated[int, Field(ge=1, le=SAMPLE_ROWS, description="So many of each side.")] = 1000
+
+
+class Previewed(BaseModel):
+    totals: dict[str, Any]
+    rules: list[dict[str, Any]]
+    warnings: list[Fault]
+    matched: list[dict[str, Any]] = Field(description="The first rows; amounts are text, as they are exact.")
+    unmatched_left: list[dict[str, Any]]
+    unmatched_right: list[dict[str, Any]]
+    duplicates: list[dict[str, Any]]
+    ambiguous: list[dict[str, Any]]
 
 
 class ScheduleBody(Body):
@@ -142,15 +166,39 @@ async def explain_document(body: RecipeBody, it: HasReconciliation, grant: Permi
 
 @router.post("/suggest", summary="Suggest rules from data", responses=ASKS)
 async def suggest_rules(body: SuggestBody, it: HasReconciliation, grant: Permit) -> Data[Suggested]:
-    """From the first rows of both sides: which columns share values, and how far amounts and dates are apart."""
-    try:
-        sides = [Side.model_validate(side) for side in (body.left, body.right)]
-    except ValidationError as e:
-        first = e.errors(include_url=False, include_input=False)[0]
-        raise InvalidInput(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.".lstrip(": ")) from None
+    """From the first rows of both sides: which columns share values, and how far amounts and dates are apart.
+
+    With a recipe also from the pairs that people matched by hand, which say more than statistics.
+    """
+    sides, decided = await _sides(body, it), await _decided(body.recipe_id, it)
     left, right = [await it.desk.sample(side, asker(grant), SAMPLE_ROWS) for side in sides]
-    found = await asyncio.to_thread(suggest, left, right)
-    return Data(data=Suggested(rules=found.rules, why=found.why))
+    pairs = await it.desk.confirmed(sides, decided.match, asker(grant)) if decided.match else []
+    found = await asyncio.to_thread(suggest, left, right, pairs)
+    return Data(data=Suggested(rules=found.rules, why=found.why, pairs=len(pairs)))
+
+
+@router.post("/preview", summary="Try a recipe on real rows", responses=ASKS)
+async def preview(body: PreviewBody, it: HasReconciliation, grant: Permit) -> Data[Previewed]:
+    """Matches and breaks among the first rows of each side, without a run; nothing is kept.
+
+    A record whose partner is not among those rows is a break here.
+    """
+    if (body.recipe is None) == (body.recipe_id is None):
+        raise InvalidInput("Give either recipe_id or recipe.")
+    document = body.recipe if body.recipe is not None else (await it.desk.recipes.get(body.recipe_id or "")).document
+    found = await it.desk.preview(
+        validation.read(document),
+        asker(grant),
+        rows=body.rows,
+        parameters=body.parameters,
+        decided=await _decided(body.recipe_id, it),
+    )
+    tables = {
+        name: [{column: plain(value) for column, value in row.items()} for row in table.to_pylist()]
+        for name, table in found.tables.items()
+    }
+    warnings = [Fault.model_validate(asdict(fault)) for fault in found.warnings]
+    return Data(data=Previewed(totals=dict(found.totals), rules=found.rules, warnings=warnings, **tables))
 
 
 @router.put("/{recipe_id}/schedule", summary="Run a recipe by the clock", responses=WRITES)
@@ -212,6 +260,24 @@ def asker(grant: Grant) -> Asker:
     return Asker(
         username=grant.username, may=lambda owner: owner == grant.username or grant.role.name in ("ADMIN", "OPS")
     )
+
+
+async def _sides(body: SuggestBody, it: Reconciliation) -> tuple[Side, Side]:
+    kept = {} if body.recipe_id is None else (await it.desk.recipes.get(body.recipe_id)).document["sources"]
+    try:
+        left, right = (
+            Side.model_validate(given or kept.get(name)) for name, given in (("left", body.left), ("right", body.right))
+        )
+    except ValidationError as e:
+        first = e.errors(include_url=False, include_input=False)[0]
+        raise InvalidInput(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.".lstrip(": ")) from None
+    return left, right
+
+
+async def _decided(recipe_id: str | None, it: Reconciliation) -> Decided:
+    found = [] if recipe_id is None else await it.items.decisions(recipe_id)
+    pairs = {kind: [(d.left_key, d.right_key) for d in found if d.kind == kind] for kind in ("match", "unmatch")}
+    return Decided(match=pairs["match"], unmatch=pairs["unmatch"])
 
 
 async def _explained(recipe: RecipeModel, it: Reconciliation, grant: Grant) -> list[Step]:

@@ -6,21 +6,24 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from penstock.kit.errors import InvalidInput, NotFound, PenstockError
 from penstock.reconcile import free_sql, validation
 from penstock.reconcile.column import columns
+from penstock.reconcile.preview import preview
 from penstock.reconcile.query import bound
 from penstock.reconcile.reading import first_rows, source_schema
-from penstock.reconcile.recipe import Recipe
+from penstock.reconcile.recipe import Filter, Recipe
 from penstock.reconcile.validation import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pyarrow as pa
+    from pydantic import JsonValue
 
     from penstock.reconcile.column import Column
+    from penstock.reconcile.decided import Decided, Key
+    from penstock.reconcile.preview import Preview
     from penstock.reconcile.recipe import Side, SideName
     from penstock.reconcile.recipes import Recipes
     from penstock.reconcile.run import Run
@@ -28,7 +31,10 @@ if TYPE_CHECKING:
     from penstock.reconcile.uploads import Upload, Uploads
     from penstock.sources.records import DataSource, DataSources
 
+    Pair = tuple[dict[str, Any], dict[str, Any]]
+
 SIDES: tuple[SideName, SideName] = ("left", "right")
+MOST_PAIRS = 1000
 NATIVE = frozenset({"files"})
 """Types of sources that the match reads where they are."""
 
@@ -76,13 +82,35 @@ class Desk:
         return columns(await self.sources.ask(source.data_source_id, lambda it: source_schema(it, side)))
 
     async def sample(self, side: Side, asker: Asker, rows: int) -> pa.Table:
-        """The first rows of a side, for a look at their values."""
+        """The first rows of a side that its filters let through, for a look at their values."""
         if side.upload is not None:
-            upload = await self._upload(side.upload, asker)
-            data = await self.uploads.store().get(upload.key)
-            return await asyncio.to_thread(lambda: pq.read_table(pa.BufferReader(data)).slice(0, rows))
+            return await self.uploads.sample(await self._upload(side.upload, asker), side, rows)
         source = await self.source(side.source or "", asker)
         return await self.sources.ask(source.data_source_id, lambda it: first_rows(it, side, rows))
+
+    async def confirmed(self, sides: tuple[Side, Side], keys: Sequence[tuple[Key, Key]], asker: Asker) -> list[Pair]:
+        """The rows of pairs that people made; of keys of several columns those among the first rows of a side."""
+        found = []
+        for place, side in enumerate(sides):
+            wanted = [pair[place] for pair in keys[-MOST_PAIRS:]]
+            scope: tuple[Filter, ...] = ()
+            if len(side.primary_key) == 1:
+                values: list[JsonValue] = [key[0] for key in wanted]
+                scope = (Filter(column=side.primary_key[0], op="in", value=values),)
+            rows = await self.sample(side.model_copy(update={"filters": scope}), asker, 5 * MOST_PAIRS)
+            found.append({tuple(str(row[name]) for name in side.primary_key): row for row in rows.to_pylist()})
+        left, right = found
+        return [(left[tuple(a)], right[tuple(b)]) for a, b in keys if tuple(a) in left and tuple(b) in right]
+
+    async def preview(
+        self, recipe: Recipe, asker: Asker, *, rows: int, parameters: Mapping[str, Any], decided: Decided
+    ) -> Preview:
+        """What the recipe makes of the first rows of both sides."""
+        if recipe.match_sql is not None:
+            free_sql.checked(recipe.match_sql)
+        wanted = [bound(recipe, getattr(recipe.sources, side), parameters) for side in SIDES]
+        left, right = [await self.sample(side, asker, rows) for side in wanted]
+        return await preview(recipe, left, right, decided)
 
     async def start(
         self,

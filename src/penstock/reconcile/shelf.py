@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.kit.errors import NotFound
 from penstock.reconcile.download import FORMS
+from penstock.reconcile.stored_file import StoredFile, batches
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
 
     from penstock.reconcile.download import Form
     from penstock.storage.contract import Store
@@ -27,32 +29,36 @@ class Shelf:
     def _files(self) -> list[dict[str, Any]]:
         return [*self._manifest["files"], *self._manifest.get("aged", ())]
 
-    def names(self, table: str) -> list[str]:
-        found = [file["name"] for file in self._files if file["table"] == table]
+    def _named(self, table: str) -> list[dict[str, Any]]:
+        found = [file for file in self._files if file["table"] == table]
         if not found:
             raise NotFound(f"The run has no evidence {table}.")
         return found
 
     def download(self, table: str, form: str, limit: int | None = None) -> tuple[Form, AsyncIterator[bytes]]:
         chosen = FORMS[form]
-        return chosen, self._stream(chosen, self.names(table), limit)
+        return chosen, self._stream(chosen, self._named(table), limit)
 
-    async def _stream(self, form: Form, names: Sequence[str], limit: int | None) -> AsyncIterator[bytes]:
+    async def _stream(self, form: Form, named: Sequence[Mapping[str, Any]], limit: int | None) -> AsyncIterator[bytes]:
         prefix = f"runs/{self._manifest['run']['run_id']}/"
-        files = [pq.ParquetFile(pa.BufferReader(await self._store.get(prefix + name))) for name in names]
-        async for data in _steps(form.write(files[0].schema_arrow, _batches(files, limit))):
+        loop = asyncio.get_running_loop()
+        files = [StoredFile(self._store, prefix + file["name"], file["size"], loop) for file in named]
+        schema = await asyncio.to_thread(lambda: pq.read_schema(files[0]))
+        async for data in _steps(form.write(schema, _batches(files, limit))):
             yield data
 
 
-def _batches(files: Sequence[pq.ParquetFile], limit: int | None) -> Iterator[pa.RecordBatch]:
+def _batches(files: Sequence[StoredFile], limit: int | None) -> Iterator[pa.RecordBatch]:
     left = limit
     for file in files:
-        for batch in file.iter_batches(20_000):
+        for batch in batches(file):
             if left is None:
                 yield batch
-            elif left > 0:
-                yield batch.slice(0, left)
-                left -= min(left, batch.num_rows)
+                continue
+            yield batch.slice(0, left)
+            left -= min(left, batch.num_rows)
+            if not left:
+                return
 
 
 async def _steps(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LEAST_OVERLAP = 0.2
+LEAST_AGREED = 0.8
 COVERED = 0.95
 _STEPS = ["trim", "case", "punctuation", "spaces"]
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,6})?")
@@ -48,11 +49,17 @@ def suggest(
 ) -> Suggestion:
     kinds = (columns(left.schema), columns(right.schema))
     rows = (left.to_pylist(), right.to_pylist())
-    keys = _keys(*kinds, *rows)
+    agreed = _agreed(*kinds, pairs or ())
+    keys = agreed or _keys(*kinds, *rows)
     if not keys:
         return Suggestion(rules=[], why=["No two columns share values: there is nothing to match by."])
     key = keys[0]
-    conditions, why = [_condition(key)], [f"{key.left} and {key.right} share {key.overlap:.0%} of their values."]
+    said = (
+        f"are equal in {key.overlap:.0%} of the confirmed pairs"
+        if agreed
+        else f"share {key.overlap:.0%} of their values"
+    )
+    conditions, why = [_condition(key)], [f"{key.left} and {key.right} {said}."]
     met = list(pairs) if pairs else _met(key, *rows)
     for kind, build in ((Kind.NUMBER, _amount), (Kind.DATE, _window)):
         for a, b in _named_alike(kind, *kinds, taken=(key.left, key.right), rows=rows):
@@ -71,6 +78,34 @@ def _keys(left: Any, right: Any, rows: Rows, others: Rows) -> list[_Pair]:
             if a.kind in (Kind.TEXT, Kind.NUMBER) and a.kind == b.kind and not (a.scale and a.kind is Kind.NUMBER):
                 found += _shared(a, b, rows, others)
     return sorted(found, key=lambda p: (-round(p.overlap * p.unique, 6), -_alike(p.left, p.right), p.left, p.right))
+
+
+def _agreed(left: Any, right: Any, pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> list[_Pair]:
+    """Columns that are equal in nearly all confirmed pairs, and tell the pairs apart."""
+    found = []
+    for a in left.values():
+        for b in right.values():
+            if a.kind in (Kind.TEXT, Kind.NUMBER) and a.kind == b.kind and not (a.scale and a.kind is Kind.NUMBER):
+                both = [(x[a.name], y[b.name]) for x, y in pairs if x[a.name] is not None and y[b.name] is not None]
+                found += [_agreement(a.name, b.name, both, len(pairs), normalized=n) for n in (False, True) if both]
+    good = [p for p in found if p.overlap >= LEAST_AGREED and p.unique >= LEAST_OVERLAP]
+    return sorted(
+        good,
+        key=lambda p: (
+            -round(p.overlap * p.unique, 6),
+            p.normalized,
+            -_alike(p.left, p.right),
+            p.left,
+            p.right,
+        ),
+    )
+
+
+def _agreement(a: str, b: str, both: Sequence[tuple[Any, Any]], count: int, *, normalized: bool) -> _Pair:
+    read = _normal if normalized else _same
+    equal = sum(read(x) == read(y) for x, y in both)
+    unique = len({read(x) for x, _ in both}) / len(both)
+    return _Pair(left=a, right=b, overlap=equal / count, unique=unique, normalized=normalized)
 
 
 def _shared(a: Column, b: Column, rows: Rows, others: Rows) -> list[_Pair]:

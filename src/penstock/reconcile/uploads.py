@@ -20,6 +20,8 @@ import pyarrow.parquet as pq
 
 from penstock.kit.errors import InvalidInput, NotFound, PenstockError
 from penstock.kit.sqlfile import load
+from penstock.reconcile.scope import kept
+from penstock.reconcile.stored_file import StoredFile, batches
 from penstock.sources.contract import Limits
 from penstock.sources.registry import open_source
 from penstock.storage.footers import read_schema
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from penstock.kit.db import Db
+    from penstock.reconcile.recipe import Side
     from penstock.storage.contract import Store
 
 SQL = load("penstock.reconcile.sql")
@@ -101,6 +104,31 @@ class Uploads:
     async def schema(self, upload: Upload) -> pa.Schema:
         part = Part(path=upload.key, size=upload.size_bytes, rows=upload.rows)
         return await read_schema(self.store(), part)
+
+    async def sample(self, upload: Upload, side: Side, rows: int) -> pa.Table:
+        """The first rows; with filters the first that those let through, for which the file is copied once."""
+        store = self.store()
+        if not side.filters:
+            file = StoredFile(store, upload.key, upload.size_bytes, asyncio.get_running_loop())
+            return await asyncio.to_thread(_first, file, rows)
+        with tempfile.TemporaryDirectory(prefix="penstock-sample-") as folder:
+            path = Path(folder) / "rows.parquet"
+            with path.open("wb") as target:
+                async for data in store.stream(upload.key):
+                    await asyncio.to_thread(target.write, data)
+            found = await asyncio.to_thread(kept, [path], side, Path(folder) / "scope", rows)
+            return await asyncio.to_thread(pq.read_table, found)
+
+
+def _first(file: StoredFile, rows: int) -> pa.Table:
+    schema, count = pq.read_schema(file), 0
+    found: list[pa.RecordBatch] = []
+    for batch in batches(file):
+        found.append(batch.slice(0, rows - count))
+        count += found[-1].num_rows
+        if count >= rows:
+            break
+    return pa.Table.from_batches(found, schema)
 
 
 def _form(name: str) -> str:

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import orjson
-import pyarrow.parquet as pq
 
 from penstock.engines.contract import EngineLimits
-from penstock.engines.registry import DEFAULT, open_engine
 from penstock.kit.errors import Conflict
 from penstock.reconcile import manifest as manifests
 from penstock.reconcile import validation
@@ -28,7 +26,8 @@ from penstock.reconcile.errors import ThresholdPassed
 from penstock.reconcile.execution import Execution, check_thresholds
 from penstock.reconcile.native import Taken, take
 from penstock.reconcile.order import MatchOrder, evidence_prefix, staging_prefix
-from penstock.reconcile.query import bound, where
+from penstock.reconcile.query import bound
+from penstock.reconcile.scope import kept
 from penstock.storage.errors import ObjectExists
 from penstock.worker.handlers import Answer, Result
 
@@ -116,8 +115,8 @@ class Matcher:
             found = Taken(files=paths, told=_input(given), filtered="data_source_id" in given)
         if found.filtered or not wanted.filters:
             return found
-        kept = await asyncio.to_thread(_filtered, found.files, wanted, scratch / f"filtered-{side}")
-        return replace(found, files=[kept])
+        left_over = await asyncio.to_thread(kept, found.files, wanted, scratch / f"filtered-{side}")
+        return replace(found, files=[left_over])
 
     async def _native(
         self, given: Mapping[str, Any], wanted: Side, side: SideName, scratch: Path, ctx: JobContext
@@ -127,19 +126,6 @@ class Matcher:
         async with opening.opened() as source:
             found = await take(source, wanted, scratch / f"native-{side}.parquet")
         return replace(found, told={"data_source_id": given["data_source_id"], **found.told})
-
-
-def _filtered(files: Sequence[Path], side: Side, folder: Path) -> Path:
-    """The records that the filters let through, in their order; staged sources were filtered by themselves."""
-    folder.mkdir()
-    with open_engine(DEFAULT, folder, EngineLimits()) as engine:
-        schema = engine.relation("given", files)
-        names = ", ".join('"' + name.replace('"', '""') + '"' for name in schema.names)
-        reader = engine.stream(f"SELECT {names} FROM given WHERE {where(schema, side.filters, 'duckdb')} ORDER BY _id")
-        with pq.ParquetWriter(folder / "kept.parquet", reader.schema) as writer:
-            for batch in reader:
-                writer.write_batch(batch)
-    return folder / "kept.parquet"
 
 
 async def _local(store: Store, key: str, scratch: Path) -> Path:

@@ -104,12 +104,13 @@ class Reconcile:
         *,
         version: int | None = None,
         sources: Mapping[str, Any] | None = None,
+        staging: Mapping[str, int] | None = None,
         callback_url: str | None = None,
         **parameters: Any,
     ) -> Run:
         """A saved recipe by its id, or one as it is written; what is no word of the request is a run parameter."""
         body: dict[str, Any] = {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
-        optional = {"version": version, "sources": sources, "callback_url": callback_url}
+        optional = {"version": version, "sources": sources, "staging": staging, "callback_url": callback_url}
         body |= {key: value for key, value in optional.items() if value is not None}
         if parameters:
             body["parameters"] = parameters
@@ -160,9 +161,23 @@ class Reconcile:
         found: dict[str, Any] = answer["data"]
         return found
 
-    def suggest(self, left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
-        """Rules that the first rows of two sides speak for, and why."""
-        body = {"left": dict(left), "right": dict(right)}
+    def preview(self, recipe: str | Mapping[str, Any], *, rows: int = 1000, **parameters: Any) -> dict[str, Any]:
+        """What a recipe matches and leaves open among the first rows of each side; nothing is kept."""
+        body: dict[str, Any] = {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
+        body |= {"rows": rows, "parameters": parameters}
+        found: dict[str, Any] = (self._transport.call("POST", "/api/recipes/preview", json=body))["data"]
+        return found
+
+    def suggest(
+        self,
+        left: Mapping[str, Any] | None = None,
+        right: Mapping[str, Any] | None = None,
+        *,
+        recipe_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Rules that the first rows of two sides speak for, and why; with a recipe also its pairs made by hand."""
+        given = {"left": left and dict(left), "right": right and dict(right), "recipe_id": recipe_id}
+        body = {name: value for name, value in given.items() if value is not None}
         found: dict[str, Any] = (self._transport.call("POST", "/api/recipes/suggest", json=body))["data"]
         return found
 

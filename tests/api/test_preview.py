@@ -1,0 +1,151 @@
+"""A recipe tried on real rows, rules learnt from what people matched, and evidence that is read in pieces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.kit.errors import InvalidInput
+from penstock.reconcile import validation
+from penstock.reconcile.decided import Decided
+from penstock.reconcile.preview import preview
+from penstock.reconcile.shelf import Shelf
+from penstock.storage.stores import open_store
+from tests.api.test_runs import RULES, fill, me, sides, stand, two, upload  # noqa: F401 - fixtures
+from tests.graphs.stand import Stand, postgres
+from tests.reconcile.stand import recipe
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import httpx2
+
+
+async def tried(me: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:  # noqa: F811
+    answer = await me.post("/api/recipes/preview", json=body)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()["data"]
+    return found
+
+
+async def test_a_preview_shows_matches_and_breaks_and_leaves_nothing(stand: Stand, me: httpx2.AsyncClient) -> None:  # noqa: F811
+    document = {"name": "monthly", "sources": await two(me), "rules": RULES}
+    before = await stand.files()
+    seen = await tried(me, recipe=document)
+    assert [(row["left_id"], row["right_id"]) for row in seen["matched"]] == [("1", "1")]
+    assert [(row["ref"], row["reason"]) for row in seen["unmatched_left"]] == [
+        ("B", "amount_out_of_tolerance"),
+        ("C", "no_key"),
+    ]
+    assert seen["totals"]["right"]["unmatched"] == 2
+    assert (await me.get("/api/runs")).json()["data"] == []
+    assert await stand.files() == before
+    first = await tried(me, recipe=document, rows=1)
+    assert (first["totals"]["left"]["rows"], first["totals"]["right"]["rows"]) == (1, 1)
+
+
+async def test_a_preview_of_sources_takes_filters_and_parameters(
+    stand: Stand,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+    database: str,
+) -> None:
+    await fill(database, 100)
+    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(database), secrets={})
+    document = {
+        "name": "scoped",
+        "sources": sides(filters=[{"column": "id", "op": "lte", "value": {"parameter": "last"}}]),
+        "rules": RULES,
+        "parameters": {"last": {"type": "number"}},
+    }
+    seen = await tried(me, recipe=document, parameters={"last": 7})
+    assert seen["totals"]["left"] | {"amounts": {}} == {
+        "rows": 7,
+        "matched": 7,
+        "unmatched": 0,
+        "null_keys": 0,
+        "amounts": {},
+        "reasons": {},
+    }
+    missing = await me.post("/api/recipes/preview", json={"recipe": document})
+    assert (missing.status_code, missing.json()["error"]["details"]["parameter"]) == (422, "last")
+
+
+async def test_a_preview_filters_uploads_too(me: httpx2.AsyncClient) -> None:  # noqa: F811
+    sources = await two(me)
+    sources["left"]["filters"] = [{"column": "ref", "op": "in", "value": ["B", "C"]}]
+    seen = await tried(me, recipe={"name": "x", "sources": sources, "rules": RULES}, rows=1)
+    assert [row["ref"] for row in seen["unmatched_left"]] == ["B"]
+    sources["left"]["filters"] = [{"column": "nothing", "op": "eq", "value": "B"}]
+    wrong = await me.post("/api/recipes/preview", json={"recipe": {"name": "x", "sources": sources, "rules": RULES}})
+    assert wrong.status_code == 422
+    assert "nothing" in wrong.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("body", [{}, {"recipe_id": "a", "recipe": {}}, {"recipe": {"name": "x"}}, {"rows": 5001}])
+async def test_a_preview_of_nothing_is_refused(me: httpx2.AsyncClient, body: dict[str, Any]) -> None:  # noqa: F811
+    assert (await me.post("/api/recipes/preview", json=body)).status_code == 422
+
+
+async def test_a_preview_that_takes_too_long_is_stopped() -> None:
+    rows = pa.table({"id": range(5000), "ref": [f"{i:064d}" for i in range(5000)]})
+    rules = [{"name": "slow", "conditions": [{"left": "ref", "op": "similar", "right": "ref"}]}]
+    with pytest.raises(InvalidInput, match=r"more than 0\.5 s"):
+        await preview(validation.read(recipe(rules=rules)), rows, rows, Decided(), seconds=0.5)
+
+
+async def test_what_people_matched_teaches_rules_and_holds_in_a_preview(me: httpx2.AsyncClient) -> None:  # noqa: F811
+    left = b"id,ref,label,amount\n" + b"".join(b"%d,x%d,L-%d,%d.00\n" % (i, i, i, i) for i in range(20))
+    right = b"id,ref,label,amount\n" + b"".join(b"%d,x%d,l %d,%d.50\n" % (i + 100, i + 1, i, i) for i in range(20))
+    sources = {
+        "left": {"upload": await upload(me, "l.csv", left), "primary_key": "id"},
+        "right": {"upload": await upload(me, "r.csv", right), "primary_key": "id"},
+    }
+    document = {"recipe_id": "taught", "name": "taught", "sources": sources, "rules": RULES}
+    assert (await me.post("/api/recipes", json={"recipe": document})).status_code == 201
+    by_statistics = (await me.post("/api/recipes/suggest", json={"recipe_id": "taught"})).json()["data"]
+    assert by_statistics["pairs"] == 0
+    for i in range(4):
+        decision = {"kind": "match", "left_key": [str(i)], "right_key": [str(i + 100)]}
+        assert (await me.post("/api/recipes/taught/decisions", json=decision)).status_code == 201
+    taught = (await me.post("/api/recipes/suggest", json={"recipe_id": "taught"})).json()["data"]
+    assert taught["pairs"] == 4
+    key, amount = taught["rules"][0]["conditions"]
+    assert (key["left"], key["op"], key["right"]) == ("label", "normalized", "label")
+    assert amount["absolute"] == "0.500000"
+    assert "confirmed pairs" in taught["why"][0]
+    seen = await tried(me, recipe_id="taught")
+    assert [(row["left_id"], row["rule"]) for row in seen["matched"] if row["rule"] == "manual"] == [
+        (str(i), "manual") for i in range(4)
+    ]
+
+
+async def test_the_first_rows_of_evidence_are_read_without_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.table({"id": range(400_000), "text": [f"{i:032x}" for i in range(400_000)]})
+    pq.write_table(rows, tmp_path / "m.parquet", row_group_size=100_000)
+    store = open_store(f"file://{tmp_path}")
+    data = (tmp_path / "m.parquet").read_bytes()
+    await store.create("runs/1/m.parquet", data)
+    read = 0
+    real = store.get_range
+
+    async def counted(key: str, start: int, length: int) -> bytes:
+        nonlocal read
+        read += length
+        return await real(key, start, length)
+
+    async def never(key: str) -> bytes:
+        raise AssertionError(key)
+
+    monkeypatch.setattr(store, "get_range", counted)
+    monkeypatch.setattr(store, "get", never)
+    manifest = {"files": [{"table": "matched", "name": "m.parquet", "size": len(data)}], "run": {"run_id": 1}}
+    _, some = Shelf(store, manifest).download("matched", "csv", 3)
+    assert b"".join([piece async for piece in some]).count(b"\n") == 4
+    assert read < len(data) / 2
+    _, everything = Shelf(store, manifest).download("matched", "csv")
+    assert b"".join([piece async for piece in everything]).count(b"\n") == 400_001
