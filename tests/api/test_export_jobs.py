@@ -297,6 +297,7 @@ async def test_jobs_are_listed_by_status(stand: Stand) -> None:
     path = f"{SNAPSHOTS}/{snapshot_id}/export-jobs"
     assert [j["id"] for j in (await stand.ask("GET", f"{path}?status=claimed"))["jobs"]] == [job["id"]]
     assert len((await stand.ask("GET", f"{path}?status=pending"))["jobs"]) == 1
+    assert [j["id"] for j in (await stand.ask("GET", f"{path}?status=running"))["jobs"]] == [job["id"]]
     assert (await stand.ask("GET", f"{path}?status=completed"))["jobs"] == []
     assert (await stand.ask("GET", f"{path}?status=lost", expect=422))["code"] == "VALIDATION_FAILED"
     assert (await stand.ask("GET", f"{SNAPSHOTS}/88/export-jobs", expect=404))["code"] == "RESOURCE_NOT_FOUND"

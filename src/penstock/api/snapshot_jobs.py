@@ -1,6 +1,6 @@
 """Snapshots as workers see them: their export jobs, and the steps that they take."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field, model_validator
@@ -32,6 +32,7 @@ router = APIRouter(
 )
 STEPPING = declare(NotFound, InvalidStateTransition, *INTERNAL)
 ACTOR = "worker"
+Wanting: TypeAlias = Word | Literal["running"]
 SnapshotId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
 Label = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$", examples=["Customer"])]
 ColumnName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$", examples=["id"])]
@@ -168,9 +169,11 @@ async def create(snapshot_id: SnapshotId, body: NewExportJobs, graphs: HasGraphs
 
 
 @router.get("/{snapshot_id:int}/export-jobs", summary="List the export jobs of a snapshot")
-async def listed(snapshot_id: SnapshotId, graphs: HasGraphs, status: Word | None = None) -> Data[Listed]:
-    found = await graphs.exports.of_snapshot(snapshot_id, status)
-    return Data(data=Listed(jobs=[shown(job, graphs) for job in found]))
+async def listed(snapshot_id: SnapshotId, graphs: HasGraphs, status: Wanting | None = None) -> Data[Listed]:
+    """`running` is the older word for those that are claimed or submitted."""
+    words = ("claimed", "submitted") if status == "running" else (status,)
+    found = await graphs.exports.of_snapshot(snapshot_id)
+    return Data(data=Listed(jobs=[shown(job, graphs) for job in found if status is None or job.status in words]))
 
 
 @router.put("/{snapshot_id:int}/status", summary="Take a snapshot's next step", responses=STEPPING)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from penstock.graphs.errors import InvalidStateTransition, JobsAlreadyExist
-from penstock.graphs.export_job import ExportJob, Word, export_job
+from penstock.graphs.export_job import ExportJob, export_job
 from penstock.graphs.finalisation import GATE, Finalisation
 from penstock.graphs.order import KINDS, ExportOrder, QueryState, Wanted
 from penstock.graphs.snapshot import SnapshotStatus, prefix_of
@@ -81,11 +81,10 @@ class Exports:
         async with self._db.transaction() as tx:
             return await self._begin(tx, await self._snapshots.lock(tx, snapshot_id))
 
-    async def of_snapshot(self, snapshot_id: int, status: Word | None = None) -> list[ExportJob]:
+    async def of_snapshot(self, snapshot_id: int) -> list[ExportJob]:
         async with self._db.transaction() as tx:
             await self._snapshots.get(snapshot_id, tx=tx)
-            found = await self._views(tx, await _job_ids(tx, snapshot_id))
-        return [job for job in found if status is None or job.status == status]
+            return await self._views(tx, await _job_ids(tx, snapshot_id))
 
     async def get(self, job_id: int) -> ExportJob:
         async with self._db.transaction() as tx:
