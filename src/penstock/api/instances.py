@@ -32,16 +32,16 @@ from penstock.graphs import instance
 from penstock.graphs.errors import ConcurrencyLimit, InvalidStateTransition, Maintenance, ShutdownBlocked
 from penstock.graphs.lifetime import lifetime_change
 from penstock.jobs.limits import MAX_JOB_ID
-from penstock.kit.errors import InvalidState, NotFound, PayloadTooLarge
+from penstock.kit.errors import Draining, InvalidState, NotFound, PayloadTooLarge
 
 router = APIRouter(prefix="/api/instances", tags=["instances"], route_class=StrictRoute)
 of_mapping = APIRouter(prefix="/api/mappings", tags=["mappings"], route_class=StrictRoute)
 InstanceId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
 FOUND = declare(*PUBLIC, NotFound)
 WRITES = (*PUBLIC, NotFound, PayloadTooLarge)
-CREATES = declare(*WRITES, ConcurrencyLimit, InvalidState, Maintenance)
+CREATES = declare(*WRITES, ConcurrencyLimit, InvalidState, Maintenance, Draining)
 STEPS = declare(*WRITES, InvalidStateTransition, InvalidState)
-ENDS = declare(*WRITES, InvalidStateTransition, ShutdownBlocked)
+ENDS = declare(*WRITES, InvalidStateTransition, InvalidState, ShutdownBlocked)
 
 
 async def _owned(graphs: Graphs, instance_id: int, grant: Grant) -> instance.Instance:
@@ -183,7 +183,7 @@ async def suspend(
 @router.post(
     "/{instance_id}/resume",
     summary="Wake an instance",
-    responses=declare(*WRITES, InvalidStateTransition, ConcurrencyLimit, Maintenance),
+    responses=declare(*WRITES, InvalidStateTransition, InvalidState, ConcurrencyLimit, Maintenance),
 )
 async def resume(instance_id: InstanceId, graphs: HasGraphs, grant: Permit) -> Data[Instance]:
     await _owned(graphs, instance_id, grant)
