@@ -301,6 +301,22 @@ async def test_rows_of_a_source_can_be_looked_at(stand: Stand, me: httpx2.AsyncC
     assert len((await me.get("/api/sources")).json()["data"]) == 1
 
 
+async def test_events_are_heard_and_not_looked_for(
+    stand: Stand, me: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.api.runs.LOOK_SECONDS", 3600.0)
+    run = await start(me, recipe={"name": "x", "sources": await two(me), "rules": RULES})
+    statuses: list[str] = []
+    async with asyncio.timeout(30), me.stream("GET", f"/api/runs/{run['run_id']}/events") as stream:
+        async for line in stream.aiter_lines():
+            if line.startswith("data: "):
+                statuses.append(json.loads(line.removeprefix("data: "))["status"])
+                if len(statuses) == 1:
+                    async with stand.working(queues=QUEUES):
+                        await over(me, run)
+    assert (statuses[0], statuses[-1]) == ("ready", "completed")
+
+
 async def test_a_cancelled_run_ends_its_stream_of_events(stand: Stand, me: httpx2.AsyncClient) -> None:
     run = await start(me, recipe={"name": "x", "sources": await two(me), "rules": RULES})
     seen: list[str] = []

@@ -1,6 +1,5 @@
 """Runs: asked for, watched, cancelled, tried again; their evidence and report."""
 
-import asyncio
 import hmac
 from collections.abc import AsyncIterator
 from dataclasses import asdict
@@ -41,7 +40,8 @@ internal = APIRouter(
 )
 RunId = Annotated[int, Path(ge=1, le=2**53 - 1, examples=[1])]
 FOUND = declare(*PUBLIC, NotFound)
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 2.0
+"""How often the rows of a step are looked at; a step's end is heard at once."""
 Table = Literal[
     "matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous", "open_items", "cleared_items"
 ]
@@ -293,6 +293,7 @@ async def _manifest(run: Record, it: Reconciliation) -> dict[str, Any]:
 async def _events(run_id: int, request: Request, it: Reconciliation) -> AsyncIterator[bytes]:
     last = b""
     while not await request.is_disconnected():
+        heard = it.desk.runs.heard()
         shown = await _shown(await it.desk.runs.get(run_id), it)
         data = orjson.dumps(shown.model_dump(mode="json", exclude={"callback_secret"}))
         if data != last:
@@ -301,7 +302,7 @@ async def _events(run_id: int, request: Request, it: Reconciliation) -> AsyncIte
             last = data
         if shown.status.over:
             return
-        await asyncio.sleep(LOOK_SECONDS)
+        await it.desk.runs.changed(LOOK_SECONDS, heard=heard)
 
 
 async def _shown(run: Record, it: Reconciliation) -> Run:

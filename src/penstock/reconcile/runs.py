@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from penstock.jobs.listeners import Listeners
 from penstock.jobs.model import GroupSpec, JobSpec, Status
 from penstock.kit import logging
 from penstock.kit.clock import SYSTEM, Clock
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 SQL = load("penstock.reconcile.sql")
 STAGED, MATCHED = "run_staged", "run_matched"
+BELL = ("runs",)
 TOTAL = timedelta(seconds=7200)
 MAX_ID = 2**63 - 1
 log = logging.get(__name__)
@@ -45,6 +47,7 @@ class Runs:
         self._jobs = jobs
         self._timeout = timeout
         self._clock = clock
+        self._listeners = Listeners(jobs.bell)
 
     async def add(
         self,
@@ -102,6 +105,14 @@ class Runs:
 
     async def progress(self, run: Run) -> Progress:
         return progress_of(run, await self._db.fetch(SQL.run_jobs, group_ids=run.groups), self._clock.now())
+
+    def heard(self) -> int:
+        """To be asked before a look at a run, and given to `changed` after it."""
+        return self._jobs.bell.heard(BELL)
+
+    async def changed(self, timeout: float, *, heard: int) -> None:
+        """Until some run went on since the look, or the time is up; progress within a step rings no bell."""
+        await self._listeners.wait(BELL, timeout, heard=heard)
 
     async def cancel(self, run_id: int, *, actor: str, reason: str = "") -> Run:
         """End the run and all of its jobs. One that is cancelled already stays so; any other end refuses."""
@@ -215,6 +226,7 @@ class Runs:
         await tx.changed(
             SQL.run_ready, run_id=run_id, inputs=_dump(inputs), match_group=group_id, match_job=added.job_id
         )
+        tx.after_commit(self._ring)
 
     async def _end(
         self,
@@ -243,6 +255,11 @@ class Runs:
             after = after[1:]
         await self._follow(tx, after)
         tx.after_commit(lambda: log.info("run_ended", run_id=run_id, status=str(status)))
+        tx.after_commit(self._ring)
+
+    def _ring(self) -> None:
+        for name in BELL:
+            self._jobs.bell.ring(name, 0)
 
     async def _follow(self, tx: Tx, specs: Sequence[JobSpec]) -> None:
         known = [spec for spec in specs if spec.kind in self._jobs.kinds]
