@@ -210,7 +210,7 @@ def unnamed_files_of_ours(table: Stand) -> list[str]:
     named = references(table.table)
     there = {p.as_uri() for p in root.rglob("*") if p.is_file() and ".trash" not in p.parts}
     assert named.files | named.manifests | named.lists <= there
-    return sorted(u for u in there - named.all if "penstock-" in u)
+    return sorted(u for u in there - named.all if "penstock" in u.removeprefix(root.as_uri()))
 
 
 async def test_one_job_decides_the_exit_code(scene: Scene) -> None:

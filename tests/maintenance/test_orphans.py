@@ -135,3 +135,18 @@ def test_what_a_killed_attempt_left_is_removed_when_it_cannot_come_back(stand: S
     assert not mine.exists()
     assert not manifest.exists()
     assert len(stand.ids()) == 60
+
+
+def test_metadata_of_a_killed_attempt_goes_and_what_may_have_been_current_stays_a_day(stand: Stand) -> None:
+    stand.create(files=3)
+    log = stand.table.metadata.metadata_log
+    begins = datetime.fromtimestamp(log[0].timestamp_ms / 1000, UTC)
+    uuid = "6c97e413-d51b-4538-ac70-12fe2a85cb83"
+    killed = junk(stand, f"metadata/00009-{uuid}.penstock1a.metadata.json", at=datetime.now(UTC))
+    before = junk(stand, f"metadata/00001-{uuid}.penstock1b.metadata.json", at=begins - timedelta(hours=23))
+    long_before = junk(stand, f"metadata/00000-{uuid}.penstock1c.metadata.json", at=begins - timedelta(hours=25))
+    foreign = junk(stand, f"metadata/00010-{uuid}.metadata.json")
+    lake = stand.lake
+    lake.exact = True
+    assert remove_leftovers(lake, stand.attempt()) == 2
+    assert [path.exists() for path in (killed, before, long_before, foreign)] == [False, True, False, True]

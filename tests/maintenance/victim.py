@@ -29,6 +29,7 @@ STEPS = (
     "files_written",
     "files_verified",
     "manifests_written",
+    "metadata_written",
     "committed",
     "storage_listed",
     "orphans_found",

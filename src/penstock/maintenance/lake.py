@@ -30,10 +30,13 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
+    from penstock.maintenance.run import Run
+
     Requirements: TypeAlias = tuple["Requirement", ...]
     Updates: TypeAlias = tuple[TableUpdate, ...]
 
 Identifier: TypeAlias = tuple[str, ...]
+METADATA = ".metadata.json"
 
 
 class Requirement(Protocol):
@@ -117,12 +120,14 @@ class PointerLake:
         current: Callable[[], str],
         swap: Callable[[str, str], bool],
         others: Callable[[], list[tuple[Identifier, str]]],
+        run: Run,
     ) -> None:
         self._identifier = identifier
         self._properties = {"py-io-impl": FILE_IO, **properties}
         self._current = current
         self._swap = swap
         self._others = others
+        self._run = run
 
     def load(self) -> Table:
         return self._open(self._identifier, self._current())
@@ -137,8 +142,9 @@ class PointerLake:
         metadata = update_table_metadata(base.metadata, updates, metadata_location=base.metadata_location)
         version = MetastoreCatalog._parse_metadata_version(base.metadata_location) + 1
         provider = load_location_provider(metadata.location, metadata.properties)
-        location = provider.new_table_metadata_file_location(version)
+        location = self._marked(provider.new_table_metadata_file_location(version))
         ToOutputFile.table_metadata(metadata, base.io.new_output(location))
+        self._run.step("metadata_written")
         try:
             moved = self._swap(base.metadata_location, location)
         except StaleAttempt:
@@ -152,6 +158,10 @@ class PointerLake:
 
     def neighbours(self) -> list[Table]:
         return [self._open(identifier, location) for identifier, location in self._others()]
+
+    def _marked(self, location: str) -> str:
+        """Killed before the swap, it is found again by its name."""
+        return f"{location.removesuffix(METADATA)}.{self._run.mark}{METADATA}"
 
     def _open(self, identifier: Identifier, location: str) -> Table:
         io = load_file_io(self._properties, location)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+MARK = "penstock"
+
 
 def _nothing() -> None:
     pass
@@ -37,6 +39,11 @@ class Run:
     def name(self) -> str:
         """What everything that this attempt writes is called by."""
         return f"penstock-{self.job_id}-{self.attempt}"
+
+    @property
+    def mark(self) -> str:
+        """What a metadata file is called by before its ending, where other engines allow letters and digits only."""
+        return f"{MARK}{self.attempt}"
 
     @property
     def now_ms(self) -> int:

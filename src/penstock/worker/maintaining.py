@@ -42,7 +42,7 @@ class Maintainer:
         run = Run(job_id=job.job_id, attempt=ctx.fence.attempt_id.hex, check=ctx.check, step=self._step)
         async with self._planes() as plane:
             try:
-                lake = await _lake(plane, order, ctx)
+                lake = await _lake(plane, order, ctx, run)
                 if order.engine != EMBEDDED:
                     return await self._look(job, plane, order, lake, run, ctx)
                 return Result(await self._work(plane, order, lake, run, ctx))
@@ -126,7 +126,7 @@ def _act(lake: Lake, run: Run, action: Action, dry_run: bool) -> Outcome:
     return embedded.plan(lake, run, action) if dry_run else embedded.execute(lake, run, action)
 
 
-async def _lake(plane: Plane, order: Order, ctx: JobContext) -> Lake:
+async def _lake(plane: Plane, order: Order, ctx: JobContext, run: Run) -> Lake:
     """A table of the shared catalog is reached by way of the control plane, any other one directly."""
     from penstock.maintenance.catalogs import CatalogConfig, open_catalog
     from penstock.maintenance.lake import CatalogLake, PointerLake
@@ -146,6 +146,7 @@ async def _lake(plane: Plane, order: Order, ctx: JobContext) -> Lake:
             current=lambda: ask(plane.pointer(fence)),
             swap=lambda old, new: ask(plane.swap(fence, old, new)),
             others=lambda: ask(plane.other_tables(fence)),
+            run=run,
         )
     config = CatalogConfig(name=told["name"], type=told["type"], uri=told["uri"], properties=told["properties"])
     return CatalogLake(await ctx.in_thread(open_catalog, config), identifier, fence=lambda: ask(plane.hold(fence)))
