@@ -107,6 +107,8 @@ async def test_what_people_matched_teaches_rules_and_holds_in_a_preview(me: http
     assert (await me.post("/api/recipes", json={"recipe": document})).status_code == 201
     by_statistics = (await me.post("/api/recipes/suggest", json={"recipe_id": "taught"})).json()["data"]
     assert by_statistics["pairs"] == 0
+    stray = {"kind": "match", "left_key": ["nobody"], "right_key": ["nobody"]}
+    assert (await me.post("/api/recipes/taught/decisions", json=stray)).status_code == 201
     for i in range(4):
         decision = {"kind": "match", "left_key": [str(i)], "right_key": [str(i + 100)]}
         assert (await me.post("/api/recipes/taught/decisions", json=decision)).status_code == 201
@@ -120,6 +122,13 @@ async def test_what_people_matched_teaches_rules_and_holds_in_a_preview(me: http
     assert [(row["left_id"], row["rule"]) for row in seen["matched"] if row["rule"] == "manual"] == [
         (str(i), "manual") for i in range(4)
     ]
+
+
+@pytest.mark.parametrize("body", [{}, {"left": {"upload": "0" * 32, "primary_key": "id"}}])
+async def test_a_suggestion_for_one_side_or_none_is_refused(me: httpx2.AsyncClient, body: dict[str, Any]) -> None:  # noqa: F811
+    refused = await me.post("/api/recipes/suggest", json=body)
+    assert refused.status_code == 422
+    assert "recipe_id" in refused.json()["error"]["details"]["hint"]
 
 
 async def test_the_first_rows_of_evidence_are_read_without_the_rest(

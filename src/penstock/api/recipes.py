@@ -264,6 +264,10 @@ def asker(grant: Grant) -> Asker:
 
 async def _sides(body: SuggestBody, it: Reconciliation) -> tuple[Side, Side]:
     kept = {} if body.recipe_id is None else (await it.desk.recipes.get(body.recipe_id)).document["sources"]
+    if not kept and (body.left is None or body.right is None):
+        raise InvalidInput(
+            "There is nothing to look at.", hint="Give left and right, or the recipe_id of a saved recipe."
+        )
     try:
         left, right = (
             Side.model_validate(given or kept.get(name)) for name, given in (("left", body.left), ("right", body.right))

@@ -97,7 +97,10 @@ class Desk:
             if len(side.primary_key) == 1:
                 values: list[JsonValue] = [key[0] for key in wanted]
                 scope = (Filter(column=side.primary_key[0], op="in", value=values),)
-            rows = await self.sample(side.model_copy(update={"filters": scope}), asker, 5 * MOST_PAIRS)
+            try:
+                rows = await self.sample(side.model_copy(update={"filters": scope}), asker, 5 * MOST_PAIRS)
+            except InvalidInput:  # a key that the column cannot have names no record
+                rows = await self.sample(side.model_copy(update={"filters": ()}), asker, 5 * MOST_PAIRS)
             found.append({tuple(str(row[name]) for name in side.primary_key): row for row in rows.to_pylist()})
         left, right = found
         return [(left[tuple(a)], right[tuple(b)]) for a, b in keys if tuple(a) in left and tuple(b) in right]
