@@ -162,10 +162,15 @@ def test_comments_become_spaces_so_that_places_stay() -> None:
             "RETURN CASE WHEN true THEN CASE WHEN true THEN 1 END END, CASE WHEN true THEN 1 END",
             "RETURN CASE WHEN true THEN CASE WHEN true THEN CASE WHEN true THEN 1 END END END",
         ),
+        (
+            "steps",
+            "MATCH (a)-[e]->(b)<--(c) WHERE a.n STARTS WITH 'x' WITH a, (1) - 2 AS d MATCH (a)--(b)<-[:X]-(c) RETURN d",
+            "MATCH (a)-[e]->(b)<--(c) WHERE a.n STARTS WITH 'x' MATCH (a)-->(d) WITH a RETURN a",
+        ),
     ],
 )
 def test_each_limit_holds_at_it_and_one_past_it(limit: str, at: str, past: str) -> None:
-    limits = CypherLimits(**{limit: {"length": 9, "tokens": 4, "depth": 2, "cases": 2}[limit]})
+    limits = CypherLimits(**{limit: {"length": 9, "tokens": 4, "depth": 2, "cases": 2, "steps": 2}[limit]})
     check_cypher(at, limits=limits)
     with pytest.raises(CypherTooLarge):
         check_cypher(past, limits=limits)

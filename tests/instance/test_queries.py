@@ -145,6 +145,17 @@ async def test_a_timeout_stops_the_engine_and_frees_its_thread(server: GraphServ
     assert await active(server) == 0
 
 
+async def test_a_pattern_that_would_be_planned_for_minutes_is_refused_and_a_product_is_stopped(
+    server: GraphServer,
+) -> None:
+    star = "MATCH " + ", ".join(f"(c)--(v{n})" for n in range(24)) + " RETURN count(*)"
+    answer = await server.query(star)
+    assert (answer.status_code, "WITH" in answer.json()["error"]["details"]["hint"]) == (400, True)
+    names = [f"v{n}" for n in range(16)]
+    product = f"MATCH {', '.join(f'({n})' for n in names)} WHERE {' + '.join(f'size(label({n}))' for n in names)} < 0"
+    assert (await server.query(f"{product} RETURN v0", timeout_ms=300)).status_code == 408
+
+
 async def test_a_client_that_hangs_up_stops_its_query(server: GraphServer) -> None:
     asking = asyncio.create_task(server.query(ENDLESS))
     await until_active(server, 1)

@@ -48,6 +48,7 @@ def check_cypher(text: str, *, limits: CypherLimits | None = None) -> CypherQuer
         tokens.pop()
     if not tokens:
         raise CypherUnreadable("The query is empty.")
+    _count_steps(tokens, limits)
     is_plan = tokens[0].upper in _PLAN
     clauses = _Walk(tokens[is_plan:], limits).statement()
     return CypherQuery(
@@ -55,6 +56,21 @@ def check_cypher(text: str, *, limits: CypherLimits | None = None) -> CypherQuer
         parameters=frozenset(token.text[1:] for token in tokens if token.kind == "parameter"),
         open_ended=not is_plan and _is_open_ended(clauses),
     )
+
+
+def _count_steps(tokens: list[Token], limits: CypherLimits) -> None:
+    """Relationships in the patterns between two WITHs, which an engine plans together and cannot be stopped at."""
+    steps = 0
+    for before, token, after in zip([_END, *tokens], tokens, [*tokens[1:], _END], strict=False):
+        if token.upper == "WITH" and before.upper not in ("STARTS", "ENDS"):
+            steps = 0
+        bare = before.text == ")" and after.text in ("-", "->")
+        steps += token.text in ("-", "<-") and (after.text == "[" or bare)
+        if steps > limits.steps:
+            raise CypherTooLarge(
+                f"There are more than {limits.steps} relationships in one pattern.",
+                hint="Put a WITH between its parts, or use a path of variable length.",
+            )
 
 
 def _is_open_ended(clauses: list[str]) -> bool:

@@ -34,12 +34,14 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff\ud8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CypherLimits:
-    """What an engine can plan in seconds: nobody can stop it while it does, and each CASE inside another doubles it."""
+    """What an engine can plan in seconds: nobody can stop it while it does. Each CASE inside another doubles it, and of
+    relationships (`steps`) it weighs all orders."""
 
     length: int = 100_000
     tokens: int = 5_000
     depth: int = 48
     cases: int = 12
+    steps: int = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
