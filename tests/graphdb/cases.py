@@ -274,6 +274,18 @@ def fatal_an_edge_without_endpoint_is_an_error_with_examples(engine: GraphEngine
     ]
 
 
+def fatal_endpoints_are_told_also_where_files_had_to_be_rewritten(engine: GraphEngine, folder: Path) -> None:
+    at = Property(name="at", type="TIMESTAMP")
+    stop = NodeTable(label="Stop", key=Property(name="id", type="INT64"), properties=(at,))
+    trip = EdgeTable(type="TRIP", from_node="Stop", to_node="Stop", properties=(at,))
+    engine.create(GraphSchema(nodes=(stop,), edges=(trip,)))
+    moments = pa.array([1, 2], pa.timestamp("ns"))
+    engine.load(stop, [_file(folder, "stop", pa.table({"id": pa.array([1, 2]), "at": moments}))])
+    trips = _file(folder, "trip", pa.table({"a": pa.array([1, 2]), "b": pa.array([2, 9]), "at": moments}))
+    error = _raises(LoadRefused, lambda: engine.load(trip, [trips]))
+    assert [(m["edges"], list(m["examples"])) for m in error.details["missing"]] == [(1, ["9"])]
+
+
 def fatal_a_key_that_is_there_twice_is_an_error_with_examples(engine: GraphEngine, folder: Path) -> None:
     engine.create(SCHEMA)
     twice = _file(folder, "twice", pa.table({"name": ["Rome", "Oslo", "Rome"]}))

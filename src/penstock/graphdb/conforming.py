@@ -3,6 +3,8 @@ next to the others, a row group at a time; all others are taken as they are."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,18 +14,19 @@ from penstock.graphdb.typenames import loadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 
 def conform(files: Sequence[Path], declared: Mapping[str, str], folder: Path) -> list[Path]:
-    """The files to load: the given ones, or copies in `folder` with types that can be read."""
+    """The files to load: the given ones, or copies with types that can be read, in a new place below `folder`: those of
+    a table stay as they are until all were loaded, to find out what went wrong."""
     if not files:
         return []
     found = pq.read_schema(files[0])
     target = pa.schema([f.with_type(loadable(f.type, declared.get(f.name, ""))) for f in found])
     if target.types == found.types:
         return list(files)
-    return [_rewritten(file, target, folder / f"conformed-{number}.parquet") for number, file in enumerate(files)]
+    place = Path(mkdtemp(prefix="conformed-", dir=folder))
+    return [_rewritten(file, target, place / f"{number}.parquet") for number, file in enumerate(files)]
 
 
 def _rewritten(file: Path, target: pa.Schema, copy: Path) -> Path:
