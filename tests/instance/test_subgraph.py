@@ -102,3 +102,8 @@ async def test_a_client_that_hangs_up_stops_the_search(server: GraphServer) -> N
     await until_active(server, 1)
     asking.cancel()
     await until_active(server, 0)
+
+
+async def test_its_time_has_a_limit_which_is_said(server: GraphServer) -> None:
+    for timeout, status in ((3_600_000, 200), (3_600_001, 422)):
+        assert (await ask(server, start=["Person:1"], timeout_ms=timeout)).status_code == status

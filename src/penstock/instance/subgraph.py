@@ -55,7 +55,9 @@ def router(served: Served) -> APIRouter:
     async def subgraph(body: SubgraphBody, request: Request, caller: Trusted) -> Response:  # noqa: ARG001 - it must be one
         graph = served.graph
         limits = served.settings
-        timeout = min((body.timeout_ms or limits.timeout_seconds * 1000) / 1000, limits.max_timeout_seconds)
+        timeout = limits.timeout_seconds if body.timeout_ms is None else body.timeout_ms / 1000
+        if timeout > limits.max_timeout_seconds:
+            raise InvalidInput(f"timeout_ms is at most {int(limits.max_timeout_seconds * 1000)}.", field="timeout_ms")
         began = time.perf_counter()
         try:
             content = await served.room.query(
