@@ -20,7 +20,7 @@ _BY_CATEGORY: Mapping[Category, str] = {
         group_betweenness_centrality group_closeness_centrality group_degree_centrality group_in_degree_centrality
         group_out_degree_centrality harmonic_centrality hits in_degree_centrality information_centrality
         katz_centrality katz_centrality_numpy laplacian_centrality load_centrality local_reaching_centrality
-        out_degree_centrality pagerank percolation_centrality prominent_group second_order_centrality
+        out_degree_centrality pagerank percolation_centrality second_order_centrality
         subgraph_centrality subgraph_centrality_exp trophic_differences trophic_incoherence_parameter trophic_levels
         voterank
     """,
