@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 async def fleet(database: str, tmp_path: Path) -> AsyncIterator[Fleet]:
     async with sailing(database, tmp_path / "home", instance_memory_per_user_gb=20, instance_memory_total_gb=30) as it:
         yield it
-        await sink(it.launcher)
+    await sink(it.launcher)
 
 
 async def crowd(fleet: Fleet, snapshot_id: int, who: list[str]) -> list[int]:

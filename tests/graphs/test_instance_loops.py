@@ -38,7 +38,7 @@ STEPS = {
 async def fleet(database: str, tmp_path: Path) -> AsyncIterator[Fleet]:
     async with sailing(database, tmp_path / "home") as it:
         yield it
-        await sink(it.launcher)
+    await sink(it.launcher)
 
 
 def loop(fleet: Fleet, kind: type[Loop[Any]]) -> Any:

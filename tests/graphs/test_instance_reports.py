@@ -24,7 +24,7 @@ async def fleet(database: str, tmp_path: Path) -> AsyncIterator[Fleet]:
     async with sailing(database, tmp_path / "home") as it:
         it.tell(hold=True)
         yield it
-        await sink(it.launcher)
+    await sink(it.launcher)
 
 
 async def loading(fleet: Fleet) -> int:

@@ -34,7 +34,7 @@ async def fleet(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("penstock.graphs.errands.LOOK_SECONDS", 600)
     async with sailing(database, tmp_path / "home") as it:
         yield it
-        await sink(it.launcher)
+    await sink(it.launcher)
 
 
 def moment(text: str) -> datetime:
