@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,8 +46,10 @@ class Server:
 @contextmanager
 def running(folder: Path, port: int) -> Iterator[Server]:
     binary = _find() or _install()
+    folder.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=folder))
     data = folder / "data"
-    data.mkdir(parents=True)
+    data.mkdir()
     if os.getuid() == 0:
         shutil.chown(folder, _ACCOUNT)
         shutil.chown(data, _ACCOUNT)

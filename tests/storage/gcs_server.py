@@ -59,12 +59,17 @@ class Refusal(Exception):
         self.code = code
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 256
+    """Many uploads end at once; a queue of five would refuse some."""
+
+
 class GcsServer:
     def __init__(self, *buckets: str) -> None:
         self.buckets = {name: Bucket() for name in buckets}
         self.lock = threading.Lock()
         self.generations = count(1_700_000_000_000_000)
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"gcs": self}))
+        self._http = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"gcs": self}))
         self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
 
