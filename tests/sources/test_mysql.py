@@ -286,12 +286,15 @@ async def test_a_query_that_is_killed_at_the_server_is_unavailable(subject: MySQ
     task = asyncio.create_task(collect_batches(source, "SELECT seq AS n, sleep(0.01) AS s FROM seq_1_to_100000"))
     find = f"SELECT id FROM information_schema.processlist WHERE user = '{READER}' AND info LIKE '%sleep(0.01)%'"
 
+    found: list[int] = []
+
     async def seen() -> bool:
-        return bool(subject.execute(find))
+        """Its preparation is listed too, for a moment: what was seen once is what is killed."""
+        found[:] = [number for (number,) in subject.execute(f"{find} AND state = 'User sleep'")]
+        return bool(found)
 
     await until(seen)
-    [(number,)] = subject.execute(find)
-    subject.execute(f"KILL {number}")
+    subject.execute(f"KILL {found[0]}")
     with pytest.raises(SourceUnavailable):
         await task
 
