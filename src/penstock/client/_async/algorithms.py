@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
-from penstock.client.bar import bar
+from penstock.client._async.waiting import until_settled
 from penstock.client.decoding import decode
-from penstock.client.errors import Failed, TimedOut
+from penstock.client.errors import Failed
 from penstock.client.models import ExecutionInfo
 
 if TYPE_CHECKING:
@@ -17,7 +14,6 @@ if TYPE_CHECKING:
 
     from penstock.client._async.transport import AsyncTransport
 
-PAUSE = 0.2
 _OWN = {
     "node_label",
     "node_labels",
@@ -57,16 +53,11 @@ class AsyncExecution:
         self.info = decode(ExecutionInfo, found)
         return self
 
+    async def how_far(self) -> tuple[float, str]:
+        return self.info.progress_percent or 0.0, self.status
+
     async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncExecution:
-        until = None if timeout is None else time.monotonic() + timeout
-        with bar(self.info.algorithm_name, show=progress) as draw:
-            while self.status == "running":
-                if until is not None and time.monotonic() >= until:
-                    message = f"{self.info.algorithm_name} still runs after {timeout:g} s."
-                    raise TimedOut(message, code="WAIT_TIMEOUT", status=408)
-                await anyio.sleep(PAUSE)
-                await self.refresh()
-                draw(self.info.progress_percent or 0.0, self.status)
+        await until_settled(self, self.info.algorithm_name, ("running",), timeout=timeout, show=progress)
         if self.status != "completed":
             message = f"{self.info.algorithm_name} {self.status}: {self.info.error_message or 'no reason was given'}"
             raise Failed(message, code="ALGORITHM_FAILED", status=200)

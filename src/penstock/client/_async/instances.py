@@ -64,6 +64,10 @@ class AsyncGraph:
     async def progress(self) -> Progress:
         return decode(Progress, await self._call("GET", "/api/instances/{id}/progress"))
 
+    async def how_far(self) -> tuple[float, str]:
+        seen = await self.progress()
+        return seen.progress_percent, seen.current_step or seen.phase
+
     async def events(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = await self._call("GET", "/api/instances/{id}/events")
         return found

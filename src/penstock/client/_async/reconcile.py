@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import anyio.to_thread
 
 from penstock.client._async.listing import listed
-from penstock.client.bar import bar
-from penstock.client.errors import Failed, TimedOut
+from penstock.client._async.waiting import until_settled
+from penstock.client.errors import Failed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from penstock.client._async.transport import AsyncTransport
 
 OPEN = ("staging", "ready", "executing")
-FIRST_PAUSE = 0.05
-LONGEST_PAUSE = 1.0
 
 
 class AsyncRun:
@@ -49,19 +45,12 @@ class AsyncRun:
         self.data = await self._call("GET", "/api/runs/{run_id}")
         return self
 
+    async def how_far(self) -> tuple[float, str]:
+        return float(self.data["progress"].get("percent") or 0.0), self.status
+
     async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncRun:
         """Until it is over; Failed when it did not complete."""
-        until = None if timeout is None else time.monotonic() + timeout
-        pause = FIRST_PAUSE
-        with bar(f"Run {self.id}", show=progress) as draw:
-            while self.status in OPEN:
-                if until is not None and time.monotonic() >= until:
-                    message = f"Run {self.id} is still {self.status} after {timeout:g} s."
-                    raise TimedOut(message, code="WAIT_TIMEOUT", status=408)
-                await anyio.sleep(pause)
-                pause = min(pause * 1.5, LONGEST_PAUSE)
-                await self.refresh()
-                draw(float(self.data["progress"].get("percent") or 0.0), self.status)
+        await until_settled(self, f"Run {self.id}", OPEN, timeout=timeout, show=progress)
         if self.status != "completed":
             error = self.data.get("error") or {}
             message = f"Run {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"

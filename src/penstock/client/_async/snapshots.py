@@ -43,6 +43,10 @@ class AsyncSnapshot:
     async def progress(self) -> Progress:
         return decode(Progress, await self._call("GET", "/api/snapshots/{id}/progress"))
 
+    async def how_far(self) -> tuple[float, str]:
+        seen = await self.progress()
+        return seen.progress_percent, seen.current_step or seen.phase
+
     async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncSnapshot:
         """Until it is ready; Failed when it is not going to be."""
         await until_settled(self, f"Snapshot {self.info.name}", OPEN, timeout=timeout, show=progress)

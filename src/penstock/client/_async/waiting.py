@@ -13,8 +13,6 @@ from penstock.client.errors import TimedOut
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from penstock.client.models import Progress
-
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
 
@@ -25,7 +23,9 @@ class Settling(Protocol):
 
     async def refresh(self) -> object: ...
 
-    async def progress(self) -> Progress: ...
+    async def how_far(self) -> tuple[float, str]:
+        """Percent, and the step that it is at."""
+        ...
 
 
 async def until_settled(
@@ -40,8 +40,7 @@ async def until_settled(
                 raise TimedOut(f"{title} is still {what.status} after {timeout:g} s.", code="WAIT_TIMEOUT", status=408)
             await anyio.sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE)
-            if show:
-                seen = await what.progress()
-                draw(seen.progress_percent, seen.current_step or seen.phase)
             await what.refresh()
+            if show:
+                draw(*await what.how_far())
         draw(100.0, what.status)

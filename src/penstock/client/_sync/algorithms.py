@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.bar import bar
+from penstock.client._sync.waiting import until_settled
 from penstock.client.decoding import decode
-from penstock.client.errors import Failed, TimedOut
+from penstock.client.errors import Failed
 from penstock.client.models import ExecutionInfo
 
 if TYPE_CHECKING:
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
     from penstock.client._sync.transport import Transport
 
-PAUSE = 0.2
 _OWN = {
     "node_label",
     "node_labels",
@@ -55,16 +53,11 @@ class Execution:
         self.info = decode(ExecutionInfo, found)
         return self
 
+    def how_far(self) -> tuple[float, str]:
+        return self.info.progress_percent or 0.0, self.status
+
     def wait(self, timeout: float | None = None, *, progress: bool = True) -> Execution:
-        until = None if timeout is None else time.monotonic() + timeout
-        with bar(self.info.algorithm_name, show=progress) as draw:
-            while self.status == "running":
-                if until is not None and time.monotonic() >= until:
-                    message = f"{self.info.algorithm_name} still runs after {timeout:g} s."
-                    raise TimedOut(message, code="WAIT_TIMEOUT", status=408)
-                time.sleep(PAUSE)
-                self.refresh()
-                draw(self.info.progress_percent or 0.0, self.status)
+        until_settled(self, self.info.algorithm_name, ("running",), timeout=timeout, show=progress)
         if self.status != "completed":
             message = f"{self.info.algorithm_name} {self.status}: {self.info.error_message or 'no reason was given'}"
             raise Failed(message, code="ALGORITHM_FAILED", status=200)

@@ -63,6 +63,10 @@ class Graph:
     def progress(self) -> Progress:
         return decode(Progress, self._call("GET", "/api/instances/{id}/progress"))
 
+    def how_far(self) -> tuple[float, str]:
+        seen = self.progress()
+        return seen.progress_percent, seen.current_step or seen.phase
+
     def events(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._call("GET", "/api/instances/{id}/events")
         return found

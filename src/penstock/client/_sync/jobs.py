@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.listing import listed
-from penstock.client.bar import bar
-from penstock.client.errors import Failed, TimedOut
+from penstock.client._sync.waiting import until_settled
+from penstock.client.errors import Failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from penstock.client._sync.transport import Transport
 
 OPEN = ("queued", "running", "parked", "scheduled")
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 2.0
 
 
 class Job:
@@ -47,19 +44,12 @@ class Job:
         self.data = (self._transport.call("GET", "/api/jobs/{job_id}", path={"job_id": self.id}))["data"]
         return self
 
+    def how_far(self) -> tuple[float, str]:
+        return float((self.data.get("progress") or {}).get("percent") or 0.0), self.status
+
     def wait(self, timeout: float | None = None, *, progress: bool = True) -> Job:
         """Until it is over; Failed, with the error that it ended with, when it did not succeed."""
-        until = None if timeout is None else time.monotonic() + timeout
-        pause = FIRST_PAUSE
-        with bar(f"Job {self.id}", show=progress) as draw:
-            while self.status in OPEN:
-                if until is not None and time.monotonic() >= until:
-                    message = f"Job {self.id} is still {self.status} after {timeout:g} s."
-                    raise TimedOut(message, code="WAIT_TIMEOUT", status=408)
-                time.sleep(pause)
-                pause = min(pause * 1.5, LONGEST_PAUSE)
-                self.refresh()
-                draw(float((self.data.get("progress") or {}).get("percent") or 0.0), self.status)
+        until_settled(self, f"Job {self.id}", OPEN, timeout=timeout, show=progress)
         if self.status != "succeeded":
             error = self.data.get("error") or {}
             message = f"Job {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.listing import listed
-from penstock.client.bar import bar
-from penstock.client.errors import Failed, TimedOut
+from penstock.client._sync.waiting import until_settled
+from penstock.client.errors import Failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from penstock.client._sync.transport import Transport
 
 OPEN = ("staging", "ready", "executing")
-FIRST_PAUSE = 0.05
-LONGEST_PAUSE = 1.0
 
 
 class Run:
@@ -46,19 +43,12 @@ class Run:
         self.data = self._call("GET", "/api/runs/{run_id}")
         return self
 
+    def how_far(self) -> tuple[float, str]:
+        return float(self.data["progress"].get("percent") or 0.0), self.status
+
     def wait(self, timeout: float | None = None, *, progress: bool = True) -> Run:
         """Until it is over; Failed when it did not complete."""
-        until = None if timeout is None else time.monotonic() + timeout
-        pause = FIRST_PAUSE
-        with bar(f"Run {self.id}", show=progress) as draw:
-            while self.status in OPEN:
-                if until is not None and time.monotonic() >= until:
-                    message = f"Run {self.id} is still {self.status} after {timeout:g} s."
-                    raise TimedOut(message, code="WAIT_TIMEOUT", status=408)
-                time.sleep(pause)
-                pause = min(pause * 1.5, LONGEST_PAUSE)
-                self.refresh()
-                draw(float(self.data["progress"].get("percent") or 0.0), self.status)
+        until_settled(self, f"Run {self.id}", OPEN, timeout=timeout, show=progress)
         if self.status != "completed":
             error = self.data.get("error") or {}
             message = f"Run {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"

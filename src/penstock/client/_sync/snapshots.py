@@ -43,6 +43,10 @@ class Snapshot:
     def progress(self) -> Progress:
         return decode(Progress, self._call("GET", "/api/snapshots/{id}/progress"))
 
+    def how_far(self) -> tuple[float, str]:
+        seen = self.progress()
+        return seen.progress_percent, seen.current_step or seen.phase
+
     def wait(self, timeout: float | None = None, *, progress: bool = True) -> Snapshot:
         """Until it is ready; Failed when it is not going to be."""
         until_settled(self, f"Snapshot {self.info.name}", OPEN, timeout=timeout, show=progress)

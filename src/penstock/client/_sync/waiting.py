@@ -11,8 +11,6 @@ from penstock.client.errors import TimedOut
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from penstock.client.models import Progress
-
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
 
@@ -23,7 +21,9 @@ class Settling(Protocol):
 
     def refresh(self) -> object: ...
 
-    def progress(self) -> Progress: ...
+    def how_far(self) -> tuple[float, str]:
+        """Percent, and the step that it is at."""
+        ...
 
 
 def until_settled(what: Settling, title: str, unsettled: Collection[str], *, timeout: float | None, show: bool) -> None:
@@ -36,8 +36,7 @@ def until_settled(what: Settling, title: str, unsettled: Collection[str], *, tim
                 raise TimedOut(f"{title} is still {what.status} after {timeout:g} s.", code="WAIT_TIMEOUT", status=408)
             time.sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE)
-            if show:
-                seen = what.progress()
-                draw(seen.progress_percent, seen.current_step or seen.phase)
             what.refresh()
+            if show:
+                draw(*what.how_far())
         draw(100.0, what.status)
