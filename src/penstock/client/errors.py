@@ -29,7 +29,7 @@ class ClientError(Exception):
         self.code = code
         self.status = status
         self.hint = hint
-        self.details = details or {}
+        self.details: dict[str, Any] = details or {}
         self.request_id = request_id
 
     def __str__(self) -> str:

@@ -80,9 +80,9 @@ class QueryResult:
     def edges(self) -> dict[str, dict[str, Any]]:
         return {found["_id"]: found for found in _elements(self.rows) if "_type" in found and "_src" in found}
 
-    def to_networkx(self) -> networkx.MultiDiGraph:
+    def to_networkx(self) -> networkx.MultiDiGraph[str]:
         """The nodes and edges of the result as a graph; parallel edges are kept apart by their ids."""
-        graph: networkx.MultiDiGraph = _needed("networkx").MultiDiGraph()
+        graph: networkx.MultiDiGraph[str] = _needed("networkx").MultiDiGraph()
         for key, node in self.nodes().items():
             graph.add_node(key, **node)
         for key, edge in self.edges().items():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Session:
     def __init__(self, url: str, token: str | None, *, timeout: float = 30.0) -> None:
         self._transport = Transport(Address(url=url.rstrip("/"), token=token), timeout=timeout)
-        self.url = self._transport.url
+        self.url: str = self._transport.url
 
     def __enter__(self) -> Session:
         return self

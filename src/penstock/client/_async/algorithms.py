@@ -35,7 +35,7 @@ class AsyncExecution:
         self._transport = transport
         self._path = {"slug": slug, "id": info.execution_id}
         self._family = family
-        self.info = info
+        self.info: ExecutionInfo = info
 
     @property
     def status(self) -> str:

@@ -31,18 +31,18 @@ class AsyncClient:
         username: str | None = None,
         timeout: float = 30.0,
     ) -> None:
-        self.transport = AsyncTransport(find(url, api_key, username), timeout=timeout)
-        self.mappings = AsyncMappings(self.transport)
-        self.snapshots = AsyncSnapshots(self.transport)
-        self.instances = AsyncInstances(self.transport)
-        self.sources = AsyncDataSources(self.transport)
-        self.reconcile = AsyncReconcile(self.transport)
-        self.tables = AsyncTables(self.transport)
-        self.jobs = AsyncJobs(self.transport)
-        self.users = AsyncUsers(self.transport)
-        self.favorites = AsyncFavorites(self.transport)
-        self.schemas = AsyncSchemas(self.transport)
-        self.operations = AsyncOperations(self.transport)
+        self.transport: AsyncTransport = AsyncTransport(find(url, api_key, username), timeout=timeout)
+        self.mappings: AsyncMappings = AsyncMappings(self.transport)
+        self.snapshots: AsyncSnapshots = AsyncSnapshots(self.transport)
+        self.instances: AsyncInstances = AsyncInstances(self.transport)
+        self.sources: AsyncDataSources = AsyncDataSources(self.transport)
+        self.reconcile: AsyncReconcile = AsyncReconcile(self.transport)
+        self.tables: AsyncTables = AsyncTables(self.transport)
+        self.jobs: AsyncJobs = AsyncJobs(self.transport)
+        self.users: AsyncUsers = AsyncUsers(self.transport)
+        self.favorites: AsyncFavorites = AsyncFavorites(self.transport)
+        self.schemas: AsyncSchemas = AsyncSchemas(self.transport)
+        self.operations: AsyncOperations = AsyncOperations(self.transport)
 
     @property
     def url(self) -> str:

@@ -34,9 +34,9 @@ class AsyncGraph:
 
     def __init__(self, transport: AsyncTransport, info: InstanceInfo) -> None:
         self._transport = transport
-        self.info = info
-        self.algo = AsyncAlgorithms(transport, info.url_slug, "algo")
-        self.networkx = AsyncAlgorithms(transport, info.url_slug, "networkx")
+        self.info: InstanceInfo = info
+        self.algo: AsyncAlgorithms = AsyncAlgorithms(transport, info.url_slug, "algo")
+        self.networkx: AsyncAlgorithms = AsyncAlgorithms(transport, info.url_slug, "networkx")
 
     @property
     def id(self) -> int:

@@ -21,7 +21,7 @@ class AsyncJob:
 
     def __init__(self, transport: AsyncTransport, data: dict[str, Any]) -> None:
         self._transport = transport
-        self.data = data
+        self.data: dict[str, Any] = data
 
     @property
     def id(self) -> int:

@@ -22,7 +22,7 @@ class AsyncMapping:
 
     def __init__(self, transport: AsyncTransport, info: MappingInfo) -> None:
         self._transport = transport
-        self.info = info
+        self.info: MappingInfo = info
 
     @property
     def id(self) -> int:

@@ -22,7 +22,7 @@ OPEN = ("staging", "ready", "executing")
 class AsyncRun:
     def __init__(self, transport: AsyncTransport, data: dict[str, Any]) -> None:
         self._transport = transport
-        self.data = data
+        self.data: dict[str, Any] = data
 
     @property
     def id(self) -> int:

@@ -23,7 +23,7 @@ OPEN = ("pending", "creating")
 class AsyncSnapshot:
     def __init__(self, transport: AsyncTransport, info: SnapshotInfo) -> None:
         self._transport = transport
-        self.info = info
+        self.info: SnapshotInfo = info
 
     @property
     def id(self) -> int:

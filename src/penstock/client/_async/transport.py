@@ -38,7 +38,7 @@ class AsyncTransport:
             headers["Authorization"] = f"Bearer {address.token}"
         elif address.username:
             headers["X-Username"] = address.username
-        self.url = address.url
+        self.url: str = address.url
         self._http = httpx2.AsyncClient(base_url=address.url, headers=headers, timeout=timeout)
 
     async def aclose(self) -> None:

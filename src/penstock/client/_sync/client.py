@@ -31,18 +31,18 @@ class Client:
         username: str | None = None,
         timeout: float = 30.0,
     ) -> None:
-        self.transport = Transport(find(url, api_key, username), timeout=timeout)
-        self.mappings = Mappings(self.transport)
-        self.snapshots = Snapshots(self.transport)
-        self.instances = Instances(self.transport)
-        self.sources = DataSources(self.transport)
-        self.reconcile = Reconcile(self.transport)
-        self.tables = Tables(self.transport)
-        self.jobs = Jobs(self.transport)
-        self.users = Users(self.transport)
-        self.favorites = Favorites(self.transport)
-        self.schemas = Schemas(self.transport)
-        self.operations = Operations(self.transport)
+        self.transport: Transport = Transport(find(url, api_key, username), timeout=timeout)
+        self.mappings: Mappings = Mappings(self.transport)
+        self.snapshots: Snapshots = Snapshots(self.transport)
+        self.instances: Instances = Instances(self.transport)
+        self.sources: DataSources = DataSources(self.transport)
+        self.reconcile: Reconcile = Reconcile(self.transport)
+        self.tables: Tables = Tables(self.transport)
+        self.jobs: Jobs = Jobs(self.transport)
+        self.users: Users = Users(self.transport)
+        self.favorites: Favorites = Favorites(self.transport)
+        self.schemas: Schemas = Schemas(self.transport)
+        self.operations: Operations = Operations(self.transport)
 
     @property
     def url(self) -> str:

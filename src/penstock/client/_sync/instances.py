@@ -33,9 +33,9 @@ class Graph:
 
     def __init__(self, transport: Transport, info: InstanceInfo) -> None:
         self._transport = transport
-        self.info = info
-        self.algo = Algorithms(transport, info.url_slug, "algo")
-        self.networkx = Algorithms(transport, info.url_slug, "networkx")
+        self.info: InstanceInfo = info
+        self.algo: Algorithms = Algorithms(transport, info.url_slug, "algo")
+        self.networkx: Algorithms = Algorithms(transport, info.url_slug, "networkx")
 
     @property
     def id(self) -> int:

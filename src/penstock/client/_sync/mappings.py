@@ -22,7 +22,7 @@ class Mapping:
 
     def __init__(self, transport: Transport, info: MappingInfo) -> None:
         self._transport = transport
-        self.info = info
+        self.info: MappingInfo = info
 
     @property
     def id(self) -> int:

@@ -20,7 +20,7 @@ OPEN = ("staging", "ready", "executing")
 class Run:
     def __init__(self, transport: Transport, data: dict[str, Any]) -> None:
         self._transport = transport
-        self.data = data
+        self.data: dict[str, Any] = data
 
     @property
     def id(self) -> int:

@@ -23,7 +23,7 @@ OPEN = ("pending", "creating")
 class Snapshot:
     def __init__(self, transport: Transport, info: SnapshotInfo) -> None:
         self._transport = transport
-        self.info = info
+        self.info: SnapshotInfo = info
 
     @property
     def id(self) -> int:

@@ -38,7 +38,7 @@ class Transport:
             headers["Authorization"] = f"Bearer {address.token}"
         elif address.username:
             headers["X-Username"] = address.username
-        self.url = address.url
+        self.url: str = address.url
         self._http = httpx2.Client(base_url=address.url, headers=headers, timeout=timeout)
 
     def close(self) -> None:
