@@ -1,1 +1,1 @@
-"""Graphs drawn for people: a page that needs no server, and a widget for notebooks. Imports nothing of the other rooms."""
+"""Graphs drawn for people: a page that needs no server, a widget for notebooks. Knows none of the other rooms."""

@@ -7,12 +7,11 @@ leaves out is counted, so that nobody takes a part for the whole.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 Scalar = str | int | float | bool | None
 

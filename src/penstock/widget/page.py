@@ -50,7 +50,7 @@ def page(
 def fragment(
     drawing: Drawing, *, height: int | str = 480, colour_by: str | None = None, size_by: str | None = None
 ) -> str:
-    """One drawing to put into a page, which needs `assets()` once, after its last fragment; `height` in pixels or CSS."""
+    """One drawing to put into a page that has `assets()` once, after its last fragment; `height` in pixels or CSS."""
     tall = f"{height}px" if isinstance(height, int) else html.escape(height)
     data = {"drawing": drawing.as_dict(), "colour_by": colour_by, "size_by": size_by}
     return (
