@@ -10,15 +10,9 @@ declare module "graphology-layout-forceatlas2/iterate.js" {
 }
 
 declare module "graphology-layout-forceatlas2/helpers.js" {
-  import type { Attributes } from "graphology-types";
-  import type { AbstractGraph } from "graphology-types";
+  import type { AbstractGraph, Attributes } from "graphology-types";
   export function graphToByteArrays<N extends Attributes, E extends Attributes>(
     graph: AbstractGraph<N, E>,
     weight: (edge: string, attributes: E) => number,
   ): { nodes: Float32Array; edges: Float32Array };
-  export function assignLayoutChanges<N extends Attributes, E extends Attributes>(
-    graph: AbstractGraph<N, E>,
-    nodes: Float32Array,
-    reducer: null,
-  ): void;
 }

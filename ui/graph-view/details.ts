@@ -50,9 +50,13 @@ function ofMany(graph: ViewGraph, ids: string[], events: DetailsEvents): HTMLEle
 }
 
 function neighbours(graph: ViewGraph, id: string, events: DetailsEvents): HTMLElement {
-  const found = graph.mapEdges(id, (_, shape, source, target): [string, string] =>
-    source === id ? [target, `→ ${shape.drawn.type}`] : [source, `← ${shape.drawn.type}`],
-  );
+  const counts = new Map<string, [string, string, number]>();
+  graph.forEachEdge(id, (_, { drawn }, source, target) => {
+    const [other, how] = source === id ? [target, `→ ${drawn.type}`] : [source, `← ${drawn.type}`];
+    const key = JSON.stringify([other, how]);
+    counts.set(key, [other, how, (counts.get(key)?.[2] ?? 0) + 1]);
+  });
+  const found = [...counts.values()].map(([other, how, times]): [string, string] => [other, times > 1 ? `${how} × ${times}` : how]);
   return list(graph, found, events);
 }
 

@@ -25,6 +25,7 @@ export type ViewGraph = MultiDirectedGraph<NodeShape, EdgeShape>;
 const GOLDEN_ANGLE = Math.PI * (3 - Math.sqrt(5));
 const WIDEST_BOW = 1.4;
 const BOW = 0.32;
+const CROWD = 400;
 
 export function emptyGraph(): ViewGraph {
   return new MultiDirectedGraph<NodeShape, EdgeShape>();
@@ -48,7 +49,7 @@ export function bring(graph: ViewGraph, drawing: Drawing): boolean {
       graph.setEdgeAttribute(drawn.id, "drawn", drawn);
       continue;
     }
-    const shape: EdgeShape = { type: "straight", curvature: 0, weight: 1, label: drawn.type, size: 1.6, drawn };
+    const shape: EdgeShape = { type: "straight", curvature: 0, weight: 1, label: drawn.type, size: drawing.edges.length > CROWD ? 1.1 : 1.9, drawn };
     graph.addDirectedEdgeWithKey(drawn.id, drawn.source, drawn.target, shape);
     came = true;
   }

@@ -23,7 +23,8 @@ function ramp(legend: Extract<Legend, { kind: "ramp" }>): HTMLElement[] {
   return legend.missing > 0 ? [bar, ends, missing] : [bar, ends];
 }
 
-export function short(value: number): string {
-  if (Number.isInteger(value) && Math.abs(value) < 1e6) return value.toLocaleString("en");
-  return Number(value.toPrecision(3)).toLocaleString("en", { notation: Math.abs(value) >= 1e6 ? "compact" : "standard", maximumSignificantDigits: 3 });
+function short(value: number): string {
+  const size = Math.abs(value);
+  if (size !== 0 && size < 1e-3) return value.toExponential(1);
+  return value.toLocaleString("en", { notation: size >= 1e6 ? "compact" : "standard", maximumSignificantDigits: size >= 1000 ? 6 : 3 });
 }

@@ -2,11 +2,10 @@
 import type Sigma from "sigma";
 import type { EdgeShape, NodeShape, ViewGraph } from "./graph";
 
-const LAYER = "loops";
+export const LOOPS = "loops";
 
 export function drawLoops(sigma: Sigma<NodeShape, EdgeShape>, graph: ViewGraph, colourOf: (edge: string) => string): void {
-  const { [LAYER]: canvas } = sigma.getCanvases();
-  const context = canvas?.getContext("2d");
+  const context = sigma.getCanvases()[LOOPS]?.getContext("2d");
   if (!context) return;
   const { width, height } = sigma.getDimensions();
   context.clearRect(0, 0, width, height);
@@ -17,11 +16,6 @@ export function drawLoops(sigma: Sigma<NodeShape, EdgeShape>, graph: ViewGraph, 
     const size = sigma.scaleSize(node.size);
     circle(context, x, y - size, size * (0.9 + 0.45 * shape.curvature), colourOf(id));
   });
-}
-
-export function addLoopLayer(sigma: Sigma<NodeShape, EdgeShape>): void {
-  const place = { beforeLayer: "nodes", style: {} };
-  sigma.createCanvasContext(LAYER, place);
 }
 
 function circle(context: CanvasRenderingContext2D, x: number, y: number, radius: number, colour: string): void {

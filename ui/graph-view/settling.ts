@@ -4,8 +4,9 @@
  */
 import type { ForceAtlas2Settings } from "graphology-layout-forceatlas2";
 import { inferSettings } from "graphology-layout-forceatlas2";
-import { assignLayoutChanges, graphToByteArrays } from "graphology-layout-forceatlas2/helpers.js";
+import { graphToByteArrays } from "graphology-layout-forceatlas2/helpers.js";
 import iterate from "graphology-layout-forceatlas2/iterate.js";
+import noverlap from "graphology-layout-noverlap";
 import type { ViewGraph } from "./graph";
 
 const BURST_MS = 120;
@@ -13,13 +14,16 @@ const LEAST_MS = 8;
 const MOST_MS = 100;
 const PATIENCE_MS = 8000;
 const CROWD = 400;
+const WIDEST = 1.7;
+// What the layout keeps of each node in its matrix; the first two numbers are its place.
+const NUMBERS_PER_NODE = 10;
 
 export class Settling {
   private frame = 0;
-  private left = 0;
 
   constructor(
     private readonly graph: ViewGraph,
+    private readonly box: () => { width: number; height: number },
     private readonly settled: () => void,
   ) {}
 
@@ -27,17 +31,17 @@ export class Settling {
     this.stop();
     if (this.graph.order < 2) return this.settled();
     const settings = settingsFor(this.graph.order);
-    const { nodes, edges } = graphToByteArrays(this.graph, (_, shape) => shape.weight);
-    this.left = this.graph.order > CROWD ? 350 : 700;
+    const matrices = graphToByteArrays(this.graph, (_, shape) => shape.weight);
     const end = performance.now() + PATIENCE_MS;
+    let left = this.graph.order > CROWD ? 350 : 700;
     let rested = 0;
     const run = (milliseconds: number): void => {
       const until = performance.now() + milliseconds;
       do {
-        iterate(settings, nodes, edges);
-        this.left -= 1;
-      } while (this.left > 0 && performance.now() < until);
-      assignLayoutChanges(this.graph, nodes, null);
+        iterate(settings, matrices.nodes, matrices.edges);
+        left -= 1;
+      } while (left > 0 && performance.now() < until);
+      this.place(matrices.nodes);
     };
     // As much time for the layout as the last picture took: where drawing is slow there are fewer pictures.
     const step = (): void => {
@@ -46,8 +50,8 @@ export class Settling {
     };
     const next = (): void => {
       rested = performance.now();
-      if (this.left > 0 && rested < end) this.frame = requestAnimationFrame(step);
-      else this.settled();
+      if (left > 0 && rested < end) this.frame = requestAnimationFrame(step);
+      else this.finish();
     };
     run(BURST_MS);
     next();
@@ -55,21 +59,47 @@ export class Settling {
 
   stop(): void {
     cancelAnimationFrame(this.frame);
-    this.left = 0;
+  }
+
+  /** Forces know no direction; a stage that is wider than high is filled by drawing wider. */
+  private place(nodes: Float32Array): void {
+    const { width, height } = this.box();
+    const stretch = Math.min(WIDEST, Math.max(1, width / (height || 1)));
+    let at = 0;
+    this.graph.updateEachNodeAttributes(
+      (_, shape) => {
+        const [x, y] = [nodes[at] ?? 0, nodes[at + 1] ?? 0];
+        at += NUMBERS_PER_NODE;
+        return { ...shape, x: x * stretch, y };
+      },
+      { attributes: ["x", "y"] },
+    );
+  }
+
+  /** At last no node over another, at the size that they have on this stage. */
+  private finish(): void {
+    const { width, height } = this.box();
+    const xs = this.graph.mapNodes((_, shape) => shape.x);
+    const ys = this.graph.mapNodes((_, shape) => shape.y);
+    const unit = Math.max((Math.max(...xs) - Math.min(...xs)) / width, (Math.max(...ys) - Math.min(...ys)) / height);
+    if (Number.isFinite(unit) && unit > 0) {
+      noverlap.assign(this.graph, { maxIterations: 60, settings: { ratio: unit, margin: 5 * unit, expansion: 1.05 } });
+    }
+    this.settled();
   }
 }
 
 function settingsFor(order: number): ForceAtlas2Settings {
   return {
     ...inferSettings(order),
+    adjustSizes: false,
     barnesHutOptimize: order > CROWD,
-    gravity: 0.12,
+    barnesHutTheta: 0.6,
+    edgeWeightInfluence: 1,
+    gravity: 0.15,
+    linLogMode: false,
+    outboundAttractionDistribution: false,
     scalingRatio: 14,
     strongGravityMode: true,
-    outboundAttractionDistribution: false,
-    edgeWeightInfluence: 1,
-    adjustSizes: false,
-    linLogMode: false,
-    barnesHutTheta: 0.6,
   };
 }

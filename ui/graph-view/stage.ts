@@ -1,14 +1,14 @@
 /** The canvas: draws the graph, fades what is not in focus, moves nodes under the mouse. */
-import { EdgeCurvedArrowProgram } from "@sigma/edge-curve";
+import { createEdgeCurveProgram } from "@sigma/edge-curve";
 import { createNodeBorderProgram } from "@sigma/node-border";
 import Sigma from "sigma";
-import { EdgeArrowProgram } from "sigma/rendering";
+import { createEdgeArrowProgram } from "sigma/rendering";
 import type { EdgeShape, NodeShape, ViewGraph } from "./graph";
-import { hoverDrawer, labelDrawer } from "./labels";
-import { addLoopLayer, drawLoops } from "./loops";
+import { drawLabels, hoverDrawer, LABELS } from "./labels";
+import { drawLoops, LOOPS } from "./loops";
 import type { Theme } from "./theme";
 
-const FEW_NODES = 60;
+const ARROW = { lengthToThicknessRatio: 4.5, widenessToThicknessRatio: 3.4 };
 const FEW_EDGES = 40;
 const CLOSE = 0.45;
 const GLIDE_MS = 250;
@@ -40,25 +40,27 @@ export class Stage {
       allowInvalidContainer: true,
       defaultEdgeType: "straight",
       defaultNodeType: "ringed",
-      edgeProgramClasses: { straight: EdgeArrowProgram, curved: EdgeCurvedArrowProgram, loop: EdgeArrowProgram },
+      edgeProgramClasses: { straight: straight(), curved: curved(), loop: straight() },
       nodeProgramClasses: { ringed: ringed() },
-      defaultDrawNodeLabel: labelDrawer(() => this.theme),
       defaultDrawNodeHover: hoverDrawer(() => this.theme),
       edgeReducer: (id, shape) => this.edgeLook(id, shape),
       nodeReducer: (id, shape) => this.nodeLook(id, shape),
       enableEdgeEvents: true,
-      labelSize: 12,
       edgeLabelSize: 10,
-      labelRenderedSizeThreshold: 4,
       maxCameraRatio: 4,
       minCameraRatio: 0.02,
       minEdgeThickness: 1.2,
       renderEdgeLabels: true,
+      renderLabels: false,
       stagePadding: 48,
       zIndex: true,
     });
-    addLoopLayer(this.sigma);
-    this.sigma.on("afterRender", () => drawLoops(this.sigma, graph, (id) => this.edgeColour(id)));
+    const [below, above] = [{ beforeLayer: "nodes", style: {} }, { beforeLayer: "hovers", style: {} }];
+    this.sigma.createCanvasContext(LOOPS, below).createCanvasContext(LABELS, above);
+    this.sigma.on("afterRender", () => {
+      drawLoops(this.sigma, graph, (id) => this.edgeColour(id));
+      drawLabels(this.sigma, graph, this.theme);
+    });
     this.listen(events);
     this.setTheme(theme);
   }
@@ -67,7 +69,6 @@ export class Stage {
     this.theme = theme;
     this.sigma.setSetting("defaultEdgeColor", theme.edge);
     this.sigma.setSetting("edgeLabelColor", { color: theme.ink });
-    this.sigma.setSetting("labelDensity", this.graph.order <= FEW_NODES ? 100 : 1.2);
     this.redraw();
   }
 
@@ -78,6 +79,10 @@ export class Stage {
   resize(): void {
     this.sigma.resize(true);
     this.redraw();
+  }
+
+  get box(): { width: number; height: number } {
+    return this.sigma.getDimensions();
   }
 
   /** Where a node is, in pixels of the stage. */
@@ -191,8 +196,8 @@ export class Stage {
     const focus = this.found ?? (this.hovered === null ? null : this.near);
     const ring = { borderColor: chosen ? this.theme.accent : this.theme.ground, borderSize: chosen ? 3 : 1.5 };
     if (focus !== null && !focus.has(id) && !chosen) return { ...shape, ...ring, color: this.theme.faded, label: null };
-    const strong = chosen || this.found !== null;
-    return { ...shape, ...ring, strong, forceLabel: strong || focus !== null, size: shape.size + (chosen ? 2 : 0), zIndex: chosen ? 2 : 1 };
+    const size = shape.size + (chosen ? 2 : 0);
+    return { ...shape, ...ring, size, forceLabel: chosen || this.found !== null, zIndex: chosen ? 2 : 1 };
   }
 
   private edgeLook(id: string, shape: EdgeShape): Record<string, unknown> {
@@ -200,7 +205,8 @@ export class Stage {
     const lit = this.isLit(id);
     const named = lit || this.graph.size <= FEW_EDGES || this.zoomRatio < CLOSE;
     const look = { ...shape, color: this.edgeColour(id), label: named ? shape.label : null };
-    return lit ? { ...look, size: 2.4, forceLabel: true, zIndex: 2 } : { ...look, zIndex: this.isFaded(id) ? 0 : 1 };
+    const size = lit ? shape.size * 1.5 : shape.size;
+    return { ...look, size, forceLabel: named, zIndex: lit ? 2 : this.isFaded(id) ? 0 : 1 };
   }
 
   private edgeColour(id: string): string {
@@ -218,6 +224,14 @@ export class Stage {
     if (this.found !== null) return !(this.found.has(source) && this.found.has(target));
     return this.hovered !== null && source !== this.hovered && target !== this.hovered;
   }
+}
+
+function straight(): ReturnType<typeof createEdgeArrowProgram<NodeShape, EdgeShape>> {
+  return createEdgeArrowProgram<NodeShape, EdgeShape>(ARROW);
+}
+
+function curved(): ReturnType<typeof createEdgeCurveProgram<NodeShape, EdgeShape>> {
+  return createEdgeCurveProgram<NodeShape, EdgeShape>({ arrowHead: { extremity: "target", ...ARROW } });
 }
 
 function ringed(): ReturnType<typeof createNodeBorderProgram<NodeShape, EdgeShape>> {

@@ -11,7 +11,7 @@ export const LIGHT: Theme = {
   dark: false,
   ground: "#ffffff",
   ink: "#1c2430",
-  edge: "#b4bdcc",
+  edge: "#aab4c5",
   faded: "#e6e9ef",
   accent: "#1c2430",
 };
@@ -20,7 +20,7 @@ export const DARK: Theme = {
   dark: true,
   ground: "#12161d",
   ink: "#e6eaf2",
-  edge: "#4d586c",
+  edge: "#566279",
   faded: "#232a35",
   accent: "#ffffff",
 };

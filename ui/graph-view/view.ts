@@ -54,7 +54,7 @@ export class GraphView {
     this.selection = options.selection ?? [];
     this.panel = this.buildPanel();
     this.stage = this.buildStage();
-    this.settling = new Settling(this.graph, () => this.rest());
+    this.settling = new Settling(this.graph, () => this.stage.box, () => this.rest());
     this.watch();
     this.setDrawing(drawing);
   }

@@ -21,7 +21,7 @@ _STYLE = (
     "html,body{margin:0;height:100%}"
     "body{display:flex;flex-direction:column;font:15px/1.4 system-ui,sans-serif;color:#1c2430;background:#f6f7fa}"
     "h1{margin:0;padding:12px 16px;font-size:17px;font-weight:600}"
-    "main{flex:1;min-height:0}"
+    "main{flex:1;min-height:0;padding:0 12px 12px}"
     "@media(prefers-color-scheme:dark){body{color:#e6eaf2;background:#0c0f14}}"
 )
 # `<` ends a script, `&` begins an entity in an attribute, and the last two end a line in old JavaScript.
