@@ -4,7 +4,7 @@ import type { Drawing } from "./graph-view/drawing";
 import { GraphView } from "./graph-view/view";
 
 interface Traits {
-  drawing: Drawing;
+  data: Drawing;
   colour_by: string | null;
   size_by: string | null;
   search: string;
@@ -20,7 +20,7 @@ const render: Render<Traits> = ({ model, el }) => {
   host.className = "penstock-graph";
   host.style.height = `${model.get("height")}px`;
   el.append(host);
-  const view = new GraphView(host, model.get("drawing"), options(model), {
+  const view = new GraphView(host, model.get("data"), options(model), {
     selected: (ids) => save(model, "selection", ids),
     searched: (text) => save(model, "search", text),
     colouredBy: (property) => save(model, "colour_by", property),
@@ -48,7 +48,7 @@ function save<K extends keyof Traits>(model: AnyModel<Traits>, name: K, value: T
 /** What Python changes, until the view is taken away. */
 function follow(model: AnyModel<Traits>, view: GraphView): () => void {
   const changes: [string, (message: Message) => void][] = [
-    ["change:drawing", () => view.setDrawing(model.get("drawing"))],
+    ["change:data", () => view.setDrawing(model.get("data"))],
     ["change:colour_by", () => view.setColourBy(model.get("colour_by"))],
     ["change:size_by", () => view.setSizeBy(model.get("size_by"))],
     ["change:search", () => view.setSearch(model.get("search"))],

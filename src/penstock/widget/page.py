@@ -21,7 +21,8 @@ _STYLE = (
     "html,body{margin:0;height:100%}"
     "body{display:flex;flex-direction:column;font:15px/1.4 system-ui,sans-serif;color:#1c2430;background:#f6f7fa}"
     "h1{margin:0;padding:12px 16px;font-size:17px;font-weight:600}"
-    "main{flex:1;min-height:0;padding:0 12px 12px}"
+    "main{flex:1;min-height:0}"
+    "h1+main{padding:0 12px 12px}"
     "@media(prefers-color-scheme:dark){body{color:#e6eaf2;background:#0c0f14}}"
 )
 # `<` ends a script, `&` begins an entity in an attribute, and the last two end a line in old JavaScript.
@@ -35,15 +36,16 @@ def page(
     colour_by: str | None = None,
     size_by: str | None = None,
 ) -> str:
-    """A whole page of one drawing, with its title above it."""
+    """A whole page of one drawing, with its title above it, if it has one."""
     name = html.escape(title)
+    heading = f"<h1>{name}</h1>\n" if title else ""
     drawn = fragment(drawing, height="100%", colour_by=colour_by, size_by=size_by)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy()}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{name}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n<h1>{name}</h1>\n<main>{drawn}</main>\n{assets()}\n</body>\n</html>\n"
+        f"<title>{name or 'Graph'}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n{heading}<main>{drawn}</main>\n{assets()}\n</body>\n</html>\n"
     )
 
 
