@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from penstock.reconcile import validation
 from penstock.reconcile.column import columns
+from penstock.reconcile.draft import whole
 from penstock.reconcile.suggestion import suggest
 from tests.reconcile.stand import recipe
 
@@ -48,7 +49,9 @@ def test_the_key_the_amounts_and_the_dates_are_found() -> None:
     read = validation.read(document)
     assert not [
         fault
-        for fault in validation.against(read, columns(INVOICES.schema), columns(PAYMENTS.schema))
+        for fault in validation.against(
+            whole(read), {"left": columns(INVOICES.schema), "right": columns(PAYMENTS.schema)}
+        )
         if fault.severity == "error" and "primary_key" not in fault.path
     ]
     assert suggest(INVOICES, PAYMENTS) == found

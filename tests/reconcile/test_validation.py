@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from penstock.reconcile import validation
 from penstock.reconcile.column import columns
+from penstock.reconcile.draft import readable, whole
 from penstock.reconcile.errors import RecipeInvalid
 from penstock.reconcile.recipe import MAX_RULES, Recipe
 from tests.reconcile.stand import recipe
+
+if TYPE_CHECKING:
+    from penstock.reconcile.fault import Fault
 
 LEFT = columns(
     pa.schema(
@@ -27,9 +31,13 @@ LEFT = columns(
 KEY = {"left": "ref", "op": "eq", "right": "ref"}
 
 
-def faults(**parts: Any) -> list[validation.Fault]:
-    found = validation.form(recipe(**parts))
-    return found if isinstance(found, list) else validation.against(found, LEFT, LEFT)
+def faults(**parts: Any) -> list[Fault]:
+    document = recipe(**parts)
+    found = validation.form(document)
+    known: dict[Any, Any] = {"left": LEFT, "right": LEFT}
+    if isinstance(found, Recipe):
+        return validation.against(whole(found), known)
+    return [*found, *validation.against(readable(document), known)]
 
 
 def rule(*conditions: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -76,21 +84,82 @@ def test_amounts_without_their_currency_are_warned_of() -> None:
         ({}, "recipe"),
         ({"rules": [rule(KEY)], "match_sql": "SELECT 1"}, "recipe"),
         ({"rules": [rule({**KEY, "op": "equals"})]}, "rules.0.conditions.0.op"),
-        ({"rules": [rule({**KEY, "op": "tolerance"})]}, "rules.0.conditions.0.tolerance"),
-        (
-            {"rules": [rule({**KEY, "op": "tolerance", "absolute": "0.0000001"})]},
-            "rules.0.conditions.0.tolerance.absolute",
-        ),
-        ({"rules": [rule({**KEY, "op": "tolerance", "absolute": -1})]}, "rules.0.conditions.0.tolerance.absolute"),
-        ({"rules": [rule({**KEY, "op": "date_window"})]}, "rules.0.conditions.0.date_window"),
-        ({"rules": [rule({**KEY, "op": "normalized", "steps": [{"regex": "("}]})]}, "rules.0.conditions.0.normalized"),
+        ({"rules": [rule({**KEY, "op": "tolerance"})]}, "rules.0.conditions.0"),
+        ({"rules": [rule({**KEY, "op": "tolerance", "absolute": "0.0000001"})]}, "rules.0.conditions.0.absolute"),
+        ({"rules": [rule({**KEY, "op": "tolerance", "absolute": -1})]}, "rules.0.conditions.0.absolute"),
+        ({"rules": [rule({**KEY, "op": "date_window"})]}, "rules.0.conditions.0"),
+        ({"rules": [rule({**KEY, "op": "normalized", "steps": [{"regex": "("}]})]}, "rules.0.conditions.0.steps.0"),
+        ({"rules": [rule({**KEY, "op": "normalized", "steps": ["lower"]})]}, "rules.0.conditions.0.steps.0"),
+        ({"rules": [rule({**KEY, "extra": 1})]}, "rules.0.conditions.0.extra"),
+        ({"rules": [rule(KEY)], "output": {"columns": {"middle": []}}}, "output.columns.middle"),
+        ({"rules": [rule(KEY)], "parameters": {"since": {"type": "date", "default": "soon"}}}, "parameters.since"),
+        ({"rules": [rule(KEY)], "parameters": {"1": {"type": "date"}}}, "parameters.1"),
+        ({"rules": [rule(KEY)], "engine": "duckdc"}, "engine"),
         ({"rules": [rule(KEY)], "rulez": []}, "rulez"),
         ({"rules": [rule(KEY)], "sources": {}}, "sources.left"),
         ({"rules": [rule({**KEY, "op": "contains"}, pattern="M:N")]}, "rules.0"),
     ],
 )
 def test_a_wrong_form_is_named_by_its_path(parts: dict[str, Any], path: str) -> None:
-    assert any(fault.path.startswith(path) for fault in faults(**parts))
+    found = [fault for fault in faults(**parts) if fault.severity == "error"]
+    assert any(fault.path.startswith(path) for fault in found), found
+    assert all(fault.suggestion and fault.message.endswith((".", "!", "?")) for fault in found), found
+
+
+def test_a_wrong_form_here_hides_no_fault_elsewhere() -> None:
+    side = {"upload": "0" * 32, "primary_key": "nobody", "filters": [{"column": "day", "op": "gtt", "value": 1}]}
+    right = {"upload": "0" * 32, "primary_key": "id", "filters": [{"column": "dya", "op": "gt", "value": "2024-01-31"}]}
+    found = faults(
+        sources={"left": side, "right": right},
+        rules=[
+            rule(
+                {"left": "reff", "op": "eq", "right": "ref"}, {"left": "amount", "op": "tolerance", "right": "amount"}
+            ),
+            rule({"left": "ref", "op": "eq", "right": "nothing"}),
+        ],
+        compare=[{"left": "amount"}, {"left": "amout", "right": "amount"}],
+        rulez=[],
+    )
+    said = {fault.path: fault.suggestion for fault in found}
+    assert said.keys() >= {
+        "sources.left.filters.0.op",
+        "sources.left.primary_key",
+        "sources.right.filters.0.column",
+        "rules.0.conditions.0.left",
+        "rules.0.conditions.1",
+        "rules.1.conditions.0.right",
+        "compare.0.right",
+        "compare.1.left",
+        "rulez",
+    }
+    assert said["sources.right.filters.0.column"] == "Did you mean day?"
+    assert said["rulez"] == "Did you mean rules?"
+    assert '"absolute"' in said["rules.0.conditions.1"]
+
+
+def test_what_is_no_recipe_at_all_is_one_fault() -> None:
+    documents: list[object] = [[], "recipe", None, 5]
+    for document in documents:
+        found = validation.form(document)
+        assert isinstance(found, list)
+        assert [fault.path for fault in found] == ["recipe"]
+        assert validation.against(readable(document), {"left": LEFT, "right": LEFT}) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [("equals", "eq"), ("tolerence", "tolerance"), ("datewindow", "date_window"), ("sum", "sum_within")],
+)
+def test_an_op_that_is_not_there_is_answered_with_one_that_is(wrong: str, near: str) -> None:
+    [fault] = [f for f in faults(rules=[rule({**KEY, "op": wrong})]) if f.severity == "error"]
+    assert near in fault.suggestion
+
+
+def test_a_step_that_is_not_there_is_one_fault_with_the_steps_that_are() -> None:
+    [fault] = faults(rules=[rule({**KEY, "op": "normalized", "steps": ["trim", "lower"]})])
+    assert (fault.path, "'punctuation'" in fault.suggestion) == ("rules.0.conditions.0.steps.1", True)
+    [fault] = faults(rules=[rule({**KEY, "op": "normalized", "steps": [{"regex": "a", "with": "b"}]})])
+    assert fault.path == "rules.0.conditions.0.steps.0.with"
 
 
 @pytest.mark.parametrize(
@@ -103,6 +172,10 @@ def test_a_wrong_form_is_named_by_its_path(parts: dict[str, Any], path: str) -> 
         {"column": "id", "op": "is_null", "value": "yes"},
         {"column": "id", "op": "like", "value": 5},
         {"column": "id", "op": "resembles", "value": 5},
+        {"column": "id", "op": "gt", "value": {"param": "since"}},
+        {"column": "id", "op": "gt", "value": {"parameter": 5}},
+        {"column": "id", "op": "in", "value": [1, None]},
+        {"column": "id", "op": "between", "value": [1, [2]]},
     ],
 )
 def test_a_wrong_filter_is_an_error_never_ignored(condition: dict[str, Any]) -> None:
@@ -116,6 +189,54 @@ def test_a_filter_of_an_unknown_parameter_is_a_fault() -> None:
     filtered = {**side, "filters": [{"column": "id", "op": "gt", "value": {"parameter": "since"}}]}
     [fault] = faults(rules=[rule(KEY)], sources={"left": filtered, "right": side}, parameters={})
     assert "no parameter since" in fault.message
+
+
+@pytest.mark.parametrize(
+    ("column", "op", "value"),
+    [
+        ("id", "gt", "many"),
+        ("id", "eq", True),
+        ("id", "like", "1%"),
+        ("day", "lt", "2024-02-30"),
+        ("day", "eq", 20240131),
+        ("amount", "between", ["1", "two"]),
+        ("amount", "gt", float("nan")),
+        ("ref", "eq", False),
+        ("id", "in", [1, "x"]),
+        ("day", "gt", {"parameter": "last"}),
+    ],
+)
+def test_a_filter_that_does_not_fit_its_column_is_a_fault(column: str, op: str, value: Any) -> None:
+    side = {"upload": "0" * 32, "primary_key": "id", "filters": [{"column": column, "op": op, "value": value}]}
+    other = {"upload": "0" * 32, "primary_key": "id"}
+    [fault] = faults(
+        rules=[rule(KEY)], sources={"left": side, "right": other}, parameters={"last": {"type": "number"}}
+    )[:1]
+    assert fault.path == "sources.left.filters.0.value"
+    assert f"The filter {op} on {column} compares" in fault.message
+
+
+def test_a_parameter_that_no_filter_uses_is_warned_of() -> None:
+    [fault] = faults(rules=[rule(KEY)], parameters={"last": {"type": "number"}})
+    assert (fault.path, fault.severity) == ("parameters.last", "warning")
+
+
+@pytest.mark.parametrize(
+    ("regex", "replace", "good"),
+    [
+        (r"^INV-(\d+)$", r"\1", True),
+        (r"\\", "", True),
+        (r"^INV-\d+$", r"\1", False),
+        (r"(a)", "$1", False),
+        (r"(a)", r"\0", False),
+        (r"(?=x)", "", False),
+        (r"x(?<!y)", "", False),
+        (r"(a)\1", "", False),
+    ],
+)
+def test_a_regex_is_what_every_engine_understands_alike(regex: str, replace: str, *, good: bool) -> None:
+    step = {"regex": regex, "replace": replace}
+    assert (faults(rules=[rule({**KEY, "op": "normalized", "steps": [step]})]) == []) is good
 
 
 def test_the_limit_of_rules_is_held_at_it_and_past_it() -> None:

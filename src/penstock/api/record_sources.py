@@ -16,7 +16,8 @@ from penstock.jobs.bodies import Body
 from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge, PermissionDenied
 from penstock.reconcile.desk import NATIVE
 from penstock.reconcile.reading import first_rows
-from penstock.reconcile.recipe import Filter, Side
+from penstock.reconcile.recipe import Side
+from penstock.reconcile.scoping import Filter
 from penstock.sources.destinations import leans_on_server
 from penstock.sources.errors import SourceError, SourceUnavailable
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.kit.errors import InvalidInput, NotFound, PenstockError
-from penstock.reconcile import free_sql, validation
+from penstock.reconcile import free_sql, trial, validation
 from penstock.reconcile.column import columns
+from penstock.reconcile.draft import SIDES, readable, whole
+from penstock.reconcile.fault import Fault
 from penstock.reconcile.preview import preview
 from penstock.reconcile.query import bound
 from penstock.reconcile.reading import first_rows, source_schema
-from penstock.reconcile.recipe import Filter, Recipe
-from penstock.reconcile.validation import Fault
+from penstock.reconcile.recipe import Recipe
+from penstock.reconcile.scoping import Filter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
     Pair = tuple[dict[str, Any], dict[str, Any]]
 
-SIDES: tuple[SideName, SideName] = ("left", "right")
 MOST_PAIRS = 1000
 NATIVE = frozenset({"files"})
 """Types of sources that the match reads where they are."""
@@ -58,28 +59,29 @@ class Desk:
         self._reach = reach
 
     async def faults(self, document: object, asker: Asker) -> list[Fault]:
-        """Every fault of a recipe: its form, its sources, its columns, its SQL."""
-        recipe = validation.form(document)
-        if not isinstance(recipe, Recipe):
-            return recipe
-        found: list[Fault] = []
-        known: dict[SideName, Mapping[str, Column]] = {}
-        for side in SIDES:
+        """Every fault of a recipe, though its form be wrong elsewhere: its sources, its columns, its SQL."""
+        read = validation.form(document)
+        found, draft = ([], whole(read)) if isinstance(read, Recipe) else (read, readable(document))
+        schemas: dict[SideName, pa.Schema] = {}
+        for name, side in draft.sides.items():
             try:
-                known[side] = await self.columns(getattr(recipe.sources, side), asker)
+                schemas[name] = await self.schema(side, asker)
             except PenstockError as e:
-                found.append(Fault(path=f"sources.{side}", message=e.message, suggestion=e.hint or "Check the source."))
-        if recipe.match_sql is not None:
-            found += _of_sql(recipe.match_sql)
-        if len(known) == len(SIDES):
-            found += validation.against(recipe, known["left"], known["right"])
+                found.append(Fault(path=f"sources.{name}", message=e.message, suggestion=e.hint or "Check the source."))
+        found += validation.against(draft, {name: columns(schema) for name, schema in schemas.items()})
+        found += _of_sql(document)
+        if isinstance(read, Recipe) and len(schemas) == len(SIDES) and not any(f.severity == "error" for f in found):
+            found += await asyncio.to_thread(trial.faults, read, schemas)
         return found
 
     async def columns(self, side: Side, asker: Asker) -> Mapping[str, Column]:
+        return columns(await self.schema(side, asker))
+
+    async def schema(self, side: Side, asker: Asker) -> pa.Schema:
         if side.upload is not None:
-            return columns(await self.uploads.schema(await self._upload(side.upload, asker)))
+            return await self.uploads.schema(await self._upload(side.upload, asker))
         source = await self.source(side.source or "", asker)
-        return columns(await self.sources.ask(source.data_source_id, lambda it: source_schema(it, side)))
+        return await self.sources.ask(source.data_source_id, lambda it: source_schema(it, side))
 
     async def sample(self, side: Side, asker: Asker, rows: int) -> pa.Table:
         """The first rows of a side that its filters let through, for a look at their values."""
@@ -185,9 +187,11 @@ def _no_upload(upload_id: str) -> InvalidInput:
     return InvalidInput(f"There is no upload {upload_id} that you may use.", hint="POST /api/uploads makes one.")
 
 
-def _of_sql(sql: str) -> list[Fault]:
+def _of_sql(document: object) -> list[Fault]:
+    sql = document.get("match_sql") if isinstance(document, dict) else None
     try:
-        free_sql.checked(sql)
+        if isinstance(sql, str):
+            free_sql.checked(sql)
     except InvalidInput as e:
         return [Fault(path="match_sql", message=e.message, suggestion=e.hint or "Write one SELECT.")]
     return []

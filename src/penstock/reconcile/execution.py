@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from penstock.engines.contract import Engine
     from penstock.reconcile.evidence import Evidence
+    from penstock.reconcile.fault import Fault
     from penstock.reconcile.parts import EvidenceFile
     from penstock.reconcile.recipe import Recipe, SideName
-    from penstock.reconcile.validation import Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from penstock.engines.contract import Engine
     from penstock.reconcile.decided import Decided
     from penstock.reconcile.execution import Executed
+    from penstock.reconcile.fault import Fault
     from penstock.reconcile.recipe import Recipe
-    from penstock.reconcile.validation import Fault
 
 SECONDS = 30.0
 SHOWN_ROWS = 200

@@ -10,16 +10,25 @@ from sqlglot import exp
 
 from penstock.kit.errors import InvalidInput
 from penstock.reconcile.column import Kind, column
+from penstock.reconcile.scoping import is_date, is_finite, is_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
-    from penstock.reconcile.recipe import Filter, Parameter, Recipe, Side
+    from penstock.reconcile.recipe import Recipe, Side
+    from penstock.reconcile.scoping import Filter, Parameter
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?")
+_DAY = len("2024-01-31")
+_SUCH_AS = {
+    Kind.NUMBER: "a number",
+    Kind.TEXT: "a text in quotes",
+    Kind.DATE: 'a date such as "2024-01-31"',
+    Kind.MOMENT: 'a moment such as "2024-01-31T12:00:00Z"',
+    Kind.OTHER: "true, false or a text",
+}
 _COMPARED = {"eq": exp.EQ, "neq": exp.NEQ, "gt": exp.GT, "gte": exp.GTE, "lt": exp.LT, "lte": exp.LTE}
 
 
@@ -60,17 +69,8 @@ def bound(recipe: Recipe, side: Side, given: Mapping[str, Any]) -> Side:
 
 def _value(name: str, declared: Parameter, given: Mapping[str, Any]) -> Any:
     value = given.get(name, declared.default)
-    match declared.type:
-        case "text" if isinstance(value, str):
-            return value
-        case "boolean" if isinstance(value, bool):
-            return value
-        case "number" if isinstance(value, int | float) and not isinstance(value, bool):
-            return value
-        case "number" if isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?", value):
-            return value
-        case "date" if isinstance(value, str) and _DATE.fullmatch(value):
-            return value
+    if declared.takes(value):
+        return value
     raise InvalidInput(
         f"Parameter {name} is missing." if value is None else f"Parameter {name} is no {declared.type}: {value!r:.80}.",
         hint="A date is written 2024-01-31.",
@@ -79,9 +79,17 @@ def _value(name: str, declared: Parameter, given: Mapping[str, Any]) -> Any:
 
 
 def _put(value: Any, values: Mapping[str, Any]) -> Any:
-    if isinstance(value, dict):
-        return values[value["parameter"]]
-    return [_put(item, values) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_put(item, values) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value["parameter"] not in values:
+        raise InvalidInput(
+            f"A filter names parameter {value['parameter'][:80]}, which the recipe does not declare.",
+            hint="Declare it under parameters.",
+            parameter=value["parameter"][:80],
+        )
+    return values[value["parameter"]]
 
 
 def _condition(condition: Filter, schema: pa.Schema, dialect: str) -> str:
@@ -91,12 +99,29 @@ def _condition(condition: Filter, schema: pa.Schema, dialect: str) -> str:
             f"There is no column {condition.column[:80]!r} to filter by.",
             hint=f"There are: {', '.join(schema.names[:20])}.",
         )
-    named = exp.column(exp.to_identifier(condition.column, quoted=True))
-    kind = column(condition.column, schema.field(index).type).kind
+    return condition_sql(condition, column(condition.column, schema.field(index).type).kind, dialect)
+
+
+def condition_sql(condition: Filter, kind: Kind, dialect: str) -> str:
+    """A filter on a column of this kind; InvalidInput when the two do not fit."""
+    named: exp.Expr = exp.column(exp.to_identifier(condition.column, quoted=True))
+    if kind is Kind.TEXT and _numeric(condition, dialect):
+        kind, named = Kind.NUMBER, exp.cast(_filled(named), "decimal(38, 12)")
     return _tree(condition, named, kind).sql(dialect=dialect)
 
 
-def _tree(condition: Filter, named: exp.Column, kind: Kind) -> exp.Expr:
+def _numeric(condition: Filter, dialect: str) -> bool:
+    """Whether text is to be read as numbers: files have no other columns, and what is no number in them is an error."""
+    values = condition.value if isinstance(condition.value, list) else [condition.value]
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    return numbers and dialect == "duckdb" and condition.op != "is_null"
+
+
+def _filled(named: exp.Expr) -> exp.Expr:
+    return exp.Nullif(this=exp.Trim(this=named), expression=exp.Literal.string(""))
+
+
+def _tree(condition: Filter, named: exp.Expr, kind: Kind) -> exp.Expr:
     value: Any = condition.value
     match condition.op:
         case "is_null":
@@ -107,8 +132,10 @@ def _tree(condition: Filter, named: exp.Column, kind: Kind) -> exp.Expr:
             return exp.Between(this=named, low=low, high=high)
         case "in":
             return exp.In(this=named, expressions=[_literal(item, kind, condition) for item in value])
+        case "like" if kind is not Kind.TEXT or not isinstance(value, str):
+            raise _unfit(value, kind, condition, hint="like is for text columns and takes a text with % and _.")
         case "like":
-            return exp.Like(this=named, expression=exp.Literal.string(str(value)))
+            return exp.Like(this=named, expression=exp.Literal.string(value))
         case op:
             return _COMPARED[op](this=named, expression=_literal(value, kind, condition))
 
@@ -116,24 +143,33 @@ def _tree(condition: Filter, named: exp.Column, kind: Kind) -> exp.Expr:
 def _literal(value: Any, kind: Kind, condition: Filter) -> exp.Expr:
     """A value as the column's kind has it; one that the column cannot have is an error, never a filter of nothing."""
     match kind, value:
-        case (_, bool()):
+        case Kind.OTHER, bool():
             return exp.true() if value else exp.false()
-        case Kind.NUMBER, int() | float():
+        case _, bool():
+            raise _unfit(value, kind, condition)
+        case Kind.NUMBER, int() | float() if is_finite(value):
             return exp.Literal.number(_digits(value))
-        case Kind.NUMBER, str() if re.fullmatch(r"-?\d+(\.\d+)?", value):
+        case Kind.NUMBER, str() if is_number(value):
             return exp.Literal.number(value)
-        case Kind.TEXT, str() | int():
+        case Kind.TEXT, int() if condition.op in ("eq", "neq", "in") and is_finite(value):
             return exp.Literal.string(str(value))
-        case Kind.DATE, str() if _DATE.fullmatch(value):
+        case Kind.TEXT, str():
+            return exp.Literal.string(value)
+        case Kind.DATE, str() if is_date(value):
             return exp.cast(exp.Literal.string(value), "date")
-        case Kind.MOMENT, str() if _DATE.fullmatch(value) or _MOMENT.fullmatch(value):
-            return exp.cast(
-                exp.Literal.string(value), "timestamptz" if re.search(r"(Z|[+-]\d{2}:\d{2})$", value) else "timestamp"
-            )
+        case Kind.MOMENT, str() if is_date(value[:10]) and (len(value) == _DAY or _MOMENT.fullmatch(value)):
+            zoned = re.search(r"(Z|[+-]\d{2}:\d{2})$", value[_DAY:])
+            return exp.cast(exp.Literal.string(value), "timestamptz" if zoned else "timestamp")
         case Kind.OTHER, str():
             return exp.Literal.string(value)
-    raise InvalidInput(
-        f"The filter on {condition.column} compares a {kind} with {value!r:.80}.", hint=f"Give it a {kind}."
+    raise _unfit(value, kind, condition)
+
+
+def _unfit(value: object, kind: Kind, condition: Filter, hint: str = "") -> InvalidInput:
+    return InvalidInput(
+        f"The filter {condition.op} on {condition.column} compares a {kind} with {value!r:.80}.",
+        hint=hint or f"Give it {_SUCH_AS[kind]}.",
+        column=condition.column,
     )
 
 

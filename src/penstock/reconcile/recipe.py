@@ -8,18 +8,21 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from penstock.reconcile.scoping import ColumnName, Filter, Parameter, ParameterName, Part
 
 MAX_RULES = 50
 MAX_CONDITIONS = 20
 MAX_KEY = 8
 MAX_SQL = 100_000
 MAX_SCALE = 6
+MAX_FILTERS = 50
+MAX_PARAMETERS = 50
+MAX_COLUMNS = 1000
 
 Pattern = Literal["1:1", "1:N", "M:1", "M:N"]
-FilterOp = Literal["eq", "neq", "gt", "gte", "lt", "lte", "between", "in", "like", "is_null"]
 SideName = Literal["left", "right"]
-ColumnName = Annotated[str, Field(min_length=1, max_length=255)]
 
 
 def _plain(value: Decimal) -> Decimal:
@@ -33,35 +36,6 @@ Percent = Annotated[Decimal, Field(ge=0, le=900, decimal_places=4)]
 Days = Annotated[int, Field(ge=0, le=36_500)]
 
 
-class Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Filter(Part):
-    """`value` may be `{"parameter": "name"}`, which the run gives."""
-
-    column: ColumnName
-    op: FilterOp
-    value: JsonValue = None
-
-    @model_validator(mode="after")
-    def _fits(self) -> Filter:
-        match self.op:
-            case "between" if not (isinstance(self.value, list) and len(self.value) == 2):
-                raise ValueError("between takes a list of two values")
-            case "in" if not (isinstance(self.value, list) and 1 <= len(self.value) <= 1000):
-                raise ValueError("in takes a list of 1 to 1000 values")
-            case "is_null" if not (self.value is None or isinstance(self.value, bool)):
-                raise ValueError("is_null takes true (the default) or false")
-            case "like" if not isinstance(self.value, str | dict):
-                raise ValueError("like takes a text with % and _")
-            case "between" | "in" | "is_null" | "like":
-                return self
-            case _ if self.value is None or isinstance(self.value, list):
-                raise ValueError(f"{self.op} takes one value; for missing ones there is is_null")
-        return self
-
-
 class Side(Part):
     """Where one side's records come from: a registered source's table or query, or an uploaded file."""
 
@@ -70,7 +44,7 @@ class Side(Part):
     query: Annotated[str, Field(min_length=1, max_length=MAX_SQL)] | None = None
     upload: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
     primary_key: Annotated[tuple[ColumnName, ...], Field(min_length=1, max_length=MAX_KEY)]
-    filters: tuple[Filter, ...] = ()
+    filters: Annotated[tuple[Filter, ...], Field(max_length=MAX_FILTERS)] = ()
     partition_key: ColumnName | None = None
 
     @field_validator("primary_key", mode="before")
@@ -148,7 +122,12 @@ class DateWindow(Part):
         return self
 
 
+_NOT_EVERYWHERE = re.compile(r"\(\?(<?[=!]|P=|>|\()|(?<!\\)(\\\\)*\\[1-9]")
+
+
 class Regex(Part):
+    """Of what every engine understands alike: no look-around and no back-references; in `replace` a group is `\\1`."""
+
     regex: Annotated[str, Field(min_length=1, max_length=500)]
     replace: Annotated[str, Field(max_length=200)] = ""
 
@@ -158,8 +137,19 @@ class Regex(Part):
         try:
             re.compile(value)
         except re.error as e:
-            raise ValueError(f"is not a regular expression: {e}") from None
+            raise ValueError(f"this is not a regular expression: {e}") from None
+        if _NOT_EVERYWHERE.search(value):
+            raise ValueError("look-around and back-references are not understood by every engine")
         return value
+
+    @model_validator(mode="after")
+    def _groups(self) -> Regex:
+        if "$" in self.replace or re.search(r"\\(?![1-9])", self.replace):
+            raise ValueError(r"in replace a group is \1 to \9; $ and other backslashes are not for every engine")
+        most = max((int(digit) for digit in re.findall(r"\\([1-9])", self.replace)), default=0)
+        if most > re.compile(self.regex).groups:
+            raise ValueError(f"replace names group {most}, which the regex does not have")
+        return self
 
 
 Step = Literal["trim", "case", "punctuation", "spaces", "digits", "month", "year"] | Regex
@@ -207,8 +197,8 @@ class Compared(Pair):
 
 
 class Chosen(Part):
-    left: tuple[ColumnName, ...] = ()
-    right: tuple[ColumnName, ...] = ()
+    left: Annotated[tuple[ColumnName, ...], Field(max_length=MAX_COLUMNS)] = ()
+    right: Annotated[tuple[ColumnName, ...], Field(max_length=MAX_COLUMNS)] = ()
 
 
 class Output(Part):
@@ -234,11 +224,6 @@ class Staging(Part):
     max_parallel_chunks: Annotated[int, Field(ge=1, le=100)] = 10
 
 
-class Parameter(Part):
-    type: Literal["text", "number", "date", "boolean"]
-    default: JsonValue = None
-
-
 class Recipe(Part):
     recipe_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")] | None = None
     name: Annotated[str, Field(min_length=1, max_length=200)]
@@ -249,7 +234,7 @@ class Recipe(Part):
     compare: Annotated[tuple[Compared, ...], Field(max_length=50)] = ()
     output: Output = Output()
     thresholds: Thresholds = Thresholds()
-    parameters: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,62}$")], Parameter] = Field(default_factory=dict)
+    parameters: dict[ParameterName, Parameter] = Field(default_factory=dict, max_length=MAX_PARAMETERS)
     engine: Annotated[str, Field(max_length=40)] | None = None
     staging: Staging = Staging()
 

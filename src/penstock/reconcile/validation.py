@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from penstock.engines.registry import ENGINES
+from penstock.kit.errors import InvalidInput
+from penstock.reconcile import form as forms
 from penstock.reconcile.column import Kind
+from penstock.reconcile.draft import whole
 from penstock.reconcile.errors import RecipeInvalid
+from penstock.reconcile.fault import Fault, nearest
+from penstock.reconcile.query import condition_sql
 from penstock.reconcile.recipe import (
     Compare,
     DateWindow,
@@ -24,23 +29,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.reconcile.column import Column
+    from penstock.reconcile.draft import Draft
     from penstock.reconcile.recipe import Condition, Rule, SideName
+    from penstock.reconcile.scoping import Filter, Parameter
 
     Columns = Mapping[str, Column]
+    Known = Mapping[SideName, Columns]
 
 _NUMBERS = frozenset({Kind.NUMBER, Kind.TEXT})
 _DAYS = frozenset({Kind.DATE, Kind.MOMENT, Kind.TEXT})
+_TEXT = frozenset({Kind.TEXT})
 _CURRENCIES = frozenset({"currency", "ccy", "currency_code"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """`severity` is error or warning; a warning lets the recipe run."""
-
-    path: str
-    message: str
-    suggestion: str
-    severity: str = "error"
+_STAND_INS = {"text": "text", "number": 1, "date": "2024-01-31", "boolean": True}
+"""What a parameter without a default is held against its column as."""
 
 
 def read(document: object) -> Recipe:
@@ -55,7 +56,7 @@ def form(document: object) -> Recipe | list[Fault]:
     try:
         return Recipe.model_validate(document)
     except ValidationError as e:
-        return [_of_form(error) for error in e.errors(include_url=False, include_input=False, include_context=False)]
+        return forms.faults(e.errors(include_url=False, include_input=False))
 
 
 def invalid(faults: Sequence[Fault]) -> RecipeInvalid:
@@ -66,60 +67,69 @@ def invalid(faults: Sequence[Fault]) -> RecipeInvalid:
     )
 
 
-def against(recipe: Recipe, left: Columns, right: Columns) -> list[Fault]:
-    """What is wrong with a recipe for sources that have these columns."""
-    sides: dict[SideName, Columns] = {"left": left, "right": right}
+def against(draft: Draft, known: Known) -> list[Fault]:
+    """What is wrong with a recipe for sources that have these columns; a side that is not known is not looked at."""
     return [
-        *_sources(recipe, sides),
-        *(fault for number, rule in enumerate(recipe.rules) for fault in _rule(f"rules.{number}", rule, sides)),
-        *_names(recipe.rules),
-        *_chosen(recipe, sides),
-        *_parameters(recipe),
-        *_currencies(recipe, sides),
+        *_engine(draft),
+        *(fault for side in known for fault in _source(draft, side, known[side])),
+        *(fault for path, rule in draft.rules for fault in _rule(path, rule, known)),
+        *(fault for path, condition in draft.conditions for fault in _condition(path, condition, known)),
+        *_names(draft),
+        *_chosen(draft, known),
+        *_parameters(draft),
+        *_currencies(draft, known),
     ]
 
 
 def check(recipe: Recipe, left: Columns, right: Columns) -> list[Fault]:
     """Raises for errors; the warnings come back."""
-    found = against(recipe, left, right)
+    found = against(whole(recipe), {"left": left, "right": right})
     errors = [fault for fault in found if fault.severity == "error"]
     if errors:
         raise invalid(errors)
     return found
 
 
-def _of_form(error: Any) -> Fault:
-    path = ".".join(str(part) for part in error["loc"]) or "recipe"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    match error["type"]:
-        case "extra_forbidden":
-            known = [name for name in Recipe.model_fields if len(error["loc"]) == 1]
-            return Fault(
-                path=path, message="There is no such field.", suggestion=_nearest(str(error["loc"][-1]), known)
-            )
-        case "missing":
-            return Fault(path=path, message="It is missing.", suggestion=f"Add {path}.")
-        case "union_tag_invalid" | "union_tag_not_found":
-            ops = "eq, gt, gte, lt, lte, contains, startswith, endswith, tolerance, sum_within, date_window, "
-            return Fault(
-                path=f"{path}.op", message="There is no such op.", suggestion=f"Use one of {ops}normalized, similar."
-            )
-    return Fault(path=path, message=f"{message[:1].upper()}{message[1:]}.", suggestion="See the recipe's reference.")
+def _engine(draft: Draft) -> Iterator[Fault]:
+    if draft.engine is not None and draft.engine not in ENGINES:
+        yield Fault(
+            path="engine", message=f"There is no engine {draft.engine!r}.", suggestion=nearest(draft.engine, ENGINES)
+        )
 
 
-def _sources(recipe: Recipe, sides: Mapping[SideName, Columns]) -> Iterator[Fault]:
-    for side, found in sides.items():
-        wanted = getattr(recipe.sources, side)
-        path = f"sources.{side}"
-        for name in wanted.primary_key:
-            yield from _known(f"{path}.primary_key", name, found)
-        if wanted.partition_key:
-            yield from _known(f"{path}.partition_key", wanted.partition_key, found)
-        for number, condition in enumerate(wanted.filters):
-            yield from _known(f"{path}.filters.{number}.column", condition.column, found)
+def _source(draft: Draft, side: SideName, found: Columns) -> Iterator[Fault]:
+    wanted, path = draft.sides.get(side), f"sources.{side}"
+    for name in wanted.primary_key if wanted else ():
+        yield from _known(f"{path}.primary_key", name, found)
+    if wanted and wanted.partition_key:
+        yield from _known(f"{path}.partition_key", wanted.partition_key, found)
+    for at, condition in draft.filters[side]:
+        if condition.column in found:
+            yield from _filter(at, condition, found[condition.column], draft.parameters)
+        else:
+            yield from _known(f"{at}.column", condition.column, found)
 
 
-def _rule(path: str, rule: Rule, sides: Mapping[SideName, Columns]) -> Iterator[Fault]:
+def _filter(path: str, condition: Filter, column: Column, parameters: Mapping[str, Parameter]) -> Iterator[Fault]:
+    """Values that its column cannot have, as the source itself would refuse them."""
+    if all(name in parameters for name in used(condition.value)):
+        value = _stood_in(condition.value, parameters)
+        try:
+            condition_sql(condition.model_copy(update={"value": value}), column.kind, "duckdb")
+        except InvalidInput as e:
+            yield Fault(path=f"{path}.value", message=e.message, suggestion=e.hint or "Give another value.")
+
+
+def _stood_in(value: object, parameters: Mapping[str, Parameter]) -> object:
+    if isinstance(value, list):
+        return [_stood_in(item, parameters) for item in value]
+    if not isinstance(value, dict):
+        return value
+    declared = parameters[value["parameter"]]
+    return _STAND_INS[declared.type] if declared.default is None else declared.default
+
+
+def _rule(path: str, rule: Rule, known: Known) -> Iterator[Fault]:
     sums = [c for c in rule.conditions if isinstance(c, SumWithin)]
     if rule.pattern == "1:1" and sums:
         yield Fault(path=path, message="A 1:1 rule has nothing to sum.", suggestion="Use tolerance, or pattern 1:N.")
@@ -130,7 +140,7 @@ def _rule(path: str, rule: Rule, sides: Mapping[SideName, Columns]) -> Iterator[
             suggestion='Add {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0}.',
         )
     for number, condition in enumerate(rule.conditions):
-        yield from _condition(f"{path}.conditions.{number}", condition, sides)
+        yield from _condition(f"{path}.conditions.{number}", condition, known)
         if rule.pattern == "M:N" and not (is_key(condition) or isinstance(condition, SumWithin)):
             yield Fault(
                 path=f"{path}.conditions.{number}",
@@ -155,34 +165,31 @@ def is_key(condition: Condition) -> bool:
     return isinstance(condition, Normalized) or (isinstance(condition, Compare) and condition.op == "eq")
 
 
-def _condition(path: str, condition: Condition, sides: Mapping[SideName, Columns]) -> Iterator[Fault]:
-    missing = [
-        *_known(f"{path}.left", condition.left, sides["left"]),
-        *_known(f"{path}.right", condition.right, sides["right"]),
-    ]
-    yield from missing
-    if missing:
-        return
-    left, right = sides["left"][condition.left], sides["right"][condition.right]
+def _condition(path: str, condition: Condition, known: Known) -> Iterator[Fault]:
+    columns: list[Column] = []
+    for side in known:
+        name = condition.left if side == "left" else condition.right
+        yield from _known(f"{path}.{side}", name, known[side])
+        columns += [known[side][name]] if name in known[side] else []
     match condition:
         case Tolerance() | SumWithin():
-            yield from _fits(path, condition.op, (left, right), _NUMBERS, "numbers")
+            yield from _fits(path, condition.op, columns, _NUMBERS, "numbers")
         case DateWindow():
-            yield from _fits(path, condition.op, (left, right), _DAYS, "dates")
+            yield from _fits(path, condition.op, columns, _DAYS, "dates")
         case Similar():
-            yield from _fits(path, condition.op, (left, right), frozenset({Kind.TEXT}), "text")
+            yield from _fits(path, condition.op, columns, _TEXT, "text")
         case Normalized():
             dates = {"month", "year"} & {step for step in condition.steps if isinstance(step, str)}
             if dates:
-                yield from _fits(path, dates.pop(), (left, right), _DAYS, "dates")
+                yield from _fits(path, dates.pop(), columns, _DAYS, "dates")
         case Compare(op="contains" | "startswith" | "endswith"):
-            yield from _fits(path, condition.op, (left, right), frozenset({Kind.TEXT}), "text")
-        case Compare():
-            yield from _comparable(path, left, right)
+            yield from _fits(path, condition.op, columns, _TEXT, "text")
+        case Compare() if len(columns) == 2:
+            yield from _comparable(path, *columns)
 
 
-def _fits(path: str, op: str, pair: tuple[Column, Column], kinds: frozenset[Kind], what: str) -> Iterator[Fault]:
-    for column in pair:
+def _fits(path: str, op: str, columns: Sequence[Column], kinds: frozenset[Kind], what: str) -> Iterator[Fault]:
+    for column in columns:
         if column.kind not in kinds:
             yield Fault(
                 path=path,
@@ -202,46 +209,53 @@ def _comparable(path: str, left: Column, right: Column) -> Iterator[Fault]:
     )
 
 
-def _names(rules: Sequence[Rule]) -> Iterator[Fault]:
+def _names(draft: Draft) -> Iterator[Fault]:
     seen: set[str] = set()
-    for number, rule in enumerate(rules):
+    for path, rule in draft.rules:
         if rule.name in seen:
             yield Fault(
-                path=f"rules.{number}.name",
+                path=f"{path}.name",
                 message=f"Another rule is called {rule.name!r} already.",
                 suggestion="Give each rule a name of its own; the evidence tells rules by it.",
             )
         seen.add(rule.name)
 
 
-def _chosen(recipe: Recipe, sides: Mapping[SideName, Columns]) -> Iterator[Fault]:
-    for number, pair in enumerate(recipe.compare):
-        yield from _known(f"compare.{number}.left", pair.left, sides["left"])
-        yield from _known(f"compare.{number}.right", pair.right, sides["right"])
-    labels = [pair.label for pair in recipe.compare]
+def _chosen(draft: Draft, known: Known) -> Iterator[Fault]:
+    labels = [pair.label for _, pair in draft.compare]
     if len(set(labels)) != len(labels):
         yield Fault(path="compare", message="Two compared fields have one name.", suggestion="Give them names.")
-    for side, found in sides.items():
-        for name in getattr(recipe.output.columns, side):
+    for side, found in known.items():
+        for path, pair in draft.compare:
+            yield from _known(f"{path}.{side}", getattr(pair, side), found)
+        for name in getattr(draft.output.columns, side):
             yield from _known(f"output.columns.{side}", name, found)
         for what in ("amount", "currency"):
-            pair = getattr(recipe.output, what)
-            if pair is not None:
-                yield from _known(f"output.{what}.{side}", getattr(pair, side), found)
-        if recipe.output.amount is not None and (column := found.get(getattr(recipe.output.amount, side))):
-            yield from _fits("output.amount", "amount", (column, column), _NUMBERS, "numbers")
+            wanted = getattr(draft.output, what)
+            if wanted is not None:
+                yield from _known(f"output.{what}.{side}", getattr(wanted, side), found)
+        if draft.output.amount is not None and (column := found.get(getattr(draft.output.amount, side))):
+            yield from _fits(f"output.amount.{side}", "amount", [column], _NUMBERS, "numbers")
 
 
-def _parameters(recipe: Recipe) -> Iterator[Fault]:
-    for side in ("left", "right"):
-        for number, condition in enumerate(getattr(recipe.sources, side).filters):
-            for name in used(condition.value):
-                if name not in recipe.parameters:
-                    yield Fault(
-                        path=f"sources.{side}.filters.{number}.value",
-                        message=f"There is no parameter {name}.",
-                        suggestion=_nearest(name, recipe.parameters, "Declare it under parameters."),
-                    )
+def _parameters(draft: Draft) -> Iterator[Fault]:
+    asked: set[str] = set()
+    for path, condition in (found for side in draft.filters.values() for found in side):
+        for name in used(condition.value):
+            asked.add(name)
+            if name not in draft.parameters:
+                yield Fault(
+                    path=f"{path}.value",
+                    message=f"There is no parameter {name}.",
+                    suggestion=nearest(name, draft.parameters, "Declare it under parameters."),
+                )
+    for name in sorted(draft.parameters.keys() - asked):
+        yield Fault(
+            path=f"parameters.{name}",
+            message="No filter uses this parameter.",
+            suggestion=f'Use it as a filter\'s value, {{"parameter": "{name}"}}, or leave it out.',
+            severity="warning",
+        )
 
 
 def used(value: object) -> list[str]:
@@ -251,30 +265,23 @@ def used(value: object) -> list[str]:
     return [name for item in value for name in used(item)] if isinstance(value, list) else []
 
 
-def _currencies(recipe: Recipe, sides: Mapping[SideName, Columns]) -> Iterator[Fault]:
+def _currencies(draft: Draft, known: Known) -> Iterator[Fault]:
     """Amounts of several currencies are not comparable; nobody notices until a yen matches a dollar."""
-    found = {side: next((n for n in columns if n.lower() in _CURRENCIES), None) for side, columns in sides.items()}
-    if not all(found.values()):
+    names = [next((n for n in known.get(side, ()) if n.lower() in _CURRENCIES), None) for side in ("left", "right")]
+    left, right = names
+    if left is None or right is None:
         return
-    for number, rule in enumerate(recipe.rules):
+    for path, rule in draft.rules:
         amounts = any(isinstance(c, Tolerance | SumWithin) for c in rule.conditions)
-        if amounts and not any(c.left == found["left"] and c.right == found["right"] for c in rule.conditions):
+        if amounts and not any(c.left == left and c.right == right for c in rule.conditions):
             yield Fault(
-                path=f"rules.{number}",
+                path=path,
                 message="Both sides have a currency, but the rule compares amounts without it.",
-                suggestion=f'Add {{"left": "{found["left"]}", "op": "eq", "right": "{found["right"]}"}}.',
+                suggestion=f'Add {{"left": "{left}", "op": "eq", "right": "{right}"}}.',
                 severity="warning",
             )
 
 
 def _known(path: str, name: str, found: Columns) -> Iterator[Fault]:
     if name not in found:
-        yield Fault(path=path, message=f"There is no column {name!r}.", suggestion=_nearest(name, found))
-
-
-def _nearest(name: str, known: Mapping[str, object] | Sequence[str], otherwise: str = "") -> str:
-    folded = {word.lower(): word for word in known}
-    close = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
-    if close:
-        return f"Did you mean {folded[close[0]]}?"
-    return otherwise or (f"There are: {', '.join(sorted(known)[:20])}." if known else "Leave it out.")
+        yield Fault(path=path, message=f"There is no column {name!r}.", suggestion=nearest(name, found))
