@@ -35,6 +35,10 @@ format: .venv/.synced ## Rewrite the code in the house format
 	@$(RUN)ruff format .
 	@$(RUN)ruff check --fix .
 
+.PHONY: ui
+ui: ## Build the graph drawing from ui/ into the package (needs Node 20; users need none)
+	@cd ui && npm ci --silent && npm run --silent build
+
 N ?= 1000
 .PHONY: chaos
 chaos: .venv/.synced ## Storm N schedules (default 1000) and check the history; SEED=n replays one
