@@ -1,90 +1,242 @@
-"""Every operation of the API's description has a call in the client, or a reason why not."""
+"""The client lacks nothing of the API's description: no operation, no field, no word, no error code.
+
+Fields and words are in `shapes.py` and `words.py`, which `tools.shapes` writes from the description; here is held that
+they are up to date, and that the call of an operation really uses the shapes of its request and of its answer.
+"""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
+import typing
+from functools import cache
+from typing import Any
 
+import pytest
 from tools.unasync import CLIENT
 
 from penstock.api.matrix import MATRIX
+from penstock.client import errors, models, shapes, words, work
+from tools import shapes as tool
 
 METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}
 NOT_FOR_CLIENTS = {
     "GET /metrics": "Prometheus reads it",
-    "GET /ready": "an orchestrator asks it",
     "POST /api/instances/from-mapping": "the older name of POST /api/instances",
     "DELETE /api/instances/{}": "terminate does it, and says more",
     "GET /api/exports": "an older name of the list of export jobs",
     "GET /api/export-jobs": "an older name of the list of export jobs",
     "GET /api/mappings/{}/snapshots": "the list of snapshots takes mapping_id",
     "GET /api/mappings/{}/instances": "the list of instances takes mapping_id",
-    "GET /api/runs/{}/events": "wait() asks; browsers listen",
-    "GET /api/uploads/{}": "upload() answers with it",
-    "GET /api/schedules": "operators set schedules up by HTTP",
-    "GET /api/schedules/{}": "operators set schedules up by HTTP",
-    "PUT /api/schedules/{}": "operators set schedules up by HTTP",
-    "DELETE /api/schedules/{}": "operators set schedules up by HTTP",
-    "POST /api/sources": "ps.sources is the registry of data sources, which recipes name",
-    "GET /api/sources": "ps.sources is the registry of data sources, which recipes name",
-    "GET /api/sources/{}/preview": "not yet",
-    "POST /api/sources/{}/load-scoped": "not yet",
 }
-SPREAD = {
-    "/api/config/{}": ("lifecycle", "concurrency", "maintenance", "export"),
-    "/api/cluster/{}": ("health", "instances", "metrics"),
+MODELS: dict[str, type] = {
+    "Mapping": models.MappingInfo,
+    "MappingDetail": models.MappingInfo,
+    "Snapshot": models.SnapshotInfo,
+    "Instance": models.InstanceInfo,
+    "SnapshotProgress": models.Progress,
+    "InstanceProgress": models.Progress,
+    "InstanceStep": models.Step,
+    "NodeBody": models.Node,
+    "EdgeBody": models.Edge,
+    "PropertyBody": models.Property,
+    "PrimaryKeyBody": models.Property,
+    "DataSource": models.DataSourceInfo,
+    "UserShown": models.User,
+    "Bootstrapped": models.User,
+    "JobDetail": work.JobInfo,
+    "JobSummary": work.JobInfo,
+    "Run": work.RunInfo,
 }
+"""Answers that are dataclasses here, with handles around the most of them."""
+HANDLED = {
+    "JobCancelled": "the handle is refreshed, which says more",
+    "Ended": "terminate returns when it is gone",
+}
+WRAPPED = ("ErrorBody", "ErrorDetail", "ErrorMeta", "Meta")
 
 
-def _called() -> set[str]:
+@cache
+def _calls() -> dict[str, frozenset[str]]:
     """Method and template of every call, with the places of the templates left blank."""
-    found = set()
+    found: dict[str, frozenset[str]] = {}
     for file in (CLIENT / "_async").glob("*.py"):
-        for call in ast.walk(ast.parse(file.read_text())):
-            if isinstance(call, ast.Call):
-                texts = [_text(argument) for argument in call.args]
-                methods = [text for text in texts if text in METHODS] or ["GET"]
-                for template in (text for text in texts if text and text.startswith(("/api/", "/wrapper/", "/health"))):
-                    found |= {f"{methods[0]} {path}" for path in _spread(_blank(template))}
-    return found | _assigned()
+        tree = ast.parse(file.read_text())
+        vocabulary = _vocabulary(tree)
+        for function in ast.walk(tree):
+            if isinstance(function, ast.AsyncFunctionDef):
+                for operation in _called(function):
+                    found[operation] = found.get(operation, frozenset()) | vocabulary
+    return found
 
 
-def _assigned() -> set[str]:
-    """Templates that stand in a variable first."""
-    text = (CLIENT / "_async" / "operations.py").read_text()
-    return {f"GET {_blank(template)}" for template in re.findall(r'template = "(/api[^"]+)"', text)}
+def _called(function: ast.AsyncFunctionDef) -> set[str]:
+    """A template stands in the call, or in a variable first; without a method beside it, it is a list's."""
+    texts = {node.targets[0].id: _text(node.value) for node in ast.walk(function) if _names_text(node)}
+    found = set()
+    for call in ast.walk(function):
+        if isinstance(call, ast.Call):
+            said = [_text(a) or (texts.get(a.id) if isinstance(a, ast.Name) else None) for a in call.args]
+            method = next((text for text in said if text in METHODS), "GET")
+            found |= {f"{method} {_blank(text)}" for text in said if text and re.match(r"/(api/|health|ready)", text)}
+    return found
+
+
+def _names_text(node: ast.AST) -> Any:
+    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and _text(node.value) is not None
 
 
 def _text(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
-def _spread(path: str) -> list[str]:
-    return [path.replace("{}", word) for word in SPREAD[path]] if path in SPREAD else [path]
+def _vocabulary(tree: ast.Module) -> frozenset[str]:
+    """Names of arguments, attributes and keywords, and texts; and the fields of what is unpacked."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.arg(arg=name) | ast.keyword(arg=str(name)) | ast.Attribute(attr=name) | ast.Name(id=name):
+                found.add(name)
+            case ast.Constant(value=str(text)):
+                found.add(text)
+    for name in set(found):
+        if isinstance(shape := getattr(shapes, name, None), type) and (name.endswith(("Filters", "Body"))):
+            found |= shape.__annotations__.keys()
+    return frozenset(found)
 
 
 def _blank(path: str) -> str:
     return re.sub(r"\{[^}]*\}", "{}", path)
 
 
+@cache
 def _offered() -> set[str]:
     public = {operation for operation, row in MATRIX.items() if row.kind != "internal"}
-    apart = ("/wrapper", "/api/iceberg", "/tables")
     return {
         f"{method} {_blank(path)}"
         for method, path in (operation.split(" ") for operation in public)
-        if not path.startswith(apart)
+        if not path.startswith(tool.APART)
     }
 
 
+def _described() -> list[Any]:
+    return [
+        pytest.param(f"{method} {_blank(path)}", operation, id=f"{method} {path}")
+        for method, path, operation in tool.operations()
+        if f"{method} {_blank(path)}" not in NOT_FOR_CLIENTS
+    ]
+
+
+def _answers(operation: dict[str, Any]) -> set[str]:
+    """The shapes of an operation's answer, without the envelope around them."""
+    schemas = tool.description()["components"]["schemas"]
+    said = {status: answer for status, answer in operation["responses"].items() if status.startswith("2")}
+    named = set(tool.referred(said))
+    inside = {inner for name in named if name.startswith(tool.WRAPPERS) for inner in tool.referred(schemas[name])}
+    found = {name for name in named | inside if not name.startswith(tool.WRAPPERS)}
+    return {tool.named(name) for name in found} - set(WRAPPED)
+
+
 def test_every_operation_has_a_call() -> None:
-    assert sorted(_offered() - _called() - NOT_FOR_CLIENTS.keys()) == []
+    assert sorted(_offered() - _calls().keys() - NOT_FOR_CLIENTS.keys()) == []
 
 
 def test_no_call_goes_to_an_operation_that_is_not_there() -> None:
-    theirs = {call for call in _called() if not call.split(" ")[1].startswith(("/wrapper", "/health"))}
-    assert sorted(theirs - _offered()) == []
+    assert sorted(_calls().keys() - _offered()) == []
 
 
 def test_no_reason_outlives_its_operation() -> None:
     assert sorted(NOT_FOR_CLIENTS.keys() - _offered()) == []
+
+
+@pytest.mark.parametrize(("written", "file"), [(tool.words, "words.py"), (tool.shapes, "shapes.py")])
+def test_fields_and_words_are_those_of_the_description(written: Any, file: str) -> None:
+    assert (CLIENT / file).read_text() == written(), "the API changed; run: python -m tools.shapes"
+
+
+@pytest.mark.parametrize(("called", "operation"), _described())
+def test_a_call_takes_every_field_of_its_request(called: str, operation: dict[str, Any]) -> None:
+    schemas = tool.description()["components"]["schemas"]
+    bodies = list(tool.referred(operation.get("requestBody", {})))
+    fields = {field for body in bodies for field in schemas[body].get("properties", {})}
+    fields |= {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
+    assert sorted(fields - _calls()[called] - tool.PAGING) == []
+
+
+@pytest.mark.parametrize(("called", "operation"), _described())
+def test_a_call_gives_every_field_of_its_answer(called: str, operation: dict[str, Any]) -> None:
+    for name in _answers(operation) - HANDLED.keys():
+        if name in MODELS:
+            known = MODELS[name].__name__
+            assert {known, f"Async{known.removesuffix('Info')}"} & _calls()[called], f"{called} answers with {name}"
+        else:
+            assert name in _calls()[called] or _is_a_part(name), f"{called} answers with {name}"
+
+
+def _is_a_part(name: str) -> bool:
+    """Whether it only stands inside another answer, whose shape has it."""
+    return any(re.search(rf"\b{name}\b", str(hint)) for hint in _hints() if not isinstance(hint, str))
+
+
+@cache
+def _hints() -> tuple[Any, ...]:
+    shown = [shape for shape in vars(shapes).values() if isinstance(shape, type) and typing.is_typeddict(shape)]
+    return tuple(hint for shape in shown for hint in typing.get_type_hints(shape).values())
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_a_model_has_every_field_of_what_it_is_made_from(name: str) -> None:
+    ours = {field.name for field in dataclasses.fields(MODELS[name])}
+    assert sorted(getattr(shapes, name).__annotations__.keys() - ours) == []
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "wanted"),
+    [
+        (models.SnapshotInfo, "status", words.SnapshotStatus),
+        (models.InstanceInfo, "status", words.InstanceStatus),
+        (models.Step, "status", words.StepStatus),
+        (models.User, "role", words.Role),
+        (work.JobInfo, "status", words.JobStatus),
+        (work.RunInfo, "status", words.RunStatus),
+    ],
+)
+def test_a_models_words_are_those_of_the_description(model: type, field: str, wanted: object) -> None:
+    assert typing.get_type_hints(model)[field] == wanted
+
+
+def test_every_word_of_the_description_is_known() -> None:
+    text = (CLIENT / "shapes.py").read_text() + (CLIENT / "words.py").read_text()
+    enums = {tuple(values) for values in _enums([tool.components(), [o for _, _, o in tool.operations()]])}
+    assert sorted(word for values in enums for word in values if f'"{word}"' not in text) == []
+
+
+def _enums(value: object) -> Any:
+    if isinstance(value, dict):
+        if isinstance(values := value.get("enum"), list):
+            yield values
+        for inner in value.values():
+            yield from _enums(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _enums(inner)
+
+
+def test_every_error_code_of_the_description_has_its_exception() -> None:
+    codes = {
+        code
+        for _, _, operation in tool.operations()
+        for answer in operation["responses"].values()
+        for code in answer.get("content", {}).get("application/json", {}).get("examples", {})
+    }
+    assert len(codes) > 20
+    assert sorted(codes - errors.BY_CODE.keys()) == []
+
+
+def test_every_error_code_that_a_server_can_raise_has_its_exception() -> None:
+    rooms = [file for file in CLIENT.parent.rglob("*.py") if CLIENT not in file.parents]
+    said = re.compile(r'^ +code(?:: .+)? = "([A-Z_]+)"', re.MULTILINE)
+    codes = {code for file in rooms for code in said.findall(file.read_text())}
+    assert len(codes) > 60
+    assert sorted(codes - errors.BY_CODE.keys()) == []

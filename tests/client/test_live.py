@@ -102,8 +102,8 @@ async def test_definitions_that_do_not_fit_are_refused_with_their_faults(ps: pen
 
 
 async def test_the_keys_of_the_warehouse_propose_a_mapping(ps: penstock.AsyncClient, source: int) -> None:
-    proposed = await ps.mappings.infer(data_source_id=source)
-    labels = {definition["label"].lower() for definition in proposed["node_definitions"]}
+    proposed = await ps.mappings.infer(data_source=source)
+    labels = {node.label.lower() for node in proposed.nodes}
     assert any("people" in label or "person" in label for label in labels)
 
 
@@ -124,7 +124,8 @@ async def test_a_graph_knows_its_schema_state_and_neighbours(graph: AsyncGraph) 
     around = await graph.subgraph(["Person:1"], hops=1)
     assert any(found["_id"] == "Person:1" for found in around["nodes"])
     assert (await graph.refresh()).info.node_count == 6800
-    assert await graph.events()
+    assert [event["event_type"] async for event in graph.history()]
+    assert [change.status async for change in graph.events()] == ["running"]
 
 
 async def test_an_algorithm_finds_the_rings(graph: AsyncGraph) -> None:

@@ -13,9 +13,10 @@ from rich.text import Text
 from penstock.cli.output import emit, out
 from penstock.client import connect
 from penstock.client.errors import Invalid
+from penstock.client.words import Engine, InstanceStatus, SnapshotStatus  # noqa: TC001 - the command line reads them
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from penstock.client._sync.instances import Graph
 
@@ -65,9 +66,8 @@ def create_mapping(file: Path, *, json: Json = False) -> int:
 
 def infer_mapping(source_id: int, *, schema: str | None = None, json: Json = False) -> int:
     """Propose a mapping from the keys of a schema; save it, change it, and give it to `mapping create`."""
-    where = {"data_source_id": source_id} | ({} if schema is None else {"schema": schema})
     with connect() as ps:
-        return print_document(ps.mappings.infer(**where), json=json)
+        return print_document(ps.mappings.infer(schema=schema, data_source=source_id).data, json=json)
 
 
 def delete_mapping(mapping_id: int, *, json: Json = False) -> int:
@@ -78,7 +78,7 @@ def delete_mapping(mapping_id: int, *, json: Json = False) -> int:
     return 0
 
 
-def list_snapshots(*, mapping_id: int | None = None, status: str | None = None, json: Json = False) -> int:
+def list_snapshots(*, mapping_id: int | None = None, status: SnapshotStatus | None = None, json: Json = False) -> int:
     """List snapshots, newest first."""
     with connect() as ps:
         found = ps.snapshots.list(mapping_id=mapping_id, status=status)
@@ -126,7 +126,7 @@ def delete_snapshot(snapshot_id: int, *, json: Json = False) -> int:
     return 0
 
 
-def list_instances(*, status: str | None = None, owner: str | None = None, json: Json = False) -> int:
+def list_instances(*, status: InstanceStatus | None = None, owner: str | None = None, json: Json = False) -> int:
     """List instances, newest first."""
     with connect() as ps:
         found = ps.instances.list(status=status, owner=owner)
@@ -137,14 +137,14 @@ def show_instance(instance_id: int, *, json: Json = False) -> int:
     """Show an instance and what happened to it."""
     with connect() as ps:
         graph = ps.instances.get(instance_id)
-        return print_document(graph.info.raw | {"events": graph.events()}, json=json)
+        return print_document(graph.info.raw | {"events": list(graph.history())}, json=json)
 
 
 def start_instance(
     mapping_id: int,
     *,
     name: str | None = None,
-    engine: str | None = None,
+    engine: Engine | None = None,
     ttl: str | None = None,
     wait: bool = True,
     json: Json = False,
@@ -201,12 +201,12 @@ def _print_started(graph: Graph) -> None:
     out.print(f"  [dim]penstock query {graph.id} 'MATCH (n) RETURN n LIMIT 10'[/dim]")
 
 
-def print_table(rows: Sequence[dict[str, Any]], columns: Iterable[str], *, json: bool) -> int:
+def print_table(rows: Sequence[Mapping[str, object]], columns: Iterable[str], *, json: bool) -> int:
     emit(rows, as_json=json, render=lambda: _draw(rows, tuple(columns)))
     return 0
 
 
-def _draw(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+def _draw(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         table.add_column(column.replace("_", " "))
@@ -215,7 +215,7 @@ def _draw(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
     out.print(table if rows else "[dim]None.[/dim]")
 
 
-def print_document(value: dict[str, Any], *, json: bool) -> int:
+def print_document(value: Mapping[str, object], *, json: bool) -> int:
     emit(value, as_json=json, render=lambda: out.print_json(data=value, default=str))
     return 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -13,6 +13,7 @@ from penstock.client import connect
 
 if TYPE_CHECKING:
     from penstock.client._sync.reconcile import Run
+    from penstock.client.shapes import Fault, RecipeStep
 
 RECIPE = ("recipe_id", "version", "owner", "created_by", "created_at")
 RUN = ("run_id", "name", "status", "recipe_id", "recipe_version", "created_at", "finished_at")
@@ -134,7 +135,7 @@ def _print_run(run: Run) -> None:
             out.print(f"    [dim]{reason.replace('_', ' ')}[/dim] {count:,}")
 
 
-def _print_faults(faults: list[dict[str, Any]]) -> None:
+def _print_faults(faults: list[Fault]) -> None:
     for fault in faults:
         out.print(f"{fault['severity']}: {fault['path']}: {fault['message']}", markup=False)
         if fault.get("suggestion"):
@@ -143,7 +144,7 @@ def _print_faults(faults: list[dict[str, Any]]) -> None:
         out.print("[green]✓[/green] No fault was found.")
 
 
-def _print_steps(steps: list[dict[str, Any]]) -> None:
+def _print_steps(steps: list[RecipeStep]) -> None:
     for step in steps:
         out.print(f"[bold]{step['step']}[/bold]")
         out.print(step["sql"], markup=False)

@@ -1,5 +1,27 @@
 """What a control plane or graph server can answer with, as one tree of exceptions rebuilt from the error's code.
 
+ClientError
+├── Unreachable
+├── Unauthenticated
+├── PermissionDenied
+├── NotFound
+├── Invalid
+│   ├── Refused
+│   ├── TooLarge
+│   └── QueryError
+├── Conflict
+│   ├── InvalidState
+│   ├── Locked
+│   ├── LimitReached
+│   └── DependencyExists
+├── RateLimited
+├── Unavailable
+├── TimedOut
+├── Failed
+│   ├── SourceFailed
+│   └── StorageFailed
+└── ServerError
+
 try:
     ps.mappings.get(99)
 except penstock.errors.NotFound as e:
@@ -56,6 +78,14 @@ class Invalid(ClientError):
     """The request breaks a rule; `details` says which."""
 
 
+class Refused(Invalid):
+    """A gate says no: SQL that does more than read, a name or an address that is not let through."""
+
+
+class TooLarge(Invalid):
+    """More than is taken at once."""
+
+
 class Conflict(ClientError):
     """What is there stands against it."""
 
@@ -88,7 +118,7 @@ class TimedOut(ClientError):
     """A query or an algorithm ran out of its time, or a wait of ours did."""
 
 
-class QueryError(ClientError):
+class QueryError(Invalid):
     """The graph engine refuses the query."""
 
 
@@ -96,45 +126,53 @@ class Failed(ClientError):
     """The work itself failed: an instance that did not start, a run, a job, an algorithm."""
 
 
+class SourceFailed(Failed):
+    """A data source refuses, or gives up half way."""
+
+
+class StorageFailed(Failed):
+    """Where results are kept refuses, is full, or has something else than was written."""
+
+
 class ServerError(ClientError):
     """The server's own fault."""
 
 
-BY_CODE: dict[str, type[ClientError]] = {
-    "UNREACHABLE": Unreachable,
-    "AUTHENTICATION_REQUIRED": Unauthenticated,
-    "INVALID_TOKEN": Unauthenticated,
-    "INVALID_ROLE": Unauthenticated,
-    "INVALID_COMPONENT": Unauthenticated,
-    "PERMISSION_DENIED": PermissionDenied,
-    "RESOURCE_NOT_FOUND": NotFound,
-    "ALGORITHM_NOT_FOUND": NotFound,
-    "VALIDATION_FAILED": Invalid,
-    "CONFLICT": Conflict,
-    "STALE_ATTEMPT": Conflict,
-    "JOBS_ALREADY_EXIST": Conflict,
-    "SHUTDOWN_BLOCKED": Conflict,
-    "INVALID_STATE": InvalidState,
-    "INVALID_STATE_TRANSITION": InvalidState,
-    "RESOURCE_LOCKED": Locked,
-    "CONCURRENCY_LIMIT": LimitReached,
-    "DEPENDENCY_EXISTS": DependencyExists,
-    "RATE_LIMITED": RateLimited,
-    "MAINTENANCE": Unavailable,
-    "DRAINING": Unavailable,
-    "DATABASE_UNAVAILABLE": Unavailable,
-    "QUERY_TIMEOUT": TimedOut,
-    "ALGORITHM_TIMEOUT": TimedOut,
-    "RYUGRAPH_ERROR": QueryError,
-    "ALGORITHM_FAILED": Failed,
-    "INTERNAL": ServerError,
+_CODES: dict[type[ClientError], str] = {
+    Unreachable: "UNREACHABLE",
+    Unauthenticated: "AUTHENTICATION_REQUIRED INVALID_TOKEN INVALID_ROLE INVALID_COMPONENT",
+    PermissionDenied: "PERMISSION_DENIED",
+    NotFound: "RESOURCE_NOT_FOUND ALGORITHM_NOT_FOUND OBJECT_MISSING",
+    Invalid: "VALIDATION_FAILED METHOD_NOT_ALLOWED CAPABILITY_MISSING COLUMNS_DIFFER DRIVER_MISSING RECIPE_INVALID"
+    " RECONCILE_BAD_VALUE RECONCILE_TOO_MANY SAME_VERSION SCHEMA_MISMATCH UNKNOWN_ACTION",
+    Refused: "MAINTENANCE_REFUSED NAME_REFUSED URL_REFUSED SQL_REFUSED SQL_UNREADABLE SQL_TOO_LARGE"
+    " SQL_STATEMENT_REFUSED SQL_FUNCTION_REFUSED SQL_TABLE_REFUSED SQL_DUPLICATE_COLUMN",
+    TooLarge: "PAYLOAD_TOO_LARGE",
+    Conflict: "CONFLICT STALE_ATTEMPT JOBS_ALREADY_EXIST SHUTDOWN_BLOCKED CLUSTER_HELD COMMIT_CONFLICT"
+    " RECONCILE_THRESHOLD OBJECT_EXISTS",
+    InvalidState: "INVALID_STATE INVALID_STATE_TRANSITION",
+    Locked: "RESOURCE_LOCKED",
+    LimitReached: "CONCURRENCY_LIMIT",
+    DependencyExists: "DEPENDENCY_EXISTS",
+    RateLimited: "RATE_LIMITED",
+    Unavailable: "UNAVAILABLE MAINTENANCE DRAINING DATABASE_UNAVAILABLE NOT_READY LAUNCH_FAILED COMMIT_UNKNOWN"
+    " ENGINE_UNAVAILABLE SOURCE_UNAVAILABLE SOURCE_QUERY_LOST STORAGE_UNAVAILABLE SECRET_KEY_MISSING",
+    TimedOut: "QUERY_TIMEOUT ALGORITHM_TIMEOUT",
+    QueryError: "RYUGRAPH_ERROR ENGINE_QUERY_FAILED",
+    Failed: "ALGORITHM_FAILED ALGORITHM_CANCELLED ALGORITHM_OUT_OF_MEMORY ENGINE_FAILED ENGINE_OUT_OF_MEMORY"
+    " MAINTENANCE_FAILED CONTENT_DIFFERS RECONCILE_TOTALS DATABASE_ERROR SCHEMA_CREATE_ERROR DATA_LOAD_ERROR",
+    SourceFailed: "SOURCE_ERROR SOURCE_REFUSED SOURCE_QUERY_ERROR SOURCE_SNAPSHOT_LOST",
+    StorageFailed: "STORAGE_ERROR STORAGE_BUCKET_MISSING STORAGE_REFUSED STORAGE_FULL OBJECT_DAMAGED ROWS_DIFFER",
+    ServerError: "INTERNAL POSTGRES_FAILED POSTGRES_MISSING",
 }
+BY_CODE: dict[str, type[ClientError]] = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
 _BY_STATUS: dict[int, type[ClientError]] = {
     401: Unauthenticated,
     403: PermissionDenied,
     404: NotFound,
     408: TimedOut,
     409: Conflict,
+    413: TooLarge,
     422: Invalid,
     429: RateLimited,
     503: Unavailable,

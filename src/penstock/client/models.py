@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime  # noqa: TC003 - the decoder reads the fields' types
 from typing import Any
 
+from penstock.client.words import InstanceStatus, Role, SnapshotStatus, StepStatus  # noqa: TC001 - as above
+
 Raw = dict[str, Any]
 
 
@@ -62,6 +64,7 @@ class MappingInfo:
     version: int | None = None
     version_created_at: datetime | None = None
     version_created_by: str | None = None
+    warnings: tuple[Raw, ...] = ()
     raw: Raw = field(default_factory=dict, repr=False)
 
 
@@ -73,7 +76,7 @@ class SnapshotInfo:
     owner_username: str = ""
     name: str = ""
     description: str | None = None
-    status: str = ""
+    status: SnapshotStatus = "pending"
     gcs_path: str | None = None
     size_bytes: int | None = None
     node_counts: dict[str, int] = field(default_factory=dict)
@@ -102,7 +105,7 @@ class InstanceInfo:
     wrapper_type: str = ""
     name: str = ""
     description: str | None = None
-    status: str = ""
+    status: InstanceStatus = "starting"
     instance_url: str = ""
     explorer_url: str | None = None
     pod_name: str | None = None
@@ -131,41 +134,27 @@ class InstanceInfo:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     name: str
-    status: str
+    status: StepStatus
     type: str | None = None
     row_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far an instance or a snapshot is."""
+    """How far an instance or a snapshot is; `steps` are an instance's, `jobs` a snapshot's exports."""
 
     phase: str
     progress_percent: float = 0.0
     current_step: str | None = None
     error_message: str | None = None
     steps: tuple[Step, ...] = ()
-    raw: Raw = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionInfo:
-    """One run of an algorithm."""
-
-    execution_id: str
-    algorithm_name: str = ""
-    algorithm_type: str = ""
-    status: str = ""
-    started_at: datetime | None = None
-    completed_at: datetime | None = None
-    node_label: str | None = None
-    result_property: str | None = None
-    nodes_updated: int | None = None
-    duration_ms: int | None = None
-    elapsed_ms: int | None = None
-    progress_percent: float | None = None
-    error_message: str | None = None
-    result: Raw = field(default_factory=dict)
+    jobs_total: int = 0
+    jobs_pending: int = 0
+    jobs_claimed: int = 0
+    jobs_submitted: int = 0
+    jobs_completed: int = 0
+    jobs_failed: int = 0
+    jobs: tuple[Raw, ...] = ()
     raw: Raw = field(default_factory=dict, repr=False)
 
 
@@ -176,22 +165,31 @@ class DataSourceInfo:
     type: str = ""
     owner_username: str = ""
     is_default: bool = False
-    config: Raw = field(default_factory=dict)
+    config: Raw | None = None
+    has_credentials: bool = False
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    tested_at: datetime | None = None
+    test_ok: bool | None = None
+    test_message: str | None = None
     raw: Raw = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
+    """`api_key` is there once, in the answer that makes the first user."""
+
     username: str
     email: str | None = None
     display_name: str | None = None
-    role: str = "analyst"
+    role: Role = "analyst"
     is_active: bool = True
     created_at: datetime | None = None
     updated_at: datetime | None = None
     last_login_at: datetime | None = None
     role_changed_at: datetime | None = None
     role_changed_by: str | None = None
+    api_key: str | None = field(default=None, repr=False)
     raw: Raw = field(default_factory=dict, repr=False)
 
 

@@ -58,20 +58,20 @@ class QueryResult:
         return list(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        frame: pandas.DataFrame = _needed("pandas").DataFrame(list(self.rows), columns=list(self.columns))
+        frame: pandas.DataFrame = needed("pandas").DataFrame(list(self.rows), columns=list(self.columns))
         return frame
 
     def to_polars(self) -> polars.DataFrame:
         data = {name: self.column(name) for name in self.columns}
-        frame: polars.DataFrame = _needed("polars").DataFrame(data, strict=False)
+        frame: polars.DataFrame = needed("polars").DataFrame(data, strict=False)
         return frame
 
     def to_arrow(self) -> pyarrow.Table:
-        table: pyarrow.Table = _needed("pyarrow").table({name: self.column(name) for name in self.columns})
+        table: pyarrow.Table = needed("pyarrow").table({name: self.column(name) for name in self.columns})
         return table
 
     def to_parquet(self, path: str | Path) -> None:
-        _needed("pyarrow.parquet").write_table(self.to_arrow(), path)
+        needed("pyarrow.parquet").write_table(self.to_arrow(), path)
 
     def nodes(self) -> dict[str, dict[str, Any]]:
         """Every node that the result holds, alone, in lists or in paths, by its id."""
@@ -82,7 +82,7 @@ class QueryResult:
 
     def to_networkx(self) -> networkx.MultiDiGraph[str]:
         """The nodes and edges of the result as a graph; parallel edges are kept apart by their ids."""
-        graph: networkx.MultiDiGraph[str] = _needed("networkx").MultiDiGraph()
+        graph: networkx.MultiDiGraph[str] = needed("networkx").MultiDiGraph()
         for key, node in self.nodes().items():
             graph.add_node(key, **node)
         for key, edge in self.edges().items():
@@ -157,7 +157,8 @@ def _elements(value: object) -> Iterator[dict[str, Any]]:
             yield from _elements(inner)
 
 
-def _needed(name: str) -> Any:
+def needed(name: str) -> Any:
+    """A package that is not everybody's, or the one line that gets it."""
     try:
         return import_module(name)
     except ModuleNotFoundError:

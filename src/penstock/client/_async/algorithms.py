@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.client._async.waiting import until_settled
+from penstock.client._async.waiting import changes, until_settled
 from penstock.client.decoding import decode
 from penstock.client.errors import Failed
-from penstock.client.models import ExecutionInfo
+from penstock.client.work import Change, ExecutionInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from penstock.client._async.transport import AsyncTransport
 
@@ -26,6 +26,9 @@ _OWN = {
     "target_id",
     "max_depth",
 }
+
+
+OPEN = ("running",)
 
 
 class AsyncExecution:
@@ -56,8 +59,14 @@ class AsyncExecution:
     async def how_far(self) -> tuple[float, str]:
         return self.info.progress_percent or 0.0, self.status
 
+    async def events(self) -> AsyncIterator[Change]:
+        """Where it is, at every change until it is over."""
+        async for item in changes(self, OPEN):
+            yield item
+
     async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncExecution:
-        await until_settled(self, self.info.algorithm_name, ("running",), timeout=timeout, show=progress)
+        """Until it is over; Failed, with the cause, when it did not complete."""
+        await until_settled(self, self.info.algorithm_name, OPEN, timeout=timeout, show=progress)
         if self.status != "completed":
             message = f"{self.info.algorithm_name} {self.status}: {self.info.error_message or 'no reason was given'}"
             raise Failed(message, code="ALGORITHM_FAILED", status=200)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.client._async.instances import AsyncInstances
-from penstock.client._async.jobs import AsyncJobs
+from penstock.client._async.jobs import AsyncJobs, AsyncSchedules
 from penstock.client._async.mappings import AsyncMappings
 from penstock.client._async.operations import AsyncOperations, AsyncSchemas
 from penstock.client._async.people import AsyncFavorites, AsyncUsers
@@ -18,6 +18,8 @@ from penstock.client.address import find
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from penstock.client import shapes
 
 
 class AsyncClient:
@@ -39,6 +41,7 @@ class AsyncClient:
         self.reconcile: AsyncReconcile = AsyncReconcile(self.transport)
         self.tables: AsyncTables = AsyncTables(self.transport)
         self.jobs: AsyncJobs = AsyncJobs(self.transport)
+        self.schedules: AsyncSchedules = AsyncSchedules(self.transport)
         self.users: AsyncUsers = AsyncUsers(self.transport)
         self.favorites: AsyncFavorites = AsyncFavorites(self.transport)
         self.schemas: AsyncSchemas = AsyncSchemas(self.transport)
@@ -62,6 +65,11 @@ class AsyncClient:
     async def aclose(self) -> None:
         await self.transport.aclose()
 
-    async def health(self) -> dict[str, Any]:
-        found: dict[str, Any] = await self.transport.call("GET", "/health")
+    async def health(self) -> shapes.Alive:
+        found: shapes.Alive = await self.transport.call("GET", "/health")
+        return found
+
+    async def ready(self) -> shapes.Readiness:
+        """Whether it has its database and takes jobs."""
+        found: shapes.Readiness = await self.transport.call("GET", "/ready")
         return found

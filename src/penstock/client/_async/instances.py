@@ -8,21 +8,26 @@ import anyio
 
 from penstock.client._async.algorithms import AsyncAlgorithms
 from penstock.client._async.listing import listed
-from penstock.client._async.waiting import until_settled
+from penstock.client._async.waiting import changes, until_settled
+from penstock.client.bodies import given
 from penstock.client.decoding import decode
 from penstock.client.durations import iso
 from penstock.client.errors import Failed, NotFound
 from penstock.client.models import InstanceInfo, Progress
-from penstock.client.results import QueryResult
+from penstock.client.results import QueryResult, needed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from datetime import timedelta
     from types import TracebackType
+    from typing import Unpack
 
     import pyarrow
 
+    from penstock.client import shapes
     from penstock.client._async.transport import AsyncTransport
+    from penstock.client.words import Engine
+    from penstock.client.work import Change
 
 UNSETTLED = ("waiting_for_snapshot", "starting", "resuming")
 STOPPING_PAUSE = 0.1
@@ -68,9 +73,15 @@ class AsyncGraph:
         seen = await self.progress()
         return seen.progress_percent, seen.current_step or seen.phase
 
-    async def events(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = await self._call("GET", "/api/instances/{id}/events")
-        return found
+    async def events(self) -> AsyncIterator[Change]:
+        """Where it is, at every change until it runs or is not going to."""
+        async for item in changes(self, UNSETTLED):
+            yield item
+
+    async def history(self) -> AsyncIterator[shapes.EventShown]:
+        """What happened to it and who did it, newest first."""
+        async for item in listed(self._transport, "/api/instances/{id}/events", {"id": self.id}):
+            yield item
 
     async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncGraph:
         """Until it runs; Failed, with the cause, when it is not going to."""
@@ -112,14 +123,14 @@ class AsyncGraph:
 
     async def arrow(self, cypher: str, parameters: Mapping[str, object] | None = None) -> pyarrow.Table:
         """Run Cypher and take the whole result as Arrow, without a cap; needs pyarrow."""
-        import pyarrow as pa
-
+        arrow = needed("pyarrow")
         body = {"query": cypher, "parameters": dict(parameters or {})}
         path = {"slug": self.info.url_slug}
         async with self._transport.streamed(
             "POST", "/wrapper/{slug}/query", path=path, json=body, accept=ARROW
         ) as answer:
-            return pa.ipc.open_stream(await answer.aread()).read_all()
+            table: pyarrow.Table = arrow.ipc.open_stream(await answer.aread()).read_all()
+            return table
 
     async def schema(self) -> dict[str, Any]:
         found: dict[str, Any] = await self._ask("GET", "/wrapper/{slug}/schema")
@@ -143,14 +154,12 @@ class AsyncGraph:
         limit: int | None = None,
     ) -> dict[str, Any]:
         """The nodes within `hops` of the start, and all edges between them."""
-        given = {"start": start, "cypher": cypher, "relationship_types": relationship_types, "limit": limit}
-        body = {"hops": hops} | {key: value for key, value in given.items() if value is not None}
+        body = {"hops": hops} | given(start=start, cypher=cypher, relationship_types=relationship_types, limit=limit)
         found: dict[str, Any] = await self._ask("POST", "/wrapper/{slug}/subgraph", json=body)
         return found
 
     async def update(self, *, name: str | None = None, description: str | None = None) -> AsyncGraph:
-        body = {key: value for key, value in (("name", name), ("description", description)) if value is not None}
-        await self._call("PUT", "/api/instances/{id}", json=body)
+        await self._call("PUT", "/api/instances/{id}", json=given(name=name, description=description))
         return await self.refresh()
 
     async def lifecycle(
@@ -168,18 +177,23 @@ class AsyncGraph:
         await self._call("PUT", "/api/instances/{id}/memory", json={"memory_gb": gigabytes})
         return await self.refresh()
 
-    async def suspend(self) -> AsyncGraph:
-        await self._call("POST", "/api/instances/{id}/suspend")
+    async def suspend(self, *, force: bool = False, reason: str = "") -> AsyncGraph:
+        """Its memory is given back, what was computed is kept; `resume` brings it back."""
+        await self._call("POST", "/api/instances/{id}/suspend", json={"force": force, "reason": reason})
         return await self.refresh()
 
     async def resume(self) -> AsyncGraph:
         await self._call("POST", "/api/instances/{id}/resume")
         return await self.refresh()
 
-    async def terminate(self, *, force: bool = False, wait: bool = True) -> None:
+    async def cancel(self, reason: str = "") -> None:
+        """End it, whether it runs or is about to."""
+        await self.terminate(force=True, reason=reason)
+
+    async def terminate(self, *, force: bool = False, reason: str = "", wait: bool = True) -> None:
         """Gone afterwards; gone already is well. Without `wait` it may still be stopping."""
         try:
-            await self._call("POST", "/api/instances/{id}/terminate", json={"force": force})
+            await self._call("POST", "/api/instances/{id}/terminate", json={"force": force, "reason": reason})
             while wait:
                 await anyio.sleep(STOPPING_PAUSE)
                 await self.refresh()
@@ -204,25 +218,30 @@ class AsyncInstances:
         name: str,
         *,
         mapping: int | None = None,
+        mapping_version: int | None = None,
         snapshot: int | None = None,
-        engine: str | None = None,
+        engine: Engine | None = None,
+        description: str | None = None,
         ttl: str | timedelta | None = None,
         inactivity_timeout: str | timedelta | None = None,
         max_snapshot_age: str | timedelta | None = None,
+        cpu_cores: int | None = None,
         wait: bool = True,
         progress: bool = True,
-        **options: Any,
     ) -> AsyncGraph:
         """From a mapping, whose snapshot is made or reused, or a snapshot; waits for it to run, unless told not to."""
-        given = {
-            "mapping_id": mapping,
-            "snapshot_id": snapshot,
-            "wrapper_type": engine,
-            "ttl": iso(ttl),
-            "inactivity_timeout": iso(inactivity_timeout),
-            "max_snapshot_age": iso(max_snapshot_age),
-        }
-        body = {"name": name} | {key: value for key, value in given.items() if value is not None} | options
+        body = given(
+            name=name,
+            mapping_id=mapping,
+            mapping_version=mapping_version,
+            snapshot_id=snapshot,
+            wrapper_type=engine,
+            description=description,
+            ttl=iso(ttl),
+            inactivity_timeout=iso(inactivity_timeout),
+            max_snapshot_age=iso(max_snapshot_age),
+            cpu_cores=cpu_cores,
+        )
         answer = await self._transport.call("POST", "/api/instances", json=body)
         graph = AsyncGraph(self._transport, decode(InstanceInfo, answer["data"]))
         return await graph.wait(progress=progress) if wait else graph
@@ -231,11 +250,11 @@ class AsyncInstances:
         answer = await self._transport.call("GET", "/api/instances/{id}", path={"id": instance_id})
         return AsyncGraph(self._transport, decode(InstanceInfo, answer["data"]))
 
-    async def list(self, **filters: Any) -> AsyncIterator[AsyncGraph]:
+    async def list(self, **filters: Unpack[shapes.InstancesFilters]) -> AsyncIterator[AsyncGraph]:
         async for item in listed(self._transport, "/api/instances", **filters):
             yield AsyncGraph(self._transport, decode(InstanceInfo, item))
 
-    async def limits(self) -> dict[str, Any]:
+    async def limits(self) -> shapes.UserStatus:
         """How many you run, and how many you may."""
-        found: dict[str, Any] = (await self._transport.call("GET", "/api/instances/user/status"))["data"]
+        found: shapes.UserStatus = (await self._transport.call("GET", "/api/instances/user/status"))["data"]
         return found

@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from penstock.client._async.transport import AsyncTransport
 
 PAGE = 100
 
 
-async def listed(transport: AsyncTransport, template: str, **query: object) -> AsyncIterator[dict[str, Any]]:
+async def listed(
+    transport: AsyncTransport, template: str, path: Mapping[str, object] | None = None, **query: object
+) -> AsyncIterator[Any]:
     """Every item; what is deleted or added meanwhile may shift a page, as in any list that lives."""
     offset = 0
     while True:
-        answer = await transport.call("GET", template, query={"offset": offset, "limit": PAGE} | query)
+        page = {"offset": offset, "limit": PAGE} | query
+        answer = await transport.call("GET", template, path=path, query=page)
         for item in answer["data"]:
             yield item
         offset += len(answer["data"])

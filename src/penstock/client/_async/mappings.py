@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client._async.instances import AsyncGraph, AsyncInstances
 from penstock.client._async.listing import listed
+from penstock.client.bodies import given
 from penstock.client.decoding import decode
 from penstock.client.durations import iso
 from penstock.client.models import Edge, MappingInfo, Node, definition
@@ -13,8 +14,11 @@ from penstock.client.models import Edge, MappingInfo, Node, definition
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from datetime import timedelta
+    from typing import Unpack
 
+    from penstock.client import shapes
     from penstock.client._async.transport import AsyncTransport
+    from penstock.client.words import Engine, InstanceStatus
 
 
 class AsyncMapping:
@@ -47,19 +51,24 @@ class AsyncMapping:
         description: str | None = None,
         nodes: Sequence[Node] | None = None,
         edges: Sequence[Edge] | None = None,
+        data_source: int | None = None,
     ) -> AsyncMapping:
         """Changed definitions become a new version; somebody else's change in between is a Conflict."""
-        body: dict[str, Any] = {"change_description": change, "expected_version": self.info.current_version}
-        body |= {key: value for key, value in (("name", name), ("description", description)) if value is not None}
-        if nodes is not None:
-            body["node_definitions"] = [definition(node) for node in nodes]
-        if edges is not None:
-            body["edge_definitions"] = [definition(edge) for edge in edges]
+        body = given(
+            change_description=change,
+            expected_version=self.info.current_version,
+            name=name,
+            description=description,
+            node_definitions=None if nodes is None else [definition(node) for node in nodes],
+            edge_definitions=None if edges is None else [definition(edge) for edge in edges],
+            data_source_id=data_source,
+        )
         self.info = decode(MappingInfo, await self._call("PUT", "/api/mappings/{id}", json=body))
         return self
 
-    async def delete(self) -> None:
-        await self._call("DELETE", "/api/mappings/{id}")
+    async def delete(self) -> shapes.Deleted:
+        gone: shapes.Deleted = await self._call("DELETE", "/api/mappings/{id}")
+        return gone
 
     async def copy(self, name: str) -> AsyncMapping:
         copied = await self._call("POST", "/api/mappings/{id}/copy", json={"name": name})
@@ -73,16 +82,16 @@ class AsyncMapping:
         await self._call("PUT", "/api/mappings/{id}/lifecycle", json=body)
         return await self.refresh()
 
-    async def versions(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = await self._call("GET", "/api/mappings/{id}/versions")
+    async def versions(self) -> list[shapes.VersionListed]:
+        template = "/api/mappings/{id}/versions"
+        return [item async for item in listed(self._transport, template, {"id": self.id})]
+
+    async def version(self, number: int) -> shapes.VersionDetail:
+        found: shapes.VersionDetail = await self._call("GET", "/api/mappings/{id}/versions/{version}", version=number)
         return found
 
-    async def version(self, number: int) -> dict[str, Any]:
-        found: dict[str, Any] = await self._call("GET", "/api/mappings/{id}/versions/{version}", version=number)
-        return found
-
-    async def diff(self, before: int, after: int) -> dict[str, Any]:
-        found: dict[str, Any] = await self._call(
+    async def diff(self, before: int, after: int) -> shapes.Diff:
+        found: shapes.Diff = await self._call(
             "GET", "/api/mappings/{id}/versions/{before}/diff/{after}", before=before, after=after
         )
         return found
@@ -92,29 +101,82 @@ class AsyncMapping:
         await self._call("POST", "/api/mappings/{id}/versions/{version}/restore", version=number)
         return await self.refresh()
 
-    async def tree(self) -> dict[str, Any]:
-        found: dict[str, Any] = await self._call("GET", "/api/mappings/{id}/tree")
+    async def tree(
+        self, *, include_instances: bool | None = None, status: InstanceStatus | str | None = None
+    ) -> shapes.Tree:
+        """Its versions, their snapshots and the instances of those."""
+        query = {"include_instances": include_instances, "status": status}
+        answer = await self._transport.call("GET", "/api/mappings/{id}/tree", path={"id": self.id}, query=query)
+        found: shapes.Tree = answer["data"]
         return found
 
     async def start(
         self,
         name: str | None = None,
         *,
-        engine: str | None = None,
+        version: int | None = None,
+        engine: Engine | None = None,
+        description: str | None = None,
         ttl: str | timedelta | None = None,
+        inactivity_timeout: str | timedelta | None = None,
+        max_snapshot_age: str | timedelta | None = None,
+        cpu_cores: int | None = None,
         wait: bool = True,
         progress: bool = True,
-        **options: Any,
     ) -> AsyncGraph:
         """An instance of this mapping: a graph to query. As a context manager it is terminated at the end."""
-        instances = AsyncInstances(self._transport)
-        return await instances.create(
-            name or self.name, mapping=self.id, engine=engine, ttl=ttl, wait=wait, progress=progress, **options
+        return await AsyncInstances(self._transport).create(
+            name or self.name,
+            mapping=self.id,
+            mapping_version=version,
+            engine=engine,
+            description=description,
+            ttl=ttl,
+            inactivity_timeout=inactivity_timeout,
+            max_snapshot_age=max_snapshot_age,
+            cpu_cores=cpu_cores,
+            wait=wait,
+            progress=progress,
         )
 
     async def _call(self, method: str, template: str, *, json: object = None, **path: object) -> Any:
         answer = await self._transport.call(method, template, path={"id": self.id} | path, json=json)
         return None if answer is None else answer["data"]
+
+
+class AsyncProposal:
+    """A mapping that the keys of a schema speak for; nothing is kept until it is created or started."""
+
+    def __init__(self, mappings: AsyncMappings, name: str, data: shapes.Proposed) -> None:
+        self._mappings = mappings
+        self.name: str = name
+        self.data: shapes.Proposed = data
+        self.nodes: tuple[Node, ...] = tuple(decode(Node, item) for item in data["node_definitions"])
+        self.edges: tuple[Edge, ...] = tuple(decode(Edge, item) for item in data["edge_definitions"])
+
+    @property
+    def warnings(self) -> list[shapes.Problem]:
+        return self.data["warnings"]
+
+    def __repr__(self) -> str:
+        return f"<Proposal {self.name!r}: {len(self.nodes)} labels, {len(self.edges)} edge types>"
+
+    async def create(self, name: str | None = None) -> AsyncMapping:
+        source = self.data["data_source_id"]
+        return await self._mappings.create(name or self.name, nodes=self.nodes, edges=self.edges, data_source=source)
+
+    async def start(
+        self,
+        name: str | None = None,
+        *,
+        engine: Engine | None = None,
+        ttl: str | timedelta | None = None,
+        wait: bool = True,
+        progress: bool = True,
+    ) -> AsyncGraph:
+        """Create it, and start a graph of it."""
+        made = await self.create(name)
+        return await made.start(engine=engine, ttl=ttl, wait=wait, progress=progress)
 
 
 class AsyncMappings:
@@ -132,46 +194,50 @@ class AsyncMappings:
         ttl: str | timedelta | None = None,
         inactivity_timeout: str | timedelta | None = None,
     ) -> AsyncMapping:
-        body: dict[str, Any] = {
-            "name": name,
-            "node_definitions": [definition(node) for node in nodes],
-            "edge_definitions": [definition(edge) for edge in edges],
-        }
-        optional = {
-            "description": description,
-            "data_source_id": data_source,
-            "ttl": iso(ttl),
-            "inactivity_timeout": iso(inactivity_timeout),
-        }
-        body |= {key: value for key, value in optional.items() if value is not None}
+        body = given(
+            name=name,
+            node_definitions=[definition(node) for node in nodes],
+            edge_definitions=[definition(edge) for edge in edges],
+            description=description,
+            data_source_id=data_source,
+            ttl=iso(ttl),
+            inactivity_timeout=iso(inactivity_timeout),
+        )
         return self._made(await self._transport.call("POST", "/api/mappings", json=body))
 
     async def get(self, mapping_id: int) -> AsyncMapping:
         return self._made(await self._transport.call("GET", "/api/mappings/{id}", path={"id": mapping_id}))
 
-    async def list(
-        self, *, search: str | None = None, owner: str | None = None, **filters: Any
-    ) -> AsyncIterator[AsyncMapping]:
+    async def list(self, **filters: Unpack[shapes.MappingsFilters]) -> AsyncIterator[AsyncMapping]:
         """All that match, page by page as they are asked for."""
-        async for item in listed(self._transport, "/api/mappings", search=search, owner=owner, **filters):
+        async for item in listed(self._transport, "/api/mappings", **filters):
             yield AsyncMapping(self._transport, decode(MappingInfo, item))
 
     async def validate(
         self, *, nodes: Sequence[Node], edges: Sequence[Edge] = (), data_source: int | None = None
-    ) -> dict[str, Any]:
+    ) -> shapes.MappingValidation:
         """What is wrong with the definitions, each fault with its entity, column and a suggestion; nothing is kept."""
         body = {
             "node_definitions": [definition(node) for node in nodes],
             "edge_definitions": [definition(edge) for edge in edges],
             "data_source_id": data_source,
         }
-        found: dict[str, Any] = (await self._transport.call("POST", "/api/mappings/validate", json=body))["data"]
+        answer = await self._transport.call("POST", "/api/mappings/validate", json=body)
+        found: shapes.MappingValidation = answer["data"]
         return found
 
-    async def infer(self, **where: Any) -> dict[str, Any]:
-        """A mapping proposed from a schema's keys: `infer(data_source_id=1, schema="public")`."""
-        found: dict[str, Any] = (await self._transport.call("POST", "/api/mappings/infer", json=where))["data"]
-        return found
+    async def infer(
+        self,
+        catalog: str | None = None,
+        schema: str | None = None,
+        *,
+        tables: Sequence[str] | None = None,
+        data_source: int | None = None,
+    ) -> AsyncProposal:
+        """A mapping proposed from a schema's keys: look at it, change it, `create()` it, or `start()` it at once."""
+        body = given(catalog=catalog, schema=schema, tables=tables and [*tables], data_source_id=data_source)
+        answer = await self._transport.call("POST", "/api/mappings/infer", json=body)
+        return AsyncProposal(self, schema or catalog or "Inferred", answer["data"])
 
     def _made(self, answer: Any) -> AsyncMapping:
         return AsyncMapping(self._transport, decode(MappingInfo, answer["data"]))

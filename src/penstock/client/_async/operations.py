@@ -4,88 +4,134 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from penstock.client._async.listing import listed
 
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from typing import Unpack
+
+    from penstock.client import shapes
     from penstock.client._async.transport import AsyncTransport
+    from penstock.client.words import ResourceType
 
 
 class AsyncOperations:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    async def config(self, subject: str) -> dict[str, Any]:
-        """`lifecycle`, `concurrency`, `maintenance` or `export`."""
-        found: dict[str, Any] = await self._data("GET", "/api/config/{subject}", path={"subject": subject})
+    async def lifecycle(self) -> shapes.Lifecycle:
+        """How long mappings, snapshots and instances live when nobody says."""
+        found: shapes.Lifecycle = await self._data("GET", "/api/config/lifecycle")
         return found
 
-    async def set_config(self, subject: str, **values: Any) -> dict[str, Any]:
-        found: dict[str, Any] = await self._data("PUT", "/api/config/{subject}", path={"subject": subject}, json=values)
+    async def set_lifecycle(self, **rules: Unpack[shapes.LifecycleSettingsBody]) -> shapes.SettingsUpdated:
+        done: shapes.SettingsUpdated = await self._data("PUT", "/api/config/lifecycle", json=rules)
+        return done
+
+    async def concurrency(self) -> shapes.Concurrency:
+        """How many instances one analyst, and all together, may run."""
+        found: shapes.Concurrency = await self._data("GET", "/api/config/concurrency")
         return found
 
-    async def cluster(self, subject: str = "health") -> dict[str, Any]:
-        """`health`, `instances` or `metrics`."""
-        found: dict[str, Any] = await self._data("GET", "/api/cluster/{subject}", path={"subject": subject})
+    async def set_concurrency(self, **limits: Unpack[shapes.ConcurrencyBody]) -> shapes.Concurrency:
+        found: shapes.Concurrency = await self._data("PUT", "/api/config/concurrency", json=limits)
         return found
 
-    async def state(self) -> dict[str, Any]:
-        found: dict[str, Any] = await self._data("GET", "/api/ops/state")
+    async def maintenance(self) -> shapes.Maintenance:
+        """Whether the control plane is closed for maintenance."""
+        found: shapes.Maintenance = await self._data("GET", "/api/config/maintenance")
         return found
 
-    async def loops(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await self._data("GET", "/api/ops/jobs/status"))["jobs"]
+    async def set_maintenance(self, **mode: Unpack[shapes.MaintenanceModeBody]) -> shapes.Maintenance:
+        found: shapes.Maintenance = await self._data("PUT", "/api/config/maintenance", json=mode)
         return found
 
-    async def trigger(self, job_name: str, reason: str) -> dict[str, Any]:
-        body = {"job_name": job_name, "reason": reason}
-        found: dict[str, Any] = await self._data("POST", "/api/ops/jobs/trigger", json=body)
+    async def export(self) -> shapes.ExportSettings:
+        found: shapes.ExportSettings = await self._data("GET", "/api/config/export")
         return found
 
-    async def export_jobs(self, **filters: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await self._data("GET", "/api/ops/export-jobs", query=filters))["jobs"]
+    async def set_export(self, **limits: Unpack[shapes.ExportBody]) -> shapes.ExportSettings:
+        found: shapes.ExportSettings = await self._data("PUT", "/api/config/export", json=limits)
         return found
 
-    async def retry_export(self, job_id: int) -> dict[str, Any]:
-        found: dict[str, Any] = await self._data("POST", "/api/exports/{job_id}/retry", path={"job_id": job_id})
+    async def health(self) -> shapes.ClusterHealth:
+        found: shapes.ClusterHealth = await self._data("GET", "/api/cluster/health")
         return found
 
-    async def cancel_export(self, job_id: int) -> dict[str, Any]:
-        found: dict[str, Any] = await self._data("POST", "/api/exports/{job_id}/cancel", path={"job_id": job_id})
+    async def instances(self) -> shapes.ClusterInstances:
+        found: shapes.ClusterInstances = await self._data("GET", "/api/cluster/instances")
+        return found
+
+    async def metrics(self) -> shapes.ClusterMetrics:
+        found: shapes.ClusterMetrics = await self._data("GET", "/api/cluster/metrics")
+        return found
+
+    async def state(self) -> shapes.State:
+        found: shapes.State = await self._data("GET", "/api/ops/state")
+        return found
+
+    async def loops(self) -> list[shapes.LoopStatus]:
+        found: shapes.LoopsStatus = await self._data("GET", "/api/ops/jobs/status")
+        return found["jobs"]
+
+    async def trigger(self, job_name: str, reason: str) -> shapes.LoopTriggered:
+        body: shapes.TriggerBody = {"job_name": job_name, "reason": reason}
+        found: shapes.LoopTriggered = await self._data("POST", "/api/ops/jobs/trigger", json=body)
+        return found
+
+    async def export_jobs(self, **filters: Unpack[shapes.OpsExportJobsFilters]) -> list[shapes.ExportJob]:
+        """The newest exports."""
+        page: shapes.ExportPage = await self._transport.call("GET", "/api/ops/export-jobs", query=filters)
+        return page["data"]["jobs"]
+
+    async def retry_export(self, job_id: int) -> shapes.ExportJob:
+        found: shapes.ExportJob = await self._data("POST", "/api/exports/{job_id}/retry", path={"job_id": job_id})
+        return found
+
+    async def cancel_export(self, job_id: int, reason: str = "") -> shapes.ExportJob:
+        body: shapes.CancelReason = {"reason": reason}
+        path = {"job_id": job_id}
+        found: shapes.ExportJob = await self._data("POST", "/api/exports/{job_id}/cancel", path=path, json=body)
         return found
 
     async def bulk_delete(
-        self, resource_type: str, filters: Mapping[str, Any], *, reason: str, expected_count: int, dry_run: bool = True
-    ) -> dict[str, Any]:
-        body = {
+        self,
+        resource_type: ResourceType,
+        filters: shapes.BulkFilters,
+        *,
+        reason: str,
+        expected_count: int | None = None,
+        dry_run: bool = True,
+    ) -> shapes.BulkDeleted:
+        """What the filters find is counted, and deleted when `dry_run` is off and the count is as expected."""
+        body: shapes.BulkBody = {
             "resource_type": resource_type,
-            "filters": dict(filters),
+            "filters": filters,
             "reason": reason,
             "expected_count": expected_count,
             "dry_run": dry_run,
         }
-        found: dict[str, Any] = await self._data("DELETE", "/api/admin/resources/bulk", json=body)
+        found: shapes.BulkDeleted = await self._data("DELETE", "/api/admin/resources/bulk", json=body)
         return found
 
-    async def audit(self, **filters: Any) -> list[dict[str, Any]]:
+    async def audit(self, **filters: Unpack[shapes.AuditFilters]) -> AsyncIterator[shapes.AuditEntry]:
         """What was changed by hand, newest first."""
-        found: list[dict[str, Any]] = await self._data("GET", "/api/audit", query=filters)
-        return found
+        async for item in listed(self._transport, "/api/audit", **filters):
+            yield item
 
-    async def queues(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = await self._data("GET", "/api/queues")
-        return found
+    async def queues(self) -> list[shapes.Queue]:
+        return [item async for item in listed(self._transport, "/api/queues")]
 
-    async def workers(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = await self._data("GET", "/api/workers")
-        return found
+    async def workers(self) -> list[shapes.Worker]:
+        return [item async for item in listed(self._transport, "/api/workers")]
 
-    async def drain(self, draining: bool | None = None, reason: str = "") -> dict[str, Any]:
+    async def drain(self, draining: bool | None = None, reason: str = "") -> shapes.Drain:
         """Whether jobs are taken; with a value, from now on."""
         if draining is None:
-            found: dict[str, Any] = await self._data("GET", "/api/drain")
+            found: shapes.Drain = await self._data("GET", "/api/drain")
             return found
-        body = {"draining": draining, "reason": reason}
-        changed: dict[str, Any] = await self._data("PUT", "/api/drain", json=body)
+        body: shapes.DrainBody = {"draining": draining, "reason": reason}
+        changed: shapes.Drain = await self._data("PUT", "/api/drain", json=body)
         return changed
 
     async def _data(self, method: str, template: str, **content: Any) -> Any:
@@ -98,38 +144,36 @@ class AsyncSchemas:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    async def catalogs(self) -> list[dict[str, Any]]:
-        return await self._list("/api/schema/catalogs")
+    async def catalogs(self) -> list[shapes.Catalog]:
+        return [item async for item in listed(self._transport, "/api/schema/catalogs")]
 
-    async def schemas(self, catalog: str) -> list[dict[str, Any]]:
-        return await self._list("/api/schema/catalogs/{catalog}/schemas", catalog=catalog)
+    async def schemas(self, catalog: str) -> list[shapes.SchemaListed]:
+        path = {"catalog": catalog}
+        return [item async for item in listed(self._transport, "/api/schema/catalogs/{catalog}/schemas", path)]
 
-    async def tables(self, catalog: str, schema: str) -> list[dict[str, Any]]:
-        return await self._list(
-            "/api/schema/catalogs/{catalog}/schemas/{schema}/tables", catalog=catalog, schema=schema
-        )
+    async def tables(self, catalog: str, schema: str) -> list[shapes.BrowsedTable]:
+        template = "/api/schema/catalogs/{catalog}/schemas/{schema}/tables"
+        return [item async for item in listed(self._transport, template, {"catalog": catalog, "schema": schema})]
 
-    async def columns(self, catalog: str, schema: str, table: str) -> list[dict[str, Any]]:
+    async def columns(self, catalog: str, schema: str, table: str) -> list[shapes.ColumnListed]:
         template = "/api/schema/catalogs/{catalog}/schemas/{schema}/tables/{table}/columns"
-        return await self._list(template, catalog=catalog, schema=schema, table=table)
+        path = {"catalog": catalog, "schema": schema, "table": table}
+        return [item async for item in listed(self._transport, template, path)]
 
-    async def search_tables(self, text: str, limit: int = 100) -> list[dict[str, Any]]:
+    async def search_tables(self, text: str, limit: int = 100) -> list[shapes.BrowsedTable]:
         answer = await self._transport.call("GET", "/api/schema/search/tables", query={"q": text, "limit": limit})
-        found: list[dict[str, Any]] = answer["data"]
+        found: list[shapes.BrowsedTable] = answer["data"]
         return found
 
-    async def search_columns(self, text: str, limit: int = 100) -> list[dict[str, Any]]:
+    async def search_columns(self, text: str, limit: int = 100) -> list[shapes.ColumnListed]:
         answer = await self._transport.call("GET", "/api/schema/search/columns", query={"q": text, "limit": limit})
-        found: list[dict[str, Any]] = answer["data"]
+        found: list[shapes.ColumnListed] = answer["data"]
         return found
 
-    async def refresh(self) -> None:
-        await self._transport.call("POST", "/api/schema/admin/refresh")
+    async def refresh(self) -> shapes.RefreshTriggered:
+        done: shapes.RefreshTriggered = (await self._transport.call("POST", "/api/schema/admin/refresh"))["data"]
+        return done
 
-    async def stats(self) -> dict[str, Any]:
-        found: dict[str, Any] = (await self._transport.call("GET", "/api/schema/stats"))["data"]
-        return found
-
-    async def _list(self, template: str, **path: object) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await self._transport.call("GET", template, path=path))["data"]
+    async def stats(self) -> shapes.Stats:
+        found: shapes.Stats = (await self._transport.call("GET", "/api/schema/stats"))["data"]
         return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._async.listing import listed
-from penstock.client._async.waiting import until_settled
+from penstock.client._async.waiting import changes, until_settled
+from penstock.client.bodies import given
 from penstock.client.decoding import decode
 from penstock.client.durations import iso
 from penstock.client.errors import Failed
@@ -14,8 +15,11 @@ from penstock.client.models import Progress, SnapshotInfo
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from datetime import timedelta
+    from typing import Unpack
 
+    from penstock.client import shapes
     from penstock.client._async.transport import AsyncTransport
+    from penstock.client.work import Change
 
 OPEN = ("pending", "creating")
 
@@ -47,6 +51,11 @@ class AsyncSnapshot:
         seen = await self.progress()
         return seen.progress_percent, seen.current_step or seen.phase
 
+    async def events(self) -> AsyncIterator[Change]:
+        """Where it is, at every change until it is ready or is not going to be."""
+        async for item in changes(self, OPEN):
+            yield item
+
     async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncSnapshot:
         """Until it is ready; Failed when it is not going to be."""
         await until_settled(self, f"Snapshot {self.info.name}", OPEN, timeout=timeout, show=progress)
@@ -68,8 +77,7 @@ class AsyncSnapshot:
         return await self.refresh()
 
     async def update(self, *, name: str | None = None, description: str | None = None) -> AsyncSnapshot:
-        body = {key: value for key, value in (("name", name), ("description", description)) if value is not None}
-        await self._call("PUT", "/api/snapshots/{id}", json=body)
+        await self._call("PUT", "/api/snapshots/{id}", json=given(name=name, description=description))
         return await self.refresh()
 
     async def lifecycle(
@@ -79,8 +87,9 @@ class AsyncSnapshot:
         await self._call("PUT", "/api/snapshots/{id}/lifecycle", json=body)
         return await self.refresh()
 
-    async def delete(self) -> None:
-        await self._call("DELETE", "/api/snapshots/{id}")
+    async def delete(self) -> shapes.Deleted:
+        gone: shapes.Deleted = await self._call("DELETE", "/api/snapshots/{id}")
+        return gone
 
     async def _call(self, method: str, template: str, *, json: object = None) -> Any:
         answer = await self._transport.call(method, template, path={"id": self.id}, json=json)
@@ -99,9 +108,16 @@ class AsyncSnapshots:
         version: int | None = None,
         description: str | None = None,
         ttl: str | timedelta | None = None,
+        inactivity_timeout: str | timedelta | None = None,
     ) -> AsyncSnapshot:
-        optional = {"mapping_version": version, "description": description, "ttl": iso(ttl)}
-        body = {"mapping_id": mapping_id, "name": name} | {k: v for k, v in optional.items() if v is not None}
+        body = given(
+            mapping_id=mapping_id,
+            name=name,
+            mapping_version=version,
+            description=description,
+            ttl=iso(ttl),
+            inactivity_timeout=iso(inactivity_timeout),
+        )
         answer = await self._transport.call("POST", "/api/snapshots", json=body)
         return AsyncSnapshot(self._transport, decode(SnapshotInfo, answer["data"]))
 
@@ -109,6 +125,6 @@ class AsyncSnapshots:
         answer = await self._transport.call("GET", "/api/snapshots/{id}", path={"id": snapshot_id})
         return AsyncSnapshot(self._transport, decode(SnapshotInfo, answer["data"]))
 
-    async def list(self, **filters: Any) -> AsyncIterator[AsyncSnapshot]:
+    async def list(self, **filters: Unpack[shapes.SnapshotsFilters]) -> AsyncIterator[AsyncSnapshot]:
         async for item in listed(self._transport, "/api/snapshots", **filters):
             yield AsyncSnapshot(self._transport, decode(SnapshotInfo, item))

@@ -5,52 +5,77 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._async.listing import listed
+from penstock.client.bodies import given
 from penstock.client.decoding import decode
 from penstock.client.models import DataSourceInfo
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from typing import Unpack
 
+    from penstock.client import shapes
     from penstock.client._async.transport import AsyncTransport
+    from penstock.client.words import SourceType
 
 
 class AsyncDataSources:
+    """The registry: what is connected, by number."""
+
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
     async def create(
-        self, name: str, type_: str, config: dict[str, Any], credentials: dict[str, str] | None = None
+        self,
+        name: str,
+        type_: SourceType | str,
+        config: Mapping[str, Any],
+        credentials: Mapping[str, str] | None = None,
     ) -> DataSourceInfo:
         """Credentials go in and never come out again."""
-        body = {"name": name, "type": type_, "config": config, "credentials": credentials or {}}
+        body = {"name": name, "type": type_, "config": dict(config), "credentials": dict(credentials or {})}
         return decode(DataSourceInfo, (await self._transport.call("POST", "/api/data-sources", json=body))["data"])
 
     async def get(self, source_id: int) -> DataSourceInfo:
         return decode(DataSourceInfo, await self._call("GET", "/api/data-sources/{id}", source_id))
 
-    async def list(self, **filters: Any) -> AsyncIterator[DataSourceInfo]:
+    async def list(self, **filters: Unpack[shapes.DataSourcesFilters]) -> AsyncIterator[DataSourceInfo]:
         async for item in listed(self._transport, "/api/data-sources", **filters):
             yield decode(DataSourceInfo, item)
 
-    async def update(self, source_id: int, **changes: Any) -> DataSourceInfo:
-        return decode(DataSourceInfo, await self._call("PUT", "/api/data-sources/{id}", source_id, json=changes))
+    async def update(
+        self,
+        source_id: int,
+        *,
+        name: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        credentials: Mapping[str, str] | None = None,
+    ) -> DataSourceInfo:
+        body = given(name=name, config=config, credentials=credentials)
+        return decode(DataSourceInfo, await self._call("PUT", "/api/data-sources/{id}", source_id, json=body))
 
-    async def delete(self, source_id: int) -> None:
-        await self._call("DELETE", "/api/data-sources/{id}", source_id)
+    async def delete(self, source_id: int) -> shapes.SourceDropped:
+        gone: shapes.SourceDropped = await self._call("DELETE", "/api/data-sources/{id}", source_id)
+        return gone
 
-    async def test(self, source_id: int) -> dict[str, Any]:
+    async def test(self, source_id: int) -> shapes.TestResult:
         """Really connects."""
-        found: dict[str, Any] = await self._call("POST", "/api/data-sources/{id}/test", source_id)
+        found: shapes.TestResult = await self._call("POST", "/api/data-sources/{id}/test", source_id)
         return found
 
-    async def make_default(self, source_id: int) -> None:
-        await self._call("PUT", "/api/data-sources/{id}/default", source_id)
+    async def make_default(self, source_id: int) -> DataSourceInfo:
+        return decode(DataSourceInfo, await self._call("PUT", "/api/data-sources/{id}/default", source_id))
 
-    async def browse(self, source_id: int, prefix: str | None = None) -> Any:
-        return await self._call("GET", "/api/data-sources/{id}/browse", source_id, query={"prefix": prefix})
+    async def browse(self, source_id: int, prefix: str | None = None) -> AsyncIterator[shapes.SourceTable]:
+        """Its tables, or its files."""
+        path = {"id": source_id}
+        async for item in listed(self._transport, "/api/data-sources/{id}/browse", path, prefix=prefix):
+            yield item
 
-    async def schema(self, source_id: int, table: str) -> Any:
-        return await self._call("GET", "/api/data-sources/{id}/schema", source_id, query={"table": table})
+    async def schema(self, source_id: int, table: str) -> shapes.TableSchema:
+        found: shapes.TableSchema = await self._call(
+            "GET", "/api/data-sources/{id}/schema", source_id, query={"table": table}
+        )
+        return found
 
     async def _call(
         self,
@@ -63,3 +88,50 @@ class AsyncDataSources:
     ) -> Any:
         answer = await self._transport.call(method, template, path={"id": source_id}, json=json, query=query)
         return None if answer is None else answer["data"]
+
+
+class AsyncRecordSources:
+    """The same sources as recipes see them: by their alias, with a look at real rows."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def connect(
+        self,
+        alias: str,
+        type_: SourceType | str,
+        config: Mapping[str, Any],
+        credentials: Mapping[str, str] | None = None,
+    ) -> shapes.RecordSource:
+        """One that does not answer is not kept."""
+        body = {"alias": alias, "type": type_, "config": dict(config), "credentials": dict(credentials or {})}
+        made: shapes.RecordSource = (await self._transport.call("POST", "/api/sources", json=body))["data"]
+        return made
+
+    async def list(self, **filters: Unpack[shapes.SourcesFilters]) -> AsyncIterator[shapes.RecordSource]:
+        async for item in listed(self._transport, "/api/sources", **filters):
+            yield item
+
+    async def preview(self, alias: str, table: str, *, limit: int = 20) -> shapes.Rows:
+        """Its first rows."""
+        path, query = {"alias": alias}, {"table": table, "limit": limit}
+        answer = await self._transport.call("GET", "/api/sources/{alias}/preview", path=path, query=query)
+        found: shapes.Rows = answer["data"]
+        return found
+
+    async def load_scoped(
+        self,
+        alias: str,
+        *,
+        table: str | None = None,
+        query: str | None = None,
+        filters: Sequence[Mapping[str, Any]] = (),
+        limit: int = 50,
+    ) -> shapes.Rows:
+        """The first rows of a table or a query that the filters let through."""
+        body = given(table=table, query=query, filters=[dict(each) for each in filters], limit=limit)
+        answer = await self._transport.call(
+            "POST", "/api/sources/{alias}/load-scoped", path={"alias": alias}, json=body
+        )
+        found: shapes.Rows = answer["data"]
+        return found

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client._async.jobs import AsyncJob
 from penstock.client._async.listing import listed
+from penstock.client.bodies import given
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
+    from typing import Unpack
 
+    from penstock.client import shapes
     from penstock.client._async.transport import AsyncTransport
+    from penstock.client.words import Tier
 
 SHORT = {
     "compact": "rewrite_data_files",
@@ -30,42 +34,49 @@ class AsyncTable:
     def __repr__(self) -> str:
         return f"<Table {'.'.join(filter(None, (self._catalog, *self._path.values())))}>"
 
-    async def maintain(self, actions: Sequence[str | Mapping[str, Any]], **options: Any) -> AsyncJob:
+    async def maintain(
+        self,
+        actions: Sequence[str | Mapping[str, Any]],
+        *,
+        engine: str | None = None,
+        dry_run: bool | None = None,
+        reason: str | None = None,
+    ) -> AsyncJob:
         """Lock it and run the actions. Short names: compact, expire, manifests, deletes, orphans."""
-        body = self._body(actions, options)
+        body = self._body(actions) | given(engine=engine, dry_run=dry_run, reason=reason)
         answer = await self._call("POST", "/api/tables/{db}/{table}/maintenance", json=body)
         return await AsyncJob(self._transport, answer).refresh()
 
-    async def plan(self, actions: Sequence[str | Mapping[str, Any]], **options: Any) -> dict[str, Any]:
+    async def plan(self, actions: Sequence[str | Mapping[str, Any]]) -> shapes.Outcomes:
         """What they would do, file by file; nothing is written."""
-        answer: dict[str, Any] = await self._call(
-            "POST", "/api/tables/{db}/{table}/plan", json=self._body(actions, options)
-        )
+        answer: shapes.Outcomes = await self._call("POST", "/api/tables/{db}/{table}/plan", json=self._body(actions))
         return answer
 
-    async def status(self) -> dict[str, Any]:
-        answer: dict[str, Any] = await self._call("GET", "/api/tables/{db}/{table}/status")
+    async def status(self, tier: Tier | None = None) -> shapes.Facts:
+        """What is known of it; `tier` says how deep to look."""
+        answer: shapes.Facts = await self._call("GET", "/api/tables/{db}/{table}/status", tier=tier)
         return answer
 
-    async def health(self) -> dict[str, Any]:
-        answer: dict[str, Any] = await self._call("GET", "/api/tables/{db}/{table}/health")
+    async def health(self, tier: Tier | None = None) -> shapes.TableHealth:
+        answer: shapes.TableHealth = await self._call("GET", "/api/tables/{db}/{table}/health", tier=tier)
         return answer
 
-    async def recommendation(self) -> dict[str, Any]:
-        answer: dict[str, Any] = await self._call("GET", "/api/tables/{db}/{table}/recommendation")
+    async def recommendation(self) -> shapes.Recommendation:
+        answer: shapes.Recommendation = await self._call("GET", "/api/tables/{db}/{table}/recommendation")
         return answer
 
-    async def history(self) -> list[dict[str, Any]]:
-        answer: list[dict[str, Any]] = await self._call("GET", "/api/tables/{db}/{table}/history")
-        return answer
+    async def history(self) -> list[shapes.HistoryEntry]:
+        """What was done to it, newest first."""
+        template = "/api/tables/{db}/{table}/history"
+        return [item async for item in listed(self._transport, template, self._path, catalog=self._catalog)]
 
-    def _body(self, actions: Sequence[str | Mapping[str, Any]], options: Mapping[str, Any]) -> dict[str, Any]:
+    def _body(self, actions: Sequence[str | Mapping[str, Any]]) -> dict[str, Any]:
         named = [SHORT.get(each, each) if isinstance(each, str) else dict(each) for each in actions]
-        return {"actions": named} | ({"catalog": self._catalog} if self._catalog else {}) | dict(options)
+        return given(actions=named, catalog=self._catalog)
 
-    async def _call(self, method: str, template: str, *, json: object = None) -> Any:
-        query = {"catalog": self._catalog} if method == "GET" else None
-        return (await self._transport.call(method, template, path=self._path, query=query, json=json))["data"]
+    async def _call(self, method: str, template: str, *, json: object = None, **query: object) -> Any:
+        asked = {"catalog": self._catalog} | query if method == "GET" else None
+        return (await self._transport.call(method, template, path=self._path, query=asked, json=json))["data"]
 
 
 class AsyncTables:
@@ -80,28 +91,33 @@ class AsyncTables:
             raise KeyError(f"{name!r} is neither db.table nor catalog.db.table")
         return AsyncTable(self._transport, parts[0] if len(parts) == 3 else None, parts[-2], parts[-1])
 
-    async def all(self, **filters: Any) -> AsyncIterator[dict[str, Any]]:
+    async def all(self, **filters: Unpack[shapes.TablesFilters]) -> AsyncIterator[shapes.TableListed]:
         async for item in listed(self._transport, "/api/tables", **filters):
             yield item
 
-    async def refresh(self) -> dict[str, Any]:
-        """Look at the catalogs again."""
-        found: dict[str, Any] = (await self._transport.call("POST", "/api/tables/refresh"))["data"]
+    async def refresh(self, catalog: str | None = None) -> shapes.Refreshed:
+        """Look at the catalogs again, or at one."""
+        answer = await self._transport.call("POST", "/api/tables/refresh", query={"catalog": catalog})
+        found: shapes.Refreshed = answer["data"]
         return found
 
-    async def cache_status(self) -> dict[str, Any]:
-        found: dict[str, Any] = (await self._transport.call("GET", "/api/tables/cache-status"))["data"]
+    async def cache_status(self) -> shapes.CacheStatus:
+        found: shapes.CacheStatus = (await self._transport.call("GET", "/api/tables/cache-status"))["data"]
         return found
 
     async def policies(self) -> list[dict[str, Any]]:
         answer = await self._transport.call("GET", "/api/maintenance/policies")
-        found: list[dict[str, Any]] = answer["data"]["policies"]
-        return found
+        found: shapes.PoliciesView = answer["data"]
+        return found["policies"]
 
-    async def set_policies(self, policies: Sequence[Mapping[str, Any]]) -> None:
-        body = {"policies": [dict(policy) for policy in policies]}
-        await self._transport.call("PUT", "/api/maintenance/policies", json=body)
+    async def set_policies(self, policies: Sequence[shapes.PolicyBody]) -> list[dict[str, Any]]:
+        """These, and no others."""
+        body: shapes.PoliciesBody = {"policies": [*policies]}
+        answer = await self._transport.call("PUT", "/api/maintenance/policies", json=body)
+        found: shapes.PoliciesView = answer["data"]
+        return found["policies"]
 
-    async def runs(self) -> Any:
-        """What the planner's passes did."""
-        return (await self._transport.call("GET", "/api/maintenance/runs"))["data"]
+    async def runs(self) -> AsyncIterator[shapes.MaintenancePass]:
+        """What the planner's passes did, newest first."""
+        async for item in listed(self._transport, "/api/maintenance/runs"):
+            yield item

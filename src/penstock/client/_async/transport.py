@@ -82,12 +82,12 @@ class AsyncTransport:
 
     @asynccontextmanager
     async def streamed(
-        self, method: str, template: str, *, path: Mapping[str, object], json: object, accept: str
+        self, method: str, template: str, *, path: Mapping[str, object], accept: str, json: object = None
     ) -> AsyncIterator[httpx2.Response]:
         """An answer that is read as it comes."""
-        place = filled(template, path)
+        place, headers = filled(template, path), {"Accept": accept}
         try:
-            async with self._http.stream(method, place, json=json, headers={"Accept": accept}, timeout=None) as answer:
+            async with self._http.stream(method, place, json=json, headers=headers, timeout=None) as answer:
                 if not answer.is_success:
                     await answer.aread()
                     raise rebuilt(answer.status_code, _body(answer))

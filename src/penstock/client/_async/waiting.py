@@ -9,9 +9,10 @@ import anyio
 
 from penstock.client.bar import bar
 from penstock.client.errors import TimedOut
+from penstock.client.work import Change
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import AsyncIterator, Collection
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
@@ -44,3 +45,19 @@ async def until_settled(
             if show:
                 draw(*await what.how_far())
         draw(100.0, what.status)
+
+
+async def changes(what: Settling, unsettled: Collection[str]) -> AsyncIterator[Change]:
+    """Where it is now and whenever that changes, until it has settled."""
+    last, pause = None, FIRST_PAUSE
+    while True:
+        percent, step = await what.how_far()
+        now = Change(status=what.status, percent=percent, step=step)
+        if now != last:
+            last, pause = now, FIRST_PAUSE
+            yield now
+        if what.status not in unsettled:
+            return
+        await anyio.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE)
+        await what.refresh()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.client._sync.waiting import until_settled
+from penstock.client._sync.waiting import changes, until_settled
 from penstock.client.decoding import decode
 from penstock.client.errors import Failed
-from penstock.client.models import ExecutionInfo
+from penstock.client.work import Change, ExecutionInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from penstock.client._sync.transport import Transport
 
@@ -26,6 +26,9 @@ _OWN = {
     "target_id",
     "max_depth",
 }
+
+
+OPEN = ("running",)
 
 
 class Execution:
@@ -56,8 +59,13 @@ class Execution:
     def how_far(self) -> tuple[float, str]:
         return self.info.progress_percent or 0.0, self.status
 
+    def events(self) -> Iterator[Change]:
+        """Where it is, at every change until it is over."""
+        yield from changes(self, OPEN)
+
     def wait(self, timeout: float | None = None, *, progress: bool = True) -> Execution:
-        until_settled(self, self.info.algorithm_name, ("running",), timeout=timeout, show=progress)
+        """Until it is over; Failed, with the cause, when it did not complete."""
+        until_settled(self, self.info.algorithm_name, OPEN, timeout=timeout, show=progress)
         if self.status != "completed":
             message = f"{self.info.algorithm_name} {self.status}: {self.info.error_message or 'no reason was given'}"
             raise Failed(message, code="ALGORITHM_FAILED", status=200)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.client._sync.instances import Instances
-from penstock.client._sync.jobs import Jobs
+from penstock.client._sync.jobs import Jobs, Schedules
 from penstock.client._sync.mappings import Mappings
 from penstock.client._sync.operations import Operations, Schemas
 from penstock.client._sync.people import Favorites, Users
@@ -18,6 +18,8 @@ from penstock.client.address import find
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from penstock.client import shapes
 
 
 class Client:
@@ -39,6 +41,7 @@ class Client:
         self.reconcile: Reconcile = Reconcile(self.transport)
         self.tables: Tables = Tables(self.transport)
         self.jobs: Jobs = Jobs(self.transport)
+        self.schedules: Schedules = Schedules(self.transport)
         self.users: Users = Users(self.transport)
         self.favorites: Favorites = Favorites(self.transport)
         self.schemas: Schemas = Schemas(self.transport)
@@ -62,6 +65,11 @@ class Client:
     def close(self) -> None:
         self.transport.close()
 
-    def health(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.transport.call("GET", "/health")
+    def health(self) -> shapes.Alive:
+        found: shapes.Alive = self.transport.call("GET", "/health")
+        return found
+
+    def ready(self) -> shapes.Readiness:
+        """Whether it has its database and takes jobs."""
+        found: shapes.Readiness = self.transport.call("GET", "/ready")
         return found

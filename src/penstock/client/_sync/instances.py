@@ -7,21 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.algorithms import Algorithms
 from penstock.client._sync.listing import listed
-from penstock.client._sync.waiting import until_settled
+from penstock.client._sync.waiting import changes, until_settled
+from penstock.client.bodies import given
 from penstock.client.decoding import decode
 from penstock.client.durations import iso
 from penstock.client.errors import Failed, NotFound
 from penstock.client.models import InstanceInfo, Progress
-from penstock.client.results import QueryResult
+from penstock.client.results import QueryResult, needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import timedelta
     from types import TracebackType
+    from typing import Unpack
 
     import pyarrow
 
+    from penstock.client import shapes
     from penstock.client._sync.transport import Transport
+    from penstock.client.words import Engine
+    from penstock.client.work import Change
 
 UNSETTLED = ("waiting_for_snapshot", "starting", "resuming")
 STOPPING_PAUSE = 0.1
@@ -67,9 +72,13 @@ class Graph:
         seen = self.progress()
         return seen.progress_percent, seen.current_step or seen.phase
 
-    def events(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._call("GET", "/api/instances/{id}/events")
-        return found
+    def events(self) -> Iterator[Change]:
+        """Where it is, at every change until it runs or is not going to."""
+        yield from changes(self, UNSETTLED)
+
+    def history(self) -> Iterator[shapes.EventShown]:
+        """What happened to it and who did it, newest first."""
+        yield from listed(self._transport, "/api/instances/{id}/events", {"id": self.id})
 
     def wait(self, timeout: float | None = None, *, progress: bool = True) -> Graph:
         """Until it runs; Failed, with the cause, when it is not going to."""
@@ -111,12 +120,12 @@ class Graph:
 
     def arrow(self, cypher: str, parameters: Mapping[str, object] | None = None) -> pyarrow.Table:
         """Run Cypher and take the whole result as Arrow, without a cap; needs pyarrow."""
-        import pyarrow as pa
-
+        arrow = needed("pyarrow")
         body = {"query": cypher, "parameters": dict(parameters or {})}
         path = {"slug": self.info.url_slug}
         with self._transport.streamed("POST", "/wrapper/{slug}/query", path=path, json=body, accept=ARROW) as answer:
-            return pa.ipc.open_stream(answer.read()).read_all()
+            table: pyarrow.Table = arrow.ipc.open_stream(answer.read()).read_all()
+            return table
 
     def schema(self) -> dict[str, Any]:
         found: dict[str, Any] = self._ask("GET", "/wrapper/{slug}/schema")
@@ -140,14 +149,12 @@ class Graph:
         limit: int | None = None,
     ) -> dict[str, Any]:
         """The nodes within `hops` of the start, and all edges between them."""
-        given = {"start": start, "cypher": cypher, "relationship_types": relationship_types, "limit": limit}
-        body = {"hops": hops} | {key: value for key, value in given.items() if value is not None}
+        body = {"hops": hops} | given(start=start, cypher=cypher, relationship_types=relationship_types, limit=limit)
         found: dict[str, Any] = self._ask("POST", "/wrapper/{slug}/subgraph", json=body)
         return found
 
     def update(self, *, name: str | None = None, description: str | None = None) -> Graph:
-        body = {key: value for key, value in (("name", name), ("description", description)) if value is not None}
-        self._call("PUT", "/api/instances/{id}", json=body)
+        self._call("PUT", "/api/instances/{id}", json=given(name=name, description=description))
         return self.refresh()
 
     def lifecycle(
@@ -165,18 +172,23 @@ class Graph:
         self._call("PUT", "/api/instances/{id}/memory", json={"memory_gb": gigabytes})
         return self.refresh()
 
-    def suspend(self) -> Graph:
-        self._call("POST", "/api/instances/{id}/suspend")
+    def suspend(self, *, force: bool = False, reason: str = "") -> Graph:
+        """Its memory is given back, what was computed is kept; `resume` brings it back."""
+        self._call("POST", "/api/instances/{id}/suspend", json={"force": force, "reason": reason})
         return self.refresh()
 
     def resume(self) -> Graph:
         self._call("POST", "/api/instances/{id}/resume")
         return self.refresh()
 
-    def terminate(self, *, force: bool = False, wait: bool = True) -> None:
+    def cancel(self, reason: str = "") -> None:
+        """End it, whether it runs or is about to."""
+        self.terminate(force=True, reason=reason)
+
+    def terminate(self, *, force: bool = False, reason: str = "", wait: bool = True) -> None:
         """Gone afterwards; gone already is well. Without `wait` it may still be stopping."""
         try:
-            self._call("POST", "/api/instances/{id}/terminate", json={"force": force})
+            self._call("POST", "/api/instances/{id}/terminate", json={"force": force, "reason": reason})
             while wait:
                 time.sleep(STOPPING_PAUSE)
                 self.refresh()
@@ -201,25 +213,30 @@ class Instances:
         name: str,
         *,
         mapping: int | None = None,
+        mapping_version: int | None = None,
         snapshot: int | None = None,
-        engine: str | None = None,
+        engine: Engine | None = None,
+        description: str | None = None,
         ttl: str | timedelta | None = None,
         inactivity_timeout: str | timedelta | None = None,
         max_snapshot_age: str | timedelta | None = None,
+        cpu_cores: int | None = None,
         wait: bool = True,
         progress: bool = True,
-        **options: Any,
     ) -> Graph:
         """From a mapping, whose snapshot is made or reused, or a snapshot; waits for it to run, unless told not to."""
-        given = {
-            "mapping_id": mapping,
-            "snapshot_id": snapshot,
-            "wrapper_type": engine,
-            "ttl": iso(ttl),
-            "inactivity_timeout": iso(inactivity_timeout),
-            "max_snapshot_age": iso(max_snapshot_age),
-        }
-        body = {"name": name} | {key: value for key, value in given.items() if value is not None} | options
+        body = given(
+            name=name,
+            mapping_id=mapping,
+            mapping_version=mapping_version,
+            snapshot_id=snapshot,
+            wrapper_type=engine,
+            description=description,
+            ttl=iso(ttl),
+            inactivity_timeout=iso(inactivity_timeout),
+            max_snapshot_age=iso(max_snapshot_age),
+            cpu_cores=cpu_cores,
+        )
         answer = self._transport.call("POST", "/api/instances", json=body)
         graph = Graph(self._transport, decode(InstanceInfo, answer["data"]))
         return graph.wait(progress=progress) if wait else graph
@@ -228,11 +245,11 @@ class Instances:
         answer = self._transport.call("GET", "/api/instances/{id}", path={"id": instance_id})
         return Graph(self._transport, decode(InstanceInfo, answer["data"]))
 
-    def list(self, **filters: Any) -> Iterator[Graph]:
+    def list(self, **filters: Unpack[shapes.InstancesFilters]) -> Iterator[Graph]:
         for item in listed(self._transport, "/api/instances", **filters):
             yield Graph(self._transport, decode(InstanceInfo, item))
 
-    def limits(self) -> dict[str, Any]:
+    def limits(self) -> shapes.UserStatus:
         """How many you run, and how many you may."""
-        found: dict[str, Any] = (self._transport.call("GET", "/api/instances/user/status"))["data"]
+        found: shapes.UserStatus = (self._transport.call("GET", "/api/instances/user/status"))["data"]
         return found

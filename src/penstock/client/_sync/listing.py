@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from penstock.client._sync.transport import Transport
 
 PAGE = 100
 
 
-def listed(transport: Transport, template: str, **query: object) -> Iterator[dict[str, Any]]:
+def listed(
+    transport: Transport, template: str, path: Mapping[str, object] | None = None, **query: object
+) -> Iterator[Any]:
     """Every item; what is deleted or added meanwhile may shift a page, as in any list that lives."""
     offset = 0
     while True:
-        answer = transport.call("GET", template, query={"offset": offset, "limit": PAGE} | query)
+        page = {"offset": offset, "limit": PAGE} | query
+        answer = transport.call("GET", template, path=path, query=page)
         yield from answer["data"]
         offset += len(answer["data"])
         if not answer["data"] or offset >= answer["meta"]["total"]:

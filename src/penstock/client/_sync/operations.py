@@ -4,88 +4,133 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from penstock.client._sync.listing import listed
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Unpack
+
+    from penstock.client import shapes
     from penstock.client._sync.transport import Transport
+    from penstock.client.words import ResourceType
 
 
 class Operations:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def config(self, subject: str) -> dict[str, Any]:
-        """`lifecycle`, `concurrency`, `maintenance` or `export`."""
-        found: dict[str, Any] = self._data("GET", "/api/config/{subject}", path={"subject": subject})
+    def lifecycle(self) -> shapes.Lifecycle:
+        """How long mappings, snapshots and instances live when nobody says."""
+        found: shapes.Lifecycle = self._data("GET", "/api/config/lifecycle")
         return found
 
-    def set_config(self, subject: str, **values: Any) -> dict[str, Any]:
-        found: dict[str, Any] = self._data("PUT", "/api/config/{subject}", path={"subject": subject}, json=values)
+    def set_lifecycle(self, **rules: Unpack[shapes.LifecycleSettingsBody]) -> shapes.SettingsUpdated:
+        done: shapes.SettingsUpdated = self._data("PUT", "/api/config/lifecycle", json=rules)
+        return done
+
+    def concurrency(self) -> shapes.Concurrency:
+        """How many instances one analyst, and all together, may run."""
+        found: shapes.Concurrency = self._data("GET", "/api/config/concurrency")
         return found
 
-    def cluster(self, subject: str = "health") -> dict[str, Any]:
-        """`health`, `instances` or `metrics`."""
-        found: dict[str, Any] = self._data("GET", "/api/cluster/{subject}", path={"subject": subject})
+    def set_concurrency(self, **limits: Unpack[shapes.ConcurrencyBody]) -> shapes.Concurrency:
+        found: shapes.Concurrency = self._data("PUT", "/api/config/concurrency", json=limits)
         return found
 
-    def state(self) -> dict[str, Any]:
-        found: dict[str, Any] = self._data("GET", "/api/ops/state")
+    def maintenance(self) -> shapes.Maintenance:
+        """Whether the control plane is closed for maintenance."""
+        found: shapes.Maintenance = self._data("GET", "/api/config/maintenance")
         return found
 
-    def loops(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (self._data("GET", "/api/ops/jobs/status"))["jobs"]
+    def set_maintenance(self, **mode: Unpack[shapes.MaintenanceModeBody]) -> shapes.Maintenance:
+        found: shapes.Maintenance = self._data("PUT", "/api/config/maintenance", json=mode)
         return found
 
-    def trigger(self, job_name: str, reason: str) -> dict[str, Any]:
-        body = {"job_name": job_name, "reason": reason}
-        found: dict[str, Any] = self._data("POST", "/api/ops/jobs/trigger", json=body)
+    def export(self) -> shapes.ExportSettings:
+        found: shapes.ExportSettings = self._data("GET", "/api/config/export")
         return found
 
-    def export_jobs(self, **filters: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (self._data("GET", "/api/ops/export-jobs", query=filters))["jobs"]
+    def set_export(self, **limits: Unpack[shapes.ExportBody]) -> shapes.ExportSettings:
+        found: shapes.ExportSettings = self._data("PUT", "/api/config/export", json=limits)
         return found
 
-    def retry_export(self, job_id: int) -> dict[str, Any]:
-        found: dict[str, Any] = self._data("POST", "/api/exports/{job_id}/retry", path={"job_id": job_id})
+    def health(self) -> shapes.ClusterHealth:
+        found: shapes.ClusterHealth = self._data("GET", "/api/cluster/health")
         return found
 
-    def cancel_export(self, job_id: int) -> dict[str, Any]:
-        found: dict[str, Any] = self._data("POST", "/api/exports/{job_id}/cancel", path={"job_id": job_id})
+    def instances(self) -> shapes.ClusterInstances:
+        found: shapes.ClusterInstances = self._data("GET", "/api/cluster/instances")
+        return found
+
+    def metrics(self) -> shapes.ClusterMetrics:
+        found: shapes.ClusterMetrics = self._data("GET", "/api/cluster/metrics")
+        return found
+
+    def state(self) -> shapes.State:
+        found: shapes.State = self._data("GET", "/api/ops/state")
+        return found
+
+    def loops(self) -> list[shapes.LoopStatus]:
+        found: shapes.LoopsStatus = self._data("GET", "/api/ops/jobs/status")
+        return found["jobs"]
+
+    def trigger(self, job_name: str, reason: str) -> shapes.LoopTriggered:
+        body: shapes.TriggerBody = {"job_name": job_name, "reason": reason}
+        found: shapes.LoopTriggered = self._data("POST", "/api/ops/jobs/trigger", json=body)
+        return found
+
+    def export_jobs(self, **filters: Unpack[shapes.OpsExportJobsFilters]) -> list[shapes.ExportJob]:
+        """The newest exports."""
+        page: shapes.ExportPage = self._transport.call("GET", "/api/ops/export-jobs", query=filters)
+        return page["data"]["jobs"]
+
+    def retry_export(self, job_id: int) -> shapes.ExportJob:
+        found: shapes.ExportJob = self._data("POST", "/api/exports/{job_id}/retry", path={"job_id": job_id})
+        return found
+
+    def cancel_export(self, job_id: int, reason: str = "") -> shapes.ExportJob:
+        body: shapes.CancelReason = {"reason": reason}
+        path = {"job_id": job_id}
+        found: shapes.ExportJob = self._data("POST", "/api/exports/{job_id}/cancel", path=path, json=body)
         return found
 
     def bulk_delete(
-        self, resource_type: str, filters: Mapping[str, Any], *, reason: str, expected_count: int, dry_run: bool = True
-    ) -> dict[str, Any]:
-        body = {
+        self,
+        resource_type: ResourceType,
+        filters: shapes.BulkFilters,
+        *,
+        reason: str,
+        expected_count: int | None = None,
+        dry_run: bool = True,
+    ) -> shapes.BulkDeleted:
+        """What the filters find is counted, and deleted when `dry_run` is off and the count is as expected."""
+        body: shapes.BulkBody = {
             "resource_type": resource_type,
-            "filters": dict(filters),
+            "filters": filters,
             "reason": reason,
             "expected_count": expected_count,
             "dry_run": dry_run,
         }
-        found: dict[str, Any] = self._data("DELETE", "/api/admin/resources/bulk", json=body)
+        found: shapes.BulkDeleted = self._data("DELETE", "/api/admin/resources/bulk", json=body)
         return found
 
-    def audit(self, **filters: Any) -> list[dict[str, Any]]:
+    def audit(self, **filters: Unpack[shapes.AuditFilters]) -> Iterator[shapes.AuditEntry]:
         """What was changed by hand, newest first."""
-        found: list[dict[str, Any]] = self._data("GET", "/api/audit", query=filters)
-        return found
+        yield from listed(self._transport, "/api/audit", **filters)
 
-    def queues(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._data("GET", "/api/queues")
-        return found
+    def queues(self) -> list[shapes.Queue]:
+        return list(listed(self._transport, "/api/queues"))
 
-    def workers(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._data("GET", "/api/workers")
-        return found
+    def workers(self) -> list[shapes.Worker]:
+        return list(listed(self._transport, "/api/workers"))
 
-    def drain(self, draining: bool | None = None, reason: str = "") -> dict[str, Any]:
+    def drain(self, draining: bool | None = None, reason: str = "") -> shapes.Drain:
         """Whether jobs are taken; with a value, from now on."""
         if draining is None:
-            found: dict[str, Any] = self._data("GET", "/api/drain")
+            found: shapes.Drain = self._data("GET", "/api/drain")
             return found
-        body = {"draining": draining, "reason": reason}
-        changed: dict[str, Any] = self._data("PUT", "/api/drain", json=body)
+        body: shapes.DrainBody = {"draining": draining, "reason": reason}
+        changed: shapes.Drain = self._data("PUT", "/api/drain", json=body)
         return changed
 
     def _data(self, method: str, template: str, **content: Any) -> Any:
@@ -98,36 +143,36 @@ class Schemas:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def catalogs(self) -> list[dict[str, Any]]:
-        return self._list("/api/schema/catalogs")
+    def catalogs(self) -> list[shapes.Catalog]:
+        return list(listed(self._transport, "/api/schema/catalogs"))
 
-    def schemas(self, catalog: str) -> list[dict[str, Any]]:
-        return self._list("/api/schema/catalogs/{catalog}/schemas", catalog=catalog)
+    def schemas(self, catalog: str) -> list[shapes.SchemaListed]:
+        path = {"catalog": catalog}
+        return list(listed(self._transport, "/api/schema/catalogs/{catalog}/schemas", path))
 
-    def tables(self, catalog: str, schema: str) -> list[dict[str, Any]]:
-        return self._list("/api/schema/catalogs/{catalog}/schemas/{schema}/tables", catalog=catalog, schema=schema)
+    def tables(self, catalog: str, schema: str) -> list[shapes.BrowsedTable]:
+        template = "/api/schema/catalogs/{catalog}/schemas/{schema}/tables"
+        return list(listed(self._transport, template, {"catalog": catalog, "schema": schema}))
 
-    def columns(self, catalog: str, schema: str, table: str) -> list[dict[str, Any]]:
+    def columns(self, catalog: str, schema: str, table: str) -> list[shapes.ColumnListed]:
         template = "/api/schema/catalogs/{catalog}/schemas/{schema}/tables/{table}/columns"
-        return self._list(template, catalog=catalog, schema=schema, table=table)
+        path = {"catalog": catalog, "schema": schema, "table": table}
+        return list(listed(self._transport, template, path))
 
-    def search_tables(self, text: str, limit: int = 100) -> list[dict[str, Any]]:
+    def search_tables(self, text: str, limit: int = 100) -> list[shapes.BrowsedTable]:
         answer = self._transport.call("GET", "/api/schema/search/tables", query={"q": text, "limit": limit})
-        found: list[dict[str, Any]] = answer["data"]
+        found: list[shapes.BrowsedTable] = answer["data"]
         return found
 
-    def search_columns(self, text: str, limit: int = 100) -> list[dict[str, Any]]:
+    def search_columns(self, text: str, limit: int = 100) -> list[shapes.ColumnListed]:
         answer = self._transport.call("GET", "/api/schema/search/columns", query={"q": text, "limit": limit})
-        found: list[dict[str, Any]] = answer["data"]
+        found: list[shapes.ColumnListed] = answer["data"]
         return found
 
-    def refresh(self) -> None:
-        self._transport.call("POST", "/api/schema/admin/refresh")
+    def refresh(self) -> shapes.RefreshTriggered:
+        done: shapes.RefreshTriggered = (self._transport.call("POST", "/api/schema/admin/refresh"))["data"]
+        return done
 
-    def stats(self) -> dict[str, Any]:
-        found: dict[str, Any] = (self._transport.call("GET", "/api/schema/stats"))["data"]
-        return found
-
-    def _list(self, template: str, **path: object) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (self._transport.call("GET", template, path=path))["data"]
+    def stats(self) -> shapes.Stats:
+        found: shapes.Stats = (self._transport.call("GET", "/api/schema/stats"))["data"]
         return found

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.client._sync.listing import listed
+from penstock.client.bodies import given
 from penstock.client.decoding import decode
 from penstock.client.models import User
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from penstock.client import shapes
     from penstock.client._sync.transport import Transport
+    from penstock.client.words import ResourceType, Role
 
 
 class Users:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def create(self, username: str, email: str | None = None, *, role: str = "analyst", **more: Any) -> User:
-        body = {"username": username, "email": email, "role": role} | more
+    def create(
+        self, username: str, email: str | None = None, *, role: Role = "analyst", display_name: str | None = None
+    ) -> User:
+        body = given(username=username, email=email, role=role, display_name=display_name)
         return decode(User, self._transport.call("POST", "/api/users", json=body))
 
-    def bootstrap(self, username: str, email: str | None = None, **more: Any) -> User:
-        """The first user; only while there are none."""
-        body = {"username": username, "email": email} | more
+    def bootstrap(self, username: str, email: str | None = None, *, display_name: str | None = None) -> User:
+        """The first user, with an API key; only while there are none."""
+        body = given(username=username, email=email, display_name=display_name)
         return decode(User, self._transport.call("POST", "/api/users/bootstrap", json=body))
 
     def get(self, username: str) -> User:
@@ -29,33 +37,44 @@ class Users:
 
     def all(self, *, limit: int = 100, offset: int = 0, is_active: bool | None = None) -> list[User]:
         query = {"limit": limit, "offset": offset, "is_active": is_active}
-        answer = self._transport.call("GET", "/api/users", query=query)
+        answer: shapes.UserList = self._transport.call("GET", "/api/users", query=query)
         return [decode(User, item) for item in answer["data"]]
 
-    def update(self, username: str, **changes: Any) -> User:
-        return decode(User, self._call("PUT", "/api/users/{username}", username, json=changes))
+    def update(
+        self,
+        username: str,
+        *,
+        email: str | None = None,
+        display_name: str | None = None,
+        is_active: bool | None = None,
+    ) -> User:
+        body = given(email=email, display_name=display_name, is_active=is_active)
+        return decode(User, self._call("PUT", "/api/users/{username}", username, json=body))
 
     def deactivate(self, username: str) -> User:
         return decode(User, self._call("DELETE", "/api/users/{username}", username))
 
-    def set_role(self, username: str, role: str) -> User:
+    def set_role(self, username: str, role: Role) -> User:
         return decode(User, self._call("PUT", "/api/users/{username}/role", username, json={"role": role}))
 
-    def create_key(self, username: str, name: str, **options: Any) -> dict[str, Any]:
+    def create_key(self, username: str, name: str, *, expires_in_days: int | None = None) -> shapes.NewKey:
         """The key itself is in this answer, and never in another."""
-        body = {"name": name} | options
-        made: dict[str, Any] = self._call("POST", "/api/users/{username}/api-keys", username, json=body)
+        body = given(name=name, expires_in_days=expires_in_days)
+        made: shapes.NewKey = self._call("POST", "/api/users/{username}/api-keys", username, json=body)
         return made
 
-    def keys(self, username: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (self._call("GET", "/api/users/{username}/api-keys", username))["data"]
-        return found
+    def keys(self, username: str) -> list[shapes.ShownKey]:
+        found: shapes.KeyList = self._call("GET", "/api/users/{username}/api-keys", username)
+        return found["data"]
 
-    def revoke_keys(self, username: str) -> None:
-        self._call("DELETE", "/api/users/{username}/api-keys", username)
+    def revoke_keys(self, username: str) -> shapes.Revoked:
+        done: shapes.Revoked = self._call("DELETE", "/api/users/{username}/api-keys", username)
+        return done
 
-    def revoke_key(self, username: str, key_id: object) -> None:
-        self._call("DELETE", "/api/users/{username}/api-keys/{key_id}", username, key_id=key_id)
+    def revoke_key(self, username: str, key_id: int) -> shapes.Revoked:
+        template = "/api/users/{username}/api-keys/{key_id}"
+        done: shapes.Revoked = self._call("DELETE", template, username, key_id=key_id)
+        return done
 
     def _call(self, method: str, template: str, username: str, *, json: object = None, **path: object) -> Any:
         return self._transport.call(method, template, path={"username": username} | path, json=json)
@@ -65,15 +84,16 @@ class Favorites:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def all(self, resource_type: str | None = None) -> list[dict[str, Any]]:
-        answer = self._transport.call("GET", "/api/favorites", query={"resource_type": resource_type})
-        found: list[dict[str, Any]] = answer["data"]
-        return found
+    def all(self, **filters: Unpack[shapes.FavoritesFilters]) -> list[shapes.Favorite]:
+        return list(listed(self._transport, "/api/favorites", **filters))
 
-    def add(self, resource_type: str, resource_id: int) -> None:
-        body = {"resource_type": resource_type, "resource_id": resource_id}
-        self._transport.call("POST", "/api/favorites", json=body)
+    def add(self, resource_type: ResourceType, resource_id: int) -> shapes.Favorite:
+        body: shapes.FavoriteBody = {"resource_type": resource_type, "resource_id": resource_id}
+        made: shapes.Favorite = (self._transport.call("POST", "/api/favorites", json=body))["data"]
+        return made
 
-    def drop(self, resource_type: str, resource_id: int) -> None:
+    def drop(self, resource_type: ResourceType, resource_id: int) -> shapes.FavoriteDropped:
         path = {"resource_type": resource_type, "resource_id": resource_id}
-        self._transport.call("DELETE", "/api/favorites/{resource_type}/{resource_id}", path=path)
+        answer = self._transport.call("DELETE", "/api/favorites/{resource_type}/{resource_id}", path=path)
+        gone: shapes.FavoriteDropped = answer["data"]
+        return gone

@@ -2,62 +2,84 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.listing import listed
+from penstock.client._sync.sources import RecordSources
 from penstock.client._sync.waiting import until_settled
+from penstock.client.bodies import given
+from penstock.client.decoding import decode
 from penstock.client.errors import Failed
+from penstock.client.work import Change, RunInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import Unpack
 
+    from penstock.client import shapes
     from penstock.client._sync.transport import Transport
+    from penstock.client.words import DecisionKind, EvidenceForm, EvidenceTable, SideName
 
 OPEN = ("staging", "ready", "executing")
 
 
 class Run:
-    def __init__(self, transport: Transport, data: dict[str, Any]) -> None:
+    """A run of a recipe as it was when it was asked for; `refresh` asks again."""
+
+    def __init__(self, transport: Transport, data: Mapping[str, Any]) -> None:
         self._transport = transport
-        self.data: dict[str, Any] = data
+        self.info: RunInfo = decode(RunInfo, data)
 
     @property
     def id(self) -> int:
-        number: int = self.data["run_id"]
-        return number
+        return self.info.run_id
 
     @property
     def status(self) -> str:
-        word: str = self.data["status"]
-        return word
+        return self.info.status
 
     @property
     def totals(self) -> dict[str, Any]:
-        return self.data.get("totals") or {}
+        return self.info.totals or {}
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The server's answer as it came."""
+        return self.info.raw
 
     def __repr__(self) -> str:
-        return f"<Run {self.id} {self.data.get('name', '')!r} {self.status}>"
+        return f"<Run {self.id} {self.info.name!r} {self.status}>"
 
     def refresh(self) -> Run:
-        self.data = self._call("GET", "/api/runs/{run_id}")
-        return self
+        return self._now(self._call("GET", "/api/runs/{run_id}"))
 
     def how_far(self) -> tuple[float, str]:
-        return float(self.data["progress"].get("percent") or 0.0), self.status
+        return float(self.info.progress.get("percent") or 0.0), str(self.info.progress.get("stage") or self.status)
+
+    def events(self) -> Iterator[Change]:
+        """Where it is, at every change until it is over; the server tells, nobody asks."""
+        while self.status in OPEN:
+            path, accept = {"run_id": self.id}, "text/event-stream"
+            with self._transport.streamed("GET", "/api/runs/{run_id}/events", path=path, accept=accept) as answer:
+                for line in answer.iter_lines():
+                    if line.startswith("data: "):
+                        self._now(json.loads(line.removeprefix("data: ")))
+                        percent, step = self.how_far()
+                        yield Change(status=self.status, percent=percent, step=step)
 
     def wait(self, timeout: float | None = None, *, progress: bool = True) -> Run:
         """Until it is over; Failed when it did not complete."""
         until_settled(self, f"Run {self.id}", OPEN, timeout=timeout, show=progress)
         if self.status != "completed":
-            error = self.data.get("error") or {}
+            error = self.info.error or {}
             message = f"Run {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"
             raise Failed(message, code=str(error.get("code") or "RUN_FAILED"), status=200, details=error)
         return self
 
     def cancel(self, reason: str = "") -> Run:
-        self.data = self._call("POST", "/api/runs/{run_id}/cancel", json={"reason": reason})
-        return self
+        return self._now(self._call("POST", "/api/runs/{run_id}/cancel", json={"reason": reason}))
 
     def retry(self) -> Run:
         """The same recipe on the sources as they are now, as a new run."""
@@ -67,8 +89,10 @@ class Run:
         found: dict[str, Any] = self._call("GET", "/api/runs/{run_id}/manifest")
         return found
 
-    def evidence(self, table: str = "matched", *, form: str = "csv", limit: int | None = None) -> bytes:
-        """`matched`, `unmatched_left`, `unmatched_right`, `duplicates` or `ambiguous`, as a file of that form."""
+    def evidence(
+        self, table: EvidenceTable | str = "matched", *, form: EvidenceForm | str = "csv", limit: int | None = None
+    ) -> bytes:
+        """One table of what was found, as a file of that form."""
         path = {"run_id": self.id, "evidence": table}
         query = {"format": form, "limit": limit}
         return self._transport.content("GET", "/api/runs/{run_id}/evidence/{evidence}", path=path, query=query)
@@ -80,6 +104,10 @@ class Run:
             Path(to).write_text(text)
         return text
 
+    def _now(self, data: Mapping[str, Any]) -> Run:
+        self.info = decode(RunInfo, data)
+        return self
+
     def _call(self, method: str, template: str, *, json: object = None) -> Any:
         return (self._transport.call(method, template, path={"run_id": self.id}, json=json))["data"]
 
@@ -87,6 +115,7 @@ class Run:
 class Reconcile:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self.sources: RecordSources = RecordSources(transport)
 
     def run(
         self,
@@ -100,8 +129,7 @@ class Reconcile:
     ) -> Run:
         """A saved recipe by its id, or one as it is written; what is no word of the request is a run parameter."""
         body: dict[str, Any] = {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
-        optional = {"version": version, "sources": sources, "staging": staging, "callback_url": callback_url}
-        body |= {key: value for key, value in optional.items() if value is not None}
+        body |= given(version=version, sources=sources, staging=staging, callback_url=callback_url)
         if parameters:
             body["parameters"] = parameters
         return Run(self._transport, (self._transport.call("POST", "/api/runs", json=body))["data"])
@@ -110,52 +138,55 @@ class Reconcile:
         answer = self._transport.call("GET", "/api/runs/{run_id}", path={"run_id": run_id})
         return Run(self._transport, answer["data"])
 
-    def runs(self, **filters: Any) -> Iterator[Run]:
+    def runs(self, **filters: Unpack[shapes.RunsFilters]) -> Iterator[Run]:
         for item in listed(self._transport, "/api/runs", **filters):
             yield Run(self._transport, item)
 
-    def save(self, recipe: Mapping[str, Any], recipe_id: str | None = None) -> dict[str, Any]:
-        """A new recipe, or the next version of one."""
+    def save(
+        self, recipe: Mapping[str, Any], recipe_id: str | None = None, *, expected: int | None = None
+    ) -> shapes.Recipe:
+        """A new recipe, or the next version of one; `expected` is the version that it must follow."""
         body = {"recipe": dict(recipe)}
         if recipe_id is None:
             answer = self._transport.call("POST", "/api/recipes", json=body)
         else:
-            path = {"recipe_id": recipe_id}
-            answer = self._transport.call("PUT", "/api/recipes/{recipe_id}", path=path, json=body)
-        saved: dict[str, Any] = answer["data"]
+            path, query = {"recipe_id": recipe_id}, {"expected": expected}
+            answer = self._transport.call("PUT", "/api/recipes/{recipe_id}", path=path, query=query, json=body)
+        saved: shapes.Recipe = answer["data"]
         return saved
 
-    def recipe(self, recipe_id: str, version: int | None = None) -> dict[str, Any]:
-        found: dict[str, Any] = self._recipe("GET", "/api/recipes/{recipe_id}", recipe_id, version=version)
+    def recipe(self, recipe_id: str, version: int | None = None) -> shapes.Recipe:
+        found: shapes.Recipe = self._recipe("GET", "/api/recipes/{recipe_id}", recipe_id, version=version)
         return found
 
-    def recipes(self, **filters: Any) -> Iterator[dict[str, Any]]:
+    def recipes(self, **filters: Unpack[shapes.RecipesFilters]) -> Iterator[shapes.Recipe]:
         yield from listed(self._transport, "/api/recipes", **filters)
 
-    def versions(self, recipe_id: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._recipe("GET", "/api/recipes/{recipe_id}/versions", recipe_id)
+    def versions(self, recipe_id: str) -> list[shapes.RecipeVersion]:
+        found: list[shapes.RecipeVersion] = self._recipe("GET", "/api/recipes/{recipe_id}/versions", recipe_id)
         return found
 
-    def explain(self, recipe: str | Mapping[str, Any]) -> list[dict[str, Any]]:
+    def explain(self, recipe: str | Mapping[str, Any], *, version: int | None = None) -> list[shapes.RecipeStep]:
         """The SQL that a recipe becomes."""
         if isinstance(recipe, str):
-            found: list[dict[str, Any]] = self._recipe("GET", "/api/recipes/{recipe_id}/explain", recipe)
+            template = "/api/recipes/{recipe_id}/explain"
+            found: list[shapes.RecipeStep] = self._recipe("GET", template, recipe, version=version)
             return found
         answer = self._transport.call("POST", "/api/recipes/explain", json={"recipe": dict(recipe)})
-        steps: list[dict[str, Any]] = answer["data"]
+        steps: list[shapes.RecipeStep] = answer["data"]
         return steps
 
-    def validate(self, recipe: Mapping[str, Any]) -> dict[str, Any]:
+    def validate(self, recipe: Mapping[str, Any]) -> shapes.RecipeValidation:
         """Every fault at once, each with a suggestion."""
         answer = self._transport.call("POST", "/api/recipes/validate", json={"recipe": dict(recipe)})
-        found: dict[str, Any] = answer["data"]
+        found: shapes.RecipeValidation = answer["data"]
         return found
 
-    def preview(self, recipe: str | Mapping[str, Any], *, rows: int = 1000, **parameters: Any) -> dict[str, Any]:
+    def preview(self, recipe: str | Mapping[str, Any], *, rows: int = 1000, **parameters: Any) -> shapes.Previewed:
         """What a recipe matches and leaves open among the first rows of each side; nothing is kept."""
         body: dict[str, Any] = {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
         body |= {"rows": rows, "parameters": parameters}
-        found: dict[str, Any] = (self._transport.call("POST", "/api/recipes/preview", json=body))["data"]
+        found: shapes.Previewed = (self._transport.call("POST", "/api/recipes/preview", json=body))["data"]
         return found
 
     def suggest(
@@ -164,58 +195,85 @@ class Reconcile:
         right: Mapping[str, Any] | None = None,
         *,
         recipe_id: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> shapes.Suggested:
         """Rules that the first rows of two sides speak for, and why; with a recipe also its pairs made by hand."""
-        given = {"left": left and dict(left), "right": right and dict(right), "recipe_id": recipe_id}
-        body = {name: value for name, value in given.items() if value is not None}
-        found: dict[str, Any] = (self._transport.call("POST", "/api/recipes/suggest", json=body))["data"]
+        body = given(left=left and dict(left), right=right and dict(right), recipe_id=recipe_id)
+        found: shapes.Suggested = (self._transport.call("POST", "/api/recipes/suggest", json=body))["data"]
         return found
 
-    def schedule(self, recipe_id: str, cron: str, **options: Any) -> dict[str, Any]:
-        path, body = {"recipe_id": recipe_id}, {"cron": cron} | options
+    def schedule(
+        self,
+        recipe_id: str,
+        cron: str,
+        *,
+        zone: str = "UTC",
+        enabled: bool = True,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> shapes.Scheduled:
+        """Run it by the clock, with those parameters."""
+        path = {"recipe_id": recipe_id}
+        body = {"cron": cron, "zone": zone, "enabled": enabled, "parameters": dict(parameters or {})}
         answer = self._transport.call("PUT", "/api/recipes/{recipe_id}/schedule", path=path, json=body)
-        made: dict[str, Any] = answer["data"]
+        made: shapes.Scheduled = answer["data"]
         return made
 
     def decide(
-        self, recipe_id: str, kind: str, left_key: Sequence[str], right_key: Sequence[str], comment: str = ""
+        self, recipe_id: str, kind: DecisionKind, left_key: Sequence[str], right_key: Sequence[str], comment: str = ""
     ) -> int:
         """`match` or `unmatch` two records by hand, from the next run on."""
         body = {"kind": kind, "left_key": list(left_key), "right_key": list(right_key), "comment": comment}
         path = {"recipe_id": recipe_id}
         answer = self._transport.call("POST", "/api/recipes/{recipe_id}/decisions", path=path, json=body)
-        decision_id: int = answer["data"]["decision_id"]
-        return decision_id
+        made: shapes.Made = answer["data"]
+        return made["decision_id"]
 
-    def decisions(self, recipe_id: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._recipe("GET", "/api/recipes/{recipe_id}/decisions", recipe_id)
+    def decisions(self, recipe_id: str) -> list[shapes.Decision]:
+        found: list[shapes.Decision] = self._recipe("GET", "/api/recipes/{recipe_id}/decisions", recipe_id)
         return found
 
     def take_back(self, recipe_id: str, decision_id: int) -> None:
         path = {"recipe_id": recipe_id, "decision_id": decision_id}
         self._transport.call("DELETE", "/api/recipes/{recipe_id}/decisions/{decision_id}", path=path)
 
-    def note(self, recipe_id: str, side: str, key: Sequence[str], **words: str) -> None:
+    def note(
+        self,
+        recipe_id: str,
+        side: SideName,
+        key: Sequence[str],
+        *,
+        label: str | None = None,
+        comment: str | None = None,
+        assignee: str | None = None,
+    ) -> shapes.Noted:
         """Label, comment or assign a record; what is left out stays."""
-        body = {"side": side, "key": list(key)} | words
-        self._transport.call("PUT", "/api/recipes/{recipe_id}/items", path={"recipe_id": recipe_id}, json=body)
-
-    def notes(self, recipe_id: str, **filters: Any) -> list[dict[str, Any]]:
+        body = given(side=side, key=list(key), label=label, comment=comment, assignee=assignee)
         path = {"recipe_id": recipe_id}
-        answer = self._transport.call("GET", "/api/recipes/{recipe_id}/items", path=path, query=filters)
-        found: list[dict[str, Any]] = answer["data"]
-        return found
+        answer = self._transport.call("PUT", "/api/recipes/{recipe_id}/items", path=path, json=body)
+        noted: shapes.Noted = answer["data"]
+        return noted
 
-    def delete(self, recipe_id: str) -> None:
-        self._recipe("DELETE", "/api/recipes/{recipe_id}", recipe_id)
+    def notes(self, recipe_id: str, **filters: Unpack[shapes.RecipesItemsFilters]) -> Iterator[shapes.Note]:
+        path = {"recipe_id": recipe_id}
+        yield from listed(self._transport, "/api/recipes/{recipe_id}/items", path, **filters)
 
-    def upload(self, file: str | Path) -> str:
+    def delete(self, recipe_id: str) -> shapes.RecipeDropped:
+        gone: shapes.RecipeDropped = self._recipe("DELETE", "/api/recipes/{recipe_id}", recipe_id)
+        return gone
+
+    def upload(self, file: str | Path, *, encoding: str | None = None, delimiter: str | None = None) -> str:
         """A CSV, Parquet or Excel file of yours as a source; returns the upload's id."""
         path = Path(file)
         content = path.read_bytes()
-        answer = self._transport.sent("POST", "/api/uploads", content, query={"name": path.name})
-        upload_id: str = answer["data"]["upload_id"]
-        return upload_id
+        query = {"name": path.name, "encoding": encoding, "delimiter": delimiter}
+        answer = self._transport.sent("POST", "/api/uploads", content, query=query)
+        made: shapes.Upload = answer["data"]
+        return made["upload_id"]
+
+    def uploaded(self, upload_id: str) -> shapes.Upload:
+        """What an upload holds."""
+        answer = self._transport.call("GET", "/api/uploads/{upload_id}", path={"upload_id": upload_id})
+        found: shapes.Upload = answer["data"]
+        return found
 
     def _recipe(self, method: str, template: str, recipe_id: str, **query: object) -> Any:
         answer = self._transport.call(method, template, path={"recipe_id": recipe_id}, query=query)

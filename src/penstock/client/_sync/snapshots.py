@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.listing import listed
-from penstock.client._sync.waiting import until_settled
+from penstock.client._sync.waiting import changes, until_settled
+from penstock.client.bodies import given
 from penstock.client.decoding import decode
 from penstock.client.durations import iso
 from penstock.client.errors import Failed
@@ -14,8 +15,11 @@ from penstock.client.models import Progress, SnapshotInfo
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import timedelta
+    from typing import Unpack
 
+    from penstock.client import shapes
     from penstock.client._sync.transport import Transport
+    from penstock.client.work import Change
 
 OPEN = ("pending", "creating")
 
@@ -47,6 +51,10 @@ class Snapshot:
         seen = self.progress()
         return seen.progress_percent, seen.current_step or seen.phase
 
+    def events(self) -> Iterator[Change]:
+        """Where it is, at every change until it is ready or is not going to be."""
+        yield from changes(self, OPEN)
+
     def wait(self, timeout: float | None = None, *, progress: bool = True) -> Snapshot:
         """Until it is ready; Failed when it is not going to be."""
         until_settled(self, f"Snapshot {self.info.name}", OPEN, timeout=timeout, show=progress)
@@ -68,8 +76,7 @@ class Snapshot:
         return self.refresh()
 
     def update(self, *, name: str | None = None, description: str | None = None) -> Snapshot:
-        body = {key: value for key, value in (("name", name), ("description", description)) if value is not None}
-        self._call("PUT", "/api/snapshots/{id}", json=body)
+        self._call("PUT", "/api/snapshots/{id}", json=given(name=name, description=description))
         return self.refresh()
 
     def lifecycle(
@@ -79,8 +86,9 @@ class Snapshot:
         self._call("PUT", "/api/snapshots/{id}/lifecycle", json=body)
         return self.refresh()
 
-    def delete(self) -> None:
-        self._call("DELETE", "/api/snapshots/{id}")
+    def delete(self) -> shapes.Deleted:
+        gone: shapes.Deleted = self._call("DELETE", "/api/snapshots/{id}")
+        return gone
 
     def _call(self, method: str, template: str, *, json: object = None) -> Any:
         answer = self._transport.call(method, template, path={"id": self.id}, json=json)
@@ -99,9 +107,16 @@ class Snapshots:
         version: int | None = None,
         description: str | None = None,
         ttl: str | timedelta | None = None,
+        inactivity_timeout: str | timedelta | None = None,
     ) -> Snapshot:
-        optional = {"mapping_version": version, "description": description, "ttl": iso(ttl)}
-        body = {"mapping_id": mapping_id, "name": name} | {k: v for k, v in optional.items() if v is not None}
+        body = given(
+            mapping_id=mapping_id,
+            name=name,
+            mapping_version=version,
+            description=description,
+            ttl=iso(ttl),
+            inactivity_timeout=iso(inactivity_timeout),
+        )
         answer = self._transport.call("POST", "/api/snapshots", json=body)
         return Snapshot(self._transport, decode(SnapshotInfo, answer["data"]))
 
@@ -109,6 +124,6 @@ class Snapshots:
         answer = self._transport.call("GET", "/api/snapshots/{id}", path={"id": snapshot_id})
         return Snapshot(self._transport, decode(SnapshotInfo, answer["data"]))
 
-    def list(self, **filters: Any) -> Iterator[Snapshot]:
+    def list(self, **filters: Unpack[shapes.SnapshotsFilters]) -> Iterator[Snapshot]:
         for item in listed(self._transport, "/api/snapshots", **filters):
             yield Snapshot(self._transport, decode(SnapshotInfo, item))

@@ -5,52 +5,76 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.listing import listed
+from penstock.client.bodies import given
 from penstock.client.decoding import decode
 from penstock.client.models import DataSourceInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Unpack
 
+    from penstock.client import shapes
     from penstock.client._sync.transport import Transport
+    from penstock.client.words import SourceType
 
 
 class DataSources:
+    """The registry: what is connected, by number."""
+
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     def create(
-        self, name: str, type_: str, config: dict[str, Any], credentials: dict[str, str] | None = None
+        self,
+        name: str,
+        type_: SourceType | str,
+        config: Mapping[str, Any],
+        credentials: Mapping[str, str] | None = None,
     ) -> DataSourceInfo:
         """Credentials go in and never come out again."""
-        body = {"name": name, "type": type_, "config": config, "credentials": credentials or {}}
+        body = {"name": name, "type": type_, "config": dict(config), "credentials": dict(credentials or {})}
         return decode(DataSourceInfo, (self._transport.call("POST", "/api/data-sources", json=body))["data"])
 
     def get(self, source_id: int) -> DataSourceInfo:
         return decode(DataSourceInfo, self._call("GET", "/api/data-sources/{id}", source_id))
 
-    def list(self, **filters: Any) -> Iterator[DataSourceInfo]:
+    def list(self, **filters: Unpack[shapes.DataSourcesFilters]) -> Iterator[DataSourceInfo]:
         for item in listed(self._transport, "/api/data-sources", **filters):
             yield decode(DataSourceInfo, item)
 
-    def update(self, source_id: int, **changes: Any) -> DataSourceInfo:
-        return decode(DataSourceInfo, self._call("PUT", "/api/data-sources/{id}", source_id, json=changes))
+    def update(
+        self,
+        source_id: int,
+        *,
+        name: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        credentials: Mapping[str, str] | None = None,
+    ) -> DataSourceInfo:
+        body = given(name=name, config=config, credentials=credentials)
+        return decode(DataSourceInfo, self._call("PUT", "/api/data-sources/{id}", source_id, json=body))
 
-    def delete(self, source_id: int) -> None:
-        self._call("DELETE", "/api/data-sources/{id}", source_id)
+    def delete(self, source_id: int) -> shapes.SourceDropped:
+        gone: shapes.SourceDropped = self._call("DELETE", "/api/data-sources/{id}", source_id)
+        return gone
 
-    def test(self, source_id: int) -> dict[str, Any]:
+    def test(self, source_id: int) -> shapes.TestResult:
         """Really connects."""
-        found: dict[str, Any] = self._call("POST", "/api/data-sources/{id}/test", source_id)
+        found: shapes.TestResult = self._call("POST", "/api/data-sources/{id}/test", source_id)
         return found
 
-    def make_default(self, source_id: int) -> None:
-        self._call("PUT", "/api/data-sources/{id}/default", source_id)
+    def make_default(self, source_id: int) -> DataSourceInfo:
+        return decode(DataSourceInfo, self._call("PUT", "/api/data-sources/{id}/default", source_id))
 
-    def browse(self, source_id: int, prefix: str | None = None) -> Any:
-        return self._call("GET", "/api/data-sources/{id}/browse", source_id, query={"prefix": prefix})
+    def browse(self, source_id: int, prefix: str | None = None) -> Iterator[shapes.SourceTable]:
+        """Its tables, or its files."""
+        path = {"id": source_id}
+        yield from listed(self._transport, "/api/data-sources/{id}/browse", path, prefix=prefix)
 
-    def schema(self, source_id: int, table: str) -> Any:
-        return self._call("GET", "/api/data-sources/{id}/schema", source_id, query={"table": table})
+    def schema(self, source_id: int, table: str) -> shapes.TableSchema:
+        found: shapes.TableSchema = self._call(
+            "GET", "/api/data-sources/{id}/schema", source_id, query={"table": table}
+        )
+        return found
 
     def _call(
         self,
@@ -63,3 +87,47 @@ class DataSources:
     ) -> Any:
         answer = self._transport.call(method, template, path={"id": source_id}, json=json, query=query)
         return None if answer is None else answer["data"]
+
+
+class RecordSources:
+    """The same sources as recipes see them: by their alias, with a look at real rows."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def connect(
+        self,
+        alias: str,
+        type_: SourceType | str,
+        config: Mapping[str, Any],
+        credentials: Mapping[str, str] | None = None,
+    ) -> shapes.RecordSource:
+        """One that does not answer is not kept."""
+        body = {"alias": alias, "type": type_, "config": dict(config), "credentials": dict(credentials or {})}
+        made: shapes.RecordSource = (self._transport.call("POST", "/api/sources", json=body))["data"]
+        return made
+
+    def list(self, **filters: Unpack[shapes.SourcesFilters]) -> Iterator[shapes.RecordSource]:
+        yield from listed(self._transport, "/api/sources", **filters)
+
+    def preview(self, alias: str, table: str, *, limit: int = 20) -> shapes.Rows:
+        """Its first rows."""
+        path, query = {"alias": alias}, {"table": table, "limit": limit}
+        answer = self._transport.call("GET", "/api/sources/{alias}/preview", path=path, query=query)
+        found: shapes.Rows = answer["data"]
+        return found
+
+    def load_scoped(
+        self,
+        alias: str,
+        *,
+        table: str | None = None,
+        query: str | None = None,
+        filters: Sequence[Mapping[str, Any]] = (),
+        limit: int = 50,
+    ) -> shapes.Rows:
+        """The first rows of a table or a query that the filters let through."""
+        body = given(table=table, query=query, filters=[dict(each) for each in filters], limit=limit)
+        answer = self._transport.call("POST", "/api/sources/{alias}/load-scoped", path={"alias": alias}, json=body)
+        found: shapes.Rows = answer["data"]
+        return found

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.jobs import Job
 from penstock.client._sync.listing import listed
+from penstock.client.bodies import given
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import Unpack
 
+    from penstock.client import shapes
     from penstock.client._sync.transport import Transport
+    from penstock.client.words import Tier
 
 SHORT = {
     "compact": "rewrite_data_files",
@@ -30,40 +34,49 @@ class Table:
     def __repr__(self) -> str:
         return f"<Table {'.'.join(filter(None, (self._catalog, *self._path.values())))}>"
 
-    def maintain(self, actions: Sequence[str | Mapping[str, Any]], **options: Any) -> Job:
+    def maintain(
+        self,
+        actions: Sequence[str | Mapping[str, Any]],
+        *,
+        engine: str | None = None,
+        dry_run: bool | None = None,
+        reason: str | None = None,
+    ) -> Job:
         """Lock it and run the actions. Short names: compact, expire, manifests, deletes, orphans."""
-        body = self._body(actions, options)
+        body = self._body(actions) | given(engine=engine, dry_run=dry_run, reason=reason)
         answer = self._call("POST", "/api/tables/{db}/{table}/maintenance", json=body)
         return Job(self._transport, answer).refresh()
 
-    def plan(self, actions: Sequence[str | Mapping[str, Any]], **options: Any) -> dict[str, Any]:
+    def plan(self, actions: Sequence[str | Mapping[str, Any]]) -> shapes.Outcomes:
         """What they would do, file by file; nothing is written."""
-        answer: dict[str, Any] = self._call("POST", "/api/tables/{db}/{table}/plan", json=self._body(actions, options))
+        answer: shapes.Outcomes = self._call("POST", "/api/tables/{db}/{table}/plan", json=self._body(actions))
         return answer
 
-    def status(self) -> dict[str, Any]:
-        answer: dict[str, Any] = self._call("GET", "/api/tables/{db}/{table}/status")
+    def status(self, tier: Tier | None = None) -> shapes.Facts:
+        """What is known of it; `tier` says how deep to look."""
+        answer: shapes.Facts = self._call("GET", "/api/tables/{db}/{table}/status", tier=tier)
         return answer
 
-    def health(self) -> dict[str, Any]:
-        answer: dict[str, Any] = self._call("GET", "/api/tables/{db}/{table}/health")
+    def health(self, tier: Tier | None = None) -> shapes.TableHealth:
+        answer: shapes.TableHealth = self._call("GET", "/api/tables/{db}/{table}/health", tier=tier)
         return answer
 
-    def recommendation(self) -> dict[str, Any]:
-        answer: dict[str, Any] = self._call("GET", "/api/tables/{db}/{table}/recommendation")
+    def recommendation(self) -> shapes.Recommendation:
+        answer: shapes.Recommendation = self._call("GET", "/api/tables/{db}/{table}/recommendation")
         return answer
 
-    def history(self) -> list[dict[str, Any]]:
-        answer: list[dict[str, Any]] = self._call("GET", "/api/tables/{db}/{table}/history")
-        return answer
+    def history(self) -> list[shapes.HistoryEntry]:
+        """What was done to it, newest first."""
+        template = "/api/tables/{db}/{table}/history"
+        return list(listed(self._transport, template, self._path, catalog=self._catalog))
 
-    def _body(self, actions: Sequence[str | Mapping[str, Any]], options: Mapping[str, Any]) -> dict[str, Any]:
+    def _body(self, actions: Sequence[str | Mapping[str, Any]]) -> dict[str, Any]:
         named = [SHORT.get(each, each) if isinstance(each, str) else dict(each) for each in actions]
-        return {"actions": named} | ({"catalog": self._catalog} if self._catalog else {}) | dict(options)
+        return given(actions=named, catalog=self._catalog)
 
-    def _call(self, method: str, template: str, *, json: object = None) -> Any:
-        query = {"catalog": self._catalog} if method == "GET" else None
-        return (self._transport.call(method, template, path=self._path, query=query, json=json))["data"]
+    def _call(self, method: str, template: str, *, json: object = None, **query: object) -> Any:
+        asked = {"catalog": self._catalog} | query if method == "GET" else None
+        return (self._transport.call(method, template, path=self._path, query=asked, json=json))["data"]
 
 
 class Tables:
@@ -78,27 +91,31 @@ class Tables:
             raise KeyError(f"{name!r} is neither db.table nor catalog.db.table")
         return Table(self._transport, parts[0] if len(parts) == 3 else None, parts[-2], parts[-1])
 
-    def all(self, **filters: Any) -> Iterator[dict[str, Any]]:
+    def all(self, **filters: Unpack[shapes.TablesFilters]) -> Iterator[shapes.TableListed]:
         yield from listed(self._transport, "/api/tables", **filters)
 
-    def refresh(self) -> dict[str, Any]:
-        """Look at the catalogs again."""
-        found: dict[str, Any] = (self._transport.call("POST", "/api/tables/refresh"))["data"]
+    def refresh(self, catalog: str | None = None) -> shapes.Refreshed:
+        """Look at the catalogs again, or at one."""
+        answer = self._transport.call("POST", "/api/tables/refresh", query={"catalog": catalog})
+        found: shapes.Refreshed = answer["data"]
         return found
 
-    def cache_status(self) -> dict[str, Any]:
-        found: dict[str, Any] = (self._transport.call("GET", "/api/tables/cache-status"))["data"]
+    def cache_status(self) -> shapes.CacheStatus:
+        found: shapes.CacheStatus = (self._transport.call("GET", "/api/tables/cache-status"))["data"]
         return found
 
     def policies(self) -> list[dict[str, Any]]:
         answer = self._transport.call("GET", "/api/maintenance/policies")
-        found: list[dict[str, Any]] = answer["data"]["policies"]
-        return found
+        found: shapes.PoliciesView = answer["data"]
+        return found["policies"]
 
-    def set_policies(self, policies: Sequence[Mapping[str, Any]]) -> None:
-        body = {"policies": [dict(policy) for policy in policies]}
-        self._transport.call("PUT", "/api/maintenance/policies", json=body)
+    def set_policies(self, policies: Sequence[shapes.PolicyBody]) -> list[dict[str, Any]]:
+        """These, and no others."""
+        body: shapes.PoliciesBody = {"policies": [*policies]}
+        answer = self._transport.call("PUT", "/api/maintenance/policies", json=body)
+        found: shapes.PoliciesView = answer["data"]
+        return found["policies"]
 
-    def runs(self) -> Any:
-        """What the planner's passes did."""
-        return (self._transport.call("GET", "/api/maintenance/runs"))["data"]
+    def runs(self) -> Iterator[shapes.MaintenancePass]:
+        """What the planner's passes did, newest first."""
+        yield from listed(self._transport, "/api/maintenance/runs")

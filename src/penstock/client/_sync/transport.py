@@ -82,12 +82,12 @@ class Transport:
 
     @contextmanager
     def streamed(
-        self, method: str, template: str, *, path: Mapping[str, object], json: object, accept: str
+        self, method: str, template: str, *, path: Mapping[str, object], accept: str, json: object = None
     ) -> Iterator[httpx2.Response]:
         """An answer that is read as it comes."""
-        place = filled(template, path)
+        place, headers = filled(template, path), {"Accept": accept}
         try:
-            with self._http.stream(method, place, json=json, headers={"Accept": accept}, timeout=None) as answer:
+            with self._http.stream(method, place, json=json, headers=headers, timeout=None) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise rebuilt(answer.status_code, _body(answer))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.client.bar import bar
 from penstock.client.errors import TimedOut
+from penstock.client.work import Change
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
@@ -40,3 +41,19 @@ def until_settled(what: Settling, title: str, unsettled: Collection[str], *, tim
             if show:
                 draw(*what.how_far())
         draw(100.0, what.status)
+
+
+def changes(what: Settling, unsettled: Collection[str]) -> Iterator[Change]:
+    """Where it is now and whenever that changes, until it has settled."""
+    last, pause = None, FIRST_PAUSE
+    while True:
+        percent, step = what.how_far()
+        now = Change(status=what.status, percent=percent, step=step)
+        if now != last:
+            last, pause = now, FIRST_PAUSE
+            yield now
+        if what.status not in unsettled:
+            return
+        time.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE)
+        what.refresh()
