@@ -11,12 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.reconcile import parts, reasons
-from penstock.reconcile.amounts import width
 from penstock.reconcile.break_rows import BreakRows
 from penstock.reconcile.clauses import FULL_SCORE, quoted
 from penstock.reconcile.errors import TotalsDiffer
-from penstock.reconcile.matching import SIDES, SOURCES
-from penstock.reconcile.recipe import Pair, SumWithin, Tolerance
+from penstock.reconcile.matching import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,11 +22,10 @@ if TYPE_CHECKING:
 
     from penstock.reconcile.matching import Linked, Matching
     from penstock.reconcile.parts import EvidenceFile
-    from penstock.reconcile.recipe import Recipe, SideName
+    from penstock.reconcile.recipe import SideName
 
 TABLES = ("matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous")
 _DUPLICATES = pa.schema([("side", pa.string()), ("key", pa.string()), ("count", pa.int64())])
-_PLAIN_TOTAL = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,17 +63,6 @@ def gather(matching: Matching, folder: Path, read: Mapping[SideName, Sequence[Pa
         _check_tied(side, found[side])
     files += parts.write("duplicates", _DUPLICATES, [_duplicates(matching)], folder)
     return Evidence(files=files, sides=found, rules=rules)
-
-
-def amount_columns(recipe: Recipe) -> Pair | None:
-    """What is totalled: what the recipe says, else what its first condition about amounts compares."""
-    if recipe.output.amount is not None:
-        return recipe.output.amount
-    for rule in recipe.rules:
-        for condition in rule.conditions:
-            if isinstance(condition, Tolerance | SumWithin):
-                return Pair(left=condition.left, right=condition.right)
-    return None
 
 
 def _matched(matching: Matching, folder: Path, table: str, where: str) -> list[EvidenceFile]:
@@ -127,11 +113,9 @@ def _unmatched(
     other: SideName = "right" if side == "left" else "left"
     key = getattr(matching.recipe.sources, other).primary_key
     columns = ["u._id", "u.reason", f"{_rule_name(matching)} AS rule"]
-    columns += [f"o.p{place} AS {quoted(f'nearest_{column}')}" for place, column in enumerate(key)]
+    columns += [f"u.q{place} AS {quoted(f'nearest_{column}')}" for place, column in enumerate(key)]
     columns += ["u.away AS nearest_difference", "u.days AS nearest_days"]
-    told = matching.engine.stream(
-        f"SELECT {', '.join(columns)} FROM {breaks} AS u LEFT JOIN {other[0]} AS o ON o._id = u.o ORDER BY u._id"
-    )
+    told = matching.engine.stream(f"SELECT {', '.join(columns)} FROM {breaks} AS u ORDER BY u._id")
     rows = BreakRows(read, told)
     return parts.write(f"unmatched_{side}", rows.schema, rows.batches(), folder)
 
@@ -201,20 +185,13 @@ def _summed(amounts: Sequence[Mapping[str, str]]) -> dict[str, Decimal]:
 
 def _amounts(matching: Matching, side: SideName, among: str | None) -> dict[str, Decimal]:
     """Sums by currency, of all records or of those whose ids are given."""
-    pair = amount_columns(matching.recipe)
-    if pair is None:
+    amount = matching.amounts.get(side)
+    if amount is None:
         return {}
-    columns = matching.transpiler.side(side).columns
-    column = columns[getattr(pair, side)]
-    amount = width(column, column).number(column, f"s.{quoted(column.name)}")
-    money = matching.recipe.output.currency
-    currency = f"s.{quoted(getattr(money, side))}" if money is not None else f"'{_PLAIN_TOTAL}'"
-    join = f" JOIN {among} AS a ON a.id = s._id" if among else ""
-    found = matching.engine.rows(
-        f"SELECT {currency}, SUM({amount}) FROM {SOURCES[side]} AS s{join} GROUP BY {currency}"
-        if money is not None
-        else f"SELECT '', SUM({amount}) FROM {SOURCES[side]} AS s{join}"
-    )
+    join = f" JOIN {among} AS a ON a.id = {side[0]}._id" if among else ""
+    currency = matching.currencies.get(side)
+    by, group = ("''", "") if currency is None else (currency, f" GROUP BY {currency}")
+    found = matching.engine.rows(f"SELECT {by}, SUM({amount}) FROM {side[0]}{join}{group}")
     sums: dict[str, Decimal] = {}
     for name, total in found:
         sums[str(name or "")] = sums.get(str(name or ""), Decimal(0)) + Decimal(total or 0)

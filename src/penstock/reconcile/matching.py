@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.reconcile import choosing, decided
 from penstock.reconcile.amounts import width
 from penstock.reconcile.clauses import Transpiler, quoted
-from penstock.reconcile.column import Kind
 from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import BadValue, TooManyCandidates
 from penstock.reconcile.free_sql import pairs_sql
+from penstock.reconcile.recipe import Pair, SumWithin, Tolerance
 from penstock.reconcile.rules import RulePlan, left_over, plan_rules
 
 if TYPE_CHECKING:
@@ -54,6 +54,17 @@ class Linked:
     links: int
 
 
+def totalled(recipe: Recipe) -> Pair | None:
+    """Which amounts are totalled: what the recipe says, else what its first condition about amounts compares."""
+    if recipe.output.amount is not None:
+        return recipe.output.amount
+    for rule in recipe.rules:
+        for condition in rule.conditions:
+            if isinstance(condition, Tolerance | SumWithin):
+                return Pair(left=condition.left, right=condition.right)
+    return None
+
+
 def _nobody() -> None:
     """Nobody watches."""
 
@@ -75,7 +86,10 @@ class Matching:
         self.transpiler = Transpiler(engine.words, left, right)
         self.plans = plan_rules(recipe, self.transpiler)
         self.differences = [(pair.label, self.transpiler.difference(pair.left, pair.right)) for pair in recipe.compare]
-        self._total(recipe)
+        self.amounts: dict[SideName, str] = {}
+        self.currencies: dict[SideName, str] = {}
+        for side in SIDES:
+            self._total(side)
         self.links: list[Linked] = []
         self.rest = {"left": "l", "right": "r"}
         self.rows: dict[SideName, int] = {}
@@ -92,14 +106,14 @@ class Matching:
             self._watch()
             self._link(plan)
 
-    def _total(self, recipe: Recipe) -> None:
-        """Amounts that are only totalled are looked through as well, where they are text."""
-        pair = recipe.output.amount
-        for side in SIDES if pair is not None else ():
-            prepared = self.transpiler.side(side)
+    def _total(self, side: SideName) -> None:
+        """What is totalled is prepared as well."""
+        prepared = self.transpiler.side(side)
+        if (pair := totalled(self.recipe)) is not None:
             column = prepared.columns[getattr(pair, side)]
-            if column.kind is Kind.TEXT:
-                prepared.number(column.name, width(column, column))
+            self.amounts[side] = prepared.number(column.name, width(column, column))
+        if (money := self.recipe.output.currency) is not None:
+            self.currencies[side] = prepared.add(quoted(getattr(money, side)))
 
     def prepare(self) -> None:
         for side in SIDES:

@@ -32,54 +32,60 @@ _AWAY = "DECIMAL(38, 6)"
 
 
 def explain(matching: Matching, side: SideName) -> str:
-    """The table of a side's breaks: `(_id, reason, n, o, away, days)`, where `o` is the nearest record of the other."""
-    me = "l" if side == "left" else "r"
-    rest = matching.rest[side]
+    """The table of a side's breaks: `(_id, reason, n, away, days, q0…)`, where `q0…` is the key of the nearest record
+    of the other side and `n` the rule that says so."""
+    me, it = ("l", "r") if side == "left" else ("r", "l")
     keyed = [plan for plan in matching.plans if plan.keyed]
-    near = [name for plan in keyed if (name := _near(matching, plan, me, rest)) is not None]
-    twins = _twins(matching, me)
-    table = f"breaks_{me}"
+    near = [name for plan in keyed if (name := _near(matching, plan, me, it)) is not None]
     without = "'no_key'" if keyed and len(near) == len(keyed) else "'other_condition'"
-    matching.engine.table(table, _breaks(rest, near, twins, len(_keys(matching, me)), without))
+    twin, twins = _twin(matching, me)
+    nearest = ", ".join(f"c.{name}" for name in ("n", "away", "days", *_theirs(matching, it)))
+    table = f"breaks_{me}"
+    matching.engine.table(
+        table,
+        f"SELECT x._id, CASE WHEN {twin} THEN 'duplicate' ELSE COALESCE(c.why, {without}) END AS reason, {nearest}"
+        f" FROM {matching.rest[side]} AS x LEFT JOIN {_nearest(matching, near, it)} AS c ON c.u = x._id{twins}",
+    )
     return table
 
 
-def _breaks(rest: str, near: list[str], twins: str | None, keys: int, without: str) -> str:
-    joins, columns, twin = "", "CAST(NULL AS BIGINT) AS n, CAST(NULL AS BIGINT) AS o,", "FALSE"
-    away = f"CAST(NULL AS {_AWAY}) AS away, CAST(NULL AS BIGINT) AS days"
-    said = without
-    if near:
-        union = " UNION ALL ".join(f"SELECT * FROM {name}" for name in near)
-        best = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY fails, n) AS place FROM ({union}) AS a"
-        joins += f" LEFT JOIN (SELECT * FROM ({best}) AS b WHERE place = 1) AS c ON c.u = x._id"
-        columns, away = "c.n, c.o,", "c.away, c.days"
-        said = f"COALESCE(c.why, {without})"
-    if twins is not None:
-        on = " AND ".join(f"t.p{number} = x.p{number}" for number in range(keys))
-        joins += f" LEFT JOIN {twins} AS t ON {on}"
-        twin = "t.p0 IS NOT NULL"
-    reason = f"CASE WHEN {twin} THEN 'duplicate' ELSE {said} END AS reason"
-    return f"SELECT x._id, {reason}, {columns} {away} FROM {rest} AS x{joins}"
+def _nearest(matching: Matching, near: list[str], it: str) -> str:
+    """Of the nearest by every rule the one that fails least, by the earliest rule."""
+    match near:
+        case []:
+            keys = ", ".join(_named(matching, it, f"{it}."))
+            nobody = "CAST(NULL AS BIGINT) AS u, CAST(NULL AS BIGINT) AS n, CAST(NULL AS VARCHAR) AS why"
+            apart = f"CAST(NULL AS {_AWAY}) AS away, CAST(NULL AS BIGINT) AS days"
+            return f"(SELECT {nobody}, {apart}, {keys} FROM {it} WHERE 1 = 0)"
+        case [only]:
+            return only
+    union = " UNION ALL ".join(f"SELECT * FROM {name}" for name in near)
+    best = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY fails, n) AS place FROM ({union}) AS a"
+    return f"(SELECT * FROM ({best}) AS b WHERE place = 1)"
 
 
-def _near(matching: Matching, plan: RulePlan, me: str, rest: str) -> str | None:
+def _near(matching: Matching, plan: RulePlan, me: str, it: str) -> str | None:
     """Each break's nearest by one rule; None when there are too many to look at."""
-    it = "r" if me == "l" else "l"
-    mine, its = (rest, _others(plan, it)) if me == "l" else (_others(plan, it), rest)
+    pools = {me: matching.rest["left" if me == "l" else "right"], it: _others(plan, it)}
     on = " AND ".join(clause.sql for clause in plan.keyed)
+    keys = ", ".join(_named(matching, it, f"{it}."))
+    pairs = (
+        f"SELECT {me}._id AS u, {it}._id AS o, {keys}, {_judged(plan)}"
+        f" FROM {pools['l']} AS l JOIN {pools['r']} AS r ON {on}"
+    )
     looked = plan.table(f"looked_{me}")
-    pairs = f"SELECT {me}._id AS u, {it}._id AS o, {_judged(plan)} FROM {mine} AS l JOIN {its} AS r ON {on}"
     if matching.engine.table(looked, f"{pairs} LIMIT {matching.most + 1}") > matching.most:
         matching.engine.drop(looked)
         return None
-    ranks = "".join(f", k{number} NULLS LAST" for number in range(len(plan.ranks)))
+    theirs = _theirs(matching, it)
+    better = [f"k{number}" for number in range(len(plan.ranks))] + theirs
+    order = ", ".join(["fails", *(f"{name} NULLS LAST" for name in better), "o"])
     name = plan.table(f"near_{me}")
-    order = f"PARTITION BY u ORDER BY fails{ranks}, {', '.join([*_ties(matching, it), 'o'])}"
     matching.engine.table(
         name,
-        f"SELECT u, o, CAST({plan.number} AS BIGINT) AS n, fails + alone AS fails, why, away, days FROM (SELECT c.*,"
-        f" {_alone(plan, me)} AS alone, ROW_NUMBER() OVER ({order}) AS place"
-        f" FROM {looked} AS c JOIN {it} AS i ON i._id = c.o) AS d WHERE place = 1",
+        f"SELECT u, CAST({plan.number} AS BIGINT) AS n, fails + alone AS fails, why, away, days, {', '.join(theirs)}"
+        f" FROM (SELECT c.*, {_alone(plan, me)} AS alone, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {order}) AS place"
+        f" FROM {looked} AS c) AS d WHERE place = 1",
     )
     matching.engine.drop(looked)
     return name
@@ -129,29 +135,33 @@ def _days(rest: list[Clause]) -> str:
     return f"CAST({window.sides[1]} - {window.sides[0]} AS BIGINT)" if window else "CAST(NULL AS BIGINT)"
 
 
-def _ties(matching: Matching, side: str) -> list[str]:
-    return [f"i.{key} NULLS LAST" for key in _keys(matching, side)]
-
-
 def _keys(matching: Matching, side: str) -> list[str]:
     key = matching.recipe.sources.left.primary_key if side == "l" else matching.recipe.sources.right.primary_key
     return [f"p{number}" for number in range(len(key))]
 
 
-def _twins(matching: Matching, side: str) -> str | None:
-    """Primary keys that are there more than once and of which one is matched; None when no key is."""
-    keys = ", ".join(_keys(matching, side))
+def _theirs(matching: Matching, it: str) -> list[str]:
+    """What the key of the nearest is called."""
+    return [key.replace("p", "q") for key in _keys(matching, it)]
+
+
+def _named(matching: Matching, it: str, of: str) -> list[str]:
+    return [f"{of}{key} AS {name}" for key, name in zip(_keys(matching, it), _theirs(matching, it), strict=True)]
+
+
+def _twin(matching: Matching, side: str) -> tuple[str, str]:
+    """Whether a record `x` has a twin with its primary key that is matched, and what to join to know it."""
+    keys = _keys(matching, side)
     repeated = f"repeated_{side}"
-    if not matching.engine.table(
-        repeated, f"SELECT {keys}, COUNT(*) AS times FROM {side} GROUP BY {keys} HAVING COUNT(*) > 1"
-    ):
-        return None
-    name = f"twins_{side}"
+    counted = f"SELECT {', '.join(keys)}, COUNT(*) AS times FROM {side} GROUP BY {', '.join(keys)} HAVING COUNT(*) > 1"
+    if not matching.engine.table(repeated, counted):
+        return "FALSE", ""
     taken = " UNION ALL ".join(f"SELECT {side} AS id FROM {linked.table}" for linked in matching.links)
-    on = " AND ".join(f"d.{key} = x.{key}" for key in _keys(matching, side))
-    chosen = ", ".join(f"x.{key}" for key in _keys(matching, side))
+    on = " AND ".join(f"d.{key} = x.{key}" for key in keys)
+    chosen = ", ".join(f"x.{key}" for key in keys)
+    twins = f"twins_{side}"
     matching.engine.table(
-        name,
+        twins,
         f"SELECT DISTINCT {chosen} FROM {side} AS x JOIN ({taken}) AS m ON m.id = x._id JOIN {repeated} AS d ON {on}",
     )
-    return name
+    return "t.p0 IS NOT NULL", f" LEFT JOIN {twins} AS t ON {' AND '.join(f't.{key} = x.{key}' for key in keys)}"

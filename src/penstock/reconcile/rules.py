@@ -191,10 +191,8 @@ class RulePlan:
 
 
 def left_over(pool: str, links: str, side: str) -> str:
-    return (
-        f"SELECT {side}.* FROM {pool} AS {side} LEFT JOIN (SELECT DISTINCT {side} AS taken FROM {links}"
-        f" WHERE {side} IS NOT NULL) AS m ON m.taken = {side}._id WHERE m.taken IS NULL"
-    )
+    taken = f"SELECT 1 FROM (SELECT {side} AS taken FROM {links}) AS m WHERE m.taken = {side}._id"
+    return f"SELECT {side}.* FROM {pool} AS {side} WHERE NOT EXISTS ({taken})"
 
 
 def plan_rules(recipe: Recipe, transpiler: Transpiler) -> list[RulePlan]:
