@@ -61,7 +61,7 @@ def test_what_trino_has_no_word_for_is_refused(action: Any) -> None:
 
 def test_an_engine_that_is_not_whole_is_refused() -> None:
     with pytest.raises(InvalidInput, match="far"):
-        Catalogs({}, {"far": {"type": "spark"}})
+        Catalogs({}, {"far": {"type": "presto"}})
 
 
 @contextmanager

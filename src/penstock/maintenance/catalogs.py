@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.kit.errors import InvalidInput
 from penstock.kit.ids import check_name
 from penstock.maintenance.errors import NoSuchCatalog
+from penstock.maintenance.spark.address import read_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
 TYPES = ("sql", "rest")
+ENGINES = ("trino", "spark")
 FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
 _DRIVERS = {"postgresql://": "postgresql+psycopg://", "postgres://": "postgresql+psycopg://"}
 
@@ -75,8 +77,12 @@ def _config(name: str, given: Mapping[str, Any]) -> CatalogConfig:
 
 def _engine(name: str, given: Mapping[str, str]) -> Mapping[str, str]:
     check_name(name, "Engine")
-    if given.get("type") != "trino" or not given.get("url") or not given.get("catalog"):
-        raise InvalidInput(f"Engine {name}: it needs the type trino, a url, and the catalog as Trino calls it.")
+    if given.get("type") not in ENGINES or not given.get("url") or not given.get("catalog"):
+        raise InvalidInput(
+            f"Engine {name}: it needs the type {' or '.join(ENGINES)}, a url, and the catalog as the engine calls it."
+        )
+    if given["type"] == "spark":
+        read_address(given)
     return given
 
 

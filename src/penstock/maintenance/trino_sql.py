@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import orjson
-
 from penstock.maintenance.action import DAY_SECONDS, MB, Action, Name
 from penstock.maintenance.errors import Refused
+from penstock.maintenance.remote import trace
 
 if TYPE_CHECKING:
     from penstock.maintenance.order import TableName
@@ -30,9 +29,8 @@ def statement(action: Action, name: TableName, catalog: str, run: Run) -> str:
         raise Refused("Trino has no such action.", hint="rewrite_data_files applies and removes the deletes there.")
     if strange := sorted(set(action.options) - _KNOWN[action.name]):
         raise Refused(f"Trino has no word for {', '.join(strange)}.", hint="Leave it out, or use the embedded engine.")
-    said = orjson.dumps({"app": "penstock", "job": run.job_id, "action": action.name, "table": str(name)}).decode()
     table = ".".join(_quoted(part) for part in (catalog, name.db, name.table))
-    return f"/* {said.replace('*/', '')} */ ALTER TABLE {table} EXECUTE {_call(action)}"
+    return f"{trace(action, name, run)} ALTER TABLE {table} EXECUTE {_call(action)}"
 
 
 def _call(action: Action) -> str:

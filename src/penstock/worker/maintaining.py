@@ -63,34 +63,38 @@ class Maintainer:
 
     async def _look(self, job: Job, plane: Plane, order: Order, lake: Lake, run: Run, ctx: JobContext) -> Answer:
         """A remote engine works while nobody holds the job."""
-        from penstock.worker.trino_maintaining import RemoteState, TrinoEngine, TrinoMaintenance
+        from penstock.worker.remote_engines import open_engine
+        from penstock.worker.remote_maintaining import RemoteMaintenance, RemoteState
 
         if job.state is None:
             state = RemoteState(leftovers=0 if order.dry_run else await ctx.in_thread(_tidy, lake, run))
         else:
             state = RemoteState.read(job.state)
         told = (await plane.catalog(ctx.fence))["engine"]
-        async with TrinoEngine(told, str(job.job_id)) as engine:
-            answer = await TrinoMaintenance(job, ctx, plane, order, engine, lake, run).look(state)
-        return answer if isinstance(answer, Park) else Result(_result(order, answer.leftovers, answer.outcomes))
+        async with open_engine(told, str(job.job_id)) as engine:
+            answer = await RemoteMaintenance(job, ctx, plane, order, engine, lake, run).look(state)
+            if isinstance(answer, Park):
+                return answer
+            return Result(_result(order, answer.leftovers, answer.outcomes(engine.name)))
 
 
 class RemoteCanceller:
-    """Ends the query of a job that ended while nobody held it."""
+    """Ends the statement of a job that ended while nobody held it."""
 
     def __init__(self, planes: PlaneFactory) -> None:
         self._planes = planes
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
-        from penstock.worker.trino_maintaining import RemoteState, TrinoEngine
+        from penstock.worker.remote_engines import open_engine
+        from penstock.worker.remote_maintaining import RemoteState
 
         state = RemoteState.read(job.payload["state"])
         if not state.query_id:
             return Result()
         async with self._planes() as plane:
             told = (await plane.catalog(ctx.fence))["engine"]
-        async with TrinoEngine(told, str(job.job_id)) as engine:
-            await engine.queries.cancel(state.query_id, state.next_uri)
+        async with open_engine(told, str(job.job_id)) as engine:
+            await engine.cancel(state.held)
         return Result({"query_id": state.query_id})
 
 

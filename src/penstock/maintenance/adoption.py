@@ -1,0 +1,80 @@
+"""What an engine elsewhere did to a table, as the table itself says; and what such an engine must not be asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyiceberg.table.snapshots import ancestors_of
+
+from penstock.maintenance.action import Name
+from penstock.maintenance.embedded import measure
+from penstock.maintenance.errors import Refused
+from penstock.maintenance.expiry import check_collectable
+from penstock.maintenance.guarding import opted_out
+from penstock.maintenance.orphans import normal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
+    from penstock.maintenance.action import Action
+    from penstock.maintenance.lake import Lake
+
+    Made = Callable[[Mapping[str, str]], bool]
+
+REWRITES = frozenset({Name.REWRITE_DATA_FILES, Name.REWRITE_POSITION_DELETE_FILES, Name.REWRITE_MANIFESTS})
+"""Those that leave a snapshot."""
+_COUNTS = {
+    "rewritten_files": ("deleted-data-files", "removed-delete-files", "manifests-replaced"),
+    "rewritten_bytes": ("removed-files-size",),
+    "added_files": ("added-data-files", "added-delete-files", "manifests-created"),
+    "added_bytes": ("added-files-size",),
+}
+
+
+def measured(lake: Lake) -> tuple[int, dict[str, int]]:
+    """The current snapshot, 0 for none, and what the table holds."""
+    table = lake.load()
+    return table.metadata.current_snapshot_id or 0, measure(table)
+
+
+def landed(lake: Lake, since: int, made: Made) -> bool:
+    return any(True for _ in _snapshots(lake.load(), since, made))
+
+
+def changes(table: Table, since: int, made: Made) -> dict[str, Any]:
+    """Files and bytes that came and went, as the snapshots that were made since say."""
+    found = list(_snapshots(table, since, made))
+    counts = {name: sum(int(s.get(key, 0)) for _, s in found for key in keys) for name, keys in _COUNTS.items()}
+    return {**counts, "commits": len(found), "snapshot_ids": tuple(snapshot.snapshot_id for snapshot, _ in found)}
+
+
+def check_elsewhere(lake: Lake, table: Table, action: Action) -> None:
+    """What we know of a table and an engine elsewhere does not."""
+    if (why := opted_out(table.properties)) is not None:
+        raise Refused(why)
+    if action.name in (Name.EXPIRE_SNAPSHOTS, Name.REMOVE_ORPHAN_FILES):
+        check_collectable(table)
+    if action.name is Name.REMOVE_ORPHAN_FILES:
+        _check_alone(lake, table)
+
+
+def _check_alone(lake: Lake, table: Table) -> None:
+    *place, ours = normal(table.location())
+    for other in lake.neighbours():
+        *there, theirs = normal(other.location())
+        if place == there and f"{ours}/".startswith(f"{theirs}/") | f"{theirs}/".startswith(f"{ours}/"):
+            name = ".".join(other.name())
+            raise Refused(f"The location is shared with {name}.", hint="Give each table its own location.")
+
+
+def _snapshots(table: Table, since: int, made: Made) -> Iterator[tuple[Snapshot, Mapping[str, str]]]:
+    for snapshot in ancestors_of(table.metadata.current_snapshot(), table.metadata):
+        if snapshot.snapshot_id == since:
+            return
+        if snapshot.summary is not None:
+            summary = {**snapshot.summary.additional_properties, "operation": snapshot.summary.operation.value}
+            if made(summary):
+                yield snapshot, summary
