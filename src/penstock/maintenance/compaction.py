@@ -30,13 +30,13 @@ GROUPS_A_COMMIT = 10
 
 
 class Compaction:
-    def __init__(self, lake: Lake, run: Run, action: Action) -> None:
+    def __init__(self, lake: Lake, run: Run, action: Action, reader: ManifestReader | None = None) -> None:
         self._lake = lake
         self._run = run
         self._action = action
         self._budget = Budget(run, action)
         self._table: Table = lake.load()
-        self._reader = ManifestReader(self._table.io)
+        self._reader = reader or ManifestReader(self._table.io)
 
     def plan(self) -> CompactionPlan:
         snapshot = self._table.metadata.current_snapshot()

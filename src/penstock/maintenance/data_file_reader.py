@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table import Table
 
-BATCH_BYTES = 16 * MB
+BATCH_BYTES = 4 * MB
 
 
 class DataFileReader:
@@ -32,6 +32,7 @@ class DataFileReader:
         """`written` is the schema as files name it, which is the table's but for characters that files do not take."""
         self._table = table
         self._fields = _fields(written)
+        self._met: dict[bytes, bool] = {}
 
     def batches(self, file: DataFile, gone: pa.ChunkedArray | None) -> Iterator[pa.RecordBatch]:
         with self._table.io.new_input(file.file_path).open() as source:
@@ -42,6 +43,13 @@ class DataFileReader:
         yield from self._by_library(file, gone)
 
     def _same(self, schema: pa.Schema) -> bool:
+        """Files have few schemas among them, and it takes longer to compare one than to read a small file."""
+        known = schema.serialize().to_pybytes()
+        if known not in self._met:
+            self._met[known] = self._compared(schema)
+        return self._met[known]
+
+    def _compared(self, schema: pa.Schema) -> bool:
         metadata = self._table.metadata
         try:
             found = pyarrow_to_schema(

@@ -33,13 +33,13 @@ Chosen: TypeAlias = "dict[PartitionKey, list[ManifestEntry]]"
 
 
 class DeleteRewrite:
-    def __init__(self, lake: Lake, run: Run, action: Action) -> None:
+    def __init__(self, lake: Lake, run: Run, action: Action, reader: ManifestReader | None = None) -> None:
         self._lake = lake
         self._run = run
         self._budget = Budget(run, action)
         self._least = action.number("min_input_files", MIN_INPUT_FILES)
         self._table: Table = lake.load()
-        self._reader = ManifestReader(self._table.io)
+        self._reader = reader or ManifestReader(self._table.io)
 
     def plan(self) -> Outcome:
         content = self._content()

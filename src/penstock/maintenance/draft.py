@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pyiceberg.manifest import (
+    DataFile,
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
@@ -24,7 +25,7 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, SetSn
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pyiceberg.manifest import DataFile, ManifestFile
+    from pyiceberg.manifest import ManifestFile
     from pyiceberg.table import Table
 
     from penstock.maintenance.lake import Requirements, Updates
@@ -82,7 +83,8 @@ class Draft:
         )
 
     def deleted(self, entry: ManifestEntry) -> ManifestEntry:
-        return _as(entry, ManifestEntryStatus.DELETED, self.snapshot_id)
+        """Without its statistics: nobody prunes what is gone, and every planner reads it."""
+        return _as(entry, ManifestEntryStatus.DELETED, self.snapshot_id, _bare(entry.data_file))
 
     def finish(self, manifests: Sequence[ManifestFile], summary: Mapping[str, str]) -> tuple[Requirements, Updates]:
         """Write the manifest list; what asserts the parent, and what makes the snapshot current."""
@@ -135,11 +137,26 @@ def kept(entry: ManifestEntry) -> ManifestEntry:
     return _as(entry, ManifestEntryStatus.EXISTING, entry.snapshot_id)
 
 
-def _as(entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None) -> ManifestEntry:
+def _bare(file: DataFile) -> DataFile:
+    bare = DataFile.from_args(
+        content=file.content,
+        file_path=file.file_path,
+        file_format=file.file_format,
+        partition=file.partition,
+        record_count=file.record_count,
+        file_size_in_bytes=file.file_size_in_bytes,
+    )
+    bare.spec_id = file.spec_id
+    return bare
+
+
+def _as(
+    entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None, file: DataFile | None = None
+) -> ManifestEntry:
     return ManifestEntry.from_args(
         status=status,
         snapshot_id=snapshot_id,
         sequence_number=entry.sequence_number,
         file_sequence_number=entry.file_sequence_number,
-        data_file=entry.data_file,
+        data_file=file or entry.data_file,
     )

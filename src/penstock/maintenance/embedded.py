@@ -21,6 +21,8 @@ from penstock.maintenance.orphans import Orphans
 from penstock.maintenance.probe import proven
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyiceberg.table import Table
 
     from penstock.maintenance.lake import Lake
@@ -40,8 +42,8 @@ class Work(Protocol):
 class _Compacting:
     """Compaction with its plan in the shape of all the others; it needs the probe."""
 
-    def __init__(self, lake: Lake, run: Run, action: Action) -> None:
-        self._work = Compaction(lake, run, action)
+    def __init__(self, lake: Lake, run: Run, action: Action, reader: ManifestReader) -> None:
+        self._work = Compaction(lake, run, action, reader)
 
     def plan(self) -> Outcome:
         plan = self._work.plan()
@@ -62,38 +64,39 @@ class _Compacting:
         return self._work.execute()
 
 
-def _work(lake: Lake, run: Run, action: Action) -> Work:
+def _work(lake: Lake, run: Run, action: Action, reader: ManifestReader) -> Work:
     match action.name:
         case Name.EXPIRE_SNAPSHOTS:
             return Expiry(lake, run, action)
         case Name.REWRITE_DATA_FILES:
-            return _Compacting(lake, run, action)
+            return _Compacting(lake, run, action, reader)
         case Name.REWRITE_POSITION_DELETE_FILES:
-            return DeleteRewrite(lake, run, action)
+            return DeleteRewrite(lake, run, action, reader)
         case Name.REWRITE_MANIFESTS:
-            return ManifestRewrite(lake, run, action)
+            return ManifestRewrite(lake, run, action, reader)
         case Name.REMOVE_ORPHAN_FILES:
             return Orphans(lake, run, action)
 
 
 def plan(lake: Lake, run: Run, action: Action) -> Outcome:
     """What the action would do to the table as it is now; nothing is written."""
-    return _guarded(lake, run, action, lambda: _work(lake, run, action).plan(), measured=False)
+    return _guarded(lake, run, action, lambda work: work.plan(), measured=False)
 
 
 def execute(lake: Lake, run: Run, action: Action) -> Outcome:
     """Do it. What the table refuses or another writer prevents is an outcome, not an error."""
     run = replace(run, started=run.ticks())
-    return _guarded(lake, run, action, lambda: _work(lake, run, action).execute(), measured=True)
+    return _guarded(lake, run, action, lambda work: work.execute(), measured=True)
 
 
-def _guarded(lake: Lake, run: Run, action: Action, work: object, *, measured: bool) -> Outcome:
+def _guarded(lake: Lake, run: Run, action: Action, act: Callable[[Work], Outcome], *, measured: bool) -> Outcome:
     started = time.monotonic()
     table = lake.load()
-    before = measure(table) if measured else {}
+    reader = ManifestReader(table.io)
+    before = measure(table, reader) if measured else {}
     try:
         check_table(table, action.name)
-        outcome: Outcome = work() if callable(work) else Outcome(action=action.name, status=Ended.FAILED)
+        outcome = act(_work(lake, run, action, reader))
     except (Refused, InvalidInput) as e:
         outcome = Outcome(action=action.name, status=Ended.REFUSED, message=_said(e))
     except CommitConflict as e:
@@ -102,7 +105,7 @@ def _guarded(lake: Lake, run: Run, action: Action, work: object, *, measured: bo
         outcome = Outcome(action=action.name, status=Ended.UNKNOWN, message=_said(e))
     except ContentDiffers as e:
         outcome = Outcome(action=action.name, status=Ended.FAILED, message=_said(e))
-    after = measure(lake.load()) if measured else {}
+    after = measure(lake.load(), reader) if measured else {}
     log.info("action_ended", job_id=run.job_id, action=action.name, status=outcome.status, message=outcome.message)
     return replace(
         outcome,
@@ -114,13 +117,13 @@ def _guarded(lake: Lake, run: Run, action: Action, work: object, *, measured: bo
     )
 
 
-def measure(table: Table) -> dict[str, int]:
+def measure(table: Table, reader: ManifestReader | None = None) -> dict[str, int]:
     """Files, bytes and rows as the table has them now; measured, never inferred."""
     snapshot = table.metadata.current_snapshot()
     counts = {"snapshots": len(table.metadata.snapshots), "metadata_files": 1 + len(table.metadata.metadata_log)}
     if snapshot is None:
         return counts
-    content = ManifestReader(table.io).content(snapshot)
+    content = (reader or ManifestReader(table.io)).content(snapshot)
     return counts | {
         "files": len(content.data),
         "bytes": content.bytes,

@@ -36,8 +36,9 @@ ROUND = 100
 
 
 class ManifestRewrite:
-    def __init__(self, lake: Lake, run: Run, action: Action) -> None:
+    def __init__(self, lake: Lake, run: Run, action: Action, reader: ManifestReader | None = None) -> None:
         self._lake = lake
+        self._reader = reader or ManifestReader(lake.load().io)
         self._run = run
         self._target = action.number("target_bytes", TARGET)
         self._budget = Budget(run, action)
@@ -91,7 +92,6 @@ class ManifestRewrite:
 
     def _rewrite(self, chosen: Sequence[ManifestFile]) -> _Round:
         paths = frozenset(m.manifest_path for m in chosen)
-        reader = ManifestReader(self._lake.load().io)
         replaced: list[ManifestFile] = []
         made: list[ManifestFile] = []
 
@@ -100,18 +100,18 @@ class ManifestRewrite:
             replaced[:] = [m for m in head.manifests if whole or m.manifest_path in paths]
             if not replaced:
                 raise Abandoned("Another writer rewrote the manifests.")
-            made[:] = self._build(draft, replaced, reader)
+            made[:] = self._build(draft, replaced)
             gone = {m.manifest_path for m in replaced}
             rest = [m for m in head.manifests if m.manifest_path not in gone]
             return [*made, *rest], self._summary(head, made, replaced)
 
-        committed = commit(self._lake, self._run, reader, build)
+        committed = commit(self._lake, self._run, self._reader, build)
         return _Round(replaced=tuple(replaced), made=tuple(made), committed=committed)
 
     def _content(self) -> Content | None:
         table = self._lake.load()
         snapshot = table.metadata.current_snapshot()
-        return None if snapshot is None else ManifestReader(table.io).content(snapshot)
+        return None if snapshot is None else self._reader.content(snapshot)
 
     def _worth(self, content: Content) -> bool:
         """More than would be needed, or some that hold nothing."""
@@ -121,10 +121,10 @@ class ManifestRewrite:
         idle = any(not (m.has_added_files() or m.has_existing_files()) for m in content.manifests)
         return idle or any(len(sizes) > 1 and len(sizes) > 2 * sum(sizes) / self._target for sizes in kinds.values())
 
-    def _build(self, draft: Draft, replaced: Sequence[ManifestFile], reader: ManifestReader) -> list[ManifestFile]:
+    def _build(self, draft: Draft, replaced: Sequence[ManifestFile]) -> list[ManifestFile]:
         groups: dict[tuple[ManifestContent, int], list[ManifestEntry]] = defaultdict(list)
         for manifest in replaced:
-            groups[manifest.content, manifest.partition_spec_id] += reader.entries(manifest)
+            groups[manifest.content, manifest.partition_spec_id] += self._reader.entries(manifest)
         result = []
         for (content, spec_id), entries in groups.items():
             ordered = sorted(entries, key=lambda e: _order(partition_key(e.data_file)[1]))

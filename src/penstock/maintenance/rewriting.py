@@ -136,7 +136,6 @@ class GroupWriter:
         gone = positions_by_path(self._table.io, [entry.data_file for entry in group.deletes], paths)
         for entry in group.inputs:
             self._run.check()
-            pa.default_memory_pool().release_unused()
             for batch in self._reader.batches(entry.data_file, gone.get(entry.data_file.file_path)):
                 yield pa.RecordBatch.from_arrays(batch.columns, names=self._arrow.names).cast(self._arrow)
 
@@ -162,9 +161,10 @@ class GroupWriter:
         written = Digest()
         for file in files:
             with self._table.io.new_input(file.file_path).open() as source:
-                for batch in pq.ParquetFile(source).iter_batches(batch_size=50_000):
+                parquet = pq.ParquetFile(source)
+                for number in range(parquet.num_row_groups):
                     self._run.check()
-                    written += self._checksum.of(pa.Table.from_batches([batch]))
+                    written += self._checksum.of(parquet.read_row_group(number, use_threads=False))
         if written != read:
             raise ContentDiffers(
                 f"{read.rows} rows were read and {written.rows} written, or their content differs.",
