@@ -98,7 +98,7 @@ class Settings(BaseSettings):
     maintenance_engines: dict[str, dict[str, str]] = Field(
         default_factory=dict,
         repr=False,
-        description="Remote engines by name: type trino or spark, url, catalog (its own name), user, password or token.",
+        description="Remote engines by name: type trino or spark, url, catalog as it is called there, user, secrets.",
     )
     maintenance_seconds: Annotated[float, Field(ge=10, le=86_400)] = Field(
         600.0, description="Pace of the planner of table maintenance."
