@@ -1,6 +1,6 @@
 """Debian's Chromium: this machine's, or one unpacked into `.cache/chromium`. Nothing is installed, no root is needed.
 
-What apt would install beside it is unpacked with it, so the libraries that this machine lacks come from the same folder.
+What apt would install beside it is unpacked with it, so that libraries which this machine lacks come from there too.
 Debian's packages are known by their signature.
 """
 

@@ -1,0 +1,41 @@
+"""What users get was built from what is here."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import penstock.widget
+
+UI = Path(__file__).parents[2] / "ui"
+STATIC = Path(penstock.widget.__file__).parent / "static"
+
+
+def test_the_bundles_are_built_from_these_sources(tmp_path: Path) -> None:
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if npm is None or node is None:
+        pytest.skip("Node is not here; only those who change ui/ need it.")
+    copy = tmp_path / "ui"
+    shutil.copytree(UI, copy, ignore=shutil.ignore_patterns("node_modules"))
+    installed = subprocess.run([npm, "ci", "--silent"], cwd=copy, capture_output=True, text=True, check=False)
+    if installed.returncode != 0:
+        pytest.skip(f"The registry of npm does not answer: {installed.stderr[-200:]}")
+    subprocess.run([npm, "run", "--silent", "build", "--", str(tmp_path / "built")], cwd=copy, check=True)
+    built = {file.name: file.read_bytes() for file in (tmp_path / "built").iterdir()}
+    assert built == {file.name: file.read_bytes() for file in STATIC.iterdir()}, (
+        "run `make ui` and commit what it wrote"
+    )
+
+
+def test_every_package_is_pinned_by_its_digest_and_by_no_host() -> None:
+    lock = json.loads((UI / "package-lock.json").read_text())
+    packages = {name: found for name, found in lock["packages"].items() if name}
+    assert packages
+    assert all(found["integrity"].startswith("sha512-") for found in packages.values())
+    assert all("resolved" not in found for found in packages.values())
+    manifest = json.loads((UI / "package.json").read_text())
+    assert all(version[0].isdigit() for version in (manifest["dependencies"] | manifest["devDependencies"]).values())
