@@ -66,7 +66,9 @@ class Stack:
         workers: int = 1,
         say: Callable[[str], None] = lambda _: None,
         environment: dict[str, str] | None = None,
+        furnish: Callable[[str], None] | None = None,
     ) -> None:
+        """`furnish` is called with the address before anybody is told that it runs."""
         self.home = home
         self.url = ""
         self.members: dict[str, Member] = {}
@@ -74,6 +76,7 @@ class Stack:
         self._workers = workers
         self._say = say
         self._extra = environment or {}
+        self._furnish = furnish
         self._held = AsyncExitStack()
         self._stopping = False
 
@@ -103,6 +106,8 @@ class Stack:
         self._say("worker")
         for number in range(1, self._workers + 1):
             await self.add_worker(f"worker-{number}")
+        if self._furnish is not None:
+            await asyncio.to_thread(self._furnish, self.url)
         started = datetime.now(UTC).isoformat(timespec="seconds")
         shown = "embedded" if settings.database_url is None else "external"
         self.home.write_running(Running(pid=os.getpid(), url=self.url, started_at=started, database=shown))

@@ -82,10 +82,14 @@ async def _up(home: Home, port: int, workers: int, *, demo: bool) -> int:
     for signal in (SIGINT, SIGTERM):
         asyncio.get_running_loop().add_signal_handler(signal, stop.set)
     started = time.monotonic()
-    stack = Stack(home, port=port, workers=workers, say=lambda what: err.print(f"[dim]·[/dim] {what}"))
+    stack = Stack(
+        home,
+        port=port,
+        workers=workers,
+        say=lambda what: err.print(f"[dim]·[/dim] {what}"),
+        furnish=partial(_furnish, home) if demo else None,
+    )
     async with stack:
-        if demo:
-            await asyncio.to_thread(_furnish, home, stack.url)
         out.print(
             f"[green]●[/green] Penstock runs at [bold]{stack.url}[/bold]  [dim]{time.monotonic() - started:.1f} s[/dim]"
         )
@@ -97,24 +101,25 @@ async def _up(home: Home, port: int, workers: int, *, demo: bool) -> int:
 
 
 def _furnish(home: Home, url: str) -> None:
-    """Once in a home's life: a warehouse to explore, as a data source with a mapping."""
-    from penstock.cli.demo import rings, warehouse
+    """Once in a home's life: a warehouse to explore."""
+    from penstock.cli.demo import furniture
     from penstock.client import Client
 
-    file = home.folder / "warehouse" / "demo.duckdb"
-    if file.exists():
+    if furniture.stands(home):
         return
     try:
-        warehouse.build(file)
         with Client(url, home.secret("operator_token")) as ps:
-            rings.prepare(ps, file)
+            put = furniture.put(ps, home)
     except (ClientError, OSError) as e:
         err.print(f"[yellow]·[/yellow] no demo warehouse: {e}", markup=True)
     else:
-        err.print("[dim]·[/dim] demo warehouse, with mapping 1: penstock instance start 1")
+        err.print(f"[dim]·[/dim] demo warehouse: mapping {put.mapping_id}, recipe {put.recipe_id}")
 
 
 def _up_detached(home: Home, port: int, workers: int, *, demo: bool) -> int:
+    if running := home.running():
+        out.print(f"[green]●[/green] Penstock runs already at [bold]{running.url}[/bold]")
+        return 0
     home.make()
     with (home.logs / "up.log").open("ab") as log:
         command = [sys.executable, "-m", "penstock.cli", "up", "--port", str(port), "--workers", str(workers)]

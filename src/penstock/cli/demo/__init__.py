@@ -1,6 +1,7 @@
 """`penstock demo`: a storm that loses no job, a bank that gives up its fraud rings, books that tie, a tidied lake.
 
-Everything runs in a throw-away home folder, with the processes and the database that `penstock up` would start.
+It plays in the home of `penstock up`, so that everything it made is there to explore afterwards. Where that one runs
+already, it is used as it is, and only the storm, which kills workers, gets a throw-away home.
 """
 
 from __future__ import annotations
@@ -8,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from penstock.cli.demo import books, lake, rings, storm, warehouse
-from penstock.cli.home import Home
-from penstock.cli.output import FAILED, emit, err
+from penstock.cli.demo import books, furniture, lake, page, rings, storm
+from penstock.cli.demo.played import Played
+from penstock.cli.home import Home, default_home
+from penstock.cli.output import FAILED, emit, err, out
 from penstock.client import Client
 from penstock.client.session import Session
 
@@ -27,39 +29,22 @@ if TYPE_CHECKING:
     from penstock.cli.stack import Stack
 
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
+To = Annotated[Path, Parameter(name="--page", help="The HTML file to write.")]
+PAGE = Path("penstock-demo.html")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
-    storm: storm.Story
-    rings: rings.Rings
-    books: books.Books
-    lake: lake.Kept
-
-    @property
-    def good(self) -> bool:
-        return self.storm.good and self.rings.good and self.books.good and self.lake.good
-
-
-def demo(*, json: Json = False) -> int:
+def demo(*, to: To = PAGE, json: Json = False) -> int:
     """Storm the job engine, find the fraud rings in a bank's graph, hold invoices against payments, tidy a table."""
     from penstock.kit import logging
 
     logging.configure(level="ERROR", form="text")
-    with _folder() as folder:
-        played = asyncio.run(_play(Home(folder / "home"), quiet=json))
-    emit(_document(played), as_json=json, render=lambda: _show(played))
+    home = default_home()
+    played = asyncio.run(_play(home, quiet=json))
+    file = to.absolute()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(page.written(played), encoding="utf-8")
+    emit(_document(played, file, home), as_json=json, render=lambda: _show(played, file, home))
     return 0 if played.good else FAILED
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
-    folder.chmod(0o755)  # as root the database runs under another account, which must get there
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _play(home: Home, *, quiet: bool) -> Played:
@@ -69,35 +54,60 @@ async def _play(home: Home, *, quiet: bool) -> Played:
         if not quiet:
             err.print(f"[dim]·[/dim] {text}")
 
-    async with Stack(home, port=0, workers=3, say=say, environment=storm.HURRIED) as stack:
-        return await asyncio.to_thread(_acts, stack, home, say, quiet=quiet)
+    running = home.running()
+    with _stage(home, free=running is None) as stage:
+        async with Stack(stage, port=0, workers=3, say=say, environment=storm.HURRIED) as stack:
+            url = running.url if running else stack.url
+            return await asyncio.to_thread(_acts, stack, url, home, say, quiet=quiet)
 
 
-def _acts(stack: Stack, home: Home, say: Callable[[str], None], *, quiet: bool) -> Played:
-    token = home.secret("operator_token")
-    with Session(stack.url, token) as http:
+@contextmanager
+def _stage(home: Home, *, free: bool) -> Iterator[Home]:
+    if free:
+        yield home
+        return
+    folder = Path(tempfile.mkdtemp(prefix="penstock-storm-"))
+    folder.chmod(0o755)  # as root the database runs under another account, which must get there
+    try:
+        yield Home(folder / "home")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _acts(stack: Stack, url: str, home: Home, say: Callable[[str], None], *, quiet: bool) -> Played:
+    started = time.monotonic()
+    with Session(stack.url, stack.home.secret("operator_token")) as http:
         story = storm.play(stack, http, say, quiet=quiet)
-    file = home.folder / "warehouse" / "demo.duckdb"
-    warehouse.build(file)
-    with Client(stack.url, token) as ps:
-        found = rings.find(ps, rings.prepare(ps, file), say, quiet=quiet)
-        agreed = books.agree(ps, Path("penstock-demo.html").absolute(), say, quiet=quiet)
+    token = home.secret("operator_token")
+    with Client(url, token) as ps:
+        put = furniture.put(ps, home)
+        found = rings.find(ps, put.mapping_id, say, quiet=quiet)
+        agreed = books.agree(ps, put.recipe_id, say, quiet=quiet)
         kept = lake.keep(ps, token, say, quiet=quiet)
-    return Played(storm=story, rings=found, books=agreed, lake=kept)
+    return Played(storm=story, rings=found, books=agreed, lake=kept, seconds=time.monotonic() - started)
 
 
-def _show(played: Played) -> None:
+def _show(played: Played, file: Path, home: Home) -> None:
     storm.show(played.storm)
     rings.show(played.rings)
     books.show(played.books)
     lake.show(played.lake)
+    out.print()
+    out.print(f"[bold]Look at it[/bold]     {file.as_uri()}", soft_wrap=True)
+    running = home.running() is not None
+    out.print(f"[bold]Explore it[/bold]     {'it runs already:' if running else 'penstock up --detach, then'}")
+    out.print("               penstock instance start 1 · penstock run list · penstock table health lake.shop.events")
+    out.print("[bold]Your own CSV[/bold]   examples/notebooks/quickstart.ipynb")
 
 
-def _document(played: Played) -> dict[str, Any]:
+def _document(played: Played, file: Path, home: Home) -> dict[str, Any]:
     return {
         "storm": storm.document(played.storm),
         "rings": rings.document(played.rings),
         "books": books.document(played.books),
         "lake": lake.document(played.lake),
+        "page": str(file),
+        "home": str(home.folder),
+        "seconds": round(played.seconds, 2),
         "ok": played.good,
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import csv
+import io
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +14,12 @@ from penstock.cli.output import out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from penstock.client import Client
 
-_PARTS = ("total", "matched", "unmatched")
 RECIPE: dict[str, Any] = {
-    "name": "October",
+    "recipe_id": "invoices-vs-payments",
+    "name": "October: invoices against payments",
     "sources": {
         "left": {"source": "demo", "table": "invoices", "primary_key": ["invoice_no"]},
         "right": {"source": "demo", "table": "payments", "primary_key": ["payment_no"]},
@@ -53,70 +54,163 @@ RECIPE: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
-    """What a run found, side by side; amounts are decimals as text."""
+SIDES = {"left": "unmatched_left", "right": "unmatched_right"}
 
-    rows: dict[str, int]
-    matched: dict[str, int]
-    rules: dict[str, int]
-    breaks: dict[str, dict[str, int]]
-    amounts: dict[str, dict[str, str]]
-    seconds: float
-    report: str
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Break:
+    """A record without a partner, and the nearest one that it might have had."""
+
+    record: str
+    amount: Decimal
+    reason: str
+    nearest: str
+    difference: str
+    days: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    name: str
+    matches: int
+    left: Decimal
+    right: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """What one side read, matched and left open, in rows and in money."""
+
+    rows: int
+    matched: int
+    read_amount: Decimal
+    matched_amount: Decimal
+    breaks: tuple[Break, ...]
 
     @property
-    def good(self) -> bool:
-        """Whether both sides tie: what was read is what was matched plus what was not, in rows and in money."""
-        return all(
-            self.rows[side] == self.matched[side] + sum(self.breaks[side].values())
-            and Decimal(money["read"]) == Decimal(money["matched"]) + Decimal(money["unmatched"])
-            for side, money in self.amounts.items()
+    def reasons(self) -> dict[str, tuple[int, Decimal]]:
+        """Rows and money of each reason, the dearest first."""
+        found: dict[str, tuple[int, Decimal]] = {}
+        for each in self.breaks:
+            rows, amount = found.get(each.reason, (0, Decimal()))
+            found[each.reason] = (rows + 1, amount + each.amount)
+        return dict(sorted(found.items(), key=lambda item: -item[1][1]))
+
+    @property
+    def open_amount(self) -> Decimal:
+        return sum((each.amount for each in self.breaks), Decimal())
+
+    @property
+    def ties(self) -> bool:
+        """What was read is what was matched plus every break of the evidence, to the row and to the cent."""
+        return self.rows == self.matched + len(self.breaks) and (
+            self.read_amount == self.matched_amount + self.open_amount
         )
 
 
-def agree(ps: Client, report: Path, say: Callable[[str], None], *, quiet: bool) -> Books:
-    run = ps.reconcile.run(RECIPE).wait(progress=not quiet)
-    run.report(report)
-    books = _books(run.data, report)
-    say(f"{books.rows['left']:,} invoices against {books.rows['right']:,} payments in {books.seconds:.1f} s")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    run_id: int
+    sides: dict[str, Side]
+    rules: tuple[Rule, ...]
+    evidence_sha256: str
+    seconds: float
+
+    @property
+    def good(self) -> bool:
+        return all(side.ties for side in self.sides.values())
+
+
+def prepare(ps: Client) -> str:
+    """The recipe, saved where it is not yet; returns its id."""
+    recipe_id: str = RECIPE["recipe_id"]
+    if all(each["recipe_id"] != recipe_id for each in ps.reconcile.recipes()):
+        ps.reconcile.save(RECIPE)
+    return recipe_id
+
+
+def agree(ps: Client, recipe_id: str, say: Callable[[str], None], *, quiet: bool) -> Books:
+    run = ps.reconcile.run(recipe_id).wait(progress=not quiet)
+    totals = run.totals
+    books = Books(
+        run_id=run.id,
+        sides={side: _side(totals[side], run.evidence(table)) for side, table in SIDES.items()},
+        rules=tuple(_rule(rule) for rule in run.data["rules"]),
+        evidence_sha256=run.data["evidence_sha256"],
+        seconds=sum(run.data["timings"].values()),
+    )
+    counts = [f"{side.rows:,}" for side in books.sides.values()]
+    say(f"{counts[0]} invoices against {counts[1]} payments in {books.seconds:.1f} s")
     return books
 
 
-def _books(run: dict[str, Any], report: Path) -> Books:
-    totals = run["totals"]
-    return Books(
-        rows={side: found["rows"] for side, found in totals.items()},
-        matched={side: found["matched"] for side, found in totals.items()},
-        rules={rule["name"]: rule["matches"] for rule in run["rules"]},
-        breaks={side: found["reasons"] for side, found in totals.items()},
-        amounts={side: _money(found["amounts"]) for side, found in totals.items()},
-        seconds=sum(run["timings"].values()),
-        report=str(report),
+def _side(totals: dict[str, Any], evidence: bytes) -> Side:
+    return Side(
+        rows=totals["rows"],
+        matched=totals["matched"],
+        read_amount=_money(totals["amounts"]["total"]),
+        matched_amount=_money(totals["amounts"]["matched"]),
+        breaks=tuple(_break(row) for row in csv.DictReader(io.StringIO(evidence.decode()))),
     )
 
 
-def _money(amounts: dict[str, dict[str, str]]) -> dict[str, str]:
-    read, matched, unmatched = (str(sum(map(Decimal, amounts[name].values()))) for name in _PARTS)
-    return {"read": read, "matched": matched, "unmatched": unmatched}
+def _break(row: dict[str, str]) -> Break:
+    record, nearest = (
+        ("payment_no", "nearest_invoice_no") if "payment_no" in row else ("invoice_no", "nearest_payment_no")
+    )
+    return Break(
+        record=row[record],
+        amount=Decimal(row["amount"]),
+        reason=row["reason"],
+        nearest=row[nearest],
+        difference=row["nearest_difference"],
+        days=row["nearest_days"],
+    )
+
+
+def _rule(rule: dict[str, Any]) -> Rule:
+    sums = {side: _money(amounts) for side, amounts in rule["amounts"].items()}
+    return Rule(name=rule["name"], matches=rule["matches"], left=sums["left"], right=sums["right"])
+
+
+def _money(by_currency: dict[str, str]) -> Decimal:
+    return sum(map(Decimal, by_currency.values()), Decimal())
 
 
 def show(books: Books) -> None:
     table = Table(title="Invoices against payments", box=None, header_style="bold", title_justify="left")
-    for heading in ("", "invoices", "payments"):
+    for heading in ("", "invoices", "EUR", "payments", "EUR"):
         table.add_column(heading, justify="left" if not heading else "right")
-    table.add_row("read", *(f"{books.rows[side]:,}" for side in ("left", "right")))
-    for name, matches in books.rules.items():
-        table.add_row(f"[green]✓[/green] {name}", f"{matches:,}", "")
-    for reason in sorted({*books.breaks["left"], *books.breaks["right"]}):
-        counts = (books.breaks[side].get(reason, 0) for side in ("left", "right"))
-        table.add_row(f"[red]✗[/red] {reason.replace('_', ' ')}", *(f"{count:,}" for count in counts))
-    for part in ("read", "matched", "unmatched"):
-        table.add_row(f"EUR {part}", *(f"{Decimal(books.amounts[side][part]):,.2f}" for side in ("left", "right")))
+    sides = tuple(books.sides.values())
+    for rule in books.rules:
+        table.add_row(
+            f"[green]✓[/green] {rule.name}", f"{rule.matches:,}", f"{rule.left:,.2f}", "", f"{rule.right:,.2f}"
+        )
+    for reason in dict.fromkeys(reason for side in sides for reason in side.reasons):
+        cells = (side.reasons.get(reason, (0, Decimal())) for side in sides)
+        figures = (text for rows, amount in cells for text in (f"{rows:,}", f"{amount:,.2f}"))
+        table.add_row(f"[red]✗[/red] {reason.replace('_', ' ')}", *figures)
+    table.add_row(
+        "[bold]read[/bold]", *(text for side in sides for text in (f"{side.rows:,}", f"{side.read_amount:,.2f}"))
+    )
     out.print(table)
     mark = "[green]✓[/green] It ties to the cent" if books.good else "[red]✗[/red] It does not tie"
-    out.print(f"\n{mark}: matched plus unmatched is what was read, on both sides. Matched in {books.seconds:.1f} s.")
+    out.print(f"\n{mark}: matched plus breaks is what was read, on both sides. Matched in {books.seconds:.1f} s.")
 
 
 def document(books: Books) -> dict[str, Any]:
-    return asdict(books) | {"ok": books.good}
+    return {
+        "run_id": books.run_id,
+        "rules": {rule.name: rule.matches for rule in books.rules},
+        "sides": {
+            name: {
+                "rows": side.rows,
+                "matched": side.matched,
+                "breaks": {reason: rows for reason, (rows, _) in side.reasons.items()},
+                "amounts": {"read": side.read_amount, "matched": side.matched_amount, "open": side.open_amount},
+            }
+            for name, side in books.sides.items()
+        },
+        "seconds": books.seconds,
+        "ok": books.good,
+    }

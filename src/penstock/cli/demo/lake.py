@@ -24,11 +24,19 @@ ACTIONS = ({"name": "rewrite_data_files", "force": True}, "rewrite_manifests")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    files: int
+    sizes: tuple[int, ...]
+    """Bytes of each data file."""
     manifests: int
-    kilobytes: int
     rows: int
     total: int
+
+    @property
+    def files(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def kilobytes(self) -> int:
+        return round(sum(self.sizes) / 1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +65,9 @@ def worn(url: str, token: str) -> IcebergTable:
     from pyiceberg.catalog.rest import RestCatalog
 
     catalog = RestCatalog("lake", uri=f"{url}/api/iceberg/lake", token=token)
-    catalog.create_namespace("shop")
+    catalog.create_namespace_if_not_exists("shop")
     schema = pa.schema([("id", pa.int64()), ("kind", pa.string()), ("cents", pa.int64())])
-    table: IcebergTable = catalog.create_table("shop.events", schema)
+    table: IcebergTable = catalog.create_table_if_not_exists("shop.events", schema)
     for write in range(WRITES):
         ids = range(write * ROWS_A_WRITE, (write + 1) * ROWS_A_WRITE)
         kinds = [("view", "cart", "sale")[i % 3] for i in ids]
@@ -70,12 +78,10 @@ def worn(url: str, token: str) -> IcebergTable:
 def _look(table: IcebergTable) -> Look:
     import pyarrow.compute as pc
 
-    files = table.inspect.files()
     rows = table.scan(selected_fields=("cents",)).to_arrow()
     return Look(
-        files=files.num_rows,
+        sizes=tuple(table.inspect.files()["file_size_in_bytes"].to_pylist()),
         manifests=table.inspect.manifests().num_rows,
-        kilobytes=round((pc.sum(files["file_size_in_bytes"]).as_py() or 0) / 1000),
         rows=rows.num_rows,
         total=pc.sum(rows["cents"]).as_py() or 0,
     )
@@ -93,4 +99,6 @@ def show(kept: Kept) -> None:
 
 
 def document(kept: Kept) -> dict[str, Any]:
-    return asdict(kept) | {"ok": kept.good}
+    looks = {"before": kept.before, "after": kept.after}
+    counted = {name: asdict(look) | {"files": look.files, "kilobytes": look.kilobytes} for name, look in looks.items()}
+    return counted | {"ok": kept.good}

@@ -18,11 +18,11 @@ from penstock.client import edge, node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from penstock.client import Client
     from penstock.client._sync.instances import Graph
 
+MAPPING = "Fraud rings"
 LARGE = 9000
 SMALLEST_RING = 3
 PLANTED = [5, 6, 8]
@@ -74,13 +74,19 @@ WITH a.ring AS ring, collect(p.name) AS people, count(a) AS accounts
 WHERE accounts >= $least
 RETURN ring, accounts, people ORDER BY accounts DESC
 """
-PASSED = "MATCH (a:Account)-[t:SENT_MUCH]->(b:Account) WHERE a.ring = $ring AND b.ring = $ring RETURN sum(t.amount)"
+MONEY = "MATCH (a:Account)-[t:SENT_MUCH]->(b:Account) WHERE a.ring = $ring AND b.ring = $ring RETURN a, t, b"
+OWNERS = "MATCH (p:Person)-[o:OWNS]->(a:Account) WHERE a.ring = $ring RETURN p, o, a"
 SHARED = """
 MATCH (a:Account)<-[:OWNS]-(p:Person)-[:USES]->(d:Device)
 WHERE a.ring = $ring
-WITH d, count(DISTINCT p) AS people
+WITH d.id AS id, d.kind AS kind, count(DISTINCT p) AS people
 WHERE people >= $least
-RETURN d.kind, people ORDER BY people DESC LIMIT 1
+RETURN id, kind, people ORDER BY people DESC LIMIT 1
+"""
+USERS = """
+MATCH (a:Account)<-[:OWNS]-(p:Person)-[u:USES]->(d:Device)
+WHERE a.ring = $ring AND d.id = $device
+RETURN p, u, d
 """
 
 
@@ -90,6 +96,8 @@ class Ring:
     people: list[str]
     passed: float
     device: str | None
+    nodes: dict[str, dict[str, Any]]
+    edges: dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +112,15 @@ class Rings:
         return sorted(ring.accounts for ring in self.found) == PLANTED
 
 
-def prepare(ps: Client, warehouse: Path) -> int:
-    """The warehouse as a data source and the bank as a mapping; returns the mapping's id."""
-    source = ps.sources.create("demo", "duckdb", {"database": str(warehouse)})
-    mapping = ps.mappings.create(
-        "Fraud rings", nodes=NODES, edges=EDGES, data_source=source.id, description="People, accounts and their money."
+def prepare(ps: Client, source_id: int) -> int:
+    """The bank as a mapping, made where there is none; returns its id."""
+    found = next((each.id for each in ps.mappings.list(search=MAPPING) if each.name == MAPPING), None)
+    return (
+        found
+        or ps.mappings.create(
+            MAPPING, nodes=NODES, edges=EDGES, data_source=source_id, description="People, accounts and their money."
+        ).id
     )
-    return mapping.id
 
 
 def find(ps: Client, mapping_id: int, say: Callable[[str], None], *, quiet: bool) -> Rings:
@@ -138,11 +148,30 @@ def show(rings: Rings) -> None:
 
 
 def document(rings: Rings) -> dict[str, Any]:
-    return asdict(rings) | {"ok": rings.good}
+    told = [
+        {key: value for key, value in asdict(ring).items() if key not in ("nodes", "edges")} for ring in rings.found
+    ]
+    return {
+        "found": told,
+        "nodes": rings.nodes,
+        "edges": rings.edges,
+        "seconds_to_graph": rings.seconds_to_graph,
+        "ok": rings.good,
+    }
 
 
 def _ring(graph: Graph, row: dict[str, Any]) -> Ring:
-    passed = graph.query(PASSED, {"ring": row["ring"]}).scalar()
-    shared = graph.query(SHARED, {"ring": row["ring"], "least": SMALLEST_RING}).to_dicts()
-    device = f"one {shared[0]['d.kind']} used by {shared[0]['people']}" if shared else None
-    return Ring(accounts=row["accounts"], people=sorted(row["people"]), passed=passed, device=device)
+    ring = {"ring": row["ring"]}
+    money, owners = graph.query(MONEY, ring), graph.query(OWNERS, ring)
+    drawn = [money, owners]
+    shared = graph.query(SHARED, ring | {"least": SMALLEST_RING}).to_dicts()
+    if shared:
+        drawn.append(graph.query(USERS, ring | {"device": shared[0]["id"]}))
+    return Ring(
+        accounts=row["accounts"],
+        people=sorted(row["people"]),
+        passed=sum(transfer["amount"] for transfer in money.column("t")),
+        device=f"one {shared[0]['kind']} used by {shared[0]['people']}" if shared else None,
+        nodes={key: node for result in drawn for key, node in result.nodes().items()},
+        edges={key: edge for result in drawn for key, edge in result.edges().items()},
+    )

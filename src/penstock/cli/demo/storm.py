@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from signal import SIGCONT, SIGKILL, SIGSTOP
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,6 +44,8 @@ class Story:
     frozen: str = ""
     frozen_held: list[int] = field(default_factory=list)
     stale_refused: int = 0
+    struck_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """When one worker was killed and another frozen."""
     seconds: float = 0.0
 
     @property
@@ -64,8 +67,8 @@ def play(stack: Stack, http: Session, say: Callable[[str], None], *, quiet: bool
     with Live(console=err, refresh_per_second=8, transient=True) as live:
 
         def look() -> list[dict[str, Any]]:
-            page = http.call("GET", "/api/jobs", kind="probe", limit=100, sort_order="asc")
-            jobs: list[dict[str, Any]] = page["data"]
+            page = http.call("GET", "/api/jobs", kind="probe", limit=100)
+            jobs = sorted((job for job in page["data"] if job["id"] in ids), key=lambda job: int(job["id"]))
             if not quiet:
                 live.update(_board(jobs))
             return jobs
@@ -73,6 +76,7 @@ def play(stack: Stack, http: Session, say: Callable[[str], None], *, quiet: bool
         jobs = _until(look, lambda found: len(_holders(found)) >= 3)
         (story.killed, story.killed_held), (story.frozen, story.frozen_held) = list(_holders(jobs).items())[:2]
         victim, sleeper = (stack.members[name.rpartition("/")[2]].pid for name in (story.killed, story.frozen))
+        story.struck_at = datetime.now(UTC)
         os.kill(victim, SIGKILL)
         os.kill(sleeper, SIGSTOP)
         say(f"[red]kill -9[/red] {story.killed}, which held jobs {_listed(story.killed_held)}")

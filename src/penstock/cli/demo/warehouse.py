@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+SOURCE = "demo"
+"""What the warehouse is called among the data sources."""
+
 
 def build(file: Path) -> None:
     """Write the file whole or not at all; one that is there is left as it is."""
