@@ -38,6 +38,8 @@ AGAIN_SECONDS = 5.0
 
 
 class InvalidRole(AuthenticationRequired):
+    """The identity provider's token names none of the roles that are known."""
+
     code = "INVALID_ROLE"
 
 

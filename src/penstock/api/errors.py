@@ -30,6 +30,8 @@ _MOST_FIELDS = 20
 
 
 class MethodNotAllowed(PenstockError):
+    """The path is there, but not with this method."""
+
     code = "METHOD_NOT_ALLOWED"
     status = 405
 

@@ -13,6 +13,8 @@ from penstock.kit.errors import Internal, InvalidInput
 
 
 class EngineQueryError(InvalidInput):
+    """The engine refused the query; its own words are in the message."""
+
     code = "ENGINE_QUERY_FAILED"
 
 
@@ -21,4 +23,6 @@ class EngineError(Internal):
 
 
 class EngineFull(EngineError):
+    """A join was larger than the memory the engine may have."""
+
     code = "ENGINE_OUT_OF_MEMORY"

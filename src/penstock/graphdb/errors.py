@@ -28,18 +28,26 @@ class QueryInterrupted(PenstockError):
 
 
 class GraphFailed(PenstockError):
+    """The graph engine failed; its own words are in the message."""
+
     code = "DATABASE_ERROR"
 
 
 class SchemaRefused(GraphFailed):
+    """The engine cannot hold a column of that type."""
+
     code = "SCHEMA_CREATE_ERROR"
 
 
 class LoadRefused(GraphFailed):
+    """The files do not make a graph: one is missing or torn, a key is twice there or null, an edge has no end."""
+
     code = "DATA_LOAD_ERROR"
 
 
 class CapabilityMissing(InvalidInput):
+    """This graph engine cannot do that; `details` name the capability."""
+
     code = "CAPABILITY_MISSING"
 
     def __init__(self, backend: str, capability: str) -> None:

@@ -36,6 +36,8 @@ class ShutdownBlocked(Conflict):
 
 
 class JobsAlreadyExist(Conflict):
+    """The snapshot has its export jobs already."""
+
     code = "JOBS_ALREADY_EXIST"
 
 

@@ -28,34 +28,50 @@ class SqlRefused(InvalidInput):
 
 
 class SqlUnreadable(SqlRefused):
+    """The query cannot be parsed in the source's dialect; the message says where."""
+
     code = "SQL_UNREADABLE"
 
 
 class SqlTooLarge(SqlRefused):
+    """The query is longer or deeper than is parsed."""
+
     code = "SQL_TOO_LARGE"
 
 
 class StatementRefused(SqlRefused):
+    """Only one SELECT may be asked."""
+
     code = "SQL_STATEMENT_REFUSED"
 
 
 class FunctionRefused(SqlRefused):
+    """The query calls a function that is not on the list."""
+
     code = "SQL_FUNCTION_REFUSED"
 
 
 class TableRefused(SqlRefused):
+    """The query reads something that is no table of the source."""
+
     code = "SQL_TABLE_REFUSED"
 
 
 class DuplicateColumn(SqlRefused):
+    """Two columns of a query have one name."""
+
     code = "SQL_DUPLICATE_COLUMN"
 
 
 class UrlRefused(InvalidInput):
+    """The address leads where nothing of ours may go."""
+
     code = "URL_REFUSED"
 
 
 class NameRefused(InvalidInput):
+    """No object may have this name."""
+
     code = "NAME_REFUSED"
 
 

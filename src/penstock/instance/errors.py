@@ -33,6 +33,8 @@ class ShutdownBlocked(Conflict):
 
 
 class MethodNotAllowed(PenstockError):
+    """The path is there, but not with this method."""
+
     code = "METHOD_NOT_ALLOWED"
     status = 405
 

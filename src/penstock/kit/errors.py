@@ -43,39 +43,55 @@ class PenstockError(Exception):
 
 
 class InvalidInput(PenstockError):
+    """Something in the request is wrong; the message says what and where."""
+
     code = "VALIDATION_FAILED"
     status = 422
 
 
 class PayloadTooLarge(PenstockError):
+    """More bytes than are taken."""
+
     code = "PAYLOAD_TOO_LARGE"
     status = 413
 
 
 class AuthenticationRequired(PenstockError):
+    """Nobody was named: send `Authorization: Bearer` with an API key or a token."""
+
     code = "AUTHENTICATION_REQUIRED"
     status = 401
 
 
 class InvalidToken(AuthenticationRequired):
+    """The key or token is unknown, revoked or over."""
+
     code = "INVALID_TOKEN"
 
 
 class InvalidComponent(AuthenticationRequired):
+    """A service token came with a component that it is not for."""
+
     code = "INVALID_COMPONENT"
 
 
 class PermissionDenied(PenstockError):
+    """You are known, and may not do this."""
+
     code = "PERMISSION_DENIED"
     status = 403
 
 
 class NotFound(PenstockError):
+    """There is no such thing."""
+
     code = "RESOURCE_NOT_FOUND"
     status = 404
 
 
 class Conflict(PenstockError):
+    """What is there already, or who was first, stands against it."""
+
     code = "CONFLICT"
     status = 409
 
@@ -87,10 +103,14 @@ class DependencyExists(Conflict):
 
 
 class InvalidState(Conflict):
+    """Not in the state it is in now."""
+
     code = "INVALID_STATE"
 
 
 class ResourceLocked(Conflict):
+    """Somebody else holds it; the message names the holder."""
+
     code = "RESOURCE_LOCKED"
 
 
@@ -108,16 +128,22 @@ class RateLimited(PenstockError):
 
 
 class Unavailable(PenstockError):
+    """Not now; try again later."""
+
     code = "UNAVAILABLE"
     status = 503
     retryable = True
 
 
 class Draining(Unavailable):
+    """No new jobs are taken; what is queued and what runs goes on."""
+
     code = "DRAINING"
 
 
 class DatabaseUnavailable(Unavailable):
+    """PostgreSQL does not answer."""
+
     code = "DATABASE_UNAVAILABLE"
 
 

@@ -16,20 +16,30 @@ from penstock.kit.errors import Conflict, Internal, InvalidInput
 
 
 class RecipeInvalid(InvalidInput):
+    """The recipe has faults; `details` has all of them, each with a suggestion."""
+
     code = "RECIPE_INVALID"
 
 
 class BadValue(InvalidInput):
+    """A value is no number or date where a rule wants one; the message has the column, the count and an example."""
+
     code = "RECONCILE_BAD_VALUE"
 
 
 class TooManyCandidates(InvalidInput):
+    """A rule would multiply rows; give it a narrower condition."""
+
     code = "RECONCILE_TOO_MANY"
 
 
 class TotalsDiffer(Internal):
+    """Matched plus unmatched is not what was read: a fault of ours, and no evidence was written."""
+
     code = "RECONCILE_TOTALS"
 
 
 class ThresholdPassed(Conflict):
+    """More is unmatched than the recipe allows; the evidence is kept."""
+
     code = "RECONCILE_THRESHOLD"

@@ -62,6 +62,8 @@ class StorageUnavailable(Unavailable):
 
 
 class ObjectMissing(NotFound):
+    """There is no such object in the storage."""
+
     code = "OBJECT_MISSING"
 
 

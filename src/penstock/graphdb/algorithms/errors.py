@@ -15,6 +15,8 @@ from penstock.kit.errors import NotFound, PenstockError
 
 
 class AlgorithmNotFound(NotFound):
+    """No algorithm has this name; `GET /algo/algorithms` lists them."""
+
     code = "ALGORITHM_NOT_FOUND"
 
 
@@ -27,19 +29,27 @@ class ExecutionNotFound(NotFound):
 
 
 class AlgorithmTimeout(PenstockError):
+    """Its time was up; give it a larger `timeout_ms`."""
+
     code = "ALGORITHM_TIMEOUT"
     status = 408
 
 
 class AlgorithmFailed(PenstockError):
+    """Its process ended badly; the message says why."""
+
     code = "ALGORITHM_FAILED"
 
 
 class AlgorithmCancelled(AlgorithmFailed):
+    """It was ended by somebody before it was done; nothing was written."""
+
     code = "ALGORITHM_CANCELLED"
     status = 409
 
 
 class AlgorithmOutOfMemory(AlgorithmFailed):
+    """It needed more memory than its process may have; nothing else was touched."""
+
     code = "ALGORITHM_OUT_OF_MEMORY"
     status = 507
