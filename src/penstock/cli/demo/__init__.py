@@ -7,7 +7,9 @@ already, it is used as it is, and only the storm, which kills workers, gets a th
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import sys
 import tempfile
 import time
 from contextlib import contextmanager
@@ -89,15 +91,29 @@ def _acts(stack: Stack, url: str, home: Home, say: Callable[[str], None], *, qui
 
 def _show(played: Played, file: Path, home: Home) -> None:
     storm.show(played.storm)
+    out.print()
     rings.show(played.rings)
+    out.print()
     books.show(played.books)
+    out.print()
     lake.show(played.lake)
     out.print()
-    out.print(f"[bold]Look at it[/bold]     {file.as_uri()}", soft_wrap=True)
-    running = home.running() is not None
-    out.print(f"[bold]Explore it[/bold]     {'it runs already:' if running else 'penstock up --detach, then'}")
-    out.print("               penstock instance start 1 · penstock run list · penstock table health lake.shop.events")
-    out.print("[bold]Your own CSV[/bold]   examples/notebooks/quickstart.ipynb")
+    command = _command()
+    first = "it runs already" if home.running() else f"{command} up --detach"
+    for title, line in (
+        ("Look at it", file.as_uri()),
+        ("Explore it", first),
+        ("", f"{command} instance start 1"),
+        ("", f"{command} run list"),
+        ("", f"{command} table health {lake.NAME}"),
+        ("Your own CSV", "examples/notebooks/quickstart.ipynb"),
+    ):
+        out.print(f"[bold]{title:<14}[/bold]{line}", soft_wrap=True)
+
+
+def _command() -> str:
+    """What the reader types to call us."""
+    return "penstock" if shutil.which("penstock") else os.path.relpath(sys.argv[0])
 
 
 def _document(played: Played, file: Path, home: Home) -> dict[str, Any]:
