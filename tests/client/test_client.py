@@ -32,11 +32,43 @@ def test_there_is_no_module_in_one_face_only() -> None:
     assert sorted(file.name for file in (CLIENT / "_sync").glob("*.py")) == MODULES
 
 
+LIGHT = {
+    "annotated_doc",
+    "anyio",
+    "certifi",
+    "h11",
+    "httpcore2",
+    "httpx2",
+    "idna",
+    "penstock",
+    "sniffio",
+    "truststore",
+    "typing_extensions",
+}
+"""What the client may bring with it, beside Python's own; a package that is new here costs everybody's start."""
+
+
+def _loaded(code: str) -> list[str]:
+    said = subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    return said.stdout.split()
+
+
 def test_importing_the_client_loads_nothing_of_the_server() -> None:
-    code = "import sys, penstock; penstock.connect; print(sorted(m for m in sys.modules if m.startswith('penstock')))"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    rooms = {name.split(".")[1] for name in json.loads(said.replace("'", '"')) if "." in name}
-    assert rooms == {"client"}
+    loaded = _loaded("import penstock; penstock.connect; penstock.AsyncClient; penstock.errors")
+    assert {name.split(".")[1] for name in loaded if name.startswith("penstock.")} == {"client"}
+
+
+def test_importing_the_client_loads_nothing_heavy() -> None:
+    loaded = set(_loaded("import penstock; penstock.connect('http://127.0.0.1:1')")) - set(_loaded("0"))
+    packages = {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names
+    assert {name for name in packages if not name.startswith("_")} - LIGHT == set()
+    assert "penstock.client.shapes" not in loaded
+
+
+def test_importing_the_package_alone_loads_no_more_than_itself() -> None:
+    assert [name for name in _loaded("import penstock") if name.startswith("penstock")] == ["penstock"]
 
 
 def test_the_local_control_plane_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 import networkx
@@ -11,6 +13,7 @@ import pytest
 from penstock.client.results import LONGEST_CELL, SHOWN_ROWS, QueryResult
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 ADA = {"_id": "Person:1", "_label": "Person", "name": "Ada <b>"}
@@ -19,8 +22,8 @@ KNOWS = {"_id": "KNOWS:0", "_type": "KNOWS", "_src": "Person:1", "_dst": "Person
 AGAIN = KNOWS | {"_id": "KNOWS:1", "since": 1841}
 
 
-def _result(*rows: list[object], columns: tuple[str, ...] = ("a", "r", "b")) -> QueryResult:
-    kinds = {"a": "NODE", "r": "REL", "b": "NODE", "n": "INT64", "s": "STRING"}
+def _result(*rows: Sequence[object], columns: tuple[str, ...] = ("a", "r", "b")) -> QueryResult:
+    kinds = {"a": "NODE", "r": "REL", "b": "NODE", "n": "INT64", "s": "STRING", "d": "DATE", "t": "TIMESTAMP"}
     return QueryResult(columns=columns, column_types=tuple(kinds[c] for c in columns), rows=rows)
 
 
@@ -57,6 +60,35 @@ def test_frames_keep_columns_and_nulls(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "r.parquet").num_rows == 2
 
 
+def test_days_and_moments_are_themselves_again_in_every_frame() -> None:
+    result = _result(["2026-11-16", "2026-11-16T01:02:03Z"], [None, None], columns=("d", "t"))
+    day, moment = date(2026, 11, 16), datetime(2026, 11, 16, 1, 2, 3, tzinfo=UTC)
+    table = result.to_arrow()
+    assert [str(field.type) for field in table.schema] == ["date32[day]", "timestamp[us, tz=UTC]"]
+    assert table.to_pylist()[0] == {"d": day, "t": moment}
+    assert result.to_pandas().iloc[0].tolist() == [day, moment]
+    assert result.to_polars().row(0) == (day, moment)
+    assert result.to_pandas()["t"].isna().tolist() == [False, True]
+
+
+def test_a_column_of_nothing_keeps_its_type() -> None:
+    assert str(_result([None], columns=("n",)).to_arrow().schema.field("n").type) == "int64"
+
+
+def test_nodes_that_disagree_about_a_property_still_become_a_table() -> None:
+    other = BOB | {"name": 7}
+    assert _result([ADA], [other], columns=("a",)).to_arrow().num_rows == 2
+
+
+def test_nodes_and_edges_become_an_igraph_graph() -> None:
+    graph = _result([ADA, KNOWS, BOB], [ADA, AGAIN, BOB]).to_igraph()
+    assert (graph.is_directed(), graph.vcount(), graph.ecount()) == (True, 2, 2)
+    assert graph.vs.find("Person:1")["label"] == "Ada <b>"
+    assert sorted(graph.es["since"]) == [1840, 1841]
+    ends_alone = _result([KNOWS], columns=("r",)).to_igraph()
+    assert sorted(ends_alone.vs["name"]) == ["Person:1", "Person:2"]
+
+
 def test_html_escapes_what_comes_from_the_data() -> None:
     text = _result(["<script>alert(1)</script>"], columns=("s",))._repr_html_()
     assert "<script>" not in text
@@ -82,7 +114,20 @@ def test_a_long_cell_is_cut(length: int, cut: bool) -> None:
     assert ("…" in _result(["x" * length], columns=("s",))._repr_html_()) is cut
 
 
-def test_a_missing_package_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "polars", None)
-    with pytest.raises(ModuleNotFoundError, match="pip install polars"):
-        _result([1], columns=("n",)).to_polars()
+@pytest.mark.parametrize(
+    ("package", "method"),
+    [
+        ("pandas", "to_pandas"),
+        ("polars", "to_polars"),
+        ("pyarrow", "to_arrow"),
+        ("networkx", "to_networkx"),
+        ("igraph", "to_igraph"),
+    ],
+)
+def test_a_missing_package_is_named_with_the_command(
+    monkeypatch: pytest.MonkeyPatch, package: str, method: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ModuleNotFoundError) as caught:
+        getattr(_result([1], columns=("n",)), method)()
+    assert str(caught.value) == f"This needs {package}: pip install {package}"

@@ -9,8 +9,9 @@ from __future__ import annotations
 import html
 from dataclasses import dataclass
 from datetime import date
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from penstock.client.frames import arrow, igraph_of, needed, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,17 +59,16 @@ class QueryResult:
         return list(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        frame: pandas.DataFrame = needed("pandas").DataFrame(list(self.rows), columns=list(self.columns))
+        frame: pandas.DataFrame = needed("pandas").DataFrame(self._typed(), columns=list(self.columns))
         return frame
 
     def to_polars(self) -> polars.DataFrame:
-        data = {name: self.column(name) for name in self.columns}
-        frame: polars.DataFrame = needed("polars").DataFrame(data, strict=False)
+        frame: polars.DataFrame = needed("polars").DataFrame(self._typed(), strict=False)
         return frame
 
     def to_arrow(self) -> pyarrow.Table:
-        table: pyarrow.Table = needed("pyarrow").table({name: self.column(name) for name in self.columns})
-        return table
+        kinds = zip(self.columns, self.column_types, strict=True)
+        return arrow({name: (kind, self.column(name)) for name, kind in kinds})
 
     def to_parquet(self, path: str | Path) -> None:
         needed("pyarrow.parquet").write_table(self.to_arrow(), path)
@@ -88,6 +88,14 @@ class QueryResult:
         for key, edge in self.edges().items():
             graph.add_edge(edge["_src"], edge["_dst"], key=key, **edge)
         return graph
+
+    def to_igraph(self) -> Any:
+        """The same as an `igraph.Graph`: a vertex's `name` is its id, its own name is its `label`."""
+        return igraph_of(self.nodes(), self.edges())
+
+    def _typed(self) -> dict[str, list[Any]]:
+        kinds = zip(self.columns, self.column_types, strict=True)
+        return {name: typed(kind, self.column(name)) for name, kind in kinds}
 
     def show(self) -> None:
         """Draw it: as a graph where the widget is there and the result has nodes, else as a table."""
@@ -155,12 +163,3 @@ def _elements(value: object) -> Iterator[dict[str, Any]]:
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _elements(inner)
-
-
-def needed(name: str) -> Any:
-    """A package that is not everybody's, or the one line that gets it."""
-    try:
-        return import_module(name)
-    except ModuleNotFoundError:
-        package = name.partition(".")[0]
-        raise ModuleNotFoundError(f"This needs {package}: pip install {package}") from None

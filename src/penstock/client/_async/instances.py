@@ -13,8 +13,9 @@ from penstock.client.bodies import given
 from penstock.client.decoding import decode
 from penstock.client.durations import iso
 from penstock.client.errors import Failed, NotFound
+from penstock.client.frames import needed
 from penstock.client.models import InstanceInfo, Progress
-from penstock.client.results import QueryResult, needed
+from penstock.client.results import QueryResult
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
