@@ -24,7 +24,7 @@ export type ViewGraph = MultiDirectedGraph<NodeShape, EdgeShape>;
 
 const GOLDEN_ANGLE = Math.PI * (3 - Math.sqrt(5));
 const WIDEST_BOW = 1.4;
-const BOW = 0.32;
+const BOW = 0.26;
 const CROWD = 400;
 
 export function emptyGraph(): ViewGraph {

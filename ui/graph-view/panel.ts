@@ -35,10 +35,7 @@ export function buildPanel(host: HTMLElement, events: PanelEvents): Panel {
 
   const search = element("input", { type: "search", placeholder: "Search", "aria-label": "Search nodes" });
   search.addEventListener("input", () => events.search(search.value));
-  search.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") events.chooseFound();
-    event.stopPropagation();
-  });
+  search.addEventListener("keydown", (event) => event.key === "Enter" && events.chooseFound());
   const panel: Panel = {
     root: element("section", { class: "view", "aria-label": "Graph" }),
     stage: element("div", { class: "stage", role: "img", "aria-label": "Graph" }),

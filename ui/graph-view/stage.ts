@@ -143,16 +143,18 @@ export class Stage {
     this.sigma.on("leaveEdge", () => this.hoverEdge(null));
     this.sigma.on("clickEdge", ({ edge }) => events.edgeClicked(edge));
     this.sigma.on("clickStage", () => events.groundClicked());
-    this.sigma.on("doubleClickNode", ({ node, preventSigmaDefault }) => {
-      preventSigmaDefault();
-      events.nodeOpened(node);
-    });
-    this.listenForDrags(events);
+    this.listenForPresses(events);
   }
 
-  private listenForDrags(events: StageEvents): void {
+  private listenForPresses(events: StageEvents): void {
     let held: string | null = null;
     let moved = false;
+    let last: string | null = null;
+    const pressed = (node: string, { shiftKey, ctrlKey, metaKey }: MouseEvent | TouchEvent): void => {
+      if (!moved) events.nodeClicked(node, shiftKey || ctrlKey || metaKey);
+      last = moved ? null : node;
+      moved = false;
+    };
     this.sigma.on("downNode", ({ node }) => {
       [held, moved] = [node, false];
     });
@@ -173,9 +175,12 @@ export class Stage {
     this.sigma.on("upNode", release);
     this.sigma.on("upStage", release);
     this.sigma.getMouseCaptor().on("mouseup", release);
-    this.sigma.on("clickNode", ({ node, event }) => {
-      if (moved) moved = false;
-      else events.nodeClicked(node, event.original.shiftKey || event.original.ctrlKey || event.original.metaKey);
+    this.sigma.on("clickNode", ({ node, event }) => pressed(node, event.original));
+    // Two quick clicks on two nodes are a double click to sigma, and to the reader they are not.
+    this.sigma.on("doubleClickNode", ({ node, event, preventSigmaDefault }) => {
+      preventSigmaDefault();
+      if (node === last) events.nodeOpened(node);
+      else pressed(node, event.original);
     });
   }
 

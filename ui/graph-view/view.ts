@@ -157,7 +157,11 @@ export class GraphView {
     const sizes = new ResizeObserver(() => this.stage.resize());
     sizes.observe(this.panel.stage);
     signal.addEventListener("abort", () => sizes.disconnect());
-    this.panel.root.addEventListener("keydown", (event) => event.key === "Escape" && this.select([]), { signal });
+    const pressed = (event: KeyboardEvent): void => {
+      if (event.key === "Escape") this.select([]);
+      event.stopPropagation(); // a notebook has commands on single letters
+    };
+    this.panel.root.addEventListener("keydown", pressed, { signal });
   }
 
   private settle(): void {
