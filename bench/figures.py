@@ -52,11 +52,11 @@ def publish(name: str, figures: dict[str, Figure]) -> int:
     LEDGER.mkdir(exist_ok=True)
     document = {"name": name, "commit": commit.strip(), "figures": {k: asdict(f) for k, f in figures.items()}}
     (LEDGER / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n")
-    _print(name, figures)
-    return 0 if all(f.ok is not False for f in figures.values()) else 1
+    return show(name, figures)
 
 
-def _print(name: str, figures: dict[str, Figure]) -> None:
+def show(name: str, figures: dict[str, Figure]) -> int:
+    """Print the table alone; 1 when a goal was missed."""
     table = Table(title=name, box=None, header_style="bold")
     for heading, side in (("figure", "left"), ("value", "right"), ("unit", "left"), ("goal", "left"), ("", "left")):
         table.add_column(heading, justify=side)
@@ -64,3 +64,4 @@ def _print(name: str, figures: dict[str, Figure]) -> None:
         mark = {True: "[green]ok[/green]", False: "[red]missed[/red]", None: ""}[f.ok]
         table.add_row(key, f"{f.value:,.4g}" if f.value < 1e5 else f"{f.value:,.0f}", f.unit, f.goal or "", mark)
     Console().print(table)
+    return 0 if all(f.ok is not False for f in figures.values()) else 1

@@ -1,0 +1,137 @@
+"""Staging a table of PostgreSQL: our plan and its chunks beside bare readers, what the source has to do, and memory.
+
+`python -m bench.reconcile.staging DSN SQL OUT` is our side in a process of its own: the plan, then its chunks one by
+one under its snapshot, each into parts as a worker writes them. Readers are those of the exports' benchmark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+import asyncpg
+from rich.console import Console
+
+from bench.exports import chunks
+from bench.figures import Figure, figure, median
+from bench.server import Measured, measured
+from penstock.kit import logging
+from penstock.sources.registry import open_source
+from penstock.storage.parquet import write_parquet
+from penstock.storage.stores import open_store
+from penstock.worker.staging import CHUNKS
+
+if TYPE_CHECKING:
+    from penstock.sources.contract import Limits
+
+EXPORTS = Path(__file__).parents[1] / "exports"
+ROWS = 5_000_000
+READERS = ("adbc_tuned", "connectorx")
+ROUNDS = 2
+say = Console(stderr=True).print
+
+
+async def figures(scratch: Path, scale: float) -> dict[str, Figure]:
+    from bench.exports.__main__ import _free_port as free_port
+    from penstock.kit.postgres import Tcp
+
+    async with measured(Tcp(port=free_port(), password="bench")) as server:
+        dsn = await server.fresh("ledger")
+        await _fill(dsn, round(ROWS * scale))
+        found = await _compared(server, dsn, scratch)
+        work = await chunks.cost(dsn, "correlated", "ledger")
+    return found | {"staging_source_work": work["chunks_correlated"]}
+
+
+async def _fill(dsn: str, rows: int) -> None:
+    say(f"staging: a table of {rows:,} rows is filled")
+    connection = await asyncpg.connect(dsn)
+    await connection.execute((EXPORTS / "table.sql").read_text().replace(":rows", str(rows)), timeout=600)
+    for text in ("CREATE INDEX ON ledger (id)", "VACUUM ANALYZE ledger"):
+        await connection.execute(text, timeout=600)
+    await connection.close()
+
+
+async def _compared(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure]:
+    from bench.exports.__main__ import _scanner as scanner
+
+    tcp, sql = server.cluster.tcp_dsn("ledger"), "SELECT * FROM ledger"
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for number in range(ROUNDS):
+        place = scratch / f"staging-{number}"
+        runs.setdefault("ours", []).append(await _child("bench.reconcile.staging", dsn, sql, str(place / "ours")))
+        for way in READERS:
+            told = await _child("bench.exports.methods", way, dsn, tcp, sql, str(place / way))
+            runs.setdefault(way, []).append(told)
+        if (scanned := await scanner(tcp, place)) is not None:
+            runs.setdefault("duckdb_scanner", []).append(scanned)
+        shutil.rmtree(place)
+    cpu = {way: median([run["cpu"] / run["rows"] * 1e6 for run in found]) for way, found in runs.items()}
+    for way, value in cpu.items():
+        say(f"staging {way}: {value:.2f} CPU s a million rows, {max(r['peak_mb'] for r in runs[way]):.0f} MB")
+    best = min(value for way, value in cpu.items() if way != "ours")
+    sharing = min(value for way, value in cpu.items() if way in READERS)
+    return {f"staging_cpu_{way}": figure(value, "CPU s / 1 M rows") for way, value in cpu.items()} | {
+        "staging_speed_vs_fastest_bare_reader": figure(best / cpu["ours"], "x", ">= 0.9"),
+        "staging_speed_vs_fastest_that_joins_a_snapshot": figure(sharing / cpu["ours"], "x"),
+        "staging_peak_memory": figure(max(run["peak_mb"] for run in runs["ours"]), "MB", "<= 500"),
+        "staging_chunks": figure(runs["ours"][0]["chunks"], "chunks"),
+    }
+
+
+async def _child(module: str, *arguments: str) -> dict[str, Any]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", module, *arguments, stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"{module} {arguments[0]} failed")
+    found: dict[str, Any] = json.loads(said)
+    return found
+
+
+async def stage(dsn: str, sql: str, out: Path, limits: Limits = CHUNKS) -> tuple[int, int]:
+    """Rows and chunks."""
+    parts = urlsplit(dsn)
+    query = parse_qs(parts.query)
+    config = {"database": parts.path[1:], "user": query["user"][0], "host": query["host"][0]}
+    rows = 0
+    async with open_source("postgres", config | {"port": int(query["port"][0])}, {}) as source:
+        plan = await source.plan(sql, limits)
+        store = open_store(str(out))
+        for chunk in plan.chunks:
+            written = await write_parquet(
+                store, f"chunk-{chunk.number:02d}/", plan.schema, source.stream(chunk), attempt="0" * 32
+            )
+            rows += written.rows
+        if plan.hold is not None:
+            await plan.hold.close()
+    return rows, len(plan.chunks)
+
+
+def main(dsn: str, sql: str, out: str) -> None:
+    logging.configure(level="ERROR")
+    for name in ("warm", "real"):
+        (Path(out) / name).mkdir(parents=True)
+    asyncio.run(stage(dsn, f"{sql} LIMIT 1000", Path(out) / "warm"))
+    before, started = _cpu(), time.monotonic()
+    rows, count = asyncio.run(stage(dsn, sql, Path(out) / "real"))
+    wall, cpu = time.monotonic() - started, _cpu() - before
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"rows": rows, "chunks": count, "wall": wall, "cpu": cpu, "peak_mb": peak}))
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
