@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -9,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.manifest import ManifestContent
-from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from penstock.maintenance.catalogs import CatalogConfig, open_catalog
 from penstock.maintenance.content import ManifestReader
+from penstock.maintenance.draft import kept
 from penstock.maintenance.lake import CatalogLake
 from penstock.maintenance.replacement import commit
 from penstock.maintenance.run import Run
@@ -43,6 +45,7 @@ BY_DAY = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=Iden
 
 
 def catalog(folder: Path) -> Catalog:
+    folder.mkdir(parents=True, exist_ok=True)
     properties = {"warehouse": (folder / "warehouse").as_uri()}
     config = CatalogConfig(name="bench", type="sql", uri=f"sqlite:///{folder}/catalog.db", properties=properties)
     opened = open_catalog(config)
@@ -77,10 +80,23 @@ def _rows(rng: np.random.Generator, start: int, count: int, day: int, payload: i
     )
 
 
-def table(opened: Catalog, name: str, paths: list[str], *, partitioned: bool, target: int) -> None:
-    spec = {"partition_spec": BY_DAY} if partitioned else {}
+def table(opened: Catalog, name: str, paths: list[str], *, partitioned: bool, target: int, manifests: int) -> None:
+    """A table over the files, named by so many manifests, as so many appends leave them."""
+    spec = BY_DAY if partitioned else UNPARTITIONED_PARTITION_SPEC
     properties = {"write.target-file-size-bytes": str(target), "write.parquet.compression-codec": "zstd"}
-    opened.create_table(("bench", name), SCHEMA, properties=properties, **spec).add_files(paths)
+    opened.create_table(("bench", name), SCHEMA, partition_spec=spec, properties=properties).add_files(paths)
+    lake, run = CatalogLake(opened, ("bench", name)), Run(job_id=0, attempt=uuid4().hex)
+
+    def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:
+        share = max(1, ceil(len(head.data) / manifests))
+        pieces = [head.data[at : at + share] for at in range(0, len(head.data), share)]
+        made = [
+            draft.manifest(piece[0].data_file.spec_id, ManifestContent.DATA, [kept(entry) for entry in piece])
+            for piece in pieces
+        ]
+        return made, {}
+
+    commit(lake, run, ManifestReader(lake.load().io), build)
 
 
 def snapshots(opened: Catalog, name: str, path: str, count: int) -> None:

@@ -89,7 +89,7 @@ def test_sorted_rows_come_in_their_order(stand: Stand) -> None:
     assert stand.all_rows() == before
 
 
-@pytest.mark.parametrize("order", ["nowhere", "id upwards", "zorder(id, day)", "table"])
+@pytest.mark.parametrize("order", ["nowhere", "id upwards", "table"])
 def test_an_order_that_cannot_be_is_refused(stand: Stand, order: str) -> None:
     stand.create()
     done = stand.run({**COMPACT, "sort_order": order})

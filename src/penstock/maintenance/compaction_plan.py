@@ -49,6 +49,10 @@ class Group:
     def bytes(self) -> int:
         return sum(entry.data_file.file_size_in_bytes for entry in self.inputs)
 
+    @property
+    def rows(self) -> int:
+        return sum(entry.data_file.record_count for entry in self.inputs)
+
     def outputs(self, target: int) -> int:
         return max(1, ceil(self.bytes / target))
 

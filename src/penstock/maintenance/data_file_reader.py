@@ -18,7 +18,7 @@ from pyiceberg.table import FileScanTask
 from penstock.maintenance.action import MB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyiceberg.manifest import DataFile
     from pyiceberg.schema import Schema
@@ -40,7 +40,12 @@ class DataFileReader:
             if self._same(parquet.schema_arrow):
                 yield from _straight(parquet, gone)
                 return
-        yield from self._by_library(file, gone)
+        yield from self._by_library(file, gone, self._table.schema())
+
+    def columns(self, file: DataFile, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Some columns, in the order in which they are named; of deleted rows too."""
+        for batch in self._by_library(file, None, self._table.schema().select(*names)):
+            yield batch.select(names)
 
     def _same(self, schema: pa.Schema) -> bool:
         """Files have few schemas among them, and it takes longer to compare one than to read a small file."""
@@ -59,14 +64,14 @@ class DataFileReader:
             return False
         return _fields(found) == self._fields
 
-    def _by_library(self, file: DataFile, gone: pa.ChunkedArray | None) -> Iterator[pa.RecordBatch]:
-        metadata, schema = self._table.metadata, self._table.schema()
+    def _by_library(self, file: DataFile, gone: pa.ChunkedArray | None, schema: Schema) -> Iterator[pa.RecordBatch]:
+        metadata = self._table.metadata
         return _task_to_record_batches(
             self._table.io,
             FileScanTask(file),
             AlwaysTrue(),
             schema,
-            schema,
+            self._table.schema(),
             schema.field_ids,
             None if gone is None else [gone],
             True,

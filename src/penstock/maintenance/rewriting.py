@@ -6,12 +6,10 @@ summed up, and what was written is read back and must come to the same.
 
 from __future__ import annotations
 
-import tempfile
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -27,12 +25,13 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import sanitize_column_names
 from pyiceberg.typedef import Record
 
-from penstock.kit.errors import InvalidInput
 from penstock.maintenance.action import MB, Action
 from penstock.maintenance.checksum import Checksum, Digest
 from penstock.maintenance.data_file_reader import DataFileReader
 from penstock.maintenance.errors import ContentDiffers
 from penstock.maintenance.positions import positions_by_path
+from penstock.maintenance.row_order import along_curve, in_order, read_order
+from penstock.maintenance.z_curve import ZCurve, sampled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,13 +40,13 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from penstock.maintenance.compaction_plan import Group
+    from penstock.maintenance.row_order import RowOrder
     from penstock.maintenance.run import Run
 
-ROW_GROUP_BYTES = 32 * MB
+ROW_GROUP_BYTES, LEAST_ROW_GROUP_BYTES = 32 * MB, MB // 16
 SAMPLE_ROWS = 10_000
 REPEATED = 0.5
 """A column of whose sample fewer than this are distinct is worth a dictionary; for others it is tried in vain."""
-SORT_MEMORY = "512MB"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +70,9 @@ class GroupWriter:
         self._table = table
         self._run = run
         self._target = target
-        self._sort = _sort_columns(table, action.options.get("sort_order"))
         self._schema = sanitize_column_names(table.schema())
         self._arrow = _pyarrow_schema_ensure_small_types(schema_to_pyarrow(self._schema, include_field_ids=True))
+        self._order = read_order(table, self._arrow, action.options.get("sort_order"))
         self._reader = DataFileReader(table, self._schema)
         self._checksum = Checksum(self._arrow.names)
         self._number = 0
@@ -107,10 +106,10 @@ class GroupWriter:
                 pa.default_memory_pool().release_unused()
                 self._run.check()
                 if part.size >= share:
-                    files.append(part.close(self._schema, group))
+                    files.append(part.close(self._schema, group, self._order_id))
                     part = None
             if part is not None:
-                files.append(part.close(self._schema, group))
+                files.append(part.close(self._schema, group, self._order_id))
                 part = None
         finally:
             if part is not None:
@@ -118,16 +117,17 @@ class GroupWriter:
         return read
 
     def _row_groups(self, group: Group, share: float) -> Iterator[pa.Table]:
-        limit = int(min(ROW_GROUP_BYTES, max(MB, share / 2)))
-        batches = self._sorted(group) if self._sort else self._batches(group)
+        limit = int(min(ROW_GROUP_BYTES, max(LEAST_ROW_GROUP_BYTES, share / 2)))
+        batches = self._batches(group) if self._order is None else self._ordered(group, self._order)
         gathered: list[pa.RecordBatch] = []
         size = 0
         for batch in batches:
-            gathered.append(batch)
-            size += batch.nbytes
-            if size >= limit:
-                yield pa.Table.from_batches(gathered, self._arrow)
-                gathered, size = [], 0
+            for piece in _pieces(batch, limit):
+                gathered.append(piece)
+                size += piece.nbytes
+                if size >= limit:
+                    yield pa.Table.from_batches(gathered, self._arrow)
+                    gathered, size = [], 0
         if gathered:
             yield pa.Table.from_batches(gathered, self._arrow)
 
@@ -137,25 +137,19 @@ class GroupWriter:
         for entry in group.inputs:
             self._run.check()
             for batch in self._reader.batches(entry.data_file, gone.get(entry.data_file.file_path)):
-                yield pa.RecordBatch.from_arrays(batch.columns, names=self._arrow.names).cast(self._arrow)
+                yield _as(batch, self._arrow)
 
-    def _sorted(self, group: Group) -> Iterator[pa.RecordBatch]:
-        """DuckDB sorts, and spills what does not fit."""
-        with ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-sort-"))
-            config: dict[str, str | bool | int | float | list[str]] = {
-                "memory_limit": SORT_MEMORY,
-                "temp_directory": folder,
-                "threads": 1,
-            }
-            engine = stack.enter_context(duckdb.connect(":memory:", config=config))
-            rows = pa.RecordBatchReader.from_batches(self._arrow, self._batches(group))
-            engine.register("rows", rows)
-            found: pa.RecordBatchReader = engine.sql(f"SELECT * FROM rows ORDER BY {self._sort}").to_arrow_reader(
-                100_000
-            )
-            for batch in found:
-                yield batch.cast(self._arrow)
+    def _ordered(self, group: Group, order: RowOrder) -> Iterator[pa.RecordBatch]:
+        if not order.curve:
+            return in_order(self._batches(group), self._arrow, order.terms)
+        return along_curve(self._batches(group), self._arrow, order.curve, ZCurve(self._sample(group, order.curve)))
+
+    def _sample(self, group: Group, columns: tuple[int, ...]) -> list[pa.Array]:
+        """Deleted rows too; they do no harm to a sample."""
+        names = [self._table.schema().fields[at].name for at in columns]
+        batches = (batch for entry in group.inputs for batch in self._reader.columns(entry.data_file, names))
+        wanted = pa.schema([self._arrow.field(at) for at in columns])
+        return sampled((_as(batch, wanted) for batch in batches), group.rows)
 
     def _verify(self, files: list[DataFile], read: Digest) -> None:
         written = Digest()
@@ -171,10 +165,23 @@ class GroupWriter:
                 hint="Nothing was committed. Say which table it is, and keep its files.",
             )
 
+    @property
+    def _order_id(self) -> int | None:
+        return None if self._order is None else self._order.order_id
+
     def _location(self) -> str:
         self._number += 1
         name = f"{self._run.name}/{self._number:05d}.parquet"
         return f"{data_root(self._table)}/{name}"
+
+
+def _pieces(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
+    rows = max(1, limit * batch.num_rows // max(1, batch.nbytes))
+    return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+
+
+def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(batch.columns, names=schema.names).cast(schema)
 
 
 def data_root(table: Table) -> str:
@@ -203,7 +210,7 @@ class _Part:
     def size(self) -> int:
         return int(self._sink.tell())
 
-    def close(self, schema: Schema, group: Group) -> DataFile:
+    def close(self, schema: Schema, group: Group, order_id: int | None) -> DataFile:
         self._writer.close()
         self._sink.close()
         statistics = data_file_statistics_from_parquet_metadata(
@@ -211,7 +218,8 @@ class _Part:
             compute_statistics_plan(schema, self._table.properties),
             parquet_path_to_id_mapping(schema),
         )
-        return data_file(self._output.location, len(self._output), group, statistics.to_serialized_dict())
+        known = statistics.to_serialized_dict() | {"sort_order_id": order_id}
+        return data_file(self._output.location, len(self._output), group, known)
 
     def abort(self) -> None:
         with suppress(Exception):
@@ -237,37 +245,9 @@ def data_file(path: str, size: int, group: Group, statistics: Mapping[str, Any])
         file_format=FileFormat.PARQUET,
         partition=Record(*partition),
         file_size_in_bytes=size,
-        sort_order_id=None,
         equality_ids=None,
         key_metadata=None,
         **statistics,
     )
     made.spec_id = spec_id
     return made
-
-
-def _sort_columns(table: Table, given: str | None) -> str:
-    """`amount desc, id` as DuckDB is told; `table` means the table's own sort order."""
-    if given is None:
-        return ""
-    if "zorder" in given.replace("_", "").lower():
-        raise InvalidInput(
-            "The embedded engine does not z-order.", hint="Name columns, or use Spark.", field="sort_order"
-        )
-    known = {field.name for field in table.schema().fields}
-    parts = []
-    for piece in _table_order(table) if given.strip().lower() == "table" else given.split(","):
-        name, _, direction = piece.strip().partition(" ")
-        if name not in known or direction.strip().lower() not in ("", "asc", "desc"):
-            raise InvalidInput(
-                f"sort_order: {piece.strip()[:80]!r} is not a column with asc or desc.", field="sort_order"
-            )
-        parts.append(f'"{name}" {direction.strip().upper() or "ASC"}')
-    return ", ".join(parts)
-
-
-def _table_order(table: Table) -> list[str]:
-    fields = table.sort_order().fields
-    if not fields:
-        raise InvalidInput("The table has no sort order of its own.", field="sort_order")
-    return [f"{table.schema().find_column_name(f.source_id)} {f.direction.name.lower()}" for f in fields]
