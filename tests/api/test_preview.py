@@ -152,9 +152,12 @@ async def test_the_first_rows_of_evidence_are_read_without_the_rest(
 
     monkeypatch.setattr(store, "get_range", counted)
     monkeypatch.setattr(store, "get", never)
-    manifest = {"files": [{"table": "matched", "name": "m.parquet", "size": len(data)}], "run": {"run_id": 1}}
-    _, some = Shelf(store, manifest).download("matched", "csv", 3)
+    manifest = {
+        "files": [{"table": "matched", "name": "m.parquet", "size": len(data), "rows": 400_000}],
+        "run": {"run_id": 1},
+    }
+    _, some = await Shelf(store, manifest).download("matched", "csv", 3)
     assert b"".join([piece async for piece in some]).count(b"\n") == 4
     assert read < len(data) / 2
-    _, everything = Shelf(store, manifest).download("matched", "csv")
+    _, everything = await Shelf(store, manifest).download("matched", "csv")
     assert b"".join([piece async for piece in everything]).count(b"\n") == 400_001

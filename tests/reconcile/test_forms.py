@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -58,6 +59,56 @@ def test_a_sheet_has_no_formulas() -> None:
     assert rows[0] == ["key", "amount", "day"]
     assert rows[1] == ["a", 1.1, date(2024, 1, 1)]
     assert rows[2][0] == '=HYPERLINK("x")'
+
+
+MOMENT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
+ODD: dict[str, tuple[pa.Array, object, str, object]] = {
+    "list": (pa.array([[1, None]]), [1, None], "[1,null]", "[1,null]"),
+    "struct": (pa.array([{"a": Decimal("1.5")}]), {"a": "1.5"}, '{"a":"1.5"}', '{"a":"1.5"}'),
+    "map": (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), [["a", 1]], '[["a",1]]', '[["a",1]]'),
+    "bytes": (pa.array([b"\x00\xff"]), "00ff", "00ff", "00ff"),
+    "uuid": (pa.array([b"0" * 16], pa.uuid()), *["30303030-3030-3030-3030-303030303030"] * 3),
+    "duration": (pa.array([timedelta(1)]), *["1 day, 0:00:00"] * 3),
+    "nanoseconds": (pa.array([1], pa.timestamp("ns")), *["1970-01-01 00:00:00.000000001"] * 3),
+    "infinite": (pa.array([float("inf")]), None, "inf", "inf"),
+    "an amount of 22 digits": (pa.array([Decimal("12345678901234567890.12")]), *["12345678901234567890.12"] * 3),
+    "a key of 16 digits": (pa.array([9007199254740993]), 9007199254740993, "9007199254740993", "9007199254740993"),
+    "15 digits": (pa.array([999999999999999]), 999999999999999, "999999999999999", 999999999999999.0),
+    "long ago": (pa.array([date(1066, 10, 14)]), *["1066-10-14"] * 3),
+    "a moment": (
+        pa.array([MOMENT], pa.timestamp("us", "UTC")),
+        "2024-01-02T03:04:05+00:00",
+        "2024-01-02 03:04:05.000000Z",
+        MOMENT.replace(tzinfo=None),
+    ),
+    "boolean": (pa.array([True]), True, "true", True),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_every_kind_of_value_comes_out_of_every_form_as_it_is(kind: str) -> None:
+    values, as_json, as_csv, in_sheet = ODD[kind]
+    rows = pa.table({"c": values})
+
+    def as_form(form: str) -> bytes:
+        return b"".join(download.FORMS[form].write(rows.schema, rows.to_batches()))
+
+    assert pq.read_table(io.BytesIO(as_form("parquet"))).to_pylist() == rows.to_pylist()
+    assert pa.ipc.open_stream(as_form("arrow")).read_all() == rows
+    assert json.loads(as_form("json")) == [{"c": as_json}]
+    assert list(csv.reader(io.StringIO(as_form("csv").decode())))[1] == [as_csv]
+    sheet = CalamineWorkbook.from_filelike(io.BytesIO(as_form("xlsx"))).get_sheet_by_index(0).to_python()
+    assert sheet == [["c"], [in_sheet]]
+
+
+def test_a_cell_has_so_many_characters_and_no_more() -> None:
+    def sheet(length: int) -> bytes:
+        rows = pa.table({"c": ["x" * length]})
+        return b"".join(download.FORMS["xlsx"].write(rows.schema, rows.to_batches()))
+
+    assert sheet(download.MAX_CELL)
+    with pytest.raises(InvalidInput, match="32,767 characters at most; row 1 has a text of 32,768"):
+        sheet(download.MAX_CELL + 1)
 
 
 def test_a_sheet_that_would_be_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

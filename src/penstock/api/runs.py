@@ -215,7 +215,7 @@ async def download(
 
     run = await _mine(run_id, it, grant)
     shelf = Shelf(it.store(), await _manifest(run, it))
-    form, stream = shelf.download(evidence, format, limit)
+    form, stream = await shelf.download(evidence, format, limit)
     name = f"run-{run_id}-{evidence}.{form.suffix}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
     return StreamingResponse(stream, media_type=form.media_type, headers=headers)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
 from penstock.kit.errors import NotFound
-from penstock.reconcile.download import FORMS
+from penstock.reconcile.download import FORMS, MAX_SHEET_ROWS, check_rows
 from penstock.reconcile.stored_file import StoredFile, batches
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -35,16 +36,27 @@ class Shelf:
             raise NotFound(f"The run has no evidence {table}.")
         return found
 
-    def download(self, table: str, form: str, limit: int | None = None) -> tuple[Form, AsyncIterator[bytes]]:
-        chosen = FORMS[form]
-        return chosen, self._stream(chosen, self._named(table), limit)
+    async def download(self, table: str, form: str, limit: int | None = None) -> tuple[Form, AsyncIterator[bytes]]:
+        """Its first piece is made before the answer begins, so that what cannot be written is an error and no torso."""
+        chosen, named = FORMS[form], self._named(table)
+        if form == "xlsx":
+            check_rows(min(sum(file["rows"] for file in named), limit or MAX_SHEET_ROWS + 1))
+        stream = self._stream(chosen, named, limit)
+        return chosen, _resumed(await anext(stream, b""), stream)
 
-    async def _stream(self, form: Form, named: Sequence[Mapping[str, Any]], limit: int | None) -> AsyncIterator[bytes]:
+    async def _stream(self, form: Form, named: Sequence[Mapping[str, Any]], limit: int | None) -> AsyncGenerator[bytes]:
         prefix = f"runs/{self._manifest['run']['run_id']}/"
         loop = asyncio.get_running_loop()
         files = [StoredFile(self._store, prefix + file["name"], file["size"], loop) for file in named]
         schema = await asyncio.to_thread(lambda: pq.read_schema(files[0]))
         async for data in _steps(form.write(schema, _batches(files, limit))):
+            yield data
+
+
+async def _resumed(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+    async with aclosing(rest):
+        yield first
+        async for data in rest:
             yield data
 
 
