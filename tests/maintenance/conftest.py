@@ -6,10 +6,14 @@ import pytest
 
 from penstock.maintenance.catalogs import CatalogConfig, open_catalog
 from tests.maintenance.tables import Stand
+from tests.servers import maven
+from tests.servers.spark import spark as serving_spark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
+
+    from tests.servers.spark import Spark
 
 
 @pytest.fixture
@@ -24,3 +28,13 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
     catalog = open_catalog(config)
     yield Stand(catalog)
     catalog.close()
+
+
+@pytest.fixture(scope="session")
+async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Spark]:
+    """One server for all tests that want one; skips them where none can be had."""
+    try:
+        async with serving_spark(tmp_path_factory.mktemp("spark")) as server:
+            yield server
+    except maven.Unobtainable as e:
+        pytest.skip(str(e))

@@ -24,23 +24,26 @@ if TYPE_CHECKING:
 VERSION = "476"
 CONNECTORS = ("iceberg", "memory", "tpch")
 JAVA = 24
+MODULES = {"Trino": "maven", "Spark": "spark"}
+"""Which module fetches it when it is called."""
 
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 
 
 class Unobtainable(Exception):
-    """Why there is no Trino on this machine, in one line."""
+    """Why there is no such server on this machine, in one line."""
 
 
-def java_home() -> Path:
-    """A JDK that is new enough."""
+def java_home(least: int = JAVA, most: int = 999, *, what: str = "Trino") -> Path:
+    """A JDK that is new enough, and not too new."""
     named = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     for home in (*named, *sorted(Path("/usr/lib/jvm").glob("*"))):
         release = home / "release"
         found = re.search(r'JAVA_VERSION="(\d+)', release.read_text()) if release.is_file() else None
-        if found and int(found[1]) >= JAVA and (home / "bin" / "java").is_file():
+        if found and least <= int(found[1]) <= most and (home / "bin" / "java").is_file():
             return home
-    raise Unobtainable(f"no real Trino: it needs a JDK {JAVA} or newer, in JAVA_HOME or /usr/lib/jvm")
+    wanted = f"{least} or newer" if most == 999 else f"{least} to {most}"
+    raise Unobtainable(f"no real {what}: it needs a JDK {wanted}, in JAVA_HOME or /usr/lib/jvm")
 
 
 def cache() -> Path:
@@ -65,34 +68,34 @@ def _alone() -> Iterator[None]:
 
 
 def _fetch(home: Path, deadline: float) -> None:
-    if shutil.which("mvn") is None:
-        raise Unobtainable("no real Trino: Maven (mvn) is not installed, and its cache is empty")
     work = cache() / "fetching"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    _copy(f"io.trino:trino-server-core:{VERSION}:tar.gz", work, deadline)
+    copy(f"io.trino:trino-server-core:{VERSION}:tar.gz", work, deadline)
     with tarfile.open(work / f"trino-server-core-{VERSION}.tar.gz") as archive:
         archive.extractall(work, filter="data")
     server = work / f"trino-server-core-{VERSION}"
     for name in CONNECTORS:
-        _copy(f"io.trino:trino-{name}:{VERSION}:zip", work, deadline)
+        copy(f"io.trino:trino-{name}:{VERSION}:zip", work, deadline)
         with zipfile.ZipFile(work / f"trino-{name}-{VERSION}.zip") as archive:
             archive.extractall(server / "plugin")
     server.rename(home)
     shutil.rmtree(work)
 
 
-def _copy(artifact: str, into: Path, deadline: float) -> None:
+def copy(artifact: str, into: Path, deadline: float, *, what: str = "Trino") -> None:
+    if shutil.which("mvn") is None:
+        raise Unobtainable(f"no real {what}: Maven (mvn) is not installed, and its cache is empty")
     command = ["mvn", "-q", "-B", _PLUGIN, f"-Dartifact={artifact}", f"-DoutputDirectory={into}"]
     try:
         left = max(1.0, deadline - time.monotonic())
         done = subprocess.run(command, capture_output=True, timeout=left, cwd=into, check=False)
     except subprocess.TimeoutExpired:
         raise Unobtainable(
-            "no real Trino: fetching it takes long; run python -m tests.servers.maven once, and wait"
+            f"no real {what}: fetching it takes long; run python -m tests.servers.{MODULES[what]} once, and wait"
         ) from None
     if done.returncode != 0:
-        raise Unobtainable(f"no real Trino: Maven could not fetch {artifact}")
+        raise Unobtainable(f"no real {what}: Maven could not fetch {artifact}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,89 @@
+"""A control plane with one table, and the real Spark that maintains it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from penstock.jobs.model import Status
+from penstock.maintenance.action import parse
+from penstock.maintenance.order import Order
+from tests.graphs.stand import connected, settings, standing, until
+from tests.maintenance.test_lifecycle import Scene
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.servers.spark import Gate, Spark
+
+COMPACT = {"name": "rewrite_data_files", "min_input_files": 2}
+SPARK_PATIENCE = 240.0
+COMMIT = (r"POST", r"/tables/orders$")
+"""By way of the door: what a rewrite ends with."""
+
+
+class SparkScene(Scene):
+    spark: Spark
+    dsn: str
+
+    @property
+    def store(self) -> Any:
+        return self.plane.parts.store
+
+    async def ask(self, engine: str, *actions: Any, dry_run: bool = False) -> int:
+        name = self.kept.desk.name(None, "shop", "orders")
+        order = Order(name=name, actions=parse(actions), engine=engine, dry_run=dry_run)
+        return await self.kept.desk.submit(order, actor="me")
+
+    async def over(self, job_id: int) -> Any:
+        async def is_it() -> bool:
+            return (await self.store.job(job_id)).status.over
+
+        await until(is_it, within=SPARK_PATIENCE)
+        return await self.store.job(job_id)
+
+    def hold_commit(self) -> Gate:
+        return self.spark.door.hold(*COMMIT)
+
+    async def told(self, job_id: int) -> dict[str, dict[str, Any]]:
+        return {each["action"]: each["result"] for each in await self.kept.desk.store.actions(job_id)}
+
+    async def state(self, job_id: int) -> dict[str, Any]:
+        """What the job's next look begins with."""
+        async with connected(self.dsn) as db:
+            found = await db.fetchval("SELECT state FROM penstock.live WHERE job_id = $1", job_id)
+        return dict(json.loads(found)) if found else {}
+
+    async def parked(self, job_id: int) -> None:
+        async def is_it() -> bool:
+            parked = (await self.store.job(job_id)).status is Status.PARKED
+            handle = (await self.state(job_id)).get("handle", {})
+            return parked and bool({"operation_secret", "started"} & set(handle))
+
+        await until(is_it, within=SPARK_PATIENCE)
+
+    async def wake(self) -> None:
+        """Whoever claims next has the job, however long it was to be parked."""
+        async with connected(self.dsn) as db:
+            await db.execute("UPDATE penstock.live SET wake_at = penstock.now() WHERE status = 2")
+
+    async def lapse(self) -> None:
+        async with connected(self.dsn) as db:
+            await db.execute("UPDATE penstock.live SET lease_until = penstock.now() - interval '1 s' WHERE status = 1")
+        await self.store.reap()
+
+
+@asynccontextmanager
+async def spark_scene(database: str, home: Path, spark: Spark) -> AsyncIterator[SparkScene]:
+    catalog = {"warehouse": (home / "warehouse").as_uri()}
+    told = settings(home, catalogs={"lake": catalog}, maintenance_engines=spark.engines)
+    async with standing(database, told) as plane:
+        scene = SparkScene(plane)
+        scene.spark, scene.dsn = spark, database
+        spark.door.reset(scene.url)
+        await asyncio.to_thread(scene.table.create, partitioned=True)
+        yield scene
+        spark.door.reset()
