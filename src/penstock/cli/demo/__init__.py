@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,11 +57,11 @@ async def _play(home: Home, *, quiet: bool) -> Played:
         if not quiet:
             err.print(f"[dim]·[/dim] {text}")
 
-    running = home.running()
+    running, since = home.running(), datetime.now(UTC)
     with _stage(home, free=running is None) as stage:
-        async with Stack(stage, port=0, workers=3, say=say, environment=storm.HURRIED) as stack:
+        async with Stack(stage, port=0, workers=storm.WORKERS, say=say, environment=storm.HURRIED) as stack:
             url = running.url if running else stack.url
-            return await asyncio.to_thread(_acts, stack, url, home, say, quiet=quiet)
+            return await asyncio.to_thread(_acts, stack, url, home, since, say, quiet=quiet)
 
 
 @contextmanager
@@ -76,10 +77,10 @@ def _stage(home: Home, *, free: bool) -> Iterator[Home]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _acts(stack: Stack, url: str, home: Home, say: Callable[[str], None], *, quiet: bool) -> Played:
+def _acts(stack: Stack, url: str, home: Home, since: datetime, say: Callable[[str], None], *, quiet: bool) -> Played:
     started = time.monotonic()
     with Session(stack.url, stack.home.secret("operator_token")) as http:
-        story = storm.play(stack, http, say, quiet=quiet)
+        story = storm.play(stack, http, since, say, quiet=quiet)
     token = home.secret("operator_token")
     with Client(url, token) as ps:
         put = furniture.put(ps, home)

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from penstock.cli.stack import Stack
     from penstock.client.session import Session
 
+WORKERS = 3
 JOBS = 18
 STEPS = 8
 STEP_SECONDS = 0.25
-PATIENCE = 90.0
+PATIENCE = 180.0
 HURRIED = {"PENSTOCK_WORKER_SLOTS": "3", "PENSTOCK_REAP_SECONDS": "0.5"}
 """Few slots a worker, so that several hold jobs at once, and a quick reaper."""
 T = TypeVar("T")
@@ -57,8 +58,10 @@ class Story:
         return self.ended_once == JOBS and bool(self.killed_held) and self.stale_refused > 0
 
 
-def play(stack: Stack, http: Session, say: Callable[[str], None], *, quiet: bool) -> Story:
+def play(stack: Stack, http: Session, since: datetime, say: Callable[[str], None], *, quiet: bool) -> Story:
+    """Once all workers that were started `since` then are there, so that none of them finds the jobs taken."""
     story, started = Story(), time.monotonic()
+    _until(lambda: _here(http, since), lambda count: count >= WORKERS)
     payload = {"steps": STEPS, "seconds_per_step": STEP_SECONDS}
     ids = [
         http.call("POST", "/api/jobs", json={"kind": "probe", "payload": payload})["data"]["id"] for _ in range(JOBS)
@@ -73,7 +76,7 @@ def play(stack: Stack, http: Session, say: Callable[[str], None], *, quiet: bool
                 live.update(_board(jobs))
             return jobs
 
-        jobs = _until(look, lambda found: len(_holders(found)) >= 3)
+        jobs = _until(look, lambda found: len(_holders(found)) >= WORKERS)
         (story.killed, story.killed_held), (story.frozen, story.frozen_held) = list(_holders(jobs).items())[:2]
         victim, sleeper = (stack.members[name.rpartition("/")[2]].pid for name in (story.killed, story.frozen))
         story.struck_at = datetime.now(UTC)
@@ -97,6 +100,11 @@ def _until(look: Callable[[], T], enough: Callable[[T], bool]) -> T:
             raise TimeoutError(f"The demo waited {PATIENCE:g} s in vain; the logs are in its home folder.")
         time.sleep(0.1)
     return found
+
+
+def _here(http: Session, since: datetime) -> int:
+    found = http.call("GET", "/api/workers")["data"]
+    return sum(datetime.fromisoformat(worker["started_at"]) >= since for worker in found)
 
 
 def _holders(jobs: list[dict[str, Any]]) -> dict[str, list[int]]:
