@@ -24,7 +24,8 @@ from penstock.kit import logging
 
 MB = 1024 * 1024
 SNAPSHOTS = 500
-LEAST_FILES = 20
+LEAST_FILES = 60
+"""Of ten partitions, each then has enough files to be worth it."""
 say = Console(stderr=True).print
 
 

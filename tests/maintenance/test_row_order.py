@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import random
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
+from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    UUIDType,
+)
+
+from penstock.maintenance.action import MB, Ended
+from penstock.maintenance.content import ManifestReader
+from penstock.maintenance.z_curve import ZCurve
+from tests.maintenance.tables import COMPACT, Stand
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SMALL_TARGET = MB // 16
+
+
+def scattered(stand: Stand, *, files: int = 6, each: int = 10_000) -> Stand:
+    """Every file holds values from everywhere in both columns."""
+    schema = Schema(
+        NestedField(1, "x", LongType(), required=False),
+        NestedField(2, "y", StringType(), required=False),
+        NestedField(3, "pay", DoubleType(), required=False),
+    )
+    stand.catalog.create_namespace_if_not_exists(stand.name[0])
+    stand.catalog.create_table(stand.name, schema)
+    rng = random.Random(7)
+    for _ in range(files):
+        numbers = [rng.randrange(1_000_000) if rng.random() > 0.01 else None for _ in range(each)]
+        texts = [f"user-{rng.randrange(1_000_000):07d}" for _ in range(each)]
+        pays = [rng.random() for _ in range(each)]
+        stand.table.append(pa.table({"x": pa.array(numbers, pa.int64()), "y": texts, "pay": pays}))
+    return stand
+
+
+def content(stand: Stand) -> list[tuple[object, ...]]:
+    found = stand.table.scan().to_arrow().to_pydict().values()
+    return sorted(zip(*found, strict=True), key=repr)
+
+
+def read_by(stand: Stand, row_filter: str) -> float:
+    """The share of all data files that a scan with this filter has to read."""
+    table = stand.table
+    every = len(ManifestReader(table.io).content(table.current_snapshot()).data)
+    return len(list(table.scan(row_filter=row_filter).plan_files())) / every
+
+
+NARROW = ("x >= 300000 and x < 350000", "y >= 'user-0600000' and y < 'user-0650000'")
+
+
+def test_a_z_order_clusters_both_columns_and_keeps_every_row(stand: Stand) -> None:
+    scattered(stand)
+    before = content(stand)
+    assert [read_by(stand, each) for each in NARROW] == [1, 1]
+    done = stand.run({**COMPACT, "sort_order": "zorder(x, y)", "target_file_bytes": SMALL_TARGET})
+    assert (done.status, done.rows) == (Ended.COMPLETED, 60_000)
+    assert done.added_files >= 8
+    assert content(stand) == before
+    assert all(read_by(stand, each) <= 0.75 for each in NARROW)
+
+
+def test_a_sorted_table_clusters_its_first_column_only(stand: Stand) -> None:
+    scattered(stand)
+    stand.run({**COMPACT, "sort_order": "x", "target_file_bytes": SMALL_TARGET})
+    assert read_by(stand, NARROW[0]) <= 0.25
+    assert read_by(stand, NARROW[1]) == 1
+
+
+KINDS = {
+    "long": (LongType(), range(1000)),
+    "double": (DoubleType(), [n / 7 for n in range(1000)]),
+    "decimal": (DecimalType(12, 2), [decimal.Decimal(n) / 4 for n in range(1000)]),
+    "date": (DateType(), [dt.date(2020, 1, 1) + dt.timedelta(days=n) for n in range(1000)]),
+    "timestamp": (TimestampType(), [dt.datetime(2020, 1, 1) + dt.timedelta(minutes=n) for n in range(1000)]),  # noqa: DTZ001
+    "string": (StringType(), [f"{n:05d}" for n in range(1000)]),
+    "boolean": (BooleanType(), [n >= 500 for n in range(1000)]),
+    "uuid": (UUIDType(), [n.to_bytes(16, "big") for n in range(1000)]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_places_follow_the_order_of_any_kind_of_value_and_nulls_come_first(kind: str) -> None:
+    iceberg, values = KINDS[kind]
+    arrow = Schema(NestedField(1, "value", iceberg, required=False)).as_arrow().field(0).type
+    column = pa.array([None, *values], getattr(arrow, "storage_type", arrow))
+    constant = pa.nulls(len(column), pa.int64())
+    places = ZCurve([column, constant]).places([column, constant]).to_pylist()
+    assert all(a <= b for a, b in pairwise(places))
+    assert places[0] == 0 < places[1]
+    assert len(set(places)) >= (3 if kind == "boolean" else 900)
+
+
+def test_a_value_that_was_not_sampled_has_its_place_too() -> None:
+    sample, seen = pa.array([10, 20, 30]), pa.array([5, 15, 25, 35, None])
+    places = ZCurve([sample, sample]).places([seen, seen]).to_pylist()
+    assert places[4] < places[0] < places[1] < places[2] < places[3]
+
+
+@pytest.mark.parametrize(
+    ("order", "why"),
+    [
+        ("zorder(x, nowhere)", "'nowhere' is not a column"),
+        ("zorder(x)", "2 to 6"),
+        ("zorder(x, x)", "different"),
+        ("zorder()", "is not a column"),
+        ("zorder(x desc, y)", "is not a column"),
+        ("x sideways", "is not a column"),
+        ("table", "no sort order"),
+    ],
+)
+def test_an_order_that_cannot_be_is_refused_before_anything_is_written(stand: Stand, order: str, why: str) -> None:
+    scattered(stand, files=2, each=10)
+    done = stand.run({**COMPACT, "min_input_files": 1, "sort_order": order})
+    assert done.status is Ended.REFUSED
+    assert why in done.message
+    assert stand.operations() == ["append"] * 2
+
+
+def test_the_tables_own_order_is_kept_with_its_nulls_and_named_on_the_files(stand: Stand) -> None:
+    order = SortOrder(
+        SortField(1, IdentityTransform(), SortDirection.DESC, NullOrder.NULLS_LAST),
+        SortField(2, IdentityTransform(), SortDirection.ASC, NullOrder.NULLS_FIRST),
+    )
+    numbers, texts = [1, None, 2, 2], ["a", "b", None, "c"]
+    _ordered(stand, order, numbers, texts)
+    assert stand.run({**COMPACT, "min_input_files": 1, "sort_order": "table"}).status is Ended.COMPLETED
+    found = stand.table.scan().to_arrow()
+    assert found["x"].to_pylist() == [2, 2, 1, None]
+    assert found["y"].to_pylist() == [None, "c", "a", "b"]
+    [entry] = ManifestReader(stand.table.io).content(stand.table.current_snapshot()).data
+    assert entry.data_file.sort_order_id == stand.table.sort_order().order_id
+
+
+def test_a_table_that_sorts_by_a_transform_is_refused(stand: Stand) -> None:
+    order = SortOrder(SortField(1, BucketTransform(4), SortDirection.ASC, NullOrder.NULLS_FIRST))
+    _ordered(stand, order, [1, 2], ["a", "b"])
+    done = stand.run({**COMPACT, "min_input_files": 1, "sort_order": "table"})
+    assert done.status is Ended.REFUSED
+    assert "bucket" in done.message
+
+
+def _ordered(stand: Stand, order: SortOrder, numbers: Sequence[int | None], texts: Sequence[str | None]) -> None:
+    schema = Schema(NestedField(1, "x", LongType(), required=False), NestedField(2, "y", StringType(), required=False))
+    stand.catalog.create_namespace_if_not_exists(stand.name[0])
+    stand.catalog.create_table(stand.name, schema, sort_order=order)
+    for x, y in zip(numbers, texts, strict=True):
+        stand.table.append(pa.table({"x": pa.array([x], pa.int64()), "y": pa.array([y], pa.string())}))
