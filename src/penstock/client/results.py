@@ -7,7 +7,7 @@ Values are the engine's: a node is a dict with `_id`, `_label` and its propertie
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+    from penstock.widget.contract import View
+    from penstock.widget.expansion import Neighbours
+
 SHOWN_ROWS = 20
 LONGEST_CELL = 80
 
@@ -35,6 +38,7 @@ class QueryResult:
     rows: Sequence[Sequence[Any]]
     execution_time_ms: int = 0
     truncated: bool = False
+    neighbours: Neighbours | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -97,11 +101,37 @@ class QueryResult:
         kinds = zip(self.columns, self.column_types, strict=True)
         return {name: typed(kind, self.column(name)) for name, kind in kinds}
 
-    def show(self) -> None:
-        """Draw it: as a graph where the widget is there and the result has nodes, else as a table."""
-        from rich.console import Console
+    def show(self, *, colour_by: str | None = None, size_by: str | None = None, caption: str | None = None) -> None:
+        """Draw it: in a notebook as a graph where the result has nodes, else as a table."""
+        from penstock.client.showing import show
 
-        Console().print(self.__rich__())
+        show(self, colour_by=colour_by, size_by=size_by, caption=caption)
+
+    def view(
+        self,
+        *,
+        colour_by: str | None = None,
+        size_by: str | None = None,
+        caption: str | None = None,
+        height: int = 520,
+        expand_cap: int = 25,
+    ) -> View:
+        """The graph of it as a widget, whose `selection` follows the reader; needs `pip install 'penstock[widget]'`.
+
+        A double click brings a node's neighbours from the graph that was asked, `expand_cap` at once.
+        """
+        needed("anywidget")
+        from penstock.widget.view import GraphView
+
+        return GraphView(
+            self,
+            caption=caption,
+            colour_by=colour_by,
+            size_by=size_by,
+            height=height,
+            expand=self.neighbours,
+            expand_cap=expand_cap,
+        )
 
     def __rich__(self) -> Any:
         from rich.console import Group

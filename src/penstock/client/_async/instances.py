@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.client._async.transport import AsyncTransport
     from penstock.client.words import Engine
     from penstock.client.work import Change
+    from penstock.widget.expansion import Neighbourhood
 
 UNSETTLED = ("waiting_for_snapshot", "starting", "resuming")
 STOPPING_PAUSE = 0.1
@@ -120,6 +121,7 @@ class AsyncGraph:
             rows=found["rows"],
             execution_time_ms=found["execution_time_ms"],
             truncated=found["truncated"],
+            neighbours=self._neighbours,
         )
 
     async def arrow(self, cypher: str, parameters: Mapping[str, object] | None = None) -> pyarrow.Table:
@@ -200,6 +202,10 @@ class AsyncGraph:
                 await self.refresh()
         except NotFound:
             return
+
+    async def _neighbours(self, node_id: str, limit: int) -> Neighbourhood:
+        found = await self.subgraph([node_id], limit=limit)
+        return {"nodes": found["nodes"], "edges": found["edges"], "truncated": found["truncated"]}
 
     async def _call(self, method: str, template: str, *, json: object = None) -> Any:
         answer = await self._transport.call(method, template, path={"id": self.id}, json=json)

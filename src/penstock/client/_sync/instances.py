@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.client._sync.transport import Transport
     from penstock.client.words import Engine
     from penstock.client.work import Change
+    from penstock.widget.expansion import Neighbourhood
 
 UNSETTLED = ("waiting_for_snapshot", "starting", "resuming")
 STOPPING_PAUSE = 0.1
@@ -117,6 +118,7 @@ class Graph:
             rows=found["rows"],
             execution_time_ms=found["execution_time_ms"],
             truncated=found["truncated"],
+            neighbours=self._neighbours,
         )
 
     def arrow(self, cypher: str, parameters: Mapping[str, object] | None = None) -> pyarrow.Table:
@@ -195,6 +197,10 @@ class Graph:
                 self.refresh()
         except NotFound:
             return
+
+    def _neighbours(self, node_id: str, limit: int) -> Neighbourhood:
+        found = self.subgraph([node_id], limit=limit)
+        return {"nodes": found["nodes"], "edges": found["edges"], "truncated": found["truncated"]}
 
     def _call(self, method: str, template: str, *, json: object = None) -> Any:
         answer = self._transport.call(method, template, path={"id": self.id}, json=json)
