@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.cli import app, output
+from penstock.cli import output
+from penstock.cli.tree import app
 
 
 async def run(*arguments: str) -> int:

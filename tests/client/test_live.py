@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 import penstock
-from penstock.cli.demo import rings, warehouse
+from penstock.cli.demo import books, lake, rings, warehouse
 from penstock.cli.home import Home
 from penstock.cli.stack import Stack
 from penstock.client.models import edge, node
@@ -174,3 +175,97 @@ async def test_an_instance_that_was_terminated_is_gone(ps: penstock.AsyncClient,
     with pytest.raises(penstock.errors.NotFound):
         await ps.instances.get(short.id)
     await short.terminate()
+
+
+def _example() -> str:
+    """The tour of the specification, word for word where the warehouse allows."""
+    with penstock.connect() as ps:
+        return _toured(ps)
+
+
+def _toured(ps: penstock.Client) -> str:
+    m = ps.mappings.create("Movies", nodes=rings.NODES, edges=rings.EDGES)
+    with m.start(engine="ladybug", ttl="2h") as g:
+        g.query("MATCH (a)-[r]->(b) RETURN a, r, b LIMIT 50").show()
+        assert g.query("MATCH (a)-[r]->(b) RETURN a, r, b LIMIT 50").to_networkx().number_of_edges() == 50
+        ranked = g.algo.pagerank(node_label="Person", write="rank")
+        assert (ranked.wait().status, ranked.info.nodes_updated) == ("completed", 2000)
+    run = ps.reconcile.run("invoices-vs-payments", month="2026-10")
+    report = run.wait().report()
+    done = ps.tables["lake.shop.events"].maintain(["compact", "expire_snapshots"]).wait()
+    assert {action["action"] for action in done.actions()} == {"rewrite_data_files", "expire_snapshots"}
+    return report
+
+
+def _monthly(side: str, day: str) -> dict[str, object]:
+    table = {"left": "invoices", "right": "payments"}[side]
+    of_month = {"column": "month", "op": "eq", "value": {"parameter": "month"}}
+    query = f"SELECT *, strftime({day}, '%Y-%m') AS month FROM {table}"
+    return {"source": "bank", "query": query, "primary_key": [f"{table[:-1]}_no"], "filters": [of_month]}
+
+
+async def test_the_tour_of_the_specification_runs(
+    ps: penstock.AsyncClient,
+    home: Home,
+    source: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    await ps.sources.make_default(source)
+    sides = {"left": _monthly("left", "issued"), "right": _monthly("right", "paid")}
+    month = {"month": {"type": "text"}}
+    await ps.reconcile.save(books.RECIPE | {"sources": sides, "parameters": month})
+    await asyncio.to_thread(lake.worn, ps.url, home.secret("operator_token"))
+    for name in ("PENSTOCK_URL", "PENSTOCK_API_KEY", "PENSTOCK_USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PENSTOCK_HOME", str(home.folder))
+    report = await asyncio.to_thread(_example)
+    assert "<svg" in report
+    assert "50 rows" in capsys.readouterr().out
+
+
+async def test_a_source_is_looked_at_before_a_recipe_names_it(ps: penstock.AsyncClient, source: int) -> None:
+    assert source in [found.id async for found in ps.sources.list()]
+    assert "bank" in [found["alias"] async for found in ps.reconcile.sources.list()]
+    first = await ps.reconcile.sources.preview("bank", "invoices", limit=3)
+    assert len(first["rows"]) == 3
+    wanted = {"column": "invoice_no", "op": "eq", "value": first["rows"][0]["invoice_no"]}
+    [found] = (await ps.reconcile.sources.load_scoped("bank", table="invoices", filters=[wanted]))["rows"]
+    assert found == first["rows"][0]
+
+
+async def test_the_clock_makes_jobs_until_its_schedule_is_dropped(ps: penstock.AsyncClient) -> None:
+    made = await ps.schedules.set("nightly", "0 3 * * *", {"kind": "probe"}, zone="Europe/Vienna")
+    assert (made["zone"], made["enabled"]) == ("Europe/Vienna", True)
+    assert [found["name"] async for found in ps.schedules.list()] == ["nightly"]
+    assert (await ps.schedules.drop("nightly"))["name"] == "nightly"
+    with pytest.raises(penstock.errors.NotFound):
+        await ps.schedules.get("nightly")
+
+
+async def test_a_job_tells_where_it_is_until_it_is_over(ps: penstock.AsyncClient) -> None:
+    job = await ps.jobs.create("probe", {"steps": 2, "seconds_per_step": 0.2}, max_attempts=1)
+    told = [change.status async for change in job.events()]
+    assert told[-1] == "succeeded"
+    assert (await job.wait(progress=False)).info.attempts
+
+
+async def test_a_job_that_is_cancelled_says_so_to_whoever_waits(ps: penstock.AsyncClient) -> None:
+    job = await ps.jobs.create("probe", {"steps": 1}, run_in=3600)
+    await job.cancel("not today")
+    with pytest.raises(penstock.errors.Failed, match="cancelled"):
+        await job.wait(progress=False)
+    assert (await job.retry()).id != job.id
+
+
+async def test_the_server_tells_a_runs_changes_as_they_come(ps: penstock.AsyncClient, source: int) -> None:
+    sides = {"left": _plain("invoices"), "right": _plain("payments")}
+    run = await ps.reconcile.run(books.RECIPE | {"recipe_id": None, "sources": sides})
+    told = [change async for change in run.events()]
+    assert told[-1].status == run.status == "completed"
+    assert run.totals["left"]["rows"] == 5000
+    assert [change async for change in run.events()] == []
+
+
+def _plain(table: str) -> dict[str, object]:
+    return {"source": "bank", "table": table, "primary_key": [f"{table[:-1]}_no"]}

@@ -8,18 +8,15 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 from penstock.cli.home import default_home, session
-from penstock.cli.output import FAILED, emit, out
+from penstock.cli.output import FAILED, Json, emit, out, patience
 from penstock.client.errors import ClientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
 _EXTRAS = {
     "server": ("fastapi", "uvicorn", "asyncpg"),
     "worker": ("pyarrow", "obstore"),
@@ -38,7 +35,8 @@ class Finding:
 
 def doctor(*, json: Json = False) -> int:
     """Look for whatever is missing; exit code 1 when something is."""
-    findings = list(_examine())
+    with patience("Trying everything"):
+        findings = list(_examine())
     emit([asdict(f) for f in findings], as_json=json, render=lambda: _print(findings))
     return 0 if all(f.ok for f in findings) else FAILED
 

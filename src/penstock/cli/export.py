@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from penstock.cli.output import REFUSED, USAGE, complain, emit, err, out
+from penstock.cli.output import REFUSED, USAGE, Json, complain, emit, err, out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from penstock.cli.source_url import SourceUrl
     from penstock.storage.stores import StoreOptions
 
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
 INTERRUPTED = 130
 
 

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.output import emit, out
+from penstock.cli.output import Json, emit, out, patience
 from penstock.client import connect
 from penstock.client.errors import Invalid
 from penstock.client.words import Engine, InstanceStatus, SnapshotStatus  # noqa: TC001 - the command line reads them
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from penstock.client._sync.instances import Graph
 
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
 Settings = Annotated[list[str], Parameter(name="--set", negative="", help="key=value; the value is JSON or text.")]
 MAPPING = ("id", "name", "owner_username", "current_version", "node_count", "edge_type_count", "snapshot_count")
 SNAPSHOT = ("id", "name", "status", "mapping_id", "mapping_version", "size_bytes", "ready_at")
@@ -66,8 +65,9 @@ def create_mapping(file: Path, *, json: Json = False) -> int:
 
 def infer_mapping(source_id: int, *, schema: str | None = None, json: Json = False) -> int:
     """Propose a mapping from the keys of a schema; save it, change it, and give it to `mapping create`."""
-    with connect() as ps:
-        return print_document(ps.mappings.infer(schema=schema, data_source=source_id).data, json=json)
+    with connect() as ps, patience("Reading the schema"):
+        proposed = ps.mappings.infer(schema=schema, data_source=source_id)
+    return print_document(proposed.data, json=json)
 
 
 def delete_mapping(mapping_id: int, *, json: Json = False) -> int:
@@ -97,7 +97,7 @@ def create_snapshot(mapping_id: int, name: str, *, wait: bool = True, json: Json
     with connect() as ps:
         snapshot = ps.snapshots.create(mapping_id, name)
         if wait:
-            snapshot.wait(progress=not json)
+            snapshot.wait()
     emit(snapshot.info.raw, as_json=json, render=lambda: out.print(f"Snapshot {snapshot.id} is {snapshot.status}."))
     return 0
 
@@ -151,14 +151,14 @@ def start_instance(
 ) -> int:
     """Start a graph of a mapping and wait until it answers."""
     with connect() as ps:
-        graph = ps.mappings.get(mapping_id).start(name, engine=engine, ttl=ttl, wait=wait, progress=not json)
+        graph = ps.mappings.get(mapping_id).start(name, engine=engine, ttl=ttl, wait=wait)
     emit(graph.info.raw, as_json=json, render=lambda: _print_started(graph))
     return 0
 
 
 def stop_instance(instance_id: int, *, force: bool = False, json: Json = False) -> int:
     """Terminate an instance; with --force, whatever runs on it."""
-    with connect() as ps:
+    with connect() as ps, patience("Ending it"):
         ps.instances.get(instance_id).terminate(force=force)
     emit({"terminated": instance_id}, as_json=json, render=lambda: out.print(f"Instance {instance_id} is gone."))
     return 0
@@ -169,7 +169,9 @@ def query(
 ) -> int:
     """Ask a graph in Cypher."""
     with connect() as ps:
-        result = ps.instances.get(instance_id).query(cypher, timeout=timeout, max_rows=max_rows)
+        graph = ps.instances.get(instance_id)
+        with patience("Asking the graph"):
+            result = graph.query(cypher, timeout=timeout, max_rows=max_rows)
     document = {"columns": result.columns, "column_types": result.column_types, "rows": result.rows}
     emit(document | {"truncated": result.truncated}, as_json=json, render=lambda: out.print(result))
     return 0
@@ -192,7 +194,7 @@ def algo(
             return print_table(graph.algo.catalogue(), ("name", "category", "description"), json=json)
         own = {"node_label": label, "edge_type": edge}
         arguments = {key: value for key, value in own.items() if value is not None} | read_settings(parameters)
-        done = graph.algo.run(name, write=write, progress=not json, **arguments)
+        done = graph.algo.run(name, write=write, **arguments)
     return print_document(done.info.raw, json=json)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from dataclasses import asdict
+from typing import Any, Literal
 
-from cyclopts import Parameter
 from rich.table import Table
 
 from penstock.cli.home import session
-from penstock.cli.output import emit, out
+from penstock.cli.output import FAILED, Json, emit, out
+from penstock.client import connect
+from penstock.client.words import JobStatus  # noqa: TC001 - the command line reads it
 
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
 _COLOURS = {
     "queued": "yellow",
     "running": "cyan",
@@ -23,7 +24,7 @@ _COLOURS = {
 
 def list_jobs(
     *,
-    status: Literal["queued", "running", "parked", "succeeded", "failed", "cancelled"] | None = None,
+    status: JobStatus | None = None,
     kind: str | None = None,
     queue: str | None = None,
     offset: int = 0,
@@ -43,6 +44,19 @@ def show(job_id: int, *, json: Json = False) -> int:
         found = http.call("GET", f"/api/jobs/{job_id}")["data"]
     emit(found, as_json=json, render=lambda: _print_job(found))
     return 0
+
+
+def tail(job_id: int, *, json: Json = False) -> int:
+    """Follow a job until it is over; exit code 1 when it did not succeed."""
+    told = []
+    with connect() as ps:
+        job = ps.jobs.get(job_id)
+        for change in job.events():
+            told.append(asdict(change))
+            if not json:
+                out.print(f"{change.percent:>5.1f} %  {coloured(change.status)}  [dim]{change.step}[/dim]")
+    emit({"id": job.id, "status": job.status, "changes": told}, as_json=json, render=lambda: None)
+    return 0 if job.status == "succeeded" else FAILED
 
 
 def cancel(job_id: int, *, reason: str = "", json: Json = False) -> int:

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from penstock.cli.home import Home, default_home
-from penstock.cli.output import FAILED, USAGE, complain, emit, out
+from penstock.cli.output import FAILED, USAGE, Json, complain, emit, out, patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from penstock.kit.config import Settings
     from penstock.sources.rekey import Rekeyed
-
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
 
 
 def rekey(
@@ -41,7 +39,8 @@ def rekey(
         complain("PENSTOCK_SECRET_KEY is not set.", "Make a key: penstock rekey --new-key")
         return USAGE
     try:
-        done = asyncio.run(_rekey(settings))
+        with patience("Sealing anew"):
+            done = asyncio.run(_rekey(settings))
     except vault.SecretKeyMissing as e:
         complain(f"{e.message} Nothing was changed.", e.hint)
         return FAILED

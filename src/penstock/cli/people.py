@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from cyclopts import Parameter
 from rich.table import Table
 
 from penstock.cli.home import session
-from penstock.cli.output import emit, out
-
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
-Role = Literal["analyst", "admin", "ops"]
+from penstock.cli.output import Json, emit, out
+from penstock.client.words import Role  # noqa: TC001 - the command line reads it
 
 
 def add_user(

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from penstock.cli.output import complain, emit, out
+from penstock.cli.output import USAGE, Json, complain, emit, out, patience
 
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.kit.migrate import Migration
 
 
-def serve(*, host: str | None = None, port: int | None = None) -> int:
+def serve(*, host: str | None = None, port: int | None = None, json: Json = False) -> int:
     """Run the control plane."""
     from penstock import wiring
     from penstock.kit import config
 
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
-    return wiring.serve(config.load(**given))
+    return _ended(wiring.serve(config.load(**given)), json=json)
 
 
 def worker(
@@ -28,6 +31,7 @@ def worker(
     name: str | None = None,
     once: Annotated[bool, Parameter(negative="", help="Run one job and exit 0 or 1.")] = False,
     wait: Annotated[float, Parameter(help="With --once: how long to wait for a job.")] = 5.0,
+    json: Json = False,
 ) -> int:
     """Run a worker. QUEUES is a list with commas."""
     from penstock.kit import config
@@ -35,7 +39,13 @@ def worker(
 
     given = {"worker_queues": queues, "worker_slots": slots}
     settings = config.load(**{key: value for key, value in given.items() if value is not None})
-    return run_worker(settings, name=name, once=once, wait=wait)
+    return _ended(run_worker(settings, name=name, once=once, wait=wait), json=json)
+
+
+def _ended(code: int, *, json: bool) -> int:
+    """Its log is on stderr; that it is over is all that there is to say."""
+    emit({"exit_code": code}, as_json=json, render=lambda: None)
+    return code
 
 
 def migrate(
@@ -52,15 +62,21 @@ def migrate(
 
     known = migrations.find(ROOMS_WITH_TABLES)
     if print_:
-        for migration in known:
-            out.print(f"-- {migration.room} {migration.version:04} {migration.name}", markup=False)
-            out.print(migration.text, markup=False, soft_wrap=True)
+        shown = [{"room": m.room, "version": m.version, "name": m.name, "sql": m.text} for m in known]
+        emit({"migrations": shown}, as_json=json, render=lambda: _print_sql(known))
         return 0
     settings = config.load()
     if settings.database_url is None:
         complain("PENSTOCK_DATABASE_URL is not set.", "The embedded database is migrated by `penstock up`.")
-        return 2
-    applied = asyncio.run(migrations.migrate(settings.database_url.get_secret_value(), known))
+        return USAGE
+    with patience("Migrating"):
+        applied = asyncio.run(migrations.migrate(settings.database_url.get_secret_value(), known))
     text = "\n".join(f"applied {name}" for name in applied) or "The schema is up to date."
     emit({"applied": applied}, as_json=json, render=lambda: out.print(text))
     return 0
+
+
+def _print_sql(known: Sequence[Migration]) -> None:
+    for migration in known:
+        out.print(f"-- {migration.room} {migration.version:04} {migration.name}", markup=False)
+        out.print(migration.text, markup=False, soft_wrap=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from penstock.cli.graphs import Json, Settings, print_document, print_table, read_file, read_settings
-from penstock.cli.output import FAILED, emit, out
+from penstock.cli.graphs import Settings, print_document, print_table, read_file, read_settings
+from penstock.cli.output import FAILED, Json, emit, out, patience
 from penstock.client import connect
+from penstock.client.words import EvidenceTable  # noqa: TC001 - the command line reads it
 
 if TYPE_CHECKING:
     from penstock.client._sync.reconcile import Run
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 RECIPE = ("recipe_id", "version", "owner", "created_by", "created_at")
 RUN = ("run_id", "name", "status", "recipe_id", "recipe_version", "created_at", "finished_at")
-Evidence = Literal["matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous"]
 
 
 def list_recipes(*, json: Json = False) -> int:
@@ -46,7 +46,7 @@ def save_recipe(file: Path, *, json: Json = False) -> int:
 
 def validate_recipe(file: Path, *, json: Json = False) -> int:
     """Find every fault of a recipe, against the real columns; exit code 1 when there are."""
-    with connect() as ps:
+    with connect() as ps, patience("Looking at both sides"):
         found = ps.reconcile.validate(read_file(file))
     emit(found, as_json=json, render=lambda: _print_faults(found["faults"]))
     return 0 if found["valid"] else FAILED
@@ -72,7 +72,7 @@ def start_run(
     with connect() as ps:
         run = ps.reconcile.run(document, **read_settings(parameters))
         if wait:
-            run.wait(progress=not json)
+            run.wait()
     emit(run.data, as_json=json, render=lambda: _print_run(run))
     return 0
 
@@ -101,27 +101,31 @@ def cancel_run(run_id: int, *, reason: str = "", json: Json = False) -> int:
 
 def evidence(
     run_id: int,
-    table: Evidence = "matched",
+    table: EvidenceTable = "matched",
     *,
     to: Annotated[Path | None, Parameter(help="A file; without one it goes to stdout as CSV.")] = None,
+    limit: Annotated[int | None, Parameter(help="Only so many rows.")] = None,
+    json: Json = False,
 ) -> int:
     """Write a run's evidence; the file's ending says the form: csv, parquet, arrow, xlsx or json."""
-    form = to.suffix.lstrip(".") if to and to.suffix else "csv"
-    with connect() as ps:
-        content = ps.reconcile.get(run_id).evidence(table, form=form)
+    form = to.suffix.lstrip(".") if to and to.suffix else "json" if json else "csv"
+    with connect() as ps, patience(f"Fetching {table}"):
+        content = ps.reconcile.get(run_id).evidence(table, form=form, limit=limit)
     if to is None:
         out.file.write(content.decode())
-    else:
-        to.write_bytes(content)
-        out.print(f"{len(content):,} bytes in {to}")
+        return 0
+    to.write_bytes(content)
+    written = {"run_id": run_id, "table": table, "form": form, "file": str(to), "bytes": len(content)}
+    emit(written, as_json=json, render=lambda: out.print(f"{len(content):,} bytes in {to}"))
     return 0
 
 
-def report(run_id: int, to: Path = Path("report.html")) -> int:
+def report(run_id: int, to: Path = Path("report.html"), *, json: Json = False) -> int:
     """Write a run's report as one HTML file."""
-    with connect() as ps:
-        ps.reconcile.get(run_id).report(to)
-    out.print(f"The report is in {to}")
+    with connect() as ps, patience("Fetching the report"):
+        size = len(ps.reconcile.get(run_id).report(to).encode())
+    written = {"run_id": run_id, "file": str(to), "bytes": size}
+    emit(written, as_json=json, render=lambda: out.print(f"The report is in {to}"))
     return 0
 
 

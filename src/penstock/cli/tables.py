@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.cli.graphs import Json, print_document, print_table
-from penstock.cli.output import emit, out
+from penstock.cli.graphs import print_document, print_table
+from penstock.cli.output import Json, emit, out, patience
 from penstock.client import connect
 from penstock.client.errors import Invalid
 
@@ -25,14 +25,16 @@ def list_tables(*, json: Json = False) -> int:
 
 def health(name: str, *, json: Json = False) -> int:
     """Say how a table is, and why: `penstock table health lake.sales.orders`."""
-    with connect() as ps:
-        return print_document(_table(ps, name).health(), json=json)
+    with connect() as ps, patience(f"Looking at {name}"):
+        found = _table(ps, name).health()
+    return print_document(found, json=json)
 
 
 def recommendation(name: str, *, json: Json = False) -> int:
     """Say what would do a table good."""
-    with connect() as ps:
-        return print_document(_table(ps, name).recommendation(), json=json)
+    with connect() as ps, patience(f"Looking at {name}"):
+        found = _table(ps, name).recommendation()
+    return print_document(found, json=json)
 
 
 def history(name: str, *, json: Json = False) -> int:
@@ -45,10 +47,12 @@ def maintain(name: str, *actions: str, dry_run: bool = False, wait: bool = True,
     """Maintain a table: compact, expire, manifests, deletes, orphans, or the actions' full names."""
     with connect() as ps:
         if dry_run:
-            return print_document(_table(ps, name).plan(actions or ("compact",)), json=json)
+            with patience(f"Planning for {name}"):
+                planned = _table(ps, name).plan(actions or ("compact",))
+            return print_document(planned, json=json)
         job = _table(ps, name).maintain(actions or ("compact", "expire"))
         if wait:
-            job.wait(progress=not json)
+            job.wait()
         done = job.actions()
     if wait:
         return print_table(done, ACTION, json=json)

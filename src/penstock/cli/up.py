@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from functools import partial
 from signal import SIGINT, SIGTERM
 from typing import Annotated, Any
@@ -14,10 +15,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from penstock.cli.home import Home, Running, default_home, session
-from penstock.cli.output import FAILED, UNAVAILABLE, complain, emit, err, out
+from penstock.cli.output import FAILED, UNAVAILABLE, Json, complain, emit, err, out, patience
 from penstock.client.errors import ClientError
 
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
 _STOP_SECONDS = 60.0
 
 
@@ -27,12 +27,13 @@ def up(
     workers: Annotated[int, Parameter(help="Worker processes to run.")] = 1,
     detach: Annotated[bool, Parameter(negative="", help="Return when everything runs.")] = False,
     demo: Annotated[bool, Parameter(help="Put a demo warehouse and a mapping of it into a new home.")] = True,
+    json: Json = False,
 ) -> int:
     """Start everything on this machine: PostgreSQL, control plane, workers."""
     home = default_home()
     if detach:
-        return _up_detached(home, port, workers, demo=demo)
-    return asyncio.run(_up(home, port, workers, demo=demo))
+        return _up_detached(home, port, workers, demo=demo, json=json)
+    return asyncio.run(_up(home, port, workers, demo=demo, json=json))
 
 
 def down(*, json: Json = False) -> int:
@@ -44,11 +45,12 @@ def down(*, json: Json = False) -> int:
         return 0
     os.kill(running.pid, SIGTERM)
     until = time.monotonic() + _STOP_SECONDS
-    while running.alive:
-        if time.monotonic() > until:
-            complain(f"Process {running.pid} does not stop.", f"kill -9 {running.pid}; nothing committed is lost.")
-            return FAILED
-        time.sleep(0.05)
+    with patience("Handing jobs back and stopping"):
+        while running.alive:
+            if time.monotonic() > until:
+                complain(f"Process {running.pid} does not stop.", f"kill -9 {running.pid}; nothing committed is lost.")
+                return FAILED
+            time.sleep(0.05)
     emit({"stopped": True, "pid": running.pid}, as_json=json, render=lambda: out.print("Stopped."))
     return 0
 
@@ -73,7 +75,7 @@ def status(*, json: Json = False) -> int:
     return 0
 
 
-async def _up(home: Home, port: int, workers: int, *, demo: bool) -> int:
+async def _up(home: Home, port: int, workers: int, *, demo: bool, json: bool) -> int:
     from penstock.cli.stack import Stack
     from penstock.kit import logging
 
@@ -90,14 +92,23 @@ async def _up(home: Home, port: int, workers: int, *, demo: bool) -> int:
         furnish=partial(_furnish, home) if demo else None,
     )
     async with stack:
-        out.print(
-            f"[green]●[/green] Penstock runs at [bold]{stack.url}[/bold]  [dim]{time.monotonic() - started:.1f} s[/dim]"
-        )
-        out.print(f"  [dim]home[/dim]   {home.folder}\n  [dim]look[/dim]   penstock status · penstock job list")
-        out.print("  [dim]stop[/dim]   Ctrl-C, or penstock down")
+        seconds = time.monotonic() - started
+        emit(_document(home), as_json=json, render=lambda: _print_up(home, stack.url, seconds))
+        sys.stdout.flush()
         await stop.wait()
         err.print("[dim]· stopping[/dim]")
     return 0
+
+
+def _document(home: Home) -> dict[str, Any]:
+    running = home.running()
+    return {"home": str(home.folder)} | ({} if running is None else asdict(running))
+
+
+def _print_up(home: Home, url: str, seconds: float) -> None:
+    out.print(f"[green]●[/green] Penstock runs at [bold]{url}[/bold]  [dim]{seconds:.1f} s[/dim]")
+    out.print(f"  [dim]home[/dim]   {home.folder}\n  [dim]look[/dim]   penstock status · penstock job list")
+    out.print("  [dim]stop[/dim]   Ctrl-C, or penstock down")
 
 
 def _furnish(home: Home, url: str) -> None:
@@ -116,9 +127,14 @@ def _furnish(home: Home, url: str) -> None:
         err.print(f"[dim]·[/dim] demo warehouse: mapping {put.mapping_id}, recipe {put.recipe_id}")
 
 
-def _up_detached(home: Home, port: int, workers: int, *, demo: bool) -> int:
+def _up_detached(home: Home, port: int, workers: int, *, demo: bool, json: bool) -> int:
     if running := home.running():
-        out.print(f"[green]●[/green] Penstock runs already at [bold]{running.url}[/bold]")
+        url = running.url
+        emit(
+            _document(home),
+            as_json=json,
+            render=lambda: out.print(f"[green]●[/green] Penstock runs already at [bold]{url}[/bold]"),
+        )
         return 0
     home.make()
     with (home.logs / "up.log").open("ab") as log:
@@ -127,12 +143,14 @@ def _up_detached(home: Home, port: int, workers: int, *, demo: bool) -> int:
         child = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
-    while (running := _started(home, child.pid)) is None:
-        if child.poll() is not None:
-            complain("It did not start.", f"Its log: {home.logs / 'up.log'}")
-            return FAILED
-        time.sleep(0.05)
-    out.print(f"[green]●[/green] Penstock runs at [bold]{running.url}[/bold] [dim](process {running.pid})[/dim]")
+    with patience("Starting PostgreSQL, the control plane and workers"):
+        while (running := _started(home, child.pid)) is None:
+            if child.poll() is not None:
+                complain("It did not start.", f"Its log: {home.logs / 'up.log'}")
+                return FAILED
+            time.sleep(0.05)
+    words = f"[green]●[/green] Penstock runs at [bold]{running.url}[/bold] [dim](process {running.pid})[/dim]"
+    emit(_document(home), as_json=json, render=lambda: out.print(words))
     return 0
 
 

@@ -1,0 +1,60 @@
+"""`penstock --help`, and that of a group: written from the list of commands, before anything else is loaded."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from penstock.cli.commands import COMMANDS, GROUPS
+
+HELP = ("--help", "-h")
+CODES = """\
+Exit codes: 0 done · 1 the work failed · 2 the call is wrong · 3 there is no such thing · 4 refused (who you are, or the
+state it is in) · 5 nobody answers, or not now: try again · 130 interrupted"""
+
+
+def asked(arguments: list[str]) -> str | None:
+    """The overview that these arguments ask for; None when a command must answer."""
+    match arguments:
+        case [] | ["--help" | "-h"]:
+            return _everything()
+        case [group] | [group, "--help" | "-h"] if group in GROUPS:
+            return _group(group)
+    return None
+
+
+def _everything() -> str:
+    single = {command.words: command.says for command in COMMANDS if " " not in command.words}
+    lines = [
+        f"{_bold('Usage')}: penstock COMMAND",
+        "",
+        "Long data work that must not be lost, doubled or left half done, behind one gate.",
+        "",
+        _bold("Commands"),
+        *_rows(single),
+        "",
+        _bold("Groups"),
+        *_rows(GROUPS),
+        "",
+        "Every command takes --json (then nothing else is on stdout) and --help; --version says which this is.",
+        "PENSTOCK_URL and PENSTOCK_API_KEY say whom to ask; without them it is this machine's `penstock up`.",
+        CODES,
+    ]
+    return "\n".join(lines)
+
+
+def _group(group: str) -> str:
+    mine = {
+        command.words.partition(" ")[2]: command.says for command in COMMANDS if command.words.startswith(f"{group} ")
+    }
+    lines = [f"{_bold('Usage')}: penstock {group} COMMAND", "", GROUPS[group], "", _bold("Commands"), *_rows(mine)]
+    return "\n".join([*lines, "", f"penstock {group} COMMAND --help says what it takes."])
+
+
+def _rows(entries: dict[str, str]) -> list[str]:
+    width = max(map(len, entries))
+    return [f"  {name:<{width}}  {says}" for name, says in entries.items()]
+
+
+def _bold(text: str) -> str:
+    return f"\033[1m{text}\033[0m" if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text

@@ -1,0 +1,88 @@
+"""`penstock config`: the settings in force, each with where it comes from; secrets are never shown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from penstock.cli.output import MISSING, Json, complain, emit, out
+
+if TYPE_CHECKING:
+    from penstock.kit.config import Settings
+
+HIDDEN = "••••••"
+INSIDE = ("catalogs", "maintenance_engines")
+"""Settings whose values are read by others: whatever stands in them may be a credential."""
+
+
+def config(name: str | None = None, *, json: Json = False) -> int:
+    """Show the settings in force, or one: its value, where it comes from (default, file, secret, environment)."""
+    from penstock.kit.config import load
+
+    settings = load()
+    origins = _origins(settings)
+    shown = {each: {"value": _shown(settings, each), "from": origins[each]} for each in type(settings).model_fields}
+    if name is not None and name not in shown:
+        complain(f"There is no setting {name!r}.", "penstock config lists them all.")
+        return MISSING
+    wanted = shown if name is None else {name: shown[name]}
+    emit(wanted, as_json=json, render=lambda: _print(wanted))
+    return 0
+
+
+def _origins(settings: Settings) -> dict[str, str]:
+    """The last place that says something wins; this walks them in the order in which `load` lets them."""
+    import tomllib
+
+    from penstock.kit.config import default_home
+
+    file = Path(os.environ.get("PENSTOCK_CONFIG") or default_home() / "penstock.toml")
+    in_file = tomllib.loads(file.read_text()) if file.is_file() else {}
+    folder = os.environ.get("PENSTOCK_SECRETS_DIR")
+    found = {}
+    for name in type(settings).model_fields:
+        secret = Path(folder) / f"penstock_{name}" if folder else None
+        if f"PENSTOCK_{name.upper()}" in os.environ:
+            found[name] = f"PENSTOCK_{name.upper()}"
+        elif secret is not None and secret.is_file():
+            found[name] = str(secret)
+        else:
+            found[name] = str(file) if name in in_file else "default"
+    return found
+
+
+def _shown(settings: Settings, name: str) -> Any:
+    from pydantic import SecretStr
+
+    value = getattr(settings, name)
+    if isinstance(value, SecretStr):
+        return HIDDEN
+    if name in INSIDE and isinstance(value, dict):
+        return {key: dict.fromkeys(inner, HIDDEN) | _plain(inner) for key, inner in value.items()}
+    if isinstance(value, Path):
+        return str(value)
+    return _without_password(value) if isinstance(value, str) else value
+
+
+def _plain(inner: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in inner.items() if key == "type"}
+
+
+def _without_password(text: str) -> str:
+    from penstock.kit.logging import scrub
+
+    return scrub(text)
+
+
+def _print(wanted: dict[str, dict[str, Any]]) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("setting", "value", "from"):
+        table.add_column(heading)
+    for name, entry in wanted.items():
+        value = "" if entry["value"] is None else str(entry["value"])
+        table.add_row(Text(name), Text(value), Text(entry["from"], style="dim" if entry["from"] == "default" else ""))
+    out.print(table)
