@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from penstock.cli.documents import DOCUMENTS
+from tests.cli.schema import check
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -29,7 +32,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Cli:
-    """`penstock` with a home; every call is a process of its own."""
+    """`penstock` with a home; every call is a process of its own. What it prints as JSON must be as promised."""
 
     home: Path
 
@@ -44,7 +47,10 @@ class Cli:
             timeout=timeout,
             check=False,
         )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        ran = Ran(done.returncode, done.stdout, done.stderr)
+        if "--json" in arguments and ran.out:
+            check(ran.json, DOCUMENTS.get(" ".join(arguments[:2])) or DOCUMENTS[arguments[0]])
+        return ran
 
 
 @pytest.fixture
@@ -57,7 +63,7 @@ def cli(short_dir: Path, tmp_path: Path) -> Cli:
 def up(short_dir: Path, request: pytest.FixtureRequest) -> Iterator[Cli]:
     """A running Penstock, shared by the tests of a module."""
     running = Cli(short_dir / request.module.__name__.rpartition(".")[2])
-    started = running("up", "--detach", "--port", "0")
+    started = running("up", "--detach", "--port", "0", "--json")
     assert started.code == 0, started.err
     yield running
-    running("down")
+    assert running("down", "--json").json["stopped"] is True

@@ -30,7 +30,7 @@ def graph(up: Cli, mapping: dict[str, Any]) -> Iterator[int]:
     assert started.code == 0, started.err
     assert started.json["status"] == "running"
     yield started.json["id"]
-    stopped = up("instance", "stop", str(started.json["id"]), "--force")
+    stopped = up("instance", "stop", str(started.json["id"]), "--force", "--json")
     assert stopped.code == 0, stopped.err
 
 
@@ -48,7 +48,7 @@ def test_a_graph_is_asked_and_computed_on(up: Cli, graph: int) -> None:
     assert "name" in told.out
     done = up("algo", str(graph), "scc", "--label", "Account", "--edge", "SENT_MUCH", "--write", "ring", "--json")
     assert done.json["status"] == "completed"
-    assert "pagerank" in up("algo", str(graph), "list").out
+    assert "pagerank" in {each["name"] for each in up("algo", str(graph), "list", "--json").json}
     assert str(graph) in up("instance", "list").out
     assert up("instance", "show", str(graph), "--json").json["events"]
 

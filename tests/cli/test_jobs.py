@@ -96,6 +96,7 @@ def test_migrate_prints_its_sql_without_a_database(cli: Cli) -> None:
     printed = cli("migrate", "--print")
     assert printed.code == 0
     assert "CREATE TABLE penstock.live" in printed.out
+    assert cli("migrate", "--print", "--json").json["migrations"][0]["room"] == "jobs"
 
 
 def test_migrate_without_a_database_says_which_setting_is_missing(cli: Cli) -> None:
@@ -126,7 +127,17 @@ def test_importing_penstock_and_its_command_line_loads_no_server() -> None:
     assert loaded.strip() == "[]"
 
 
-def test_help_lists_every_command(cli: Cli) -> None:
-    text = cli("--help").out
-    for command in ("up", "down", "status", "doctor", "demo", "serve", "worker", "migrate", "job", "queue", "drain"):
-        assert f" {command} " in text
+def test_a_job_is_followed_to_its_end(up: Cli) -> None:
+    assert up("doctor", "--json").code == 0
+    job = up("job", "list", "--kind", "probe", "--status", "succeeded", "--limit", "1", "--json").json["data"][0]["id"]
+    told = up("job", "tail", str(job), "--json").json
+    assert (told["id"], told["status"], told["changes"][-1]["status"]) == (job, "succeeded", "succeeded")
+    assert "succeeded" in up("job", "tail", str(job)).out
+
+
+def test_a_worker_that_runs_once_says_how_it_ended(up: Cli) -> None:
+    token = (up.home / "secrets" / "service_token").read_text().strip()
+    url = up("status", "--json").json["url"]
+    there = {"PENSTOCK_URL": url, "PENSTOCK_SERVICE_TOKEN": token, "PENSTOCK_WORKER_PORT": "0"}
+    done = up("worker", "--once", "--wait", "0.1", "--queues", "nobodys", "--json", **there)
+    assert done.json == {"exit_code": done.code}

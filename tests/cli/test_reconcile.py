@@ -33,7 +33,7 @@ def recipe(tmp_path: Path) -> Path:
 
 
 def test_a_recipe_is_validated_saved_run_and_its_evidence_written(furnished: Cli, recipe: Path, tmp_path: Path) -> None:
-    assert furnished("recipe", "validate", str(recipe)).code == 0
+    assert furnished("recipe", "validate", str(recipe), "--json").code == 0
     saved = furnished("recipe", "save", str(recipe), "--json")
     assert (saved.code, saved.json["version"]) == (0, 1), saved.err
     assert "SELECT" in furnished("recipe", "explain", "october").out
@@ -44,10 +44,12 @@ def test_a_recipe_is_validated_saved_run_and_its_evidence_written(furnished: Cli
     assert "5,000 rows" in told.out
     assert str(run["run_id"]) in furnished("run", "list").out
     file = tmp_path / "matched.csv"
-    assert furnished("evidence", str(run["run_id"]), "matched", "--to", str(file)).code == 0
+    written = furnished("evidence", str(run["run_id"]), "matched", "--to", str(file), "--json").json
+    assert (written["form"], written["bytes"]) == ("csv", file.stat().st_size)
+    assert len(furnished("evidence", str(run["run_id"]), "matched", "--limit", "3", "--json").json) == 3
     assert len(file.read_text().splitlines()) == 1 + 3950 + 333 + 500
     report = tmp_path / "report.html"
-    assert furnished("run", "report", str(run["run_id"]), str(report)).code == 0
+    assert furnished("run", "report", str(run["run_id"]), str(report), "--json").code == 0
     assert "<svg" in report.read_text()
 
 

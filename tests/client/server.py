@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,13 @@ class Stand:
     answers: list[Answer]
     asked: list[Asked] = field(default_factory=list)
 
+    def next(self) -> Answer:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
 
 @contextmanager
-def answering(*answers: Answer) -> Iterator[Stand]:
+def answering(*answers: Answer, by: Callable[[str, str], Answer] | None = None) -> Iterator[Stand]:
+    """With the answers in turn, or `by` method and path."""
     stand = Stand("", list(answers))
 
     class Handler(BaseHTTPRequestHandler):
@@ -50,7 +54,7 @@ def answering(*answers: Answer) -> Iterator[Stand]:
             body = json.loads(self.rfile.read(size)) if size else None
             headers = {name.lower(): value for name, value in self.headers.items()}
             stand.asked.append(Asked(method=self.command, path=self.path, headers=headers, body=body))
-            answer = stand.answers.pop(0) if len(stand.answers) > 1 else stand.answers[0]
+            answer = by(self.command, self.path) if by else stand.next()
             if answer.hang_up:
                 self.close_connection = True
                 self.connection.close()

@@ -89,7 +89,8 @@ def show_snapshot(snapshot_id: int, *, json: Json = False) -> int:
     """Show a snapshot with its counts and progress."""
     with connect() as ps:
         snapshot = ps.snapshots.get(snapshot_id)
-        return print_document(snapshot.info.raw | {"progress": snapshot.progress().raw}, json=json)
+        exports = snapshot.progress().jobs
+    return print_document(snapshot.info.raw | {"exports": exports}, json=json)
 
 
 def create_snapshot(mapping_id: int, name: str, *, wait: bool = True, json: Json = False) -> int:
