@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
+from penstock.cli.home import connect
 from penstock.cli.output import Json, emit, out, patience
-from penstock.client import connect
 from penstock.client.errors import Invalid
 from penstock.client.words import Engine, InstanceStatus, SnapshotStatus  # noqa: TC001 - the command line reads them
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from penstock.client.errors import ClientError
-from penstock.client.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from penstock.client import Client
+    from penstock.client.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +91,17 @@ def default_home() -> Home:
     return Home(Path(os.environ.get("PENSTOCK_HOME") or Path.home() / ".penstock"))
 
 
+def connect() -> Client:
+    """The client that notebooks use; HTTP is loaded only now, for `--help` needs none."""
+    from penstock.client import connect as to_plane
+
+    return to_plane()
+
+
 def session() -> Session:
     """PENSTOCK_URL and PENSTOCK_API_KEY, or the local `penstock up`."""
+    from penstock.client.session import Session
+
     if url := os.environ.get("PENSTOCK_URL"):
         return Session(url, os.environ.get("PENSTOCK_API_KEY"))
     home = default_home()

@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 from rich.table import Table
 
-from penstock.cli.home import session
+from penstock.cli.home import connect, session
 from penstock.cli.output import FAILED, Json, emit, out
-from penstock.client import connect
 from penstock.client.words import JobStatus  # noqa: TC001 - the command line reads it
 
 _COLOURS = {

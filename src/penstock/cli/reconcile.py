@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from penstock.cli.graphs import Settings, print_document, print_table, read_file, read_settings
+from penstock.cli.home import connect
 from penstock.cli.output import FAILED, Json, emit, out, patience
-from penstock.client import connect
 from penstock.client.words import EvidenceTable  # noqa: TC001 - the command line reads it
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.cli.graphs import print_document, print_table
+from penstock.cli.home import connect
 from penstock.cli.output import Json, emit, out, patience
-from penstock.client import connect
 from penstock.client.errors import Invalid
 
 if TYPE_CHECKING:

@@ -1,0 +1,51 @@
+"""`make bench NAME=client`: what it costs to import the client and to ask the command line for help.
+
+Processor time of whole processes, interpreter and all, the least of many: what others do on the machine only adds.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from bench.figures import Figure, figure, publish
+
+TIMES = 15
+BARE = ["-c", "pass"]
+CASES = {
+    "import_penstock": ["-c", "import penstock; penstock.connect"],
+    "import_penstock_async": ["-c", "import penstock; penstock.AsyncClient"],
+    "help": ["-m", "penstock.cli", "--help"],
+    "help_of_a_group": ["-m", "penstock.cli", "job", "--help"],
+    "help_of_a_command": ["-m", "penstock.cli", "job", "list", "--help"],
+}
+GOAL = "< 150"
+
+
+def main() -> int:
+    figures = {"bare_interpreter": figure(_milliseconds(BARE), "ms of CPU")}
+    for name, arguments in CASES.items():
+        figures[name] = _measured(arguments, goal=None if name == "help_of_a_command" else GOAL)
+    return publish("client", figures)
+
+
+def _measured(arguments: list[str], *, goal: str | None) -> Figure:
+    return figure(_milliseconds(arguments), "ms of CPU", goal)
+
+
+def _milliseconds(arguments: list[str]) -> float:
+    return min(_once(arguments) for _ in range(TIMES)) * 1000
+
+
+def _once(arguments: list[str]) -> float:
+    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{arguments} ended with {process.returncode}")
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    sys.exit(main())
