@@ -144,6 +144,16 @@ def test_people_can_read_it_without_colour(asking: None, capsys: pytest.CaptureF
     assert "\033" not in said
 
 
+def test_what_others_wrote_gives_no_orders(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    named = {"run_id": 1, "name": "[red]x[/red] \x1b[2J", "status": "failed", "error": {"message": "[/] \x1b[2J"}}
+    with answering(Answer(body={"data": named})) as stand:
+        monkeypatch.setenv("PENSTOCK_URL", stand.url)
+        assert output.guarded(app, ["run", "show", "1"]) == 0
+    said = capsys.readouterr().out
+    assert r"[red]x[/red] \x1b[2J" in said
+    assert "\x1b" not in said
+
+
 def test_the_overviews_name_every_command() -> None:
     everything = overview.asked([])
     assert everything == overview.asked(["--help"]) == overview.asked(["-h"])

@@ -104,6 +104,16 @@ def test_a_table_shows_its_first_rows_and_says_so(capsys: pytest.CaptureFixture[
     assert f"│ {SHOWN_ROWS} │" not in said
 
 
+def test_a_terminal_is_not_given_orders_by_the_data(capsys: pytest.CaptureFixture[str]) -> None:
+    result = _result(["\x1b]0;owned\x07\x1b[2J line\nnext \u202egnp.exe"], columns=("s",))
+    result.show()
+    said = capsys.readouterr().out + result._repr_html_()
+    assert not {"\x1b", "\x07", "\u202e"} & set(said)
+    assert r"\x1b" in said
+    named = QueryResult(columns=("\x1b[2J",), column_types=("STRING",), rows=[])
+    assert "\x1b" not in repr(named)
+
+
 def test_markup_in_the_data_is_not_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
     _result(["[bold]x[/bold]"], columns=("s",)).show()
     assert "[bold]x[/bold]" in capsys.readouterr().out

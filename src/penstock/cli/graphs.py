@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.home import connect
-from penstock.cli.output import Json, emit, out, patience
+from penstock.cli.output import Json, emit, out, patience, plain
 from penstock.client.errors import Invalid
+from penstock.client.text import printable
 from penstock.client.words import Engine, InstanceStatus, SnapshotStatus  # noqa: TC001 - the command line reads them
 
 if TYPE_CHECKING:
@@ -39,7 +40,11 @@ def add_source(name: str, type_: str, *, settings: Settings = [], secrets: Setti
         credentials = {key: str(value) for key, value in read_settings(secrets).items()}
         added = ps.sources.create(name, type_, read_settings(settings), credentials)
         said = ps.sources.test(added.id)
-    emit({"source": added.raw, "test": said}, as_json=json, render=lambda: out.print(f"Source {added.id}: {said}"))
+    emit(
+        {"source": added.raw, "test": said},
+        as_json=json,
+        render=lambda: out.print(f"Source {added.id}: {plain(said['message'])}"),
+    )
     return 0
 
 
@@ -59,7 +64,7 @@ def create_mapping(file: Path, *, json: Json = False) -> int:
     """Create a mapping from a JSON file that holds what `POST /api/mappings` takes."""
     with connect() as ps:
         made = ps.transport.call("POST", "/api/mappings", json=read_file(file))["data"]
-    emit(made, as_json=json, render=lambda: out.print(f"Mapping {made['id']} {made['name']!r} is there."))
+    emit(made, as_json=json, render=lambda: out.print(f"Mapping {made['id']} {plain(repr(made['name']))} is there."))
     return 0
 
 
@@ -214,7 +219,7 @@ def _draw(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
     for column in columns:
         table.add_column(column.replace("_", " "))
     for row in rows:
-        table.add_row(*(Text("" if row.get(column) is None else str(row[column])) for column in columns))
+        table.add_row(*(Text("" if row.get(column) is None else printable(str(row[column]))) for column in columns))
     out.print(table if rows else "[dim]None.[/dim]")
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from rich.table import Table
 
 from penstock.cli.home import connect, session
-from penstock.cli.output import FAILED, Json, emit, out
+from penstock.cli.output import FAILED, Json, emit, out, plain
 from penstock.client.words import JobStatus  # noqa: TC001 - the command line reads it
 
 _COLOURS = {
@@ -53,7 +53,7 @@ def tail(job_id: int, *, json: Json = False) -> int:
         for change in job.events():
             told.append(asdict(change))
             if not json:
-                out.print(f"{change.percent:>5.1f} %  {coloured(change.status)}  [dim]{change.step}[/dim]")
+                out.print(f"{change.percent:>5.1f} %  {coloured(change.status)}  [dim]{plain(change.step)}[/dim]")
     emit({"id": job.id, "status": job.status, "changes": told}, as_json=json, render=lambda: None)
     return 0 if job.status == "succeeded" else FAILED
 
@@ -93,7 +93,7 @@ def drain(switch: Literal["on", "off", "status"] = "status", *, reason: str = ""
         else:
             answer = http.call("PUT", "/api/drain", json={"draining": switch == "on", "reason": reason})["data"]
     words = "draining: no new jobs are taken" if answer["draining"] else "open: jobs are taken"
-    emit(answer, as_json=json, render=lambda: out.print(f"The system is {words} (by {answer['changed_by']})."))
+    emit(answer, as_json=json, render=lambda: out.print(f"The system is {words} (by {plain(answer['changed_by'])})."))
     return 0
 
 
@@ -109,7 +109,13 @@ def _print_jobs(answer: dict[str, Any]) -> None:
         attempt = f"{job['attempt_no']}/{job['max_attempts']}"
         status = coloured(job["status"])
         table.add_row(
-            str(job["id"]), job["kind"], job["queue"], status, attempt, job["worker"] or "", job["created_at"][:19]
+            str(job["id"]),
+            job["kind"],
+            job["queue"],
+            status,
+            attempt,
+            plain(job["worker"] or ""),
+            job["created_at"][:19],
         )
     out.print(table)
     meta = answer["meta"]
@@ -120,7 +126,7 @@ def _print_job(job: dict[str, Any]) -> None:
     out.print(f"[bold]Job {job['id']}[/bold]  {job['kind']}  {coloured(job['status'])}")
     for name in ("queue", "priority", "created_at", "created_by", "finished_at", "lock_key", "group_id", "retry_of"):
         if job.get(name) is not None:
-            out.print(f"  [dim]{name}[/dim] {job[name]}", markup=True)
+            out.print(f"  [dim]{name}[/dim] {plain(job[name])}", markup=True)
     for name in ("progress", "result", "error"):
         if job.get(name) is not None:
             out.print(f"  [dim]{name}[/dim]", end=" ")
@@ -151,6 +157,8 @@ def _print_queues(answer: dict[str, Any]) -> None:
     out.print(table if answer["queues"] else "[dim]No job is waiting or running.[/dim]")
     for worker in answer["workers"]:
         queues = ", ".join(worker["queues"])
-        out.print(f"[green]●[/green] {worker['name']}  {worker['running']}/{worker['slots']} jobs  [dim]{queues}[/dim]")
+        out.print(
+            f"[green]●[/green] {plain(worker['name'])}  {worker['running']}/{worker['slots']} jobs  [dim]{queues}[/dim]"
+        )
     if not answer["workers"]:
         out.print("[yellow]No worker has been seen in the last minutes.[/yellow]")

@@ -21,6 +21,7 @@ from rich.console import Console
 
 from penstock.cli.commands import COMMANDS, GROUPS
 from penstock.client.errors import ClientError
+from penstock.client.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -64,9 +65,9 @@ def emit(data: Any, *, as_json: bool, render: Callable[[], object]) -> None:
 
 
 def complain(message: str, hint: str | None = None) -> None:
-    err.print(f"[red]✗[/red] {_plain(message)}")
+    err.print(f"[red]✗[/red] {plain(message)}")
     if hint:
-        err.print(f"  [dim]{_plain(hint)}[/dim]")
+        err.print(f"  [dim]{plain(hint)}[/dim]")
 
 
 @contextmanager
@@ -75,7 +76,7 @@ def patience(title: str) -> Iterator[None]:
     if not err.is_terminal:
         yield
         return
-    waiting = err.status(_plain(title))
+    waiting = err.status(plain(title))
     timer = Timer(PATIENCE, waiting.start)
     timer.start()
     try:
@@ -136,5 +137,6 @@ def _foreign(error: Exception) -> int:
     raise error
 
 
-def _plain(text: str) -> str:
-    return text.replace("[", r"\[")
+def plain(value: object) -> str:
+    """Text that others wrote, for a line with markup: neither the markup nor the terminal obeys it."""
+    return printable(str(value)).replace("[", r"\[")

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from penstock.cli.graphs import Settings, print_document, print_table, read_file, read_settings
 from penstock.cli.home import connect
-from penstock.cli.output import FAILED, Json, emit, out, patience
+from penstock.cli.output import FAILED, Json, emit, out, patience, plain
 from penstock.client.words import EvidenceTable  # noqa: TC001 - the command line reads it
 
 if TYPE_CHECKING:
@@ -130,13 +130,13 @@ def report(run_id: int, to: Path = Path("report.html"), *, json: Json = False) -
 
 
 def _print_run(run: Run) -> None:
-    out.print(f"[bold]Run {run.id}[/bold]  {run.data['name']}  {run.status}")
+    out.print(f"[bold]Run {run.id}[/bold]  {plain(run.info.name)}  {run.status}")
     if error := run.data.get("error"):
-        out.print(f"  [red]{error.get('message', error)}[/red]")
+        out.print(f"  [red]{plain(error.get('message', error))}[/red]")
     for side, found in run.totals.items():
         out.print(f"  {side}: {found['rows']:,} rows, {found['matched']:,} matched, {found['unmatched']:,} unmatched")
         for reason, count in found["reasons"].items():
-            out.print(f"    [dim]{reason.replace('_', ' ')}[/dim] {count:,}")
+            out.print(f"    [dim]{plain(reason.replace('_', ' '))}[/dim] {count:,}")
 
 
 def _print_faults(faults: list[Fault]) -> None:
@@ -150,5 +150,5 @@ def _print_faults(faults: list[Fault]) -> None:
 
 def _print_steps(steps: list[RecipeStep]) -> None:
     for step in steps:
-        out.print(f"[bold]{step['step']}[/bold]")
+        out.print(f"[bold]{plain(step['step'])}[/bold]")
         out.print(step["sql"], markup=False)

@@ -12,6 +12,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.frames import arrow, igraph_of, needed, typed
+from penstock.client.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -140,17 +141,17 @@ class QueryResult:
 
         table = Table()
         for name, kind in zip(self.columns, self.column_types, strict=True):
-            table.add_column(Text(name), justify="right" if kind in _NUMBERS else "left")
+            table.add_column(Text(printable(name)), justify="right" if kind in _NUMBERS else "left")
         for row in self.rows[:SHOWN_ROWS]:
             table.add_row(*(Text(_short(value)) for value in row))
         return Group(table, Text(self._caption(), style="dim"))
 
     def __repr__(self) -> str:
-        return f"<QueryResult {len(self.rows)} × {len(self.columns)}: {', '.join(self.columns)}>"
+        return f"<QueryResult {len(self.rows)} × {len(self.columns)}: {printable(', '.join(self.columns))}>"
 
     def _repr_html_(self) -> str:
         head = "".join(
-            f"<th title='{html.escape(kind, quote=True)}'>{html.escape(name)}</th>"
+            f"<th title='{html.escape(kind, quote=True)}'>{html.escape(printable(name))}</th>"
             for name, kind in zip(self.columns, self.column_types, strict=True)
         )
         body = "".join(
@@ -170,7 +171,7 @@ _NUMBERS = {"INT64", "INT32", "INT16", "INT8", "DOUBLE", "FLOAT"}
 
 
 def _short(value: object) -> str:
-    text = _text(value)
+    text = printable(_text(value))
     return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
 
 
