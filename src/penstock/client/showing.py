@@ -32,7 +32,7 @@ def show(result: QueryResult, *, colour_by: str | None, size_by: str | None, cap
         display(result.view(colour_by=colour_by, size_by=size_by, caption=caption))
     except ModuleNotFoundError:
         display(result)
-        Console().print(Text(HINT, style="dim"))
+        Console().print(Text(HINT))
         return
     if not _DRAWN_WHOLE.issuperset(result.column_types):
         display(result)
