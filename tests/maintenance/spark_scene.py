@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 from penstock.jobs.model import Status
 from penstock.maintenance.action import parse
 from penstock.maintenance.order import Order
+from penstock.maintenance.remote import Failed
+from penstock.worker.remote_engines import open_engine
+from penstock.worker.remote_maintaining import RemoteState
 from tests.graphs.stand import connected, settings, standing, until
 from tests.maintenance.test_lifecycle import Scene
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from penstock.maintenance.remote import Held
     from tests.servers.spark import Gate, Spark
 
 COMPACT = {"name": "rewrite_data_files", "min_input_files": 2}
@@ -38,11 +42,11 @@ class SparkScene(Scene):
         order = Order(name=name, actions=parse(actions), engine=engine, dry_run=dry_run)
         return await self.kept.desk.submit(order, actor="me")
 
-    async def over(self, job_id: int) -> Any:
-        async def is_it() -> bool:
-            return (await self.store.job(job_id)).status.over
+    async def is_over(self, job_id: int) -> bool:
+        return (await self.store.job(job_id)).status.over
 
-        await until(is_it, within=SPARK_PATIENCE)
+    async def over(self, job_id: int) -> Any:
+        await until(lambda: self.is_over(job_id), within=SPARK_PATIENCE)
         return await self.store.job(job_id)
 
     def hold_commit(self) -> Gate:
@@ -57,18 +61,33 @@ class SparkScene(Scene):
             found = await db.fetchval("SELECT state FROM penstock.live WHERE job_id = $1", job_id)
         return dict(json.loads(found)) if found else {}
 
-    async def parked(self, job_id: int) -> None:
+    async def under_way(self, job_id: int, gate: Gate) -> Held:
+        """The statement has come to the gate, and its handle is written down."""
+
         async def is_it() -> bool:
-            parked = (await self.store.job(job_id)).status is Status.PARKED
             handle = (await self.state(job_id)).get("handle", {})
-            return parked and bool({"operation_secret", "started"} & set(handle))
+            return gate.reached.is_set() and bool({"operation_secret", "started"} & set(handle))
+
+        await until(is_it, within=SPARK_PATIENCE)
+        return await self.held(job_id)
+
+    async def held(self, job_id: int) -> Held:
+        return RemoteState.read(await self.state(job_id)).held
+
+    async def looked_at(self, job_id: int) -> None:
+        async def is_it() -> bool:
+            return (await self.store.job(job_id)).status is Status.RUNNING
 
         await until(is_it, within=SPARK_PATIENCE)
 
-    async def wake(self) -> None:
-        """Whoever claims next has the job, however long it was to be parked."""
-        async with connected(self.dsn) as db:
-            await db.execute("UPDATE penstock.live SET wake_at = penstock.now() WHERE status = 2")
+    async def gone(self, engine: str, held: Held) -> None:
+        """Spark does not run it any more."""
+        async with open_engine(self.spark.engines[engine], "test") as there:
+
+            async def is_it() -> bool:
+                return isinstance(await there.look(held, "", again=False), Failed)
+
+            await until(is_it, within=SPARK_PATIENCE)
 
     async def lapse(self) -> None:
         async with connected(self.dsn) as db:

@@ -14,7 +14,7 @@ import time
 
 from penstock.kit import config
 from penstock.maintenance import embedded  # noqa: F401 - loaded once for all
-from penstock.maintenance.order import MAINTENANCE
+from penstock.maintenance.order import MAINTENANCE, REMOTE
 from penstock.worker import Handlers
 from penstock.worker.maintaining import Maintainer
 from penstock.worker.plane import plane_factory
@@ -52,7 +52,8 @@ def work(order: dict[str, str]) -> int:
             time.sleep(60)
 
     told = config.Settings(url=order["url"], service_token=order["token"], worker_port=0, log_level="WARNING")
-    handlers = Handlers({MAINTENANCE: Maintainer(plane_factory(told), step=step)})
+    maintainer = Maintainer(plane_factory(told), step=step)
+    handlers = Handlers({MAINTENANCE: maintainer, REMOTE: maintainer})
     return run_worker(told, handlers=handlers, queues=[MAINTENANCE], once=True, wait=float(order.get("wait", 20)))
 
 

@@ -27,7 +27,7 @@ from penstock.maintenance.remote import Failed, Running
 from penstock.maintenance.spark.address import read_address
 from penstock.maintenance.spark.hive import HiveEngine
 from tests.servers import maven
-from tests.servers.http import HttpServer, Request, Response
+from tests.servers.http import HttpServer, Request, Response, as_json
 from tests.servers.process import free_ports, running
 
 if TYPE_CHECKING:
@@ -96,20 +96,33 @@ def _fetch_spark(work: Path, deadline: float) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Gate:
-    """Holds the requests whose method and path it fits, until it is opened."""
+    """Holds the requests whose method and path it fits, until it is opened; later ones too unless `once`."""
 
     method: str
     path: str
     reached: asyncio.Event = field(default_factory=asyncio.Event)
-    opened: asyncio.Event = field(default_factory=asyncio.Event)
+    once: bool = True
+    answer: Response | None = None
+    _opened: asyncio.Event = field(default_factory=asyncio.Event)
 
     def open(self) -> None:
-        self.opened.set()
+        self._opened.set()
 
-    async def passing(self, request: Request) -> None:
-        if request.method == self.method and re.search(self.path, request.path):
-            self.reached.set()
-            await self.opened.wait()
+    def refuse(self, status: int = 400, kind: str = "BadRequestException") -> None:
+        """What is held is never served, but answered with an error."""
+        error = {"error": {"message": "The test does not want it.", "type": kind, "code": status}}
+        self.answer = as_json(error, status)
+        self.open()
+
+    async def passing(self, request: Request) -> Response | None:
+        """None lets it pass."""
+        if request.method != self.method or not re.search(self.path, request.path):
+            return None
+        if self._opened.is_set() and self.once:
+            return None
+        self.reached.set()
+        await self._opened.wait()
+        return self.answer
 
 
 class Door:
@@ -134,8 +147,8 @@ class Door:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._http.port}"
 
-    def hold(self, method: str, path: str) -> Gate:
-        gate = Gate(method=method, path=path)
+    def hold(self, method: str, path: str, *, once: bool = True) -> Gate:
+        gate = Gate(method=method, path=path, once=once)
         self.gates.append(gate)
         return gate
 
@@ -147,7 +160,8 @@ class Door:
 
     async def _serve(self, request: Request) -> Response:
         for gate in list(self.gates):
-            await gate.passing(request)
+            if (answer := await gate.passing(request)) is not None:
+                return answer
         self.passed.append(f"{request.method} {request.path}")
         kept = {name: value for name, value in request.headers.items() if name in ("authorization", "content-type")}
         try:
@@ -239,6 +253,7 @@ def _command(java: str, jars: Path, folder: Path, it: Spark) -> list[str]:
         "spark.connect.grpc.binding.port": it.connect_port,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
+        "spark.hadoop.hive.server2.long.polling.timeout": "30s",
         "spark.hadoop.hive.server2.thrift.bind.host": "127.0.0.1",
         "spark.hadoop.hive.server2.thrift.port": it.hive_port,
         # A session that closes looks for Hive's own catalog, which is not there: once, and without waiting.

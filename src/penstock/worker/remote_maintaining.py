@@ -144,6 +144,7 @@ class RemoteMaintenance:
     async def _submit(self, state: RemoteState, sql: str) -> Park:
         since, before = await self._ctx.in_thread(_measured, self._lake)
         held = await self._engine.begin(sql)
+        self._run.step("statement_begun")
         after = replace(
             state.holding(held),
             sql=sql,
@@ -160,6 +161,7 @@ class RemoteMaintenance:
     async def _follow(self, state: RemoteState) -> Park | RemoteState:
         self._show(state)
         step = await self._engine.look(state.held, state.sql, again=self._job.attempt_no > state.attempt_no)
+        self._run.step("statement_looked_at")
         match step:
             case Running():
                 return self._go_on(state, step)
