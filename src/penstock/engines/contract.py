@@ -55,6 +55,11 @@ class Words(Protocol):
         """How many different words a text has."""
         ...
 
+    def marks(self, values: Sequence[str]) -> str:
+        """What to count instead of rows of values, as cheaply as can be: if any value differs it may differ, if none
+        does it does not."""
+        ...
+
 
 class Engine(Protocol):
     name: str

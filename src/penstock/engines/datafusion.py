@@ -50,6 +50,9 @@ class DataFusionWords:
     def words(self, a: str) -> str:
         return f"COALESCE(CAST(array_length({_split(a)}) AS BIGINT), 0)"
 
+    def marks(self, values: Sequence[str]) -> str:
+        return ", ".join(values)
+
 
 class DataFusionEngine:
     name = "datafusion"

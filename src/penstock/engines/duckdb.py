@@ -51,6 +51,9 @@ class DuckDbWords:
     def words(self, a: str) -> str:
         return f"CAST(len(list_distinct({_split(a)})) AS BIGINT)"
 
+    def marks(self, values: Sequence[str]) -> str:
+        return f"hash({', '.join(values)})"
+
 
 class DuckDbEngine:
     name = "duckdb"

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.reconcile import parts, reasons
+from penstock.reconcile import duplicates, parts, reasons
 from penstock.reconcile.break_rows import BreakRows
 from penstock.reconcile.clauses import FULL_SCORE, quoted
 from penstock.reconcile.errors import TotalsDiffer
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from penstock.reconcile.recipe import SideName
 
 TABLES = ("matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous")
-_DUPLICATES = pa.schema([("side", pa.string()), ("key", pa.string()), ("count", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +52,15 @@ def gather(matching: Matching, folder: Path, read: Mapping[SideName, Sequence[Pa
     """Write all evidence of a matching that ran into a folder. `read` are the files that it read."""
     files = [*_matched(matching, folder, "matched", ""), *_matched(matching, folder, "ambiguous", " WHERE m.ambiguous")]
     rules = [_rule(matching, linked) for linked in matching.links]
+    repeated = {side: duplicates.find(matching, side) for side in SIDES}
     found: dict[SideName, SideTotals] = {}
     for side in SIDES:
-        breaks = reasons.explain(matching, side)
+        breaks = reasons.explain(matching, side, repeated[side])
         files += _unmatched(matching, side, breaks, folder, read[side])
         rows = sum(pq.read_metadata(file).num_rows for file in read[side])
         found[side] = _totals(matching, side, breaks, rows, rules)
         _check_tied(side, found[side])
-    files += parts.write("duplicates", _DUPLICATES, [_duplicates(matching)], folder)
+    files += parts.write("duplicates", duplicates.SCHEMA, [duplicates.rows(matching, repeated)], folder)
     return Evidence(files=files, sides=found, rules=rules)
 
 
@@ -96,7 +95,8 @@ def _matched_sql(matching: Matching, number: int, linked: Linked, where: str) ->
             joins += f" {join} {side}_src AS {alias}s ON {alias}s._id = m.{alias}"
     columns += [f"{sql} AS {quoted(f'diff_{label}')}" for label, sql in matching.differences]
     columns += [f"CAST(m.s AS DOUBLE) / {FULL_SCORE} AS score", "m.ambiguous"]
-    return f"SELECT {', '.join(columns)} FROM {linked.table} AS m{joins}{where} ORDER BY m.g, m.l, m.r"
+    order = "m.g" if linked.pattern == "1:1" else "m.g, m.l, m.r"
+    return f"SELECT {', '.join(columns)} FROM {linked.table} AS m{joins}{where} ORDER BY {order}"
 
 
 def _chosen(matching: Matching, side: str, key: tuple[str, ...]) -> list[str]:
@@ -128,16 +128,6 @@ def _rule_name(matching: Matching) -> str:
     return f"CASE u.n {cases} ELSE NULL END"
 
 
-def _duplicates(matching: Matching) -> pa.RecordBatch:
-    found: list[dict[str, object]] = []
-    for side, alias in (("left", "l"), ("right", "r")):
-        for *key, times in matching.engine.rows(f"SELECT * FROM repeated_{alias}"):
-            text = orjson.dumps([None if value is None else str(value) for value in key]).decode()
-            found.append({"side": side, "key": text, "count": times})
-    found.sort(key=lambda row: (str(row["side"]), str(row["key"])))
-    return pa.RecordBatch.from_pylist(found, schema=_DUPLICATES)
-
-
 def _rule(matching: Matching, linked: Linked) -> dict[str, Any]:
     """Where a rule is one to one its links are counted as they are: a record that is there twice would not tie."""
     once = "" if linked.pattern in ("1:1", "manual") else "DISTINCT "
@@ -160,8 +150,7 @@ def _totals(
 ) -> SideTotals:
     """What the rules matched and what is left, each counted for itself."""
     counted = dict(matching.engine.rows(f"SELECT reason, COUNT(*) FROM {breaks} GROUP BY reason"))
-    key = getattr(matching.recipe.sources, side).primary_key
-    nulls = " OR ".join(f"p{number} IS NULL" for number in range(len(key)))
+    nulls = " OR ".join(f"{key} IS NULL" for key in matching.keys(side))
     [(null_keys,)] = matching.engine.rows(f"SELECT COUNT(*) FROM {side[0]} WHERE {nulls}")
     amounts = {
         "total": _amounts(matching, side, None),

@@ -97,6 +97,10 @@ class Matching:
         self._limits = limits or MatchLimits()
         self._watch = watch
 
+    def keys(self, side: SideName) -> list[str]:
+        """What the columns of a side's primary key are called."""
+        return [f"p{number}" for number in range(len(getattr(self.recipe.sources, side).primary_key))]
+
     def run(self) -> None:
         self.prepare()
         self._decide()

@@ -28,35 +28,36 @@ REASONS = (
     "sum_mismatch",
 )
 _FAILED = {"amount": "amount_out_of_tolerance", "date": "date_out_of_window", "other": "other_condition"}
+_WORDS = " ".join(f"WHEN {number} THEN '{reason}'" for number, reason in enumerate(REASONS))
 _AWAY = "DECIMAL(38, 6)"
 
 
-def explain(matching: Matching, side: SideName) -> str:
+def explain(matching: Matching, side: SideName, repeated: str | None) -> str:
     """The table of a side's breaks: `(_id, reason, n, away, days, q0…)`, where `q0…` is the key of the nearest record
-    of the other side and `n` the rule that says so."""
-    me, it = ("l", "r") if side == "left" else ("r", "l")
+    of the other side and `n` the rule that says so. `repeated` is the table of keys that are there more than once."""
     keyed = [plan for plan in matching.plans if plan.keyed]
-    near = [name for plan in keyed if (name := _near(matching, plan, me, it)) is not None]
+    near = [name for plan in keyed if (name := _near(matching, plan, side)) is not None]
     without = "'no_key'" if keyed and len(near) == len(keyed) else "'other_condition'"
-    twin, twins = _twin(matching, me)
-    nearest = ", ".join(f"c.{name}" for name in ("n", "away", "days", *_theirs(matching, it)))
-    table = f"breaks_{me}"
+    twin, twins = ("FALSE", "") if repeated is None else _twin(matching, side, repeated)
+    nearest = ", ".join(f"c.{name}" for name in ("n", "away", "days", *_theirs(matching, side)))
+    table = f"breaks_{side[0]}"
     matching.engine.table(
         table,
-        f"SELECT x._id, CASE WHEN {twin} THEN 'duplicate' ELSE COALESCE(c.why, {without}) END AS reason, {nearest}"
-        f" FROM {matching.rest[side]} AS x LEFT JOIN {_nearest(matching, near, it)} AS c ON c.u = x._id{twins}",
+        f"SELECT x._id, CASE WHEN {twin} THEN 'duplicate' ELSE CASE c.why {_WORDS} ELSE {without} END END AS reason,"
+        f" {nearest} FROM {matching.rest[side]} AS x"
+        f" LEFT JOIN {_nearest(matching, near, side)} AS c ON c.u = x._id{twins}",
     )
     return table
 
 
-def _nearest(matching: Matching, near: list[str], it: str) -> str:
+def _nearest(matching: Matching, near: list[str], side: SideName) -> str:
     """Of the nearest by every rule the one that fails least, by the earliest rule."""
     match near:
         case []:
-            keys = ", ".join(_named(matching, it, f"{it}."))
-            nobody = "CAST(NULL AS BIGINT) AS u, CAST(NULL AS BIGINT) AS n, CAST(NULL AS VARCHAR) AS why"
+            it = _other(side)[0]
+            nobody = "CAST(NULL AS BIGINT) AS u, CAST(NULL AS BIGINT) AS n, CAST(NULL AS BIGINT) AS why"
             apart = f"CAST(NULL AS {_AWAY}) AS away, CAST(NULL AS BIGINT) AS days"
-            return f"(SELECT {nobody}, {apart}, {keys} FROM {it} WHERE 1 = 0)"
+            return f"(SELECT {nobody}, {apart}, {_named(matching, side)} FROM {it} WHERE 1 = 0)"
         case [only]:
             return only
     union = " UNION ALL ".join(f"SELECT * FROM {name}" for name in near)
@@ -64,31 +65,36 @@ def _nearest(matching: Matching, near: list[str], it: str) -> str:
     return f"(SELECT * FROM ({best}) AS b WHERE place = 1)"
 
 
-def _near(matching: Matching, plan: RulePlan, me: str, it: str) -> str | None:
+def _near(matching: Matching, plan: RulePlan, side: SideName) -> str | None:
     """Each break's nearest by one rule; None when there are too many to look at."""
-    pools = {me: matching.rest["left" if me == "l" else "right"], it: _others(plan, it)}
-    on = " AND ".join(clause.sql for clause in plan.keyed)
-    keys = ", ".join(_named(matching, it, f"{it}."))
+    me, it = side[0], _other(side)[0]
+    pools = {me: matching.rest[side], it: _others(plan, it)}
     pairs = (
-        f"SELECT {me}._id AS u, {it}._id AS o, {keys}, {_judged(plan)}"
-        f" FROM {pools['l']} AS l JOIN {pools['r']} AS r ON {on}"
+        f"SELECT {me}._id AS u, {it}._id AS o, {_named(matching, side)}, {_judged(plan)}"
+        f" FROM {pools['l']} AS l JOIN {pools['r']} AS r ON {' AND '.join(clause.sql for clause in plan.keyed)}"
     )
-    looked = plan.table(f"looked_{me}")
-    if matching.engine.table(looked, f"{pairs} LIMIT {matching.most + 1}") > matching.most:
+    looked, name = plan.table(f"looked_{me}"), plan.table(f"near_{me}")
+    if matching.engine.table(looked, f"{pairs} LIMIT {matching.most + 1}") <= matching.most:
+        several = plan.table(f"several_{me}")
+        matching.engine.table(several, f"SELECT u AS s FROM {looked} GROUP BY u HAVING COUNT(*) > 1")
+        matching.engine.table(name, _first(plan, looked, several, me, _theirs(matching, side)))
         matching.engine.drop(looked)
-        return None
-    theirs = _theirs(matching, it)
-    better = [f"k{number}" for number in range(len(plan.ranks))] + theirs
-    order = ", ".join(["fails", *(f"{name} NULLS LAST" for name in better), "o"])
-    name = plan.table(f"near_{me}")
-    matching.engine.table(
-        name,
-        f"SELECT u, CAST({plan.number} AS BIGINT) AS n, fails + alone AS fails, why, away, days, {', '.join(theirs)}"
-        f" FROM (SELECT c.*, {_alone(plan, me)} AS alone, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {order}) AS place"
-        f" FROM {looked} AS c) AS d WHERE place = 1",
-    )
+        return name
     matching.engine.drop(looked)
-    return name
+    return None
+
+
+def _first(plan: RulePlan, looked: str, several: str, me: str, theirs: list[str]) -> str:
+    """Of all that were looked at the nearest for each break; only those that have several need an order."""
+    told = f"SELECT u, CAST({plan.number} AS BIGINT) AS n, fails + alone AS fails, why, away, days, {', '.join(theirs)}"
+    better = [*(f"k{number}" for number in range(len(plan.ranks))), *theirs]
+    order = ", ".join(["fails", *(f"{name} NULLS LAST" for name in better), "o"])
+    judged = f"SELECT c.*, {_alone(plan, me)} AS alone FROM {looked} AS c"
+    places = f"SELECT d.*, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {order}) AS place FROM ({judged}) AS d"
+    return (
+        f"{told} FROM ({judged}) AS d WHERE NOT EXISTS (SELECT 1 FROM {several} WHERE s = d.u) UNION ALL"
+        f" {told} FROM ({places} JOIN {several} ON s = d.u) AS e WHERE place = 1"
+    )
 
 
 def _alone(plan: RulePlan, me: str) -> str:
@@ -115,11 +121,15 @@ def _judged(plan: RulePlan) -> str:
         if clause.category != "key" and not isinstance(condition, SumWithin)
     ]
     fails = " + ".join(f"CASE WHEN {clause.sql} THEN 0 ELSE 1 END" for clause in rest) or "0"
-    whys = "".join(f" WHEN {clause.sql} IS NOT TRUE THEN '{_FAILED[clause.category]}'" for clause in rest)
-    last = "ambiguous" if plan.rule.pattern == "1:1" else "sum_mismatch"
-    why = f"CASE{whys} ELSE '{last}' END" if whys else f"'{last}'"
+    whys = "".join(f" WHEN {clause.sql} IS NOT TRUE THEN {_number(_FAILED[clause.category])}" for clause in rest)
+    last = _number("ambiguous" if plan.rule.pattern == "1:1" else "sum_mismatch")
+    why = f"CASE{whys} ELSE {last} END" if whys else last
     ranks = "".join(f", {rank} AS k{number}" for number, rank in enumerate(plan.ranks))
     return f"{fails} AS fails, {why} AS why, {_away(plan)} AS away, {_days(rest)} AS days{ranks}"
+
+
+def _number(reason: str) -> str:
+    return f"CAST({REASONS.index(reason)} AS BIGINT)"
 
 
 def _away(plan: RulePlan) -> str:
@@ -135,33 +145,31 @@ def _days(rest: list[Clause]) -> str:
     return f"CAST({window.sides[1]} - {window.sides[0]} AS BIGINT)" if window else "CAST(NULL AS BIGINT)"
 
 
-def _keys(matching: Matching, side: str) -> list[str]:
-    key = matching.recipe.sources.left.primary_key if side == "l" else matching.recipe.sources.right.primary_key
-    return [f"p{number}" for number in range(len(key))]
+def _other(side: SideName) -> SideName:
+    return "right" if side == "left" else "left"
 
 
-def _theirs(matching: Matching, it: str) -> list[str]:
+def _theirs(matching: Matching, side: SideName) -> list[str]:
     """What the key of the nearest is called."""
-    return [key.replace("p", "q") for key in _keys(matching, it)]
+    return [key.replace("p", "q") for key in matching.keys(_other(side))]
 
 
-def _named(matching: Matching, it: str, of: str) -> list[str]:
-    return [f"{of}{key} AS {name}" for key, name in zip(_keys(matching, it), _theirs(matching, it), strict=True)]
+def _named(matching: Matching, side: SideName) -> str:
+    it = _other(side)
+    return ", ".join(
+        f"{it[0]}.{key} AS {name}" for key, name in zip(matching.keys(it), _theirs(matching, side), strict=True)
+    )
 
 
-def _twin(matching: Matching, side: str) -> tuple[str, str]:
+def _twin(matching: Matching, side: SideName, repeated: str) -> tuple[str, str]:
     """Whether a record `x` has a twin with its primary key that is matched, and what to join to know it."""
-    keys = _keys(matching, side)
-    repeated = f"repeated_{side}"
-    counted = f"SELECT {', '.join(keys)}, COUNT(*) AS times FROM {side} GROUP BY {', '.join(keys)} HAVING COUNT(*) > 1"
-    if not matching.engine.table(repeated, counted):
-        return "FALSE", ""
-    taken = " UNION ALL ".join(f"SELECT {side} AS id FROM {linked.table}" for linked in matching.links)
+    me, keys = side[0], matching.keys(side)
+    taken = " UNION ALL ".join(f"SELECT {me} AS id FROM {linked.table}" for linked in matching.links)
     on = " AND ".join(f"d.{key} = x.{key}" for key in keys)
     chosen = ", ".join(f"x.{key}" for key in keys)
-    twins = f"twins_{side}"
+    twins = f"twins_{me}"
     matching.engine.table(
         twins,
-        f"SELECT DISTINCT {chosen} FROM {side} AS x JOIN ({taken}) AS m ON m.id = x._id JOIN {repeated} AS d ON {on}",
+        f"SELECT DISTINCT {chosen} FROM {me} AS x JOIN ({taken}) AS m ON m.id = x._id JOIN {repeated} AS d ON {on}",
     )
     return "t.p0 IS NOT NULL", f" LEFT JOIN {twins} AS t ON {' AND '.join(f't.{key} = x.{key}' for key in keys)}"
