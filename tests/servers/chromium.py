@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 CACHE = Path(__file__).parents[2] / ".cache" / "chromium"
 ROOT = CACHE / "root"
 BINARY = ROOT / "usr/lib/chromium/chromium"
-FONTS = (
-    "<fontconfig><dir>/usr/share/fonts</dir><dir>{root}/usr/share/fonts</dir><cachedir>{cache}</cachedir></fontconfig>"
-)
+FONTS = """<fontconfig>
+<dir>/usr/share/fonts</dir><dir>{root}/usr/share/fonts</dir><cachedir>{cache}</cachedir>
+<alias><family>system-ui</family><prefer><family>Liberation Sans</family><family>DejaVu Sans</family></prefer></alias>
+<alias><family>sans-serif</family><prefer><family>Liberation Sans</family><family>DejaVu Sans</family></prefer></alias>
+</fontconfig>"""
 FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"),
     *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -65,6 +67,7 @@ def chromium() -> Chromium:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (CACHE / "unpacked").exists():
             _unpack()
+        (CACHE / "fonts.conf").write_text(FONTS.format(root=ROOT, cache=CACHE / "fonts"))
     return Chromium(executable=str(BINARY), environment=_environment())
 
 
@@ -87,7 +90,6 @@ def _unpack() -> None:
     for package in (CACHE / "cache" / "archives").glob("*.deb"):
         subprocess.run(["dpkg-deb", "-x", str(package), str(ROOT)], check=True)
         package.unlink()
-    (CACHE / "fonts.conf").write_text(FONTS.format(root=ROOT, cache=CACHE / "fonts"))
     (CACHE / "unpacked").touch()
 
 
