@@ -122,6 +122,11 @@ def test_a_sheet_that_would_be_too_long_is_refused(monkeypatch: pytest.MonkeyPat
 def test_the_report_stands_alone_and_hides_no_markup(tmp_path: Path) -> None:
     done = execute(tmp_path / "a", LEFT, RIGHT, rules=[{**RULE, "name": "<script>alert(1)</script>"}])
     html = report(manifest(done, validation.read(recipe(rules=[RULE])), version=3, inputs={}, run={"run_id": 7}))
+    late = {"code": "RECONCILE_THRESHOLD", "message": "66 % <b>is</b> unmatched."}
+    document = manifest(done, validation.read(recipe(rules=[RULE])), version=3, inputs={}, run={"run_id": 7})
+    assert '<p class="no">66 % &lt;b&gt;is&lt;/b&gt; unmatched.</p>' in report(document, late)
+    assert 'class="no"' not in html
+    assert "keys with nulls" in html
     assert "<script" not in html
     assert "http://" not in html
     assert "https://" not in html

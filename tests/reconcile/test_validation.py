@@ -232,6 +232,7 @@ def test_a_parameter_that_no_filter_uses_is_warned_of() -> None:
         (r"(?=x)", "", False),
         (r"x(?<!y)", "", False),
         (r"(a)\1", "", False),
+        (r"[[:alpha:]]", "", False),
     ],
 )
 def test_a_regex_is_what_every_engine_understands_alike(regex: str, replace: str, *, good: bool) -> None:

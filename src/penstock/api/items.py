@@ -16,9 +16,11 @@ from penstock.api.recipes import RecipeId
 from penstock.api.reply import Data, Listing
 from penstock.jobs.bodies import Body
 from penstock.kit.errors import Conflict, InvalidInput, NotFound
+from penstock.reconcile import validation
+from penstock.reconcile.recipe import SideName, Sides
 
 router = APIRouter(prefix="/api/recipes", tags=["reconciliation"], route_class=StrictRoute)
-KeyValue = Annotated[str, Field(max_length=500)]
+KeyValue = Annotated[str, Field(max_length=500, pattern=r"^[^\x00]*$")]
 Key = Annotated[list[KeyValue], Field(min_length=1, max_length=8, description="The primary key's values.")]
 Words = Annotated[str, Field(max_length=2000, pattern=r"^[^\x00]*$")]
 WRITES = declare(*PUBLIC, NotFound, Conflict)
@@ -76,7 +78,9 @@ class NoteQuery(Page):
 @router.post("/{recipe_id}/decisions", summary="Match or unmatch by hand", status_code=201, responses=WRITES)
 async def decide(recipe_id: RecipeId, body: NewDecision, it: HasReconciliation, grant: Permit) -> Data[Made]:
     """From the next run on, whatever the rules say; with who decided, in the audit."""
-    await _mine(recipe_id, it, grant)
+    sources = await _mine(recipe_id, it, grant)
+    _check_key(sources, "left", body.left_key)
+    _check_key(sources, "right", body.right_key)
     made = await it.items.decide(
         recipe_id, body.kind, body.left_key, body.right_key, actor=grant.username, comment=body.comment
     )
@@ -104,7 +108,7 @@ async def take_back(
 @router.put("/{recipe_id}/items", summary="Label, comment or assign a record", responses=WRITES)
 async def note(recipe_id: RecipeId, body: NoteBody, it: HasReconciliation, grant: Permit) -> Data[Noted]:
     """What is left out stays as it was."""
-    await _mine(recipe_id, it, grant)
+    _check_key(await _mine(recipe_id, it, grant), body.side, body.key)
     if body.label is None and body.comment is None and body.assignee is None:
         raise InvalidInput("There is nothing to note: give a label, a comment or an assignee.")
     await it.items.note(
@@ -128,5 +132,18 @@ async def notes(
     return query.of([Note.model_validate(asdict(each)) for each in found], total, request)
 
 
-async def _mine(recipe_id: str, it: Reconciliation, grant: Grant) -> None:
-    grant.over((await it.desk.recipes.get(recipe_id)).owner_username)
+async def _mine(recipe_id: str, it: Reconciliation, grant: Grant) -> Sides:
+    kept = await it.desk.recipes.get(recipe_id)
+    grant.over(kept.owner_username)
+    return validation.read(kept.document).sources
+
+
+def _check_key(sources: Sides, side: SideName, key: list[str]) -> None:
+    """A key with another number of values names no record, now or ever."""
+    columns = (sources.left if side == "left" else sources.right).primary_key
+    if len(key) != len(columns):
+        raise InvalidInput(
+            f"A {side} record is named by {len(columns)} values, not {len(key)}.",
+            hint=f"Give the values of {', '.join(columns)}, as texts, in this order.",
+            side=side,
+        )

@@ -1,6 +1,7 @@
 """Recipes: which records belong together, in versions that never change."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -8,6 +9,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field, ValidationError
 
+from penstock.api.documents import Document
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.matrix import Grant, Permit
 from penstock.api.paging import Page
@@ -15,7 +17,6 @@ from penstock.api.parts import HasParts, HasReconciliation, Reconciliation
 from penstock.api.reading import StrictRoute
 from penstock.api.record_sources import plain
 from penstock.api.reply import Data, Listing
-from penstock.engines.errors import EngineError
 from penstock.jobs.bodies import Body
 from penstock.jobs.model import JobSpec
 from penstock.jobs.scheduler import Schedule as ClockSchedule
@@ -24,8 +25,9 @@ from penstock.reconcile import validation
 from penstock.reconcile.decided import Decided
 from penstock.reconcile.desk import Asker
 from penstock.reconcile.errors import RecipeInvalid
-from penstock.reconcile.explain import explain
+from penstock.reconcile.explain import explain, words_of
 from penstock.reconcile.order import START
+from penstock.reconcile.query import bound
 from penstock.reconcile.recipe import Recipe as RecipeModel
 from penstock.reconcile.recipe import Side
 from penstock.reconcile.recipes import Kept
@@ -59,7 +61,7 @@ class RecipeVersion(BaseModel):
 
 
 class RecipeBody(Body):
-    recipe: dict[str, Any] = Field(description="The recipe's document; docs/guides/reconcile.md says what it has.")
+    recipe: Document = Field(description="The recipe's document; docs/guides/reconcile.md says what it has.")
 
 
 class Fault(BaseModel):
@@ -84,8 +86,8 @@ class RecipeQuery(Page):
 
 
 class SuggestBody(Body):
-    left: dict[str, Any] | None = Field(None, description="A side as a recipe has it.")
-    right: dict[str, Any] | None = None
+    left: Document | None = Field(None, description="A side as a recipe has it.")
+    right: Document | None = None
     recipe_id: Annotated[str, Field(max_length=100)] | None = Field(
         None, description="Learn from the pairs that people matched by hand in this recipe; its sides are the default."
     )
@@ -99,8 +101,8 @@ class Suggested(BaseModel):
 
 class PreviewBody(Body):
     recipe_id: Annotated[str, Field(max_length=100)] | None = None
-    recipe: dict[str, Any] | None = None
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    recipe: Document | None = None
+    parameters: Document = Field(default_factory=dict)
     rows: Annotated[int, Field(ge=1, le=SAMPLE_ROWS, description="So many of each side.")] = 1000
 
 
@@ -119,7 +121,7 @@ class ScheduleBody(Body):
     cron: Annotated[str, Field(max_length=200, examples=["0 3 * * *"])]
     zone: Annotated[str, Field(max_length=64, examples=["Europe/Vienna"])] = "UTC"
     enabled: bool = True
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: Document = Field(default_factory=dict, description="Given to each run; checked now.")
 
 
 class Scheduled(BaseModel):
@@ -206,9 +208,13 @@ async def schedule(
     recipe_id: RecipeId, body: ScheduleBody, it: HasReconciliation, parts: HasParts, grant: Permit
 ) -> Data[Scheduled]:
     """Its newest version, as its owner; `enabled: false` stops it."""
-    grant.over((await it.desk.recipes.get(recipe_id)).owner_username)
+    kept = await it.desk.recipes.get(recipe_id)
+    grant.over(kept.owner_username)
+    recipe = validation.read(kept.document)
+    for side in (recipe.sources.left, recipe.sources.right):
+        bound(recipe, side, body.parameters)
     spec = JobSpec(kind=START, payload={"recipe_id": recipe_id, "parameters": body.parameters})
-    name = f"recipe:{recipe_id}"
+    name = _schedule_name(recipe_id)
     wanted = ClockSchedule(name=name, cron=body.cron, zone=body.zone, enabled=body.enabled, spec=spec)
     made = await parts.schedules.put(wanted, actor=grant.username)
     return Data(data=Scheduled(name=name, next_at=made.next_at if body.enabled else None))
@@ -234,10 +240,12 @@ async def change(
 
 
 @router.delete("/{recipe_id}", summary="Drop a recipe", responses=declare(*PUBLIC, NotFound))
-async def drop(recipe_id: RecipeId, it: HasReconciliation, grant: Permit) -> Data[Dropped]:
-    """Its runs and their evidence stay."""
+async def drop(recipe_id: RecipeId, it: HasReconciliation, parts: HasParts, grant: Permit) -> Data[Dropped]:
+    """Its schedule goes with it; its runs and their evidence stay."""
     grant.over((await it.desk.recipes.get(recipe_id)).owner_username)
     await it.desk.recipes.drop(recipe_id, actor=grant.username)
+    with suppress(NotFound):
+        await parts.schedules.drop(_schedule_name(recipe_id), actor=grant.username)
     return Data(data=Dropped(recipe_id=recipe_id))
 
 
@@ -253,6 +261,10 @@ async def explain_saved(
 ) -> Data[list[Step]]:
     kept = await it.desk.recipes.get(recipe_id, version)
     return Data(data=await _explained(validation.read(kept.document), it, grant))
+
+
+def _schedule_name(recipe_id: str) -> str:
+    return f"recipe:{recipe_id}"
 
 
 def asker(grant: Grant) -> Asker:
@@ -287,11 +299,8 @@ async def _decided(recipe_id: str | None, it: Reconciliation) -> Decided:
 async def _explained(recipe: RecipeModel, it: Reconciliation, grant: Grant) -> list[Step]:
     left, right = [await it.desk.columns(side, asker(grant)) for side in (recipe.sources.left, recipe.sources.right)]
     validation.check(recipe, left, right)
-    try:
-        from penstock.engines.duckdb import DuckDbWords
-    except ModuleNotFoundError as e:
-        raise EngineError(f"The duckdb engine needs {e.name}.", hint="pip install 'penstock[reconcile]'") from None
-    return [Step.model_validate(step) for step in explain(recipe, DuckDbWords(), left, right)]
+    words = await asyncio.to_thread(words_of, recipe.engine)
+    return [Step.model_validate(step) for step in explain(recipe, words, left, right)]
 
 
 def _shown(kept: Kept) -> Recipe:

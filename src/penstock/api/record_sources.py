@@ -14,10 +14,10 @@ from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Listing
 from penstock.jobs.bodies import Body
 from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge, PermissionDenied
+from penstock.reconcile import form
 from penstock.reconcile.desk import NATIVE
 from penstock.reconcile.reading import first_rows
-from penstock.reconcile.recipe import Side
-from penstock.reconcile.scoping import Filter
+from penstock.reconcile.recipe import MAX_FILTERS, Side
 from penstock.sources.destinations import leans_on_server
 from penstock.sources.errors import SourceError, SourceUnavailable
 
@@ -49,7 +49,7 @@ class NewSource(Body):
 class ScopedBody(Body):
     table: Annotated[str, Field(max_length=500)] | None = None
     query: Annotated[str, Field(max_length=100_000)] | None = None
-    filters: list[dict[str, Any]] = Field(default_factory=list, max_length=50)
+    filters: list[dict[str, Any]] = Field(default_factory=list, max_length=MAX_FILTERS)
     limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 50
 
 
@@ -108,12 +108,13 @@ async def _rows(alias: str, body: ScopedBody, it: Reconciliation, grant: Grant) 
     source = await it.desk.sources.find(alias)
     if not source.is_default:
         grant.over(source.owner)
+    asked = {"source": alias, "table": body.table, "query": body.query, "filters": body.filters}
     try:
-        filters = tuple(Filter.model_validate(given) for given in body.filters)
-        side = Side(source=alias, table=body.table, query=body.query, primary_key=("-",), filters=filters)
+        side = Side.model_validate(asked | {"primary_key": "-"})
     except ValidationError as e:
-        first = e.errors(include_url=False, include_input=False)[0]
-        raise InvalidInput(str(first["msg"]).removeprefix("Value error, ").capitalize()) from None
+        [fault, *_] = form.faults(e.errors(include_url=False, include_input=False))
+        where = "" if fault.path == "recipe" else f"{fault.path}: "
+        raise InvalidInput(f"{where}{fault.message}", hint=fault.suggestion) from None
 
     found = await it.desk.sources.ask(source.data_source_id, lambda opened: first_rows(opened, side, body.limit))
     columns = [{"name": field.name, "type": str(field.type)} for field in found.schema]

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
+from penstock.api.documents import Document, Words
 from penstock.api.errors import INTERNAL, PUBLIC, declare
 from penstock.api.matrix import Grant, Inside, Permit
 from penstock.api.paging import Page
@@ -42,6 +43,8 @@ RunId = Annotated[int, Path(ge=1, le=2**53 - 1, examples=[1])]
 FOUND = declare(*PUBLIC, NotFound)
 LOOK_SECONDS = 2.0
 """How often the rows of a step are looked at; a step's end is heard at once."""
+PLACE = frozenset({"source", "table", "query", "upload"})
+"""What of a side says where its records come from."""
 Table = Literal[
     "matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous", "open_items", "cleared_items"
 ]
@@ -81,12 +84,14 @@ class Run(BaseModel):
 class NewRun(Body):
     recipe_id: Annotated[str, Field(max_length=100)] | None = None
     version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
-    recipe: dict[str, Any] | None = None
-    parameters: dict[str, Any] = Field(default_factory=dict)
-    sources: dict[Literal["left", "right"], dict[str, Any]] = Field(
-        default_factory=dict, description="What replaces fields of the recipe's sources for this run."
+    recipe: Document | None = None
+    parameters: Document = Field(default_factory=dict)
+    sources: dict[Literal["left", "right"], Document] = Field(
+        default_factory=dict,
+        description="What replaces fields of the recipe's sources for this run; another source or upload replaces"
+        " where the records come from as a whole.",
     )
-    staging: dict[str, Any] | None = Field(
+    staging: Document | None = Field(
         None, description="For this run: chunk_threshold_rows and max_parallel_chunks.", examples=[{}]
     )
     callback_url: Annotated[str, Field(max_length=2048)] | None = None
@@ -98,7 +103,7 @@ class RunQuery(Page):
 
 
 class CancelBody(Body):
-    reason: Annotated[str, Field(max_length=500)] = ""
+    reason: Annotated[Words, Field(max_length=500)] = ""
 
 
 class StartBody(Body):
@@ -128,7 +133,7 @@ async def add(body: NewRun, response: Response, it: HasReconciliation, grant: Pe
     """A saved recipe by its id, or one of its own; 202, and Location says where to look."""
     document, version = await _document(body, it)
     for side, given in body.sources.items():
-        document["sources"][side] = {**document["sources"][side], **given}
+        document["sources"][side] = _replaced(document["sources"][side], given)
     if body.staging is not None:
         document["staging"] = body.staging
     recipe = validation.read(document)
@@ -231,9 +236,10 @@ async def report(run_id: RunId, it: HasReconciliation, grant: Permit) -> HTMLRes
     """One HTML file that needs nothing else."""
     from penstock.reconcile.report import report as drawn
 
-    document = await _manifest(await _mine(run_id, it, grant), it)
+    run = await _mine(run_id, it, grant)
+    document = await _manifest(run, it)
     policy = "default-src 'none'; style-src 'unsafe-inline'"
-    return HTMLResponse(drawn(document), headers={"Content-Security-Policy": policy})
+    return HTMLResponse(drawn(document, run.error), headers={"Content-Security-Policy": policy})
 
 
 @internal.post("/start", summary="Run a recipe that is scheduled", responses=declare(NotFound, *INTERNAL))
@@ -275,6 +281,15 @@ async def _document(body: NewRun, it: Reconciliation) -> tuple[dict[str, Any], i
         return document, None
     kept = await it.desk.recipes.get(body.recipe_id or "", body.version)
     return orjson.loads(orjson.dumps(dict(kept.document))), kept.version
+
+
+def _replaced(side: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Whoever names another place means that place alone, not half of it and half of the recipe's."""
+    elsewhere = given.keys() & {"source", "upload"}
+    kept = {name: value for name, value in side.items() if not (elsewhere and name in PLACE)}
+    if given.keys() & {"table", "query"}:
+        kept = {name: value for name, value in kept.items() if name not in ("table", "query")}
+    return kept | given
 
 
 async def _mine(run_id: int, it: Reconciliation, grant: Grant) -> Record:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.engines.contract import EngineLimits
+from penstock.engines.registry import DEFAULT, open_engine
 from penstock.reconcile.clauses import Transpiler
 from penstock.reconcile.free_sql import written
 from penstock.reconcile.matching import SIDES, SOURCES
@@ -36,6 +40,15 @@ def explain(
         ]
         pools = (f"rest_l_{plan.number}", f"rest_r_{plan.number}")
     return steps
+
+
+def words_of(engine: str | None) -> Words:
+    """The words of the engine that a recipe asks for."""
+    name = engine or DEFAULT
+    with tempfile.TemporaryDirectory(prefix="penstock-explain-") as folder:
+        (Path(folder) / "scratch").mkdir()
+        with open_engine(name, Path(folder) / "scratch", EngineLimits(memory_bytes=64 * 1024**2, threads=1)) as opened:
+            return opened.words
 
 
 def _prepared(recipe: Recipe, transpiler: Transpiler, side: SideName) -> str:

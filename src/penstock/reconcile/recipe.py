@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import warnings
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -135,8 +136,10 @@ class Regex(Part):
     @classmethod
     def _compiles(cls, value: str) -> str:
         try:
-            re.compile(value)
-        except re.error as e:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                re.compile(value)
+        except (re.error, Warning) as e:
             raise ValueError(f"this is not a regular expression: {e}") from None
         if _NOT_EVERYWHERE.search(value):
             raise ValueError("look-around and back-references are not understood by every engine")

@@ -20,16 +20,20 @@ th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line)}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}code{font-size:.85em;word-break:break-all}
 svg{width:100%;height:auto;display:block}svg text{fill:var(--ink);font:12px system-ui,sans-serif}
 .good{fill:var(--good)}.bad{fill:var(--bad)}.ok{color:var(--good)}
+.no{color:var(--bad);font-weight:600}
 """
 _WIDTH, _LABEL, _ROW = 720, 190, 26
+_SHOWN_DIGESTS = 5
 
 
-def report(manifest: Mapping[str, Any]) -> str:
+def report(manifest: Mapping[str, Any], failed: Mapping[str, Any] | None = None) -> str:
+    """`failed` is why the run counts as failed though its evidence is whole: a threshold that it passed."""
     recipe, totals = manifest["recipe"], manifest["totals"]
     title = f"{recipe['name']} · run {manifest['run'].get('run_id', '')}"
     parts = [
         f"<h1>{escape(title)}</h1>",
         f"<p>{_facts(manifest)}</p>",
+        *([f'<p class="no">{escape(str(failed["message"]))}</p>'] if failed else []),
         "<h2>Both sides</h2>",
         _stacks([(side, totals[side]["matched"], totals[side]["unmatched"]) for side in ("left", "right")]),
         _sides(totals),
@@ -38,6 +42,8 @@ def report(manifest: Mapping[str, Any]) -> str:
         "<h2>Why records are unmatched</h2>",
         *(_reasons(side, totals[side]["reasons"]) for side in ("left", "right")),
         *_warnings(manifest["warnings"]),
+        "<h2>What was read</h2>",
+        _inputs(manifest["inputs"], totals),
         "<h2>Files</h2>",
         _files(manifest["files"]),
     ]
@@ -70,12 +76,33 @@ def _sides(totals: Mapping[str, Any]) -> str:
 
 
 def _rules(rules: Sequence[Mapping[str, Any]]) -> str:
+    counts = ("matches", "left", "right", "ambiguous")
     rows = [
-        [r["name"], r["pattern"], *(_n(r[name]) for name in ("matches", "left", "right", "ambiguous"))] for r in rules
+        [
+            r["name"],
+            r["pattern"],
+            *(_n(r[name]) for name in counts),
+            _money(r["amounts"]["left"]),
+            _money(r["amounts"]["right"]),
+        ]
+        for r in rules
     ]
-    return _bars([(r["name"], r["matches"]) for r in rules], "good") + _table(
-        ["rule", "pattern", "matches", "left", "right", "ambiguous"], rows
-    )
+    head = ["rule", "pattern", *counts, "left amount", "right amount"]
+    return _bars([(r["name"], r["matches"]) for r in rules], "good") + _table(head, rows)
+
+
+def _money(amounts: Mapping[str, str]) -> str:
+    return ", ".join(f"{amount} {currency}".strip() for currency, amount in amounts.items())
+
+
+def _inputs(inputs: Mapping[str, Any], totals: Mapping[str, Any]) -> str:
+    rows = []
+    for side in ("left", "right"):
+        given = inputs.get(side, {})
+        read = next((f"{name} {given[name]}" for name in ("table", "upload", "data_source_id") if name in given), "")
+        digests = " ".join(digest[:16] for digest in given.get("sha256", ())[:_SHOWN_DIGESTS])
+        rows.append([side, read, _n(totals[side]["rows"]), _n(totals[side]["null_keys"]), digests])
+    return _table(["side", "from", "rows", "keys with nulls", "sha256"], rows)
 
 
 def _reasons(side: str, reasons: Mapping[str, int]) -> str:
