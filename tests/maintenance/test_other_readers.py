@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyiceberg.types import LongType
+
+from penstock.maintenance.action import Ended
+from penstock.maintenance.catalogs import CatalogConfig, open_catalog
+from tests.maintenance.readers import DATAFUSION, DUCKDB, Reader, Unobtainable
+from tests.maintenance.tables import COMPACT, LATER, Stand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ALL = (
+    {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1},
+    COMPACT,
+    "rewrite_position_delete_files",
+    "rewrite_manifests",
+    "remove_orphan_files",
+)
+
+
+def everything(stand: Stand) -> None:
+    """Flat; every action, deletes applied."""
+    stand.create()
+    stand.delete([3, 14])
+    ended = [stand.run(action, now=lambda: LATER).status for action in ALL]
+    assert not {Ended.REFUSED, Ended.FAILED, Ended.ABANDONED, Ended.UNKNOWN} & set(ended)
+
+
+def some_of_it(stand: Stand) -> None:
+    """Partitioned; one partition rewritten, the deletes of the others merged and still pending, history expired."""
+    stand.create(partitioned=True)
+    stand.delete([3, 14])
+    stand.delete([17, 20, 21])
+    for action in ({**COMPACT, "where": "day = 'd0'"}, "rewrite_position_delete_files", "rewrite_manifests", ALL[0]):
+        assert stand.run(action, now=lambda: LATER).status is Ended.COMPLETED
+
+
+def on_a_curve(stand: Stand) -> None:
+    stand.create()
+    assert stand.run({**COMPACT, "sort_order": "zorder(id, at)"}).status is Ended.COMPLETED
+
+
+def of_two_schemas(stand: Stand) -> None:
+    stand.create()
+    with stand.table.update_schema() as change:
+        change.add_column("extra", LongType())
+    stand.append_as_now(1000)
+    assert stand.run(COMPACT).status is Ended.COMPLETED
+
+
+@pytest.fixture(scope="module")
+def maintained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Stand]]:
+    folder = tmp_path_factory.mktemp("lake")
+    uri, warehouse = f"sqlite:///{folder}/catalog.db", (folder / "warehouse").as_uri()
+    catalog = open_catalog(CatalogConfig(name="lake", type="sql", uri=uri, properties={"warehouse": warehouse}))
+    stands = []
+    for make in (everything, some_of_it, on_a_curve, of_two_schemas):
+        stands.append(Stand(catalog, ("shop", make.__name__)))
+        make(stands[-1])
+    yield stands
+    catalog.close()
+
+
+@pytest.mark.parametrize("reader", [DUCKDB, DATAFUSION], ids=lambda reader: reader.name)
+def test_another_implementation_reads_every_row_of_every_maintained_table(
+    maintained: list[Stand], reader: Reader
+) -> None:
+    try:
+        found = reader.read([stand.table.metadata_location for stand in maintained])
+    except Unobtainable as e:
+        pytest.skip(str(e))
+    assert [len(rows) for rows in found] == [58, 55, 60, 61]
+    for stand, rows in zip(maintained, found, strict=True):
+        assert rows == [[r["id"], r["day"], r["note"], _micros(r["at"])] for r in stand.all_rows()], stand.name
+
+
+def _micros(at: object) -> int | None:
+    return None if at is None else round(at.timestamp() * 1_000_000)
