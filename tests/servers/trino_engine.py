@@ -58,6 +58,7 @@ class Engine:
         self._duck.execute("SET TimeZone = 'UTC'")
         for name in (*CATALOGS, "metadata"):
             self._duck.execute(f"CREATE SCHEMA {name}")
+        self._duck.execute("CREATE MACRO checksum(x) AS encode(CAST(SUM(hash(x)) AS VARCHAR))")
         self._duck.execute("CREATE TABLE metadata.catalogs AS SELECT unnest(['lake', 'memory']) AS catalog_name")
 
     def load(self, name: str, table: pa.Table) -> None:
@@ -96,7 +97,7 @@ class Engine:
 
 
 def _duck_sql(sql: str) -> str:
-    """Trino's SQL for a DuckDB of one catalog: the catalogs of a name become its schema."""
+    """Trino's SQL for a DuckDB of one catalog: the catalogs of a name become its schema, a version part of its name."""
     try:
         [statement] = sqlglot.parse(sql, read="trino")
     except (sqlglot.ParseError, sqlglot.TokenError, ValueError) as e:
@@ -107,6 +108,9 @@ def _duck_sql(sql: str) -> str:
         if table.catalog in CATALOGS and table.db != "information_schema":
             table.set("db", sqlglot.to_identifier(table.catalog))
         table.set("catalog", None)
+        if version := table.args.get("version"):
+            table.set("this", sqlglot.to_identifier(f"{table.name}@{version.expression}", quoted=True))
+            table.set("version", None)
     return statement.sql(dialect="duckdb")
 
 

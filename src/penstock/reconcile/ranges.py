@@ -1,14 +1,13 @@
 """Chunks by ranges of a key, for sources that cannot share a moment between connections.
 
-Only where a recipe names a `partition_key`: each chunk then sees a moment of its own. The edges are quantiles of a
-sample that the source itself has put in order, so skew and text split evenly and every row is in exactly one range,
-whatever the source's collation is. Nulls go with the first.
+Only where a recipe names a `partition_key`, and where a change in between is kept out or noticed. The edges are
+quantiles of a sample that the source itself has put in order, so skew and text split evenly and every row is in exactly
+one range, whatever the source's collation is. Nulls go with the first. A DuckDB file has one reader, which is parallel.
 """
 
 from __future__ import annotations
 
 import math
-from contextlib import aclosing
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
@@ -18,15 +17,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.kit.errors import InvalidInput
-from penstock.sources.contract import Limits
+from penstock.reconcile.moment import pinned, rows, unchanged
 from penstock.sources.select import bare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.sources.contract import Plan, Source
+    from penstock.sources.contract import Limits, Plan, Source
 
-DIALECTS = frozenset({"duckdb", "mysql", "trino"})
+DIALECTS = frozenset({"mysql", "trino"})
 _SAMPLED_ROWS = 20_000
 
 
@@ -35,19 +34,22 @@ async def in_ranges(source: Source, sql: str, plan: Plan, limits: Limits) -> Pla
     if limits.key is None or limits.chunk_rows is None or len(plan.chunks) > 1 or source.dialect not in DIALECTS:
         return plan
     key = _key(plan.schema, limits.key, source.dialect)
-    inner = f"(\n{bare(sql, source.dialect)}\n) AS q"
-    [rows] = await _values(source, f"SELECT COUNT(*) AS n FROM {inner}")
-    count = min(limits.max_chunks, math.ceil(rows / limits.chunk_rows))
-    if count < 2:
+    at_one = await pinned(source, sql)
+    inner = f"(\n{bare(at_one or sql, source.dialect)}\n) AS q"
+    [(total,)] = await rows(source, f"SELECT COUNT(*) AS n FROM {inner}")
+    count = min(limits.max_chunks, math.ceil(total / limits.chunk_rows))
+    parts = [] if count < 2 else await _cut(source, inner, key, total, count)
+    hold = None if at_one or len(parts) < 2 else await unchanged(source, sql, plan.schema.names)
+    if len(parts) < 2 or not (at_one or hold):
         return plan
-    edges = [
-        _literal(edge).sql(dialect=source.dialect)
-        for edge in _quantiles(await _sample(source, inner, key, rows), count)
-    ]
     [whole] = plan.chunks
-    parts = [f"SELECT * FROM {inner}\nWHERE {each}" for each in _ranges(key, edges)]
-    chunks = [replace(whole, number=number, sql=part) for number, part in enumerate(parts)]
-    return replace(plan, chunks=chunks or plan.chunks)
+    return replace(plan, chunks=[replace(whole, number=n, sql=part) for n, part in enumerate(parts)], hold=hold)
+
+
+async def _cut(source: Source, inner: str, key: str, total: int, count: int) -> list[str]:
+    found = _quantiles(await _sample(source, inner, key, total), count)
+    edges = [_literal(edge).sql(dialect=source.dialect) for edge in found]
+    return [f"SELECT * FROM {inner}\nWHERE {each}" for each in _ranges(key, edges)]
 
 
 def _key(schema: pa.Schema, name: str, dialect: str) -> str:
@@ -62,21 +64,11 @@ def _key(schema: pa.Schema, name: str, dialect: str) -> str:
     return exp.column(name, "q", quoted=True).sql(dialect=dialect)
 
 
-async def _sample(source: Source, inner: str, key: str, rows: int) -> Sequence[Any]:
-    share = min(1.0, _SAMPLED_ROWS / rows)
+async def _sample(source: Source, inner: str, key: str, total: int) -> Sequence[Any]:
+    share = min(1.0, _SAMPLED_ROWS / total)
     random = exp.Rand().sql(dialect=source.dialect)
-    return await _values(
-        source, f"SELECT {key} AS k FROM {inner}\nWHERE {key} IS NOT NULL AND {random} < {share:.9f} ORDER BY k"
-    )
-
-
-async def _values(source: Source, sql: str) -> list[Any]:
-    plan = await source.plan(sql, Limits(max_chunks=1))
-    found: list[Any] = []
-    async with aclosing(source.stream(plan.chunks[0])) as batches:
-        async for batch in batches:
-            found += batch.column(0).to_pylist()
-    return found
+    sampled = f"SELECT {key} AS k FROM {inner}\nWHERE {key} IS NOT NULL AND {random} < {share:.9f} ORDER BY k"
+    return [value for (value,) in await rows(source, sampled)]
 
 
 def _quantiles(ordered: Sequence[Any], count: int) -> list[Any]:

@@ -1,7 +1,8 @@
 """Staging: a source's records become Parquet in our storage, in chunks that all see one moment.
 
 The plan cuts. Where a source can share a moment (PostgreSQL's exported snapshot) the plan keeps it open until its
-chunks are over, and adds them while it runs; else it adds them with its end. A plan that is tried again cuts again:
+chunks are over, and adds them while it runs, as it does where it has to look for changes at the end; else it adds them
+with its end. A plan that is tried again cuts again:
 the chunks of the attempt before have lost their moment, notice that, and end without counting.
 """
 
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.jobs.model import JobSpec, Status
 from penstock.kit.errors import InvalidState, PenstockError
+from penstock.reconcile.moment import Unchanged
 from penstock.reconcile.order import STAGE_CHUNK, ChunkOrder, PlanOrder
 from penstock.reconcile.ranges import in_ranges
 from penstock.reconcile.reading import source_sql
@@ -75,6 +77,8 @@ class StagePlanner:
         try:
             added = await plane.enqueue(specs)
             await _chunks_over(plane, [each.job_id for each in added], plan.hold, ctx)
+            if isinstance(plan.hold, Unchanged):
+                await plan.hold.check()
         finally:
             await plan.hold.close()
         return Result(told)
