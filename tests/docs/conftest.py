@@ -1,0 +1,3 @@
+from tests.examples.conftest import running
+
+__all__ = ["running"]
