@@ -68,9 +68,12 @@ class Screen:
         )
 
     async def colours(self, points: Sequence[Point]) -> list[str]:
-        picture = base64.b64encode(await self.page.screenshot()).decode()
+        return await self.colours_in(await self.page.screenshot(), points)
+
+    async def colours_in(self, png: bytes, points: Sequence[Point]) -> list[str]:
+        data = f"data:image/png;base64,{base64.b64encode(png).decode()}"
         whole = [(round(x), round(y)) for x, y in points]
-        found: list[str] = await self.darkroom.evaluate(_PIXELS, [f"data:image/png;base64,{picture}", whole])
+        found: list[str] = await self.darkroom.evaluate(_PIXELS, [data, whole])
         return found
 
     async def click(self, node_id: str, **options: Any) -> None:

@@ -194,6 +194,16 @@ async def test_an_edge_to_itself_is_a_loop(screen: Screen, tmp_path: Path) -> No
     assert set(above) > {GROUND}
 
 
+async def test_the_picture_is_saved_as_it_is_seen(screen: Screen, tmp_path: Path) -> None:
+    await screen.show(tmp_path / "a.html", page(ring(8), title="Ring"))
+    async with screen.page.expect_download() as download:
+        await screen.page.get_by_label("Save as a picture").click()
+    picture = tmp_path / "graph.png"
+    await (await download.value).save_as(picture)
+    seen = await screen.colours_in(picture.read_bytes(), [(x, y) for x in range(0, 600, 5) for y in range(0, 300, 5)])
+    assert {GROUND, BLUE} <= set(seen)
+
+
 async def test_a_dark_reader_gets_a_dark_page(chromium: Browser, tmp_path: Path) -> None:
     async with opened(chromium, color_scheme="dark") as screen:
         await screen.show(tmp_path / "a.html", page(PAIR, title="Dark"))

@@ -10,6 +10,7 @@ import type { Theme } from "./theme";
 
 const ARROW = { lengthToThicknessRatio: 4.5, widenessToThicknessRatio: 3.4 };
 const FEW_EDGES = 40;
+const READABLE = 8;
 const CLOSE = 0.45;
 const GLIDE_MS = 250;
 
@@ -208,20 +209,29 @@ export class Stage {
   private edgeLook(id: string, shape: EdgeShape): Record<string, unknown> {
     if (shape.type === "loop") return { ...shape, hidden: true };
     const lit = this.isLit(id);
-    const named = lit || this.graph.size <= FEW_EDGES || this.zoomRatio < CLOSE;
+    const named = this.isNamed(id) || this.graph.size <= FEW_EDGES || this.zoomRatio < CLOSE;
     const look = { ...shape, color: this.edgeColour(id), label: named ? shape.label : null };
     const size = lit ? shape.size * 1.5 : shape.size;
     return { ...look, size, forceLabel: named, zIndex: lit ? 2 : this.isFaded(id) ? 0 : 1 };
   }
 
   private edgeColour(id: string): string {
-    if (id === this.chosenEdge || id === this.hoveredEdge) return this.theme.accent;
+    if (this.isOne(id)) return this.theme.accent;
     return this.isFaded(id) ? this.theme.faded : this.theme.edge;
   }
 
   private isLit(id: string): boolean {
     const [source, target] = this.graph.extremities(id);
-    return id === this.chosenEdge || id === this.hoveredEdge || source === this.hovered || target === this.hovered;
+    return this.isOne(id) || source === this.hovered || target === this.hovered;
+  }
+
+  /** A node of many edges would be hidden by their names. */
+  private isNamed(id: string): boolean {
+    return this.isOne(id) || (this.isLit(id) && this.graph.degree(this.hovered) <= READABLE);
+  }
+
+  private isOne(id: string): boolean {
+    return id === this.chosenEdge || id === this.hoveredEdge;
   }
 
   private isFaded(id: string): boolean {
