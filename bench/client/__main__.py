@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 
-from bench.figures import Figure, figure, publish
+from bench.figures import figure, publish
 
 TIMES = 15
 BARE = ["-c", "pass"]
@@ -26,12 +26,8 @@ GOAL = "< 150"
 def main() -> int:
     figures = {"bare_interpreter": figure(_milliseconds(BARE), "ms of CPU")}
     for name, arguments in CASES.items():
-        figures[name] = _measured(arguments, goal=None if name == "help_of_a_command" else GOAL)
+        figures[name] = figure(_milliseconds(arguments), "ms of CPU", GOAL)
     return publish("client", figures)
-
-
-def _measured(arguments: list[str], *, goal: str | None) -> Figure:
-    return figure(_milliseconds(arguments), "ms of CPU", goal)
 
 
 def _milliseconds(arguments: list[str]) -> float:

@@ -54,9 +54,12 @@ class Cli:
 
 
 @pytest.fixture
-def cli(short_dir: Path, tmp_path: Path) -> Cli:
-    """The command line with an empty home."""
-    return Cli(short_dir / tmp_path.name / "home")
+def cli(short_dir: Path, tmp_path: Path) -> Iterator[Cli]:
+    """The command line with an empty home; whatever a test left running in it ends with the test."""
+    made = Cli(short_dir / tmp_path.name / "home")
+    yield made
+    if made.home.exists():
+        made("down")
 
 
 @pytest.fixture(scope="module")

@@ -163,6 +163,8 @@ def test_the_overviews_name_every_command() -> None:
     assert all(f"  {group} " in str(everything) for group in GROUPS)
 
 
-@pytest.mark.parametrize("arguments", [["job", "list"], ["nonsense"], ["up", "--help"], ["job", "list", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["job", "list"], ["nonsense"], ["job", "list", "--limit", "--help"], ["job", "lits", "--help"]]
+)
 def test_what_a_command_answers_is_no_overview(arguments: list[str]) -> None:
     assert overview.asked(arguments) is None

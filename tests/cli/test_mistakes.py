@@ -113,6 +113,24 @@ def test_the_servers_own_hint_comes_first(capsys: pytest.CaptureFixture[str], mo
         assert _said(capsys, "mapping", "show", "1") == (4, "✗ No [x]. Ask Ann.")
 
 
+def test_credentials_go_as_they_are_written_or_from_a_file(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "password"
+    file.write_text("hunter2\n")
+    tested = {"id": 1, "ok": True, "message": "fine", "seconds": 0.1, "tested_at": "2026-11-16T00:00:00Z"}
+    with answering(Answer(body={"data": tested})) as stand:
+        monkeypatch.setenv("PENSTOCK_URL", stand.url)
+        add = ["source", "add", "shop", "postgres", "--set", "port=5432", "--secret", "pin=0042"]
+        assert output.guarded(app, [*add, "--secret", f"password=@{file}"]) == 0
+    sent = stand.asked[0].body
+    assert (sent["config"], sent["credentials"]) == ({"port": 5432}, {"pin": "0042", "password": "hunter2"})
+    assert "hunter2" not in capsys.readouterr().out
+    monkeypatch.setenv("PENSTOCK_URL", "http://127.0.0.1:9")
+    for wrong in ("password", f"password=@{tmp_path / 'none'}"):
+        assert _said(capsys, "source", "add", "shop", "postgres", "--secret", wrong)[0] == 2
+
+
 def test_work_that_failed_is_exit_code_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     job = {"id": 1, "kind": "probe", "status": "failed", "error": {"code": "X", "message": "no luck"}}
     with answering(Answer(body={"data": job})) as stand:

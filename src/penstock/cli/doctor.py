@@ -108,8 +108,8 @@ def _ask_ready() -> str:
         return f"ready at {http.url}"
 
 
-def _run_probe(seconds: float = 15.0) -> str:
-    """A real job through the real queue and back."""
+def _run_probe(seconds: float = 60.0) -> str:
+    """A real job through the real queue and back; a worker that has just been started may take its time."""
     started = time.monotonic()
     with session() as http:
         body = {"kind": "probe", "payload": {"steps": 1, "seconds_per_step": 0}}

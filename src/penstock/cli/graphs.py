@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
-from pathlib import Path  # noqa: TC003 - the command line reads the annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from penstock.client._sync.instances import Graph
 
+Secrets = Annotated[
+    list[str], Parameter(name="--secret", negative="", help="key=value, or key=@FILE, which is not seen in `ps`.")
+]
 Settings = Annotated[list[str], Parameter(name="--set", negative="", help="key=value; the value is JSON or text.")]
 MAPPING = ("id", "name", "owner_username", "current_version", "node_count", "edge_type_count", "snapshot_count")
 SNAPSHOT = ("id", "name", "status", "mapping_id", "mapping_version", "size_bytes", "ready_at")
@@ -34,10 +37,10 @@ def list_sources(*, json: Json = False) -> int:
         return print_table([source.raw for source in ps.sources.list()], SOURCE, json=json)
 
 
-def add_source(name: str, type_: str, *, settings: Settings = [], secrets: Settings = [], json: Json = False) -> int:  # noqa: B006
+def add_source(name: str, type_: str, *, settings: Settings = [], secrets: Secrets = [], json: Json = False) -> int:  # noqa: B006
     """Add a data source: `penstock source add shop duckdb --set database=/data/shop.duckdb`; it is tried at once."""
     with connect() as ps:
-        credentials = {key: str(value) for key, value in read_settings(secrets).items()}
+        credentials = read_secrets(secrets)
         added = ps.sources.create(name, type_, read_settings(settings), credentials)
         said = ps.sources.test(added.id)
     emit(
@@ -241,10 +244,23 @@ def read_settings(settings: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def read_file(file: Path) -> Any:
+def read_secrets(secrets: Iterable[str]) -> dict[str, str]:
+    """Texts as they are: a password of digits is no number."""
+    pairs = [secret.partition("=") for secret in secrets]
+    if wrong := [key for key, equals, _ in pairs if not equals]:
+        raise Invalid(f"--secret {wrong[0]} is not key=value.", code="USAGE", status=422)
+    return {key: _text(Path(value[1:])).strip() if value.startswith("@") else value for key, _, value in pairs}
+
+
+def _text(file: Path) -> str:
     try:
-        return jsonlib.loads(file.read_text())
+        return file.read_text()
     except OSError as e:
         raise Invalid(f"{file} cannot be read: {e.strerror}.", code="USAGE", status=422) from None
+
+
+def read_file(file: Path) -> Any:
+    try:
+        return jsonlib.loads(_text(file))
     except ValueError as e:
         raise Invalid(f"{file} is not JSON: {e}.", code="USAGE", status=422) from None

@@ -1,13 +1,16 @@
-"""`penstock --help`, and that of a group: written from the list of commands, before anything else is loaded."""
+"""`penstock --help`, that of a group and that of a command, before anything else is loaded.
+
+The first two are written from the list of commands; the last is kept in `helps.json`, see `tools.helps`.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from penstock.cli.commands import COMMANDS, GROUPS
 
-HELP = ("--help", "-h")
 CODES = """\
 Exit codes: 0 done · 1 the work failed · 2 the call is wrong · 3 there is no such thing · 4 refused (who you are, or the
 state it is in) · 5 nobody answers, or not now: try again · 130 interrupted"""
@@ -20,6 +23,8 @@ def asked(arguments: list[str]) -> str | None:
             return _everything()
         case [group] | [group, "--help" | "-h"] if group in GROUPS:
             return _group(group)
+        case [*words, "--help" | "-h"]:
+            return _kept(" ".join(words))
     return None
 
 
@@ -49,6 +54,13 @@ def _group(group: str) -> str:
     }
     lines = [f"{_bold('Usage')}: penstock {group} COMMAND", "", GROUPS[group], "", _bold("Commands"), *_rows(mine)]
     return "\n".join([*lines, "", f"penstock {group} COMMAND --help says what it takes."])
+
+
+def _kept(words: str) -> str | None:
+    import json
+
+    helps: dict[str, str] = json.loads(Path(__file__).with_name("helps.json").read_text(encoding="utf-8"))
+    return helps.get(words)
 
 
 def _rows(entries: dict[str, str]) -> list[str]:

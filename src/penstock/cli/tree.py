@@ -17,7 +17,7 @@ def _grown() -> App:
         root.command(places[name])
     for command in COMMANDS:
         group, _, name = command.words.rpartition(" ")
-        places[group].command(f"penstock.cli.{command.target}", name=name, help=command.says)
+        places[group].command(f"penstock.cli.{command.target}", name=name)
     return root
 
 
