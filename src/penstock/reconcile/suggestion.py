@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.reconcile.column import Column, Kind, columns
+from penstock.reconcile.scoping import is_date
+from penstock.reconcile.validation import CURRENCIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
+
+T = TypeVar("T", Decimal, date, int)
 
 LEAST_OVERLAP = 0.2
 LEAST_AGREED = 0.8
 COVERED = 0.95
 _STEPS = ["trim", "case", "punctuation", "spaces"]
+_DAY = len("2024-01-31")
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,6})?")
 Rows = list[dict[str, Any]]
 
@@ -61,6 +67,9 @@ def suggest(
     )
     conditions, why = [_condition(key)], [f"{key.left} and {key.right} {said}."]
     met = list(pairs) if pairs else _met(key, *rows)
+    if (money := _currency(*kinds, met)) is not None:
+        conditions.append(money[0])
+        why.append(money[1])
     for kind, build in ((Kind.NUMBER, _amount), (Kind.DATE, _window)):
         for a, b in _named_alike(kind, *kinds, taken=(key.left, key.right), rows=rows):
             if (found := build(a, b, met)) is not None:
@@ -142,16 +151,30 @@ def _named_alike(
 
 
 def _is(column: Column, kind: Kind, rows: Rows) -> bool:
+    """A file has text only: what reads as amounts or days in every row is taken for it."""
+    if column.kind is Kind.TEXT:
+        values = [row[column.name] for row in rows if row[column.name]]
+        if kind is Kind.DATE:
+            return bool(values) and all(_day(value) is not None for value in values)
+        return any("." in value for value in values) and all(_NUMBER.fullmatch(value) for value in values)
     if kind is Kind.DATE:
-        return column.kind is Kind.DATE
-    if column.kind is Kind.NUMBER:
-        return column.scale > 0
-    values = [row[column.name] for row in rows if row[column.name]]
-    return bool(values) and column.kind is Kind.TEXT and all(_NUMBER.fullmatch(v) and "." in v for v in values)
+        return column.kind in (Kind.DATE, Kind.MOMENT)
+    return column.kind is Kind.NUMBER and column.scale > 0
+
+
+def _currency(left: Any, right: Any, met: Sequence[tuple[Any, Any]]) -> tuple[dict[str, Any], str] | None:
+    """Amounts are compared within one currency, where both sides name it and mostly agree."""
+    a, b = (next((name for name in side if name.lower() in CURRENCIES), None) for side in (left, right))
+    if a is None or b is None or not met:
+        return None
+    equal = sum(x[a] == y[b] for x, y in met) / len(met)
+    if equal < LEAST_AGREED:
+        return None
+    return {"left": a, "op": "eq", "right": b}, f"{a} and {b} are the same in {equal:.0%} of the pairs."
 
 
 def _amount(a: str, b: str, met: Sequence[tuple[Any, Any]]) -> tuple[dict[str, Any], str] | None:
-    away = _away(met, lambda x, y: abs(Decimal(str(y[b])) - Decimal(str(x[a]))), a, b)
+    away = _away([abs(y - x) for x, y in _both(a, b, met, _decimal)])
     if away is None:
         return None
     condition = {"left": a, "op": "tolerance", "right": b, "absolute": f"{round(away, 6):f}"}
@@ -159,15 +182,42 @@ def _amount(a: str, b: str, met: Sequence[tuple[Any, Any]]) -> tuple[dict[str, A
 
 
 def _window(a: str, b: str, met: Sequence[tuple[Any, Any]]) -> tuple[dict[str, Any], str] | None:
-    days = _away(met, lambda x, y: abs((y[b] - x[a]).days), a, b)
+    days = _away([abs((y - x).days) for x, y in _both(a, b, met, _day)])
     if days is None:
         return None
     return {"left": a, "op": "date_window", "right": b, "days": days}, f"{a} and {b} are within {days} days."
 
 
-def _away(met: Sequence[tuple[Any, Any]], apart: Callable[[Any, Any], Any], a: str, b: str) -> Any:
-    found = sorted(apart(x, y) for x, y in met if x[a] is not None and y[b] is not None)
-    return found[min(len(found) - 1, int(COVERED * len(found)))] if found else None
+def _both(a: str, b: str, met: Sequence[tuple[Any, Any]], read: Callable[[object], T | None]) -> Iterator[tuple[T, T]]:
+    for left, right in met:
+        x, y = read(left[a]), read(right[b])
+        if x is not None and y is not None:
+            yield x, y
+
+
+def _away(found: list[T]) -> T | None:
+    """So far that most are covered."""
+    ordered = sorted(found)
+    return ordered[min(len(ordered) - 1, int(COVERED * len(ordered)))] if ordered else None
+
+
+def _decimal(value: object) -> Decimal | None:
+    try:
+        found = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return found if found.is_finite() else None
+
+
+def _day(value: object) -> date | None:
+    match value:
+        case datetime():
+            return value.date()
+        case date():
+            return value
+        case str() if is_date(value.strip()[:_DAY]):
+            return date.fromisoformat(value.strip()[:_DAY])
+    return None
 
 
 def _sums(conditions: list[dict[str, Any]]) -> list[dict[str, Any]]:

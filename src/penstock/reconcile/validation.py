@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _NUMBERS = frozenset({Kind.NUMBER, Kind.TEXT})
 _DAYS = frozenset({Kind.DATE, Kind.MOMENT, Kind.TEXT})
 _TEXT = frozenset({Kind.TEXT})
-_CURRENCIES = frozenset({"currency", "ccy", "currency_code"})
+CURRENCIES = frozenset({"currency", "ccy", "currency_code"})
 _STAND_INS = {"text": "text", "number": 1, "date": "2024-01-31", "boolean": True}
 """What a parameter without a default is held against its column as."""
 
@@ -267,7 +267,7 @@ def used(value: object) -> list[str]:
 
 def _currencies(draft: Draft, known: Known) -> Iterator[Fault]:
     """Amounts of several currencies are not comparable; nobody notices until a yen matches a dollar."""
-    names = [next((n for n in known.get(side, ()) if n.lower() in _CURRENCIES), None) for side in ("left", "right")]
+    names = [next((n for n in known.get(side, ()) if n.lower() in CURRENCIES), None) for side in ("left", "right")]
     left, right = names
     if left is None or right is None:
         return
