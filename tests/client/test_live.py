@@ -129,6 +129,19 @@ async def test_a_graph_knows_its_schema_state_and_neighbours(graph: AsyncGraph) 
     assert [change.status async for change in graph.events()] == ["running"]
 
 
+async def test_a_drawn_node_brings_its_neighbours_from_the_graph(graph: AsyncGraph) -> None:
+    busiest = "MATCH (a:Account)-[t]-() WITH a, count(t) AS n ORDER BY n DESC LIMIT 1 RETURN a"
+    view = (await graph.query(busiest)).view(expand_cap=3)
+    (drawn,) = view.drawing.nodes
+    for number in (4, 7):
+        grown = asyncio.Event()
+        view.observe(lambda _, rung=grown: rung.set(), "data")
+        view.expand(drawn.id)
+        await asyncio.wait_for(grown.wait(), 30)
+        assert len(view.drawing.nodes) == number
+    assert view.drawing.degree(drawn.id) == 6
+
+
 async def test_an_algorithm_finds_the_rings(graph: AsyncGraph) -> None:
     done = await graph.algo.scc(node_label="Account", edge_type="SENT_MUCH", write="ring")
     assert (done.status, done.info.nodes_updated) == ("completed", 3000)
