@@ -45,6 +45,15 @@ def allowed(candidates: str) -> str:
     )
 
 
+def allowed_groups(links: str) -> str:
+    """Groups without those that have both records of a pair that people took apart."""
+    torn = (
+        f"SELECT DISTINCT a.g AS torn FROM {links} AS a JOIN {FORBIDDEN} AS f ON f.l = a.l"
+        f" JOIN {links} AS b ON b.g = a.g AND b.r = f.r"
+    )
+    return f"SELECT z.* FROM {links} AS z LEFT JOIN ({torn}) AS t ON t.torn = z.g WHERE t.torn IS NULL"
+
+
 def _joined(recipe: Recipe) -> str:
     left, right = (
         " AND ".join(f"CAST({side}.p{n} AS VARCHAR) = d.{side}{n}" for n in range(len(key)))

@@ -21,11 +21,12 @@ from penstock.reconcile.clauses import FULL_SCORE, edit_score, quoted
 from penstock.reconcile.column import FREE_SCALE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from penstock.engines.contract import Engine, Words
     from penstock.reconcile.recipe import Recipe, SideName
 
+SIDES: tuple[SideName, SideName] = ("left", "right")
 _MARK = "penstock:"
 _TABLES = TablePolicy.of("duckdb", [TableName(name="left_src"), TableName(name="right_src")])
 
@@ -71,27 +72,39 @@ def written(sql: str, words: Words) -> str:
     return tree.transform(lambda node: _expanded(node, words)).sql(dialect="duckdb")
 
 
-def pairs_sql(sql: str, engine: Engine, recipe: Recipe) -> str:
-    """Distinct pairs of ids, from what the SQL says of keys."""
+def keys_sql(sql: str, engine: Engine, recipe: Recipe) -> str:
+    """What the SQL says of keys, as `l0…` and `r0…`; not yet made distinct, so that it can be cut while it comes."""
     text = written(sql, engine.words)
     names = engine.stream(f"SELECT * FROM ({text}) AS q LIMIT 0").schema.names
-    left = _on("left", recipe, names, "l")
-    right = _on("right", recipe, names, "r")
-    return f"SELECT DISTINCT l._id AS l, r._id AS r FROM ({text}) AS q JOIN l ON {left} JOIN r ON {right}"
+    chosen = [f"q.{quoted(name)} AS {alias}" for side in SIDES for alias, name in _keys(side, recipe, names)]
+    return f"SELECT {', '.join(chosen)} FROM ({text}) AS q"
 
 
-def _on(side: SideName, recipe: Recipe, names: list[str], alias: str) -> str:
-    other = recipe.sources.right if side == "left" else recipe.sources.left
-    found = []
-    for number, key in enumerate(getattr(recipe.sources, side).primary_key):
+def pairs_sql(answer: str, recipe: Recipe, left: str, right: str) -> str:
+    """Distinct pairs of ids of what is in the pools, from a table of keys."""
+    on = {
+        side: " AND ".join(f"q.{side[0]}{n} = {side[0]}.p{n}" for n in range(len(_key(side, recipe)))) for side in SIDES
+    }
+    return (
+        f"SELECT DISTINCT l._id AS l, r._id AS r FROM {answer} AS q JOIN {left} AS l ON {on['left']}"
+        f" JOIN {right} AS r ON {on['right']}"
+    )
+
+
+def _key(side: SideName, recipe: Recipe) -> tuple[str, ...]:
+    return recipe.sources.left.primary_key if side == "left" else recipe.sources.right.primary_key
+
+
+def _keys(side: SideName, recipe: Recipe, names: list[str]) -> Iterator[tuple[str, str]]:
+    other = _key("right" if side == "left" else "left", recipe)
+    for number, key in enumerate(_key(side, recipe)):
         name = f"{side}_{key}" if f"{side}_{key}" in names else key
-        if name not in names or (name == key and key in other.primary_key):
+        if name not in names or (name == key and key in other):
             raise InvalidInput(
                 f"match_sql does not return the {side} key {key}.",
                 hint=f"Select it as {side}_{key}: SELECT left_src.{key} AS {side}_{key}, …",
             )
-        found.append(f"q.{quoted(name)} = {alias}.p{number}")
-    return " AND ".join(found)
+        yield f"{side[0]}{number}", name
 
 
 def _marked(sql: str) -> str:

@@ -18,7 +18,7 @@ from penstock.reconcile.amounts import width
 from penstock.reconcile.clauses import Transpiler, quoted
 from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import BadValue, TooManyCandidates
-from penstock.reconcile.free_sql import pairs_sql
+from penstock.reconcile.free_sql import keys_sql, pairs_sql
 from penstock.reconcile.recipe import Pair, SumWithin, Tolerance
 from penstock.reconcile.rules import RulePlan, left_over, plan_rules
 
@@ -192,7 +192,11 @@ class Matching:
     def _groups(self, plan: RulePlan) -> None:
         left, right = self.rest["left"], self.rest["right"]
         self.engine.table(plan.table("groups"), plan.groups(left, right))
-        self.engine.table(plan.links, plan.zipped(left, right))
+        if not self._decided.unmatch:
+            self.engine.table(plan.links, plan.zipped(left, right))
+            return
+        self.engine.table(plan.table("zipped"), plan.zipped(left, right))
+        self.engine.table(plan.links, decided.allowed_groups(plan.table("zipped")))
 
     def _choose(self, plan: RulePlan, links: Iterator[choosing.Link]) -> None:
         self.engine.load(plan.table("chosen"), choosing.table_of(links, watch=self._watch))
@@ -226,8 +230,11 @@ class Matching:
 
     def _free(self, sql: str) -> None:
         """Pairs by free SQL; a record that is in several of them is in one group of the evidence, and ambiguous."""
-        self.engine.table("said", f"{pairs_sql(sql, self.engine, self.recipe)} LIMIT {self.most + 1}")
-        self._check_count(self.engine.rows("SELECT COUNT(*) FROM said")[0][0], "match_sql")
+        keys = keys_sql(sql, self.engine, self.recipe)
+        self._check_count(self.engine.table("answer", f"{keys} LIMIT {self.most + 1}"), "match_sql")
+        found = pairs_sql("answer", self.recipe, self.rest["left"], self.rest["right"])
+        found = f"{decided.allowed(found) if self._decided.unmatch else found} LIMIT {self.most + 1}"
+        self._check_count(self.engine.table("said", found), "match_sql")
         often = "SELECT {0} FROM said GROUP BY {0} HAVING COUNT(*) > 1"
         count = self.engine.table(
             "links_sql",
