@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 CACHE = Path(__file__).parents[2] / ".cache" / "chromium"
 ROOT = CACHE / "root"
 BINARY = ROOT / "usr/lib/chromium/chromium"
-FONTS = """<fontconfig>
-<dir>/usr/share/fonts</dir><dir>{root}/usr/share/fonts</dir><cachedir>{cache}</cachedir>
-<alias><family>system-ui</family><prefer><family>Liberation Sans</family><family>DejaVu Sans</family></prefer></alias>
-<alias><family>sans-serif</family><prefer><family>Liberation Sans</family><family>DejaVu Sans</family></prefer></alias>
-</fontconfig>"""
+FONT_RULES = ("10-hinting-slight", "10-yes-antialias", "45-latin", "49-sansserif", "60-latin")
 FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"),
     *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -67,7 +63,7 @@ def chromium() -> Chromium:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (CACHE / "unpacked").exists():
             _unpack()
-        (CACHE / "fonts.conf").write_text(FONTS.format(root=ROOT, cache=CACHE / "fonts"))
+        (CACHE / "fonts.conf").write_text(_fonts())
     return Chromium(executable=str(BINARY), environment=_environment())
 
 
@@ -91,6 +87,17 @@ def _unpack() -> None:
         subprocess.run(["dpkg-deb", "-x", str(package), str(ROOT)], check=True)
         package.unlink()
     (CACHE / "unpacked").touch()
+
+
+def _fonts() -> str:
+    """Fonts and rules of this machine and of what was unpacked; rules that a machine only may choose stay out."""
+    rules = "".join(
+        f'<include ignore_missing="yes">{root}/usr/share/fontconfig/conf.avail/{name}.conf</include>'
+        for name in FONT_RULES
+        for root in ("", ROOT)
+    )
+    folders = f"<dir>/usr/share/fonts</dir><dir>{ROOT}/usr/share/fonts</dir><cachedir>{CACHE}/fonts</cachedir>"
+    return f"<fontconfig>{folders}{rules}</fontconfig>"
 
 
 def _environment() -> dict[str, str]:

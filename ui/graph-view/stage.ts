@@ -9,7 +9,7 @@ import { drawLoops, LOOPS } from "./loops";
 import type { Theme } from "./theme";
 
 const ARROW = { lengthToThicknessRatio: 4.5, widenessToThicknessRatio: 3.4 };
-const FEW_EDGES = 40;
+const FEW_EDGES = 20;
 const READABLE = 8;
 const CLOSE = 0.45;
 const GLIDE_MS = 250;
