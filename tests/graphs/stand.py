@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.worker.handlers import Handlers
 
 TOKEN = "service-token-for-tests"
-PATIENCE = 60.0
+PATIENCE = 120.0
 QUEUES = ("export", "publish")
 
 
