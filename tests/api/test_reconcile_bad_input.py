@@ -452,6 +452,42 @@ async def test_two_runs_of_one_recipe_at_once_do_not_touch_each_other(
         assert all(row["since_run"] <= run["run_id"] for row in opened)
 
 
+async def test_items_of_a_run_that_passed_a_threshold_are_carried_on_and_its_parameters_told(
+    stand: Stand, me: httpx2.AsyncClient, sources: dict[str, Any]
+) -> None:
+    side = {**sources["left"], "filters": [{"column": "id", "op": "gte", "value": {"parameter": "first"}}]}
+    strict = recipe({**sources, "left": side}, recipe_id="strict", parameters={"first": {"type": "number"}})
+    strict |= {"thresholds": {"max_unmatched_pct": 0}}
+    assert (await me.post("/api/recipes", json={"recipe": strict})).status_code == 201
+    async with stand.working(queues=QUEUES):
+        ended = [await over(me, await start(me, recipe_id="strict", parameters={"first": n})) for n in (1, 2, 1)]
+    assert [run["status"] for run in ended] == ["failed"] * 3
+    opened = [
+        {(row["side"], row["key"]): (row["since_run"], row["runs_open"]) for row in await rows(me, run, "open_items")}
+        for run in ended
+    ]
+    first, second, third = (run["run_id"] for run in ended)
+    assert opened[0] == {("left", "3"): (first, 1)}
+    assert opened[1] == {("left", "3"): (first, 2), ("right", "1"): (second, 1)}
+    assert opened[2] == {("left", "3"): (first, 3)}
+    assert [row["key"] for row in await rows(me, ended[2], "cleared_items")] == ["1"]
+    manifest = (await me.get(f"/api/runs/{third}/manifest")).json()["data"]
+    assert manifest["run"] == {"run_id": third, "parameters": {"first": 1}}
+    assert manifest["recipe"]["version"] == 1
+    assert {
+        "format",
+        "recipe",
+        "engine",
+        "inputs",
+        "totals",
+        "rules",
+        "warnings",
+        "files",
+        "timings",
+    } <= manifest.keys()
+    assert all(len(file["sha256"]) == 64 for file in manifest["files"])
+
+
 async def test_a_callback_that_never_answers_is_given_up_and_the_run_stays_as_it_was(
     stand: Stand, me: httpx2.AsyncClient, sources: dict[str, Any]
 ) -> None:

@@ -151,7 +151,7 @@ async def _publish(
         recipe,
         version=order.recipe_version,
         inputs=inputs,
-        run={"run_id": order.run_id},
+        run={"run_id": order.run_id, "parameters": dict(order.parameters)},
     )
     document = await _write_last(store, prefix + manifests.NAME, document)
     return {
@@ -188,7 +188,8 @@ async def _write_last(store: Store, key: str, document: dict[str, Any]) -> dict[
 
 def _input(given: Mapping[str, Any]) -> dict[str, Any]:
     """What the manifest says of a side: its rows and digests, not where they lay for a while."""
-    kept = {name: given[name] for name in ("upload", "data_source_id", "table", "rows") if name in given}
+    kept = {name: given[name] for name in ("upload", "data_source_id", "rows") if name in given}
+    kept |= {name: value for name, value in given.get("document", {}).items() if name in ("table", "query")}
     return kept | {"sha256": [file["sha256"] for file in given["files"]]}
 
 
