@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import Callable
 
-_READY_SECONDS = 60.0
+_READY_SECONDS = 180.0
 _RESTART_SECONDS = (0.5, 1, 2, 5, 10, 30)
 _NOT_FOR_WORKERS = {"PENSTOCK_DATABASE_URL", "PENSTOCK_SECRET_KEY", "PENSTOCK_SECRET_KEYS_OLD"}
 
