@@ -19,9 +19,10 @@ demo: .venv/.synced ## Run jobs on the embedded default, kill a worker, watch an
 up: .venv/.synced ## Start everything on this machine and print its address
 	@$(RUN)penstock up
 
+JOBS ?= 2
 .PHONY: test
-test: check ## All checks, then all tests on real servers
-	@$(RUN)pytest $(ARGS)
+test: check ## All checks, then all tests on real servers, a file at a time on JOBS cores (default 2)
+	@$(RUN)pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 .PHONY: check
 check: .venv/.synced ## Format, lint, types, imports
