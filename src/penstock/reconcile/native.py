@@ -1,7 +1,8 @@
 """Sources that are files already: read where they are, nothing of them is staged.
 
 Parquet in a folder is read by the engine itself. What a shut-in engine cannot reach (object stores) or does not read
-exactly (CSV) comes through the source's driver, once, into the scratch folder of the match.
+exactly (CSV) comes through the source's driver, once, into the scratch folder of the match: several pieces at a time,
+each a batch at a time. Every piece is of the object that was listed; one that changes in between is an error.
 """
 
 from __future__ import annotations
@@ -19,15 +20,20 @@ from penstock.reconcile.reading import source_sql
 from penstock.sources.contract import Limits
 from penstock.sources.errors import SourceUnavailable
 from penstock.sources.files import FilesSource
+from penstock.sources.files.tables import piece
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
+
     from penstock.reconcile.recipe import Side
-    from penstock.sources.contract import Source
+    from penstock.sources.contract import Chunk, Plan, Source
 
 Stamp = tuple[int, int, int]
+READERS = 4
+PIECES = Limits(chunk_bytes=32 * 1024 * 1024, max_chunks=64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,31 +56,60 @@ async def take(source: Source, side: Side, target: Path) -> Taken:
         paths = await source.on_disk(base(side, source.dialect))
         if paths is not None:
             return await asyncio.to_thread(_in_place, side, paths)
-    rows = await _copied(source, side, target)
-    return Taken(files=[target], told=_told(side, rows, [await asyncio.to_thread(_digest, target)]), filtered=True)
+    plan = await source.plan(await source_sql(source, side), PIECES)
+    files = [target.with_name(f"{target.stem}-{chunk.number:02d}.parquet") for chunk in plan.chunks]
+    rows = await _copied(source, plan, files)
+    told = await asyncio.to_thread(_read_from, source, plan)
+    return Taken(files=files, told=_told(side, rows) | told, filtered=True)
 
 
 def _in_place(side: Side, paths: Sequence[Path]) -> Taken:
     stamps = {path: _stamp(path) for path in paths}
     rows = sum(pq.read_metadata(path).num_rows for path in paths)
-    told = _told(side, rows, [_digest(path) for path in paths])
+    told = _told(side, rows) | {"sha256": [_digest(path) for path in paths]}
     return Taken(files=paths, told=told, filtered=False, stamps=stamps)
 
 
-async def _copied(source: Source, side: Side, target: Path) -> int:
-    plan = await source.plan(await source_sql(source, side), Limits(max_chunks=1))
+async def _copied(source: Source, plan: Plan, files: Sequence[Path]) -> int:
+    turns = asyncio.Semaphore(READERS)
+
+    async def one(chunk: Chunk, file: Path) -> int:
+        async with turns:
+            return await _piece(source, chunk, plan.schema, file)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            pieces = zip(plan.chunks, files, strict=True)
+            tasks = [group.create_task(one(chunk, file)) for chunk, file in pieces]
+    except ExceptionGroup as e:
+        raise e.exceptions[0] from None
+    return sum(task.result() for task in tasks)
+
+
+async def _piece(source: Source, chunk: Chunk, schema: pa.Schema, file: Path) -> int:
     rows = 0
-    with pq.ParquetWriter(target, plan.schema) as writer:
-        async with aclosing(source.stream(plan.chunks[0])) as batches:
+    with pq.ParquetWriter(file, schema) as writer:
+        async with aclosing(source.stream(chunk)) as batches:
             async for batch in batches:
                 await asyncio.to_thread(writer.write_batch, batch)
                 rows += batch.num_rows
     return rows
 
 
-def _told(side: Side, rows: int, digests: Sequence[str]) -> dict[str, Any]:
-    table = {} if side.table is None else {"table": side.table}
-    return table | {"rows": rows, "sha256": list(digests)}
+def _read_from(source: Source, plan: Plan) -> dict[str, Any]:
+    """Digests of files in a folder; of objects what their store calls the version that was read."""
+    pieces = [part for chunk in plan.chunks for parts in chunk.extra.get("pieces", {}).values() for part in parts]
+    entries = dict.fromkeys(piece(part).entry for part in pieces)
+    if not isinstance(source, FilesSource):
+        return {}
+    paths = [path for entry in entries if (path := source.place.path(entry)) is not None]
+    if paths:
+        return {"sha256": [_digest(path) for path in paths]}
+    return {"objects": [{"path": entry.path, "size": entry.size, "etag": entry.etag} for entry in entries]}
+
+
+def _told(side: Side, rows: int) -> dict[str, Any]:
+    return ({} if side.table is None else {"table": side.table}) | {"rows": rows}
 
 
 def _stamp(path: Path) -> Stamp:

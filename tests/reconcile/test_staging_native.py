@@ -1,0 +1,155 @@
+"""Files that are read where they are: in folders and in object stores, in pieces, and only as they were listed."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.reconcile import native
+from penstock.reconcile.recipe import Side
+from penstock.sources.contract import Limits
+from penstock.sources.errors import SourceUnavailable
+from penstock.sources.registry import open_source
+from tests.api.test_runs import QUEUES, RULES, me, over, stand, start  # noqa: F401 - fixtures
+from tests.sources.test_files import at
+from tests.storage.conftest import gcs, remote, s3  # noqa: F401 - fixtures
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import httpx2
+
+    from tests.graphs.stand import Stand
+    from tests.storage.conftest import Place
+
+ROWS = 3000
+TABLES = {"ledger": "ledger/**/*.parquet", "bank": "bank-*.csv.gz"}
+LEDGER = Side(source="files", table="ledger", primary_key=("id",))
+SCOPED = {"filters": [{"column": "id", "op": "lt", "value": 2500}]}
+
+
+def objects() -> dict[str, bytes]:
+    """A ledger in three folders of Parquet, and a bank in two gzipped CSV files, one of which lacks every tenth."""
+    found: dict[str, bytes] = {}
+    for number, start_at in enumerate(range(0, ROWS, ROWS // 3)):
+        ids = range(start_at, start_at + ROWS // 3)
+        table = pa.table(
+            {"id": pa.array(ids, pa.int64()), "ref": [f"R{i}" for i in ids], "amount": ["1.00" for _ in ids]}
+        )
+        out = io.BytesIO()
+        pq.write_table(table, out, row_group_size=100)
+        found[f"ledger/month={number}/part.parquet"] = out.getvalue()
+    for half, numbers in enumerate((range(ROWS // 2), range(ROWS // 2, ROWS))):
+        lines = [f'{i},R{i},1.0{i % 5},"two\nlines"' for i in numbers if i % 10]
+        found[f"bank-{half}.csv.gz"] = gzip.compress("\n".join(["id,ref,amount,note", *lines]).encode())
+    return found
+
+
+async def put(place: Place) -> None:
+    store = place.open()
+    for key, data in objects().items():
+        await store.create(key, data)
+
+
+def folder(tmp_path: Path) -> Path:
+    for key, data in objects().items():
+        (file := tmp_path / "files" / key).parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    return tmp_path / "files"
+
+
+async def ended(stand: Stand, me: httpx2.AsyncClient, source: str) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: F811
+    left = {"source": source, "table": "ledger", "primary_key": "id", **SCOPED}
+    sides = {"left": left, "right": {"source": source, "table": "bank", "primary_key": "id"}}
+    async with stand.working(queues=QUEUES):
+        run = await over(me, await start(me, recipe={"name": "native", "rules": RULES, "sources": sides}))
+    assert run["status"] == "completed", run["error"]
+    manifest = (await me.get(f"/api/runs/{run['run_id']}/manifest")).json()["data"]
+    return run, manifest
+
+
+async def test_objects_give_the_evidence_that_the_same_files_give(
+    stand: Stand,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+    remote: Place,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    await put(remote)
+    config, secrets = at(remote)
+    here = {"url": f"file://{folder(tmp_path)}", "tables": TABLES}
+    await stand.graphs.sources.add(name="here", kind="files", owner="me", config=here, secrets={})
+    await stand.graphs.sources.add(
+        name="there", kind="files", owner="me", config=config | {"tables": TABLES}, secrets=secrets
+    )
+    (_, local), (run, far) = [await ended(stand, me, source) for source in ("here", "there")]
+    assert {side: far["totals"][side]["rows"] for side in ("left", "right")} == {"left": 2500, "right": 2700}
+    assert far["totals"] == local["totals"]
+    assert far["files"] == local["files"]
+    assert run["progress"]["jobs"] == 1
+    told = far["inputs"]["left"]["objects"]
+    assert [entry["path"] for entry in told] == [f"ledger/month={n}/part.parquet" for n in range(3)]
+    assert all(entry["etag"] and entry["size"] for entry in told)
+    assert len(far["inputs"]["right"]["objects"]) == len(local["inputs"]["right"]["sha256"]) == 2
+
+
+async def test_pieces_are_read_beside_each_other_and_come_in_order(
+    remote: Place,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(native, "PIECES", Limits(chunk_bytes=1024, max_chunks=12))
+    await put(remote)
+    config, secrets = at(remote)
+    at_once: list[int] = []
+    reading: set[str] = set()
+    original = native._piece
+
+    async def watched(source: Any, chunk: Any, schema: pa.Schema, file: Path) -> int:
+        reading.add(file.name)
+        at_once.append(len(reading))
+        try:
+            return await original(source, chunk, schema, file)
+        finally:
+            reading.discard(file.name)
+
+    monkeypatch.setattr(native, "_piece", watched)
+    async with open_source("files", config | {"tables": TABLES}, secrets) as source:
+        taken = await native.take(source, LEDGER, tmp_path / "copy.parquet")
+    assert (len(taken.files), max(at_once)) == (12, native.READERS)
+    found = pa.concat_tables([pq.read_table(file) for file in taken.files])
+    assert found["id"].to_pylist() == list(range(ROWS))
+
+
+async def test_an_object_that_is_replaced_while_it_is_read_is_an_error(
+    remote: Place,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await put(remote)
+    config, secrets = at(remote)
+    original = native._copied
+
+    async def later(*given: Any) -> int:
+        store = remote.open()
+        await store.delete(["ledger/month=2/part.parquet"])
+        await store.create("ledger/month=2/part.parquet", objects()["ledger/month=0/part.parquet"])
+        return await original(*given)
+
+    monkeypatch.setattr(native, "_copied", later)
+    async with open_source("files", config | {"tables": TABLES}, secrets) as source:
+        with pytest.raises(SourceUnavailable, match=r"month=2/part.parquet has changed since it was listed"):
+            await native.take(source, LEDGER, tmp_path / "copy.parquet")
+
+
+async def test_a_folder_without_a_file_of_the_table_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "ledger.csv").write_text("id,ref,amount\n")
+    async with open_source("files", {"url": f"file://{tmp_path}"}, {}) as source:
+        taken = await native.take(source, LEDGER, tmp_path / "copy.parquet")
+        assert taken.told["rows"] == 0
+        with pytest.raises(Exception, match="There is no table bank"):
+            await native.take(source, LEDGER.model_copy(update={"table": "bank"}), tmp_path / "other.parquet")
