@@ -93,6 +93,30 @@ def test_nobody_there_is_said_with_the_address_and_the_next_command() -> None:
     assert url in caught.value.message
 
 
+def test_a_server_that_says_nothing_is_not_waited_for_for_ever() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with penstock.connect(url, timeout=0.05) as ps, pytest.raises(penstock.errors.Unreachable, match="ReadTimeout"):
+            ps.mappings.get(1)
+
+
+def test_nothing_waits_without_an_end() -> None:
+    with penstock.connect("http://127.0.0.1:9") as ps:
+        waits = (ps.transport._http.timeout.as_dict(), ps.transport._slow.as_dict())
+    assert waits[0] == dict.fromkeys(("connect", "read", "write", "pool"), 30.0)
+    assert waits[1] == {"connect": 30.0, "read": 600.0, "write": 600.0, "pool": 30.0}
+
+
+def test_a_stream_that_breaks_is_taken_up_again() -> None:
+    over = {"run_id": 1, "name": "x", "status": "completed"}
+    going = {"data": over | {"status": "executing"}}
+    with connected(Answer(body=going), Answer(hang_up=True), Answer(body={"data": over})) as (stand, ps):
+        run = ps.reconcile.get(1)
+        assert list(run.events()) == []
+    assert run.status == "completed"
+    assert [asked.path for asked in stand.asked] == ["/api/runs/1", "/api/runs/1/events", "/api/runs/1"]
+
+
 def test_a_segment_cannot_leave_its_place() -> None:
     assert filled("/api/x/{name}/y", {"name": "../admin?a=b#c"}) == "/api/x/..%2Fadmin%3Fa%3Db%23c/y"
 

@@ -13,7 +13,7 @@ from penstock.client._async.sources import AsyncRecordSources
 from penstock.client._async.waiting import until_settled
 from penstock.client.bodies import given
 from penstock.client.decoding import decode
-from penstock.client.errors import Failed
+from penstock.client.errors import Failed, Unreachable
 from penstock.client.work import Change, RunInfo
 
 if TYPE_CHECKING:
@@ -63,13 +63,20 @@ class AsyncRun:
     async def events(self) -> AsyncIterator[Change]:
         """Where it is, at every change until it is over; the server tells, nobody asks."""
         while self.status in OPEN:
-            path, accept = {"run_id": self.id}, "text/event-stream"
-            async with self._transport.streamed("GET", "/api/runs/{run_id}/events", path=path, accept=accept) as answer:
-                async for line in answer.aiter_lines():
-                    if line.startswith("data: "):
-                        self._now(json.loads(line.removeprefix("data: ")))
-                        percent, step = await self.how_far()
-                        yield Change(status=self.status, percent=percent, step=step)
+            try:
+                async for item in self._told():
+                    yield item
+            except Unreachable:
+                await self.refresh()
+
+    async def _told(self) -> AsyncIterator[Change]:
+        path, accept = {"run_id": self.id}, "text/event-stream"
+        async with self._transport.streamed("GET", "/api/runs/{run_id}/events", path=path, accept=accept) as answer:
+            async for line in answer.aiter_lines():
+                if line.startswith("data: "):
+                    self._now(json.loads(line.removeprefix("data: ")))
+                    percent, step = await self.how_far()
+                    yield Change(status=self.status, percent=percent, step=step)
 
     async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncRun:
         """Until it is over; Failed when it did not complete."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 TRIES = 4
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 30.0
+LONGEST_SILENCE = 600.0
+"""Between two pieces of a file or of a stream; an answer of a moment has the client's own timeout."""
 _PLACE = re.compile(r"\{(\w+)\}")
 _AGAIN = {429, 502, 503, 504}
 _DECIDED = {"DRAINING", "MAINTENANCE"}
@@ -39,6 +41,7 @@ class AsyncTransport:
         elif address.username:
             headers["X-Username"] = address.username
         self.url: str = address.url
+        self._slow = httpx2.Timeout(timeout, read=LONGEST_SILENCE, write=LONGEST_SILENCE)
         self._http = httpx2.AsyncClient(base_url=address.url, headers=headers, timeout=timeout)
 
     async def aclose(self) -> None:
@@ -71,13 +74,13 @@ class AsyncTransport:
         self, method: str, template: str, *, path: Mapping[str, object], query: Mapping[str, object] | None = None
     ) -> bytes:
         """An answer that is a file."""
-        request = {"params": _given(query), "headers": {"Accept": "*/*"}, "timeout": None}
+        request = {"params": _given(query), "headers": {"Accept": "*/*"}, "timeout": self._slow}
         return (await self._tried(method, filled(template, path), request)).content
 
     async def sent(self, method: str, template: str, content: bytes, *, query: Mapping[str, object]) -> Any:
         """A file to the server."""
         headers = {"Idempotency-Key": str(uuid.uuid4()), "Content-Type": "application/octet-stream"}
-        request = {"params": _given(query), "headers": headers, "content": content, "timeout": None}
+        request = {"params": _given(query), "headers": headers, "content": content, "timeout": self._slow}
         return (await self._tried(method, template, request)).json()
 
     @asynccontextmanager
@@ -87,7 +90,7 @@ class AsyncTransport:
         """An answer that is read as it comes."""
         place, headers = filled(template, path), {"Accept": accept}
         try:
-            async with self._http.stream(method, place, json=json, headers=headers, timeout=None) as answer:
+            async with self._http.stream(method, place, json=json, headers=headers, timeout=self._slow) as answer:
                 if not answer.is_success:
                     await answer.aread()
                     raise rebuilt(answer.status_code, _body(answer))

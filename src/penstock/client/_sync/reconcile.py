@@ -11,7 +11,7 @@ from penstock.client._sync.sources import RecordSources
 from penstock.client._sync.waiting import until_settled
 from penstock.client.bodies import given
 from penstock.client.decoding import decode
-from penstock.client.errors import Failed
+from penstock.client.errors import Failed, Unreachable
 from penstock.client.work import Change, RunInfo
 
 if TYPE_CHECKING:
@@ -61,13 +61,19 @@ class Run:
     def events(self) -> Iterator[Change]:
         """Where it is, at every change until it is over; the server tells, nobody asks."""
         while self.status in OPEN:
-            path, accept = {"run_id": self.id}, "text/event-stream"
-            with self._transport.streamed("GET", "/api/runs/{run_id}/events", path=path, accept=accept) as answer:
-                for line in answer.iter_lines():
-                    if line.startswith("data: "):
-                        self._now(json.loads(line.removeprefix("data: ")))
-                        percent, step = self.how_far()
-                        yield Change(status=self.status, percent=percent, step=step)
+            try:
+                yield from self._told()
+            except Unreachable:
+                self.refresh()
+
+    def _told(self) -> Iterator[Change]:
+        path, accept = {"run_id": self.id}, "text/event-stream"
+        with self._transport.streamed("GET", "/api/runs/{run_id}/events", path=path, accept=accept) as answer:
+            for line in answer.iter_lines():
+                if line.startswith("data: "):
+                    self._now(json.loads(line.removeprefix("data: ")))
+                    percent, step = self.how_far()
+                    yield Change(status=self.status, percent=percent, step=step)
 
     def wait(self, timeout: float | None = None, *, progress: bool = True) -> Run:
         """Until it is over; Failed when it did not complete."""
