@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.widget.drawing import Drawing
 from penstock.widget.page import assets, fragment, policy
@@ -19,7 +19,7 @@ def head() -> str:
 
 
 def drawn(rings: Rings) -> str:
-    nodes = [node for ring in rings.found for node in ring.nodes.values()]
+    nodes = [_named(node) for ring in rings.found for node in ring.nodes.values()]
     edges = [edge for ring in rings.found for edge in ring.edges.values()]
     return fragment(Drawing.from_elements(nodes, edges), height=HEIGHT)
 
@@ -27,3 +27,8 @@ def drawn(rings: Rings) -> str:
 def script() -> str:
     """Once a page, after what it draws."""
     return assets()
+
+
+def _named(node: dict[str, Any]) -> dict[str, Any]:
+    """A device has no name; what it is says more than its number."""
+    return node | {"caption": node["kind"]} if "kind" in node else node
