@@ -127,6 +127,6 @@ def test_catalogs_are_configured_by_name_and_opened_by_type(tmp_path: Path) -> N
     with pytest.raises(NoSuchCatalog, match="nowhere"):
         catalogs.get("nowhere")
     with pytest.raises(InvalidInput, match="type"):
-        Catalogs({"x": {"type": "hive"}})
+        Catalogs({"x": {"type": "nonsense"}})
     with pytest.raises(InvalidInput, match="uri"):
         Catalogs({"x": {"type": "rest"}})

@@ -6,6 +6,7 @@ table's metadata is there one transaction with the check of the fence.
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
 
     from pyiceberg.catalog import Catalog
 
-TYPES = ("sql", "rest")
+TYPES = {
+    "sql": "pyiceberg.catalog.sql.SqlCatalog",
+    "rest": "pyiceberg.catalog.rest.RestCatalog",
+    "hive": "pyiceberg.catalog.hive.HiveCatalog",
+    "glue": "pyiceberg.catalog.glue.GlueCatalog",
+    "dynamodb": "pyiceberg.catalog.dynamodb.DynamoDbCatalog",
+    "bigquery": "pyiceberg.catalog.bigquery_metastore.BigQueryMetastoreCatalog",
+}
+"""All but the first two need libraries that are installed beside ours."""
+NEED_URI = ("rest", "hive")
 ENGINES = ("trino", "spark")
 FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
 _DRIVERS = {"postgresql://": "postgresql+psycopg://", "postgres://": "postgresql+psycopg://"}
@@ -67,11 +77,11 @@ def _config(name: str, given: Mapping[str, Any]) -> CatalogConfig:
     check_name(name, "Catalog")
     kind = str(given.get("type", "sql"))
     if kind not in TYPES:
-        raise InvalidInput(f"Catalog {name}: type {kind[:40]!r} is not known.", hint=f"Use {' or '.join(TYPES)}.")
+        raise InvalidInput(f"Catalog {name}: type {kind[:40]!r} is not known.", hint=f"Use {', '.join(TYPES)}.")
     rest = {key: str(value) for key, value in given.items() if key not in ("type", "uri")}
     uri = given.get("uri")
-    if uri is None and kind == "rest":
-        raise InvalidInput(f"Catalog {name}: a REST catalog needs a uri.")
+    if uri is None and kind in NEED_URI:
+        raise InvalidInput(f"Catalog {name}: a catalog of the type {kind} needs a uri.")
     return CatalogConfig(name=name, type=kind, uri=None if uri is None else str(uri), properties=rest)
 
 
@@ -86,21 +96,31 @@ def _engine(name: str, given: Mapping[str, str]) -> Mapping[str, str]:
     return given
 
 
-def open_catalog(config: CatalogConfig, *, shared_uri: str | None = None) -> Catalog:
-    """A catalog to work with; the caller closes it. `shared_uri` opens one that lives in the job store's database."""
+def open_catalog(config: CatalogConfig, *, shared_uri: str | None = None, mark: str | None = None) -> Catalog:
+    """A catalog to work with; the caller closes it. `shared_uri` opens one that lives in the job store's database, and
+    `mark` goes into the names of the metadata files that are written."""
     properties = {"py-io-impl": FILE_IO, **config.properties}
-    uri = config.uri if config.uri is not None else shared_uri
-    if uri is None:
+    uri = config.uri if config.uri is not None else shared_uri if config.shared else None
+    if uri is None and config.shared:
         raise InvalidInput(f"Catalog {config.name} lives in the job store's database, which is not known here.")
-    match config.type:
-        case "rest":
-            from pyiceberg.catalog.rest import RestCatalog
+    if uri is not None:
+        properties["uri"] = _with_driver(uri) if config.type == "sql" else uri
+    from penstock.maintenance.marking import with_mark
 
-            return RestCatalog(config.name, uri=uri, **properties)
-        case _:
-            from pyiceberg.catalog.sql import SqlCatalog
+    opened: Catalog = with_mark(_class(config), mark)(config.name, **properties)
+    return opened
 
-            return SqlCatalog(config.name, uri=_with_driver(uri), **properties)
+
+def _class(config: CatalogConfig) -> type:
+    module, _, name = TYPES[config.type].rpartition(".")
+    try:
+        found: type = getattr(importlib.import_module(module), name)
+    except ImportError as e:
+        raise InvalidInput(
+            f"Catalog {config.name}: the type {config.type} needs {e.name or 'a library'}, which is not installed.",
+            hint=f"Install pyiceberg[{config.type}] beside Penstock.",
+        ) from e
+    return found
 
 
 def _with_driver(uri: str) -> str:

@@ -22,6 +22,7 @@ from pyiceberg.table.update import AssertTableUUID, update_table_metadata
 from penstock.kit.errors import StaleAttempt
 from penstock.maintenance.catalogs import FILE_IO
 from penstock.maintenance.errors import CommitConflict, CommitUnknown, NoSuchTable
+from penstock.maintenance.marking import marked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     Updates: TypeAlias = tuple[TableUpdate, ...]
 
 Identifier: TypeAlias = tuple[str, ...]
-METADATA = ".metadata.json"
 
 
 class Requirement(Protocol):
@@ -142,7 +142,7 @@ class PointerLake:
         metadata = update_table_metadata(base.metadata, updates, metadata_location=base.metadata_location)
         version = MetastoreCatalog._parse_metadata_version(base.metadata_location) + 1
         provider = load_location_provider(metadata.location, metadata.properties)
-        location = self._marked(provider.new_table_metadata_file_location(version))
+        location = marked(provider.new_table_metadata_file_location(version), self._run.mark)
         ToOutputFile.table_metadata(metadata, base.io.new_output(location))
         self._run.step("metadata_written")
         try:
@@ -158,10 +158,6 @@ class PointerLake:
 
     def neighbours(self) -> list[Table]:
         return [self._open(identifier, location) for identifier, location in self._others()]
-
-    def _marked(self, location: str) -> str:
-        """Killed before the swap, it is found again by its name."""
-        return f"{location.removesuffix(METADATA)}.{self._run.mark}{METADATA}"
 
     def _open(self, identifier: Identifier, location: str) -> Table:
         io = load_file_io(self._properties, location)

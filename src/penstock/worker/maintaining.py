@@ -153,4 +153,5 @@ async def _lake(plane: Plane, order: Order, ctx: JobContext, run: Run) -> Lake:
             run=run,
         )
     config = CatalogConfig(name=told["name"], type=told["type"], uri=told["uri"], properties=told["properties"])
-    return CatalogLake(await ctx.in_thread(open_catalog, config), identifier, fence=lambda: ask(plane.hold(fence)))
+    opened = await ctx.in_thread(lambda: open_catalog(config, mark=run.mark))
+    return CatalogLake(opened, identifier, fence=lambda: ask(plane.hold(fence)))

@@ -1,0 +1,190 @@
+"""What is done when a request says nothing, at each limit and one past it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry, ManifestEntryStatus
+from pyiceberg.typedef import Record
+
+from penstock.kit.errors import InvalidInput
+from penstock.maintenance import embedded, guarding, orphans, retention
+from penstock.maintenance.action import MB, Ended, parse
+from penstock.maintenance.catalogs import TYPES, CatalogConfig, Catalogs, open_catalog
+from penstock.maintenance.compaction_plan import plan_compaction
+from penstock.maintenance.content import ManifestReader
+from penstock.maintenance.errors import CommitUnknown, Refused
+from penstock.maintenance.lake import CatalogLake
+from penstock.maintenance.leftovers import remove_leftovers
+from penstock.maintenance.manifest_rewrite import TARGET as MANIFEST_TARGET
+from tests.maintenance.tables import COMPACT, LATER, Stand
+
+if TYPE_CHECKING:
+    from penstock.maintenance.compaction_plan import CompactionPlan
+
+TARGET = 512 * MB
+NOW = 10_000_000_000
+
+
+def entry(
+    size: int,
+    number: int = 0,
+    *,
+    day: str | None = None,
+    content: DataFileContent = DataFileContent.DATA,
+    form: FileFormat = FileFormat.PARQUET,
+) -> ManifestEntry:
+    file = DataFile.from_args(
+        content=content,
+        file_path=f"file:///x/{number}.parquet",
+        file_format=form,
+        partition=Record() if day is None else Record(day),
+        record_count=10,
+        file_size_in_bytes=size,
+    )
+    file.spec_id = 0
+    return ManifestEntry.from_args(
+        status=ManifestEntryStatus.ADDED, snapshot_id=1, sequence_number=1, file_sequence_number=1, data_file=file
+    )
+
+
+def planned(stand: Stand, sizes: list[int], *, now_ms: int = NOW, day: str | None = None, **options: object):
+    table = stand.table
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    data = tuple(entry(size, n, day=day) for n, size in enumerate(sizes))
+    data = tuple(_by(each, snapshot.snapshot_id) for each in data)
+    content = replace(ManifestReader(table.io).content(snapshot), data=data, deletes=())
+    [action] = parse([{"name": "rewrite_data_files", **options}])
+    return plan_compaction(table, content, action, now_ms=now_ms)
+
+
+def _by(made: ManifestEntry, snapshot_id: int) -> ManifestEntry:
+    made.snapshot_id = snapshot_id
+    return made
+
+
+def files(plan: CompactionPlan) -> int:
+    return len(plan.files)
+
+
+@pytest.fixture
+def table(stand: Stand) -> Stand:
+    return stand.create(files=1)
+
+
+def test_five_files_are_worth_it_and_four_are_not(table: Stand) -> None:
+    assert files(planned(table, [20 * MB] * 5)) == 5
+    few = planned(table, [20 * MB] * 4)
+    assert (files(few), few.skipped["too_few_files"]) == (0, 4)
+
+
+def test_files_from_three_quarters_to_nearly_twice_the_target_are_left_alone(table: Stand) -> None:
+    low, high = int(0.75 * TARGET), int(1.8 * TARGET)
+    assert files(planned(table, [low] * 5)) == files(planned(table, [high] * 5)) == 0
+    assert files(planned(table, [low - 1] * 5)) == files(planned(table, [high + 1] * 5)) == 5
+
+
+def test_the_tables_target_wins_over_ours_and_the_requests_over_both(stand: Stand) -> None:
+    table = stand.create(files=1, **{"write.target-file-size-bytes": str(64 * MB)})
+    assert files(planned(table, [60 * MB] * 5)) == 0
+    assert files(planned(table, [60 * MB] * 5, target_file_bytes=128 * MB)) == 5
+    assert planned(table, [60 * MB] * 5).target == 64 * MB
+
+
+def test_groups_hold_two_gigabytes(table: Stand) -> None:
+    sizes = [256 * MB] * 9
+    assert [group.bytes // MB for group in planned(table, sizes).groups] == [2048]
+    assert [g.bytes // MB for g in planned(table, [*sizes, *[256 * MB] * 4]).groups] == [2048, 1280]
+
+
+def test_a_table_under_two_files_or_32_megabytes_is_skipped_unless_forced(table: Stand) -> None:
+    assert planned(table, [2 * 1024 * MB]).skipped == {"small_table": 1}
+    small = [32 * MB // 8] * 7 + [32 * MB // 8 - 1]
+    assert planned(table, small).skipped == {"small_table": 8}
+    assert files(planned(table, [32 * MB // 8] * 8)) == files(planned(table, small, force=True)) == 8
+
+
+def test_a_partition_that_was_written_in_the_last_five_minutes_is_skipped_unless_forced(stand: Stand) -> None:
+    table = stand.create(files=1, partitioned=True)
+    snapshot = table.table.current_snapshot()
+    assert snapshot is not None
+    at, sizes = snapshot.timestamp_ms, [20 * MB] * 5
+    assert planned(table, sizes, day="d", now_ms=at + 299_999).skipped["hot_partition"] == 5
+    assert files(planned(table, sizes, day="d", now_ms=at + 300_000)) == 5
+    assert files(planned(table, sizes, day="d", now_ms=at, force=True)) == 5
+
+
+def test_the_other_defaults_are_those_that_are_promised() -> None:
+    assert (retention.DEFAULT_AGE_MS, retention.DEFAULT_KEEP) == (5 * 86_400_000, 3)
+    assert (orphans.DEFAULT_AGE, orphans.FLOOR, orphans.TRASH_KEPT.days) == (3 * 86_400, 86_400, 7)
+    assert MANIFEST_TARGET == 8 * MB
+
+
+def test_equality_deletes_and_other_formats_are_refused_before_anything_is_written(stand: Stand) -> None:
+    table = stand.create(files=2).table
+    content = ManifestReader(table.io).content(table.current_snapshot())
+    unknown = replace(content, deletes=(entry(1, content=DataFileContent.EQUALITY_DELETES),))
+    other = entry(1, form=FileFormat.ORC)
+    [action] = parse([COMPACT])
+    for strange, word in ((unknown, "equality"), (replace(content, data=(other,)), "ORC")):
+        with pytest.raises(Refused, match=word):
+            plan_compaction(table, strange, action, now_ms=NOW)
+
+
+@pytest.mark.parametrize("key", guarding.LOCKS)
+def test_a_table_that_another_writer_holds_is_refused_by_every_action(stand: Stand, key: str) -> None:
+    stand.create(files=1, **{f"loader.{key}": "nightly"})
+    assert {stand.run(name).status for name in ("expire_snapshots", "rewrite_manifests")} == {Ended.REFUSED}
+    with stand.table.transaction() as change:
+        change.set_properties({f"loader.{key}": ""})
+    assert stand.run("expire_snapshots").status is Ended.NOTHING_TO_DO
+
+
+def test_a_killed_attempts_metadata_in_any_metastore_is_found_by_its_name(tmp_path: Path) -> None:
+    properties = {"warehouse": (tmp_path / "lake").as_uri()}
+    config = CatalogConfig(name="lake", type="sql", uri=f"sqlite:///{tmp_path}/c.db", properties=properties)
+    stand = Stand(open_catalog(config)).create()
+    run = stand.attempt()
+    catalog = open_catalog(config, mark=run.mark)
+    [compact] = parse([COMPACT])
+    assert embedded.execute(CatalogLake(catalog, stand.name), run, compact).status is Ended.COMPLETED
+    assert run.mark in stand.table.metadata_location
+    left = Path(stand.table.metadata_location.removeprefix("file://"))
+    orphan = left.with_name(f"00099-killed.{run.mark}.metadata.json")
+    orphan.write_bytes(left.read_bytes())
+    assert remove_leftovers(stand.lake, stand.attempt()) == 0, "a day has not passed"
+    assert remove_leftovers(stand.lake, stand.attempt(now=lambda: LATER)) == 1
+    assert left.exists()
+    assert not orphan.exists()
+    assert stand.ids() == list(range(60))
+    for each in (catalog, stand.catalog):
+        each.close()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TYPES if kind not in ("sql", "rest")])
+def test_other_catalogs_are_configured_alike_and_say_what_they_need(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = Catalogs({"far": {"type": kind, "uri": "thrift://127.0.0.1:1"}}).get()
+    assert not config.shared
+    monkeypatch.setitem(sys.modules, TYPES[kind].rpartition(".")[0], None)
+    with pytest.raises(InvalidInput, match="not installed") as refusal:
+        open_catalog(config)
+    assert kind in str(refusal.value.hint)
+
+
+def test_a_commit_that_nobody_answers_for_deletes_no_snapshots_files(stand: Stand) -> None:
+    stand.create()
+    there = set(Path(stand.table.location().removeprefix("file://")).rglob("*.parquet"))
+
+    class Silent(CatalogLake):
+        def commit(self, *_: object) -> None:
+            raise CommitUnknown("no answer")
+
+    [action] = parse([{"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}])
+    done = embedded.execute(Silent(stand.catalog, stand.name), stand.attempt(), action)
+    assert done.status is Ended.UNKNOWN
+    assert set(Path(stand.table.location().removeprefix("file://")).rglob("*.parquet")) == there
