@@ -20,7 +20,7 @@ from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import BadValue, TooManyCandidates
 from penstock.reconcile.free_sql import keys_sql, pairs_sql
 from penstock.reconcile.recipe import Pair, SumWithin, Tolerance
-from penstock.reconcile.rules import RulePlan, left_over, plan_rules
+from penstock.reconcile.rules import STEPS, RulePlan, left_over, plan_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -158,6 +158,8 @@ class Matching:
                 self._sums(plan)
             case "M:N":
                 self._groups(plan)
+        for step in STEPS:
+            self.engine.drop(plan.table(step))
         count = self.engine.rows(f"SELECT COUNT(*) FROM {plan.links}")[0][0]
         self.links.append(Linked(name=plan.rule.name, pattern=plan.rule.pattern, table=plan.links, links=count))
         self._take_out(plan.links, str(plan.number))
@@ -167,6 +169,8 @@ class Matching:
         for side, alias in (("left", "l"), ("right", "r")):
             pool = f"rest_{alias}_{name}"
             self.engine.table(pool, left_over(self.rest[side], links, alias))
+            if self.rest[side] != alias:
+                self.engine.drop(self.rest[side])
             self.rest[side] = pool
 
     def _one_to_one(self, plan: RulePlan) -> None:

@@ -47,6 +47,8 @@ def explain(matching: Matching, side: SideName, repeated: str | None) -> str:
         f" {nearest} FROM {matching.rest[side]} AS x"
         f" LEFT JOIN {_nearest(matching, near, side)} AS c ON c.u = x._id{twins}",
     )
+    for done in near:
+        matching.engine.drop(done)
     return table
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from penstock.reconcile.clauses import Clause, Transpiler
     from penstock.reconcile.recipe import Recipe, Rule
 
+STEPS = ("cand", "bl", "br", "b", "rivals", "whole", "groups", "chosen")
+"""The tables on the way to a rule's links, which nobody needs after it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sum:
