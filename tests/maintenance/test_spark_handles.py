@@ -138,3 +138,17 @@ async def test_a_table_that_spark_does_not_find_fails_the_action_with_its_words(
         view = await scene.over(job_id)
     assert (view.status, view.error["code"]) == (Status.FAILED, "MAINTENANCE_FAILED")
     assert "Couldn't load table" in (await scene.told(job_id))["rewrite_data_files"]["message"]
+
+
+async def test_a_delete_that_came_meanwhile_wins_and_the_rewrite_is_abandoned(scene: SparkScene, engine: str) -> None:
+    gate = scene.hold_commit()
+    job_id = await scene.ask(engine, COMPACT)
+    async with scene.working():
+        await scene.under_way(job_id, gate)
+        await asyncio.to_thread(scene.table.table.delete, "id = 3")
+        gate.open()
+        view = await scene.over(job_id)
+    told = (await scene.told(job_id))["rewrite_data_files"]
+    assert (view.status, told["status"]) == (Status.SUCCEEDED, "abandoned"), told
+    assert await asyncio.to_thread(replaced, scene) == 0
+    assert 3 not in await asyncio.to_thread(scene.table.ids)
