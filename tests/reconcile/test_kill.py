@@ -1,71 +1,129 @@
-"""A worker that is killed at any step of a run: another one ends it, and the evidence is the same."""
+"""A worker or a control plane that is killed at any step of a run: others end it, and the evidence is the same."""
 
 from __future__ import annotations
 
 import asyncio
-import os
+import json
 import signal
 import sys
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
 
-from penstock.kit import config
-from penstock.worker import matching as worker_matching
-from penstock.worker.process import run_worker
-from penstock.worker.staging import ChunkStager
 from tests.graphs.stand import TOKEN, Stand, connected, postgres, settings, standing, until
+from tests.reconcile.victim import PLANE, QUEUES, WORKER
+from tests.servers.process import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-QUEUES = ("stage", "match", "publish")
-STEPS = {
-    "a chunk is read": (ChunkStager, "_stage"),
-    "evidence is stored": (worker_matching, "_store_file"),
-    "the manifest is written": (worker_matching, "_threshold"),
-}
+PATIENCE = 60
 RULES = [{"name": "exact", "conditions": [{"left": "ref", "op": "eq", "right": "ref"}]}]
+TABLES = {"left": "invoices", "right": "payments"}
+SOURCES = {side: {"source": "db", "table": table, "primary_key": ["id"]} for side, table in TABLES.items()}
+ORDER = {"recipe": {"name": "kill", "sources": SOURCES, "rules": RULES}, "staging": {"chunk_threshold_rows": 200}}
 
 
-def main(step: str) -> None:
-    """In a process of its own: a worker that dies by SIGKILL at its step."""
-    owner, name = STEPS[step]
-    setattr(owner, name, lambda *_args, **_options: os.kill(os.getpid(), signal.SIGKILL))
-    sys.exit(run_worker(config.load(), queues=list(QUEUES)))
+class Victims:
+    def __init__(self, process: asyncio.subprocess.Process, environment: dict[str, str]) -> None:
+        self._process = process
+        self._environment = environment
+
+    async def start(self, role: str, step: str | None = None, **environment: str) -> int:
+        return await self._do(do="start", role=role, step=step, environment=self._environment | environment)
+
+    async def ended(self, pid: int) -> int:
+        return await self._do(do="wait", pid=pid)
+
+    async def stop(self, pid: int) -> int:
+        return await self._do(do="stop", pid=pid)
+
+    async def _do(self, **order: Any) -> int:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        answer = await asyncio.wait_for(self._process.stdout.readline(), PATIENCE)
+        return int(json.loads(answer))
 
 
 @pytest.fixture
 async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
+    async with connected(database) as connection:
+        await connection.execute(
+            "CREATE TABLE invoices AS SELECT i AS id, 'R' || i AS ref FROM generate_series(1, 500) AS i"
+        )
+        await connection.execute("CREATE TABLE payments AS SELECT * FROM invoices WHERE id % 7 <> 0")
+        await connection.execute("ANALYZE invoices; ANALYZE payments")
     async with standing(database, settings(tmp_path / "home", reap_seconds=0.2)) as it:
+        await it.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(database), secrets={})
         yield it
 
 
-async def killed(stand: Stand, step: str) -> None:
+@pytest.fixture
+async def victims(stand: Stand, database: str) -> AsyncIterator[Victims]:
+    key = stand.settings.secret_key
+    assert key is not None
     environment = {
-        **os.environ,
-        "PENSTOCK_URL": str(stand.settings.url),
-        "PENSTOCK_SERVICE_TOKEN": TOKEN,
+        "PENSTOCK_DATABASE_URL": database,
         "PENSTOCK_HOME": str(stand.settings.home),
-        "PENSTOCK_WORKER_PORT": "0",
         "PENSTOCK_LOG_LEVEL": "ERROR",
+        "PENSTOCK_OPERATOR_TOKEN": "operator",
+        "PENSTOCK_REAP_SECONDS": "0.2",
+        "PENSTOCK_SECRET_KEY": key.get_secret_value(),
+        "PENSTOCK_SERVICE_TOKEN": TOKEN,
+        "PENSTOCK_URL": str(stand.settings.url),
+        "PENSTOCK_WORKER_PORT": "0",
     }
-    program = "import sys; from tests.reconcile.test_kill import main; main(sys.argv[1])"
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, step, env=environment)
-    assert await asyncio.wait_for(process.wait(), 60) == -signal.SIGKILL
+    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.reconcile.victim", **pipes)
+    yield Victims(process, environment)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
 
 
-async def over(me: httpx2.AsyncClient, run: dict[str, Any]) -> dict[str, Any]:
+@asynccontextmanager
+async def asking(url: str) -> AsyncIterator[httpx2.AsyncClient]:
+    headers = {"Authorization": "Bearer operator"}
+    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE, trust_env=False) as client:
+        yield client
+
+
+async def answers(url: str) -> None:
+    async with asking(url) as me:
+
+        async def does_it() -> bool:
+            try:
+                return (await me.get("/health")).is_success
+            except httpx2.TransportError:
+                return False
+
+        await until(does_it)
+
+
+async def asked(me: httpx2.AsyncClient) -> int:
+    answer = await me.post("/api/runs", json=ORDER)
+    assert answer.status_code == 202, answer.text
+    return int(answer.json()["data"]["run_id"])
+
+
+async def evidence(me: httpx2.AsyncClient, run_id: int) -> str:
+    """The digest of a completed run's evidence, which is there as its manifest says."""
     found: dict[str, Any] = {}
 
-    async def is_it() -> bool:
-        found.update((await me.get(f"/api/runs/{run['run_id']}")).json()["data"])
+    async def is_over() -> bool:
+        found.update((await me.get(f"/api/runs/{run_id}")).json()["data"])
         return found["status"] in ("completed", "failed")
 
-    await until(is_it)
-    return found
+    await until(is_over)
+    assert found["status"] == "completed", found["error"]
+    assert found["totals"]["left"]["matched"] == 429
+    manifest = (await me.get(f"/api/runs/{run_id}/manifest")).json()["data"]
+    assert manifest["evidence_sha256"] == found["evidence_sha256"]
+    return str(found["evidence_sha256"])
 
 
 async def lapse(dsn: str) -> None:
@@ -76,26 +134,45 @@ async def lapse(dsn: str) -> None:
         )
 
 
-async def test_a_kill_at_any_step_ends_in_the_same_evidence(stand: Stand, database: str) -> None:
-    async with connected(database) as connection:
-        await connection.execute(
-            "CREATE TABLE invoices AS SELECT i AS id, 'R' || i AS ref FROM generate_series(1, 500) AS i"
-        )
-        await connection.execute("CREATE TABLE payments AS SELECT * FROM invoices WHERE id % 7 <> 0")
-    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(database), secrets={})
-    tables = {"left": "invoices", "right": "payments"}
-    sources = {side: {"source": "db", "table": table, "primary_key": ["id"]} for side, table in tables.items()}
-    recipe = {"name": "kill", "sources": sources, "rules": RULES}
-    headers = {"Authorization": "Bearer operator"}
-    digests: dict[str, Any] = {}
-    async with httpx2.AsyncClient(base_url=stand.http.base_url, headers=headers, timeout=60) as me:
-        for step in ("nothing", *STEPS):
-            run = (await me.post("/api/runs", json={"recipe": recipe})).json()["data"]
+async def test_a_worker_that_is_killed_at_any_step_leaves_the_same_evidence(
+    stand: Stand, victims: Victims, database: str
+) -> None:
+    digests: dict[str, str] = {}
+    async with asking(str(stand.settings.url)) as me:
+        for step in ("nothing", *WORKER):
+            run_id = await asked(me)
             if step != "nothing":
-                await killed(stand, step)
+                assert await victims.ended(await victims.start("worker", step)) == -signal.SIGKILL, step
                 await lapse(database)
             async with stand.working(queues=QUEUES):
-                found = await over(me, run)
-            assert found["status"] == "completed", (step, found["error"])
-            digests[step] = found["evidence_sha256"]
+                digests[step] = await evidence(me, run_id)
     assert len(set(digests.values())) == 1, digests
+
+
+async def test_a_control_plane_that_is_killed_at_any_step_leaves_the_same_evidence(
+    stand: Stand, victims: Victims, database: str
+) -> None:
+    digests: dict[str, str] = {}
+    [port] = free_ports(1)
+    url = f"http://127.0.0.1:{port}"
+    async with asking(str(stand.settings.url)) as me, asking(url) as mortal:
+        for step in (None, *PLANE):
+            pid = await victims.start("plane", step, PENSTOCK_PORT=str(port))
+            await answers(url)
+            async with stand.working(queues=QUEUES, url=url):
+                try:
+                    run_id = await asked(mortal)
+                except httpx2.TransportError:
+                    assert step == "a run is asked for"
+                    assert (await me.get("/api/runs")).json()["meta"]["total"] == len(digests)
+                    run_id = 0
+                if step is not None:
+                    assert await victims.ended(pid) == -signal.SIGKILL, step
+                    pid = await victims.start("plane", PENSTOCK_PORT=str(port))
+                    await answers(url)
+                digests[str(step)] = await evidence(me, run_id or await asked(mortal))
+            assert await victims.stop(pid) == 0
+    assert len(set(digests.values())) == 1, digests
+    async with connected(database) as connection:
+        kinds = await connection.fetch("SELECT kind, count(*) FROM penstock.job WHERE kind = 'match' GROUP BY kind")
+    assert kinds[0]["count"] == len(digests)
