@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
+from penstock.api.uploads import MAX_BYTES
 from penstock.worker.duties import default_handlers
 from penstock.worker.plane import plane_factory
 from penstock.worker.run_callbacks import RunCaller
@@ -359,6 +360,20 @@ async def test_rows_are_shown_up_to_a_limit_and_queries_are_guarded(me: httpx2.A
     fifty = [{"column": "id", "op": "gt", "value": 0}] * 50
     assert (await me.post(f"{path}/load-scoped", json={"table": "ledger", "filters": fifty})).status_code == 200
     refused(await me.post(f"{path}/load-scoped", json={"table": "ledger", "filters": [*fifty, fifty[0]]}))
+
+
+@pytest.mark.parametrize(("over", "status"), [(0, b"422"), (1, b"413")])
+async def test_an_upload_may_be_so_large_and_no_larger(me: httpx2.AsyncClient, over: int, status: bytes) -> None:
+    """The size is refused as soon as it is announced; a name that is refused shows that the size was not."""
+    reader, writer = await asyncio.open_connection(me.base_url.host, me.base_url.port)
+    head = (
+        f"POST /api/uploads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer operator\r\nContent-Length: {MAX_BYTES + over}"
+    )
+    writer.write(f"{head}\r\n\r\n".encode())
+    async with asyncio.timeout(30):
+        assert (await reader.readline()).split()[1] == status
+    writer.close()
+    await writer.wait_closed()
 
 
 # runs
