@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.docs.pages import pages
 from tools.screenshot import PICTURES, TAKEN
+
+from tests.docs.pages import pages
 
 LARGEST = 300_000
 
