@@ -1,0 +1,114 @@
+"""Sources that bring their own chunks: slices of a point in time, streams of a read session."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from penstock.sources.contract import Limits
+from penstock.worker.duties import default_handlers
+from penstock.worker.plane import plane_factory
+from penstock.worker.staging import ChunkStager, StagePlanner
+from tests.api.test_runs import QUEUES, RULES, me, over, stand, start, upload  # noqa: F401 - fixtures
+from tests.servers.bigquery_fake import BigQueryFake
+from tests.servers.elastic_fake import ElasticFake
+from tests.sources.test_bigquery import config_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import httpx2
+
+    from penstock.reconcile.order import ChunkOrder
+    from penstock.sources.contract import Source
+    from penstock.worker.context import JobContext
+    from tests.graphs.stand import Stand
+
+ROWS = 3000
+SMALL = Limits(chunk_bytes=20_000, max_chunks=3)
+BANK = "\n".join(["id,ref,amount", *(f"{i},R{i},{i}.00" for i in range(0, ROWS, 2))]).encode()
+
+
+@pytest.fixture
+def changes(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
+    """What happens at the source when the first chunk is about to be read."""
+    found: list[Callable[[], None]] = []
+    original = ChunkStager._stage
+
+    async def staged(self: ChunkStager, order: ChunkOrder, source: Source, ctx: JobContext) -> dict[str, Any]:
+        while found:
+            found.pop()()
+        return await original(self, order, source, ctx)
+
+    monkeypatch.setattr(ChunkStager, "_stage", staged)
+    return found
+
+
+async def reconciled(stand: Stand, me: httpx2.AsyncClient, **left: Any) -> tuple[dict[str, Any], pa.Table]:  # noqa: F811
+    """The run, and the rows of its left side that were not matched."""
+    handlers = default_handlers(stand.settings)
+    handlers._handlers["stage_plan"] = StagePlanner(plane_factory(stand.settings), limits=SMALL)
+    sides = {
+        "left": {"source": "there", "table": "ledger", "primary_key": "id", **left},
+        "right": {"upload": await upload(me, "bank.csv", BANK), "primary_key": "id"},
+    }
+    async with stand.working(handlers=handlers, queues=QUEUES):
+        ended = await over(me, await start(me, recipe={"name": "far", "sources": sides, "rules": RULES}))
+    assert ended["status"] == "completed", ended["error"]
+    answer = await me.get(f"/api/runs/{ended['run_id']}/evidence/unmatched_left", params={"format": "arrow"})
+    return ended, pa.ipc.open_stream(io.BytesIO(answer.content)).read_all()
+
+
+async def test_elasticsearch_is_staged_in_slices_of_one_point_in_time(
+    stand: Stand,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+    changes: list[Callable[[], None]],
+) -> None:
+    kinds = {"id": "long", "ref": "keyword", "amount": "long", "seen": "date"}
+    seen = "2024-02-29T12:30:15.123Z"
+    documents = [{"id": i, "ref": f"R{i}", "amount": i, "seen": seen} for i in range(ROWS)]
+    properties = {name: {"type": kind} for name, kind in kinds.items()}
+    async with ElasticFake() as fake:
+        fake.add("ledger", properties, documents)
+        changes.append(lambda: fake.add("ledger", properties, documents[:5]))
+        config = {"url": fake.url, "retry_seconds": 0.2}
+        await stand.graphs.sources.add(name="there", kind="elasticsearch", owner="me", config=config, secrets={})
+        ended, rest = await reconciled(stand, me)
+        slices = {search["slice"]["id"] for search in fake.searches() if "slice" in search}
+        assert (slices, fake.open_moments()) == ({0, 1, 2}, 0)
+    assert ended["progress"]["jobs"] == 1 + 3 + 1
+    assert (ended["totals"]["left"]["rows"], ended["totals"]["left"]["matched"]) == (ROWS, ROWS // 2)
+    assert rest["seen"][0].as_py() == dt.datetime(2024, 2, 29, 12, 30, 15, 123000, tzinfo=dt.UTC)
+
+
+async def test_bigquery_is_staged_in_streams_of_one_session_with_exact_types(
+    stand: Stand,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+    changes: list[Callable[[], None]],
+) -> None:
+    moment = dt.datetime(2024, 2, 29, 12, 30, 15, 123456, tzinfo=dt.UTC)
+    table = pa.table(
+        {
+            "id": pa.array(range(ROWS), pa.int64()),
+            "ref": [f"R{i}" for i in range(ROWS)],
+            "amount": pa.array([Decimal(i) for i in range(ROWS)], pa.decimal128(38, 9)),
+            "day": pa.array([moment.date()] * ROWS, pa.date32()),
+            "seen": pa.array([moment] * ROWS, pa.timestamp("us", tz="UTC")),
+        }
+    )
+    async with BigQueryFake() as fake:
+        fake.load("ledger", table)
+        changes.append(lambda: fake.load("ledger", table.slice(0, 5)))
+        await stand.graphs.sources.add(name="there", kind="bigquery", owner="me", config=config_of(fake), secrets={})
+        scope = [{"column": "day", "op": "between", "value": ["2024-02-01", "2024-02-29"]}]
+        ended, rest = await reconciled(stand, me, filters=scope)
+    assert ended["progress"]["jobs"] > 1 + 1 + 1
+    assert (ended["totals"]["left"]["rows"], ended["totals"]["left"]["matched"]) == (ROWS, ROWS // 2)
+    assert rest.schema.field("amount").type == pa.decimal128(38, 9)
+    first = rest.to_pylist()[0]
+    assert (first["day"], first["seen"]) == (moment.date(), moment)
