@@ -1,12 +1,14 @@
-"""Sources that bring their own chunks: slices of a point in time, streams of a read session."""
+"""Sources through whole runs: with chunks of their own (a point in time, a read session), and with exact types."""
 
 from __future__ import annotations
 
 import datetime as dt
 import io
+import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -15,19 +17,20 @@ from penstock.worker.duties import default_handlers
 from penstock.worker.plane import plane_factory
 from penstock.worker.staging import ChunkStager, StagePlanner
 from tests.api.test_runs import QUEUES, RULES, me, over, stand, start, upload  # noqa: F401 - fixtures
+from tests.graphs.stand import Stand, connected, postgres
 from tests.servers.bigquery_fake import BigQueryFake
 from tests.servers.elastic_fake import ElasticFake
 from tests.sources.test_bigquery import config_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     import httpx2
 
     from penstock.reconcile.order import ChunkOrder
     from penstock.sources.contract import Source
     from penstock.worker.context import JobContext
-    from tests.graphs.stand import Stand
 
 ROWS = 3000
 SMALL = Limits(chunk_bytes=20_000, max_chunks=3)
@@ -112,3 +115,29 @@ async def test_bigquery_is_staged_in_streams_of_one_session_with_exact_types(
     assert rest.schema.field("amount").type == pa.decimal128(38, 9)
     first = rest.to_pylist()[0]
     assert (first["day"], first["seen"]) == (moment.date(), moment)
+
+
+async def test_postgresql_and_duckdb_are_staged_with_exact_types(
+    stand: Stand,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+    database: str,
+    tmp_path: Path,
+) -> None:
+    exact = Decimal("1234567890123456789012345678.0123456789")
+    moment = dt.datetime(2024, 2, 29, 11, 30, 15, 123456, tzinfo=dt.UTC)
+    values = (
+        f"1 AS id, 'none' AS ref, CAST(1 AS decimal(12, 2)) AS amount, CAST('{exact}' AS decimal(38, 10)) AS exact,"
+        " DATE '2024-02-29' AS day, TIMESTAMPTZ '2024-02-29 12:30:15.123456+01' AS seen,"
+        " CAST('6ccd780c-baba-1026-9564-5b8c656024db' AS uuid) AS u, CAST('{\"a\": [1, null]}' AS json) AS doc"
+    )
+    async with connected(database) as connection:
+        await connection.execute(f"CREATE TABLE ledger AS SELECT {values}")
+    with duckdb.connect(str(tmp_path / "there.duckdb")) as db:
+        db.execute(f"CREATE TABLE ledger AS SELECT {values}")
+    places = {"postgres": postgres(database), "duckdb": {"database": str(tmp_path / "there.duckdb")}}
+    for kind, config in places.items():
+        await stand.graphs.sources.add(name=kind, kind=kind, owner="me", config=config, secrets={})
+        _, rest = await reconciled(stand, me, source=kind)
+        [row] = rest.to_pylist()
+        assert (row["exact"], row["day"], row["seen"]) == (exact, dt.date(2024, 2, 29), moment), kind
+        assert (row["u"], json.loads(row["doc"])) == ("6ccd780c-baba-1026-9564-5b8c656024db", {"a": [1, None]}), kind
