@@ -13,7 +13,7 @@ from penstock.cli.output import FAILED, Json, emit, out, patience, plain
 from penstock.client.words import EvidenceTable  # noqa: TC001 - the command line reads it
 
 if TYPE_CHECKING:
-    from penstock.client._sync.reconcile import Run
+    from penstock.client._sync.runs import Run
     from penstock.client.shapes import Fault, RecipeStep
 
 RECIPE = ("recipe_id", "version", "owner", "created_by", "created_at")
