@@ -14,8 +14,9 @@ from bench.figures import figure, publish
 TIMES = 15
 BARE = ["-c", "pass"]
 CASES = {
-    "import_penstock": ["-c", "import penstock; penstock.connect"],
-    "import_penstock_async": ["-c", "import penstock; penstock.AsyncClient"],
+    "import_penstock": ["-c", "import penstock"],
+    "import_penstock_connect": ["-c", "from penstock import connect"],
+    "import_penstock_async_client": ["-c", "from penstock import AsyncClient"],
     "help": ["-m", "penstock.cli", "--help"],
     "help_of_a_group": ["-m", "penstock.cli", "job", "--help"],
     "help_of_a_command": ["-m", "penstock.cli", "job", "list", "--help"],
