@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.engines.contract import EngineLimits
 from penstock.engines.registry import ENGINES
 from penstock.reconcile import validation
 from penstock.reconcile.errors import ThresholdPassed
@@ -218,6 +219,36 @@ def test_the_same_input_gives_the_same_bytes_however_it_is_cut(tmp_path: Path) -
         for run in (runs[0], cut)
     ]
     assert by_name[0] == by_name[1]
+
+
+def test_the_number_of_threads_does_not_show_in_the_bytes(tmp_path: Path) -> None:
+    """More rows than a thread takes at once."""
+    count = 300_000
+    numbers = range(count)
+    left, right = (
+        pa.table(
+            {
+                "id": pa.array([f"{name}{n}" for n in numbers]),
+                "ref": pa.array([f"R{n * step % 200_000}" for n in numbers]),
+                "amount": pa.array([n * step % 200_000 % 97 for n in numbers], pa.int64()),
+                "day": pa.array([date(2024, 1, n % 5 + 1) for n in numbers]),
+            }
+        )
+        for name, step in (("i", 1), ("p", 7))
+    )
+    for name, rows in (("left", left), ("right", right)):
+        pq.write_table(rows, tmp_path / f"{name}.parquet", row_group_size=50_000)
+    runs = [
+        Execution(
+            recipe=validation.read(recipe(rules=[RULE])),
+            files={"left": [tmp_path / "left.parquet"], "right": [tmp_path / "right.parquet"]},
+            scratch=tmp_path / f"s{threads}",
+            limits=EngineLimits(threads=threads),
+        ).run()
+        for threads in (1, 2)
+    ]
+    files = [[(file.table, file.rows, file.sha256) for file in run.evidence.files] for run in runs]
+    assert files[0] == files[1]
 
 
 def test_both_engines_write_the_same_breaks(tmp_path: Path) -> None:

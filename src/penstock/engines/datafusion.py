@@ -135,7 +135,7 @@ class DataFusionEngine:
 
 
 def _numbered(file: Path, first: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(file) as parquet:
+    with pq.ParquetFile(file, pre_buffer=False) as parquet:
         for batch in parquet.iter_batches(65_536):
             ids = pa.array(range(first, first + batch.num_rows), pa.int64())
             first += batch.num_rows

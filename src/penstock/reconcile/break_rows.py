@@ -1,4 +1,7 @@
-"""The rows of breaks, out of the very files that were read: both come in order, so they are laid side by side."""
+"""The rows of breaks, out of the very files that were read: both come in order, so they are laid side by side.
+
+Nothing is read ahead: the reader would hold all of a file's bytes, and take longer for it.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class BreakRows:
     def batches(self) -> Iterator[pa.RecordBatch]:
         for number, file in enumerate(self._files):
             first = number << ROW_BITS
-            with pq.ParquetFile(file) as parquet:
+            with pq.ParquetFile(file, pre_buffer=False) as parquet:
                 for batch in parquet.iter_batches(_BATCH, use_threads=False):
                     told = self._before(first + batch.num_rows)
                     if told.num_rows:
