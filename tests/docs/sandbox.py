@@ -56,6 +56,8 @@ class Sandbox:
             "PENSTOCK_URL": address,
             "PENSTOCK_API_KEY": (running.home / "secrets" / "operator_token").read_text().strip(),
             "NO_COLOR": "1",
+            "PIP_NO_INDEX": "1",  # no page changes the environment that it is tried in
+            "PIP_FIND_LINKS": "",
         }
 
     def __enter__(self) -> Self:
