@@ -70,7 +70,7 @@ def with_duckdb(opened: Catalog, name: str) -> None:
         )
     with table.transaction() as transaction:
         transaction.delete(AlwaysTrue())
-        transaction.add_files([path.as_uri() for path in folder.rglob("*.parquet")])
+        transaction.add_files([f"file://{path}" for path in folder.rglob("*.parquet")])
 
 
 def plan(opened: Catalog, name: str) -> None:
