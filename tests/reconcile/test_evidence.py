@@ -223,18 +223,18 @@ def test_the_same_input_gives_the_same_bytes_however_it_is_cut(tmp_path: Path) -
 
 def test_the_number_of_threads_does_not_show_in_the_bytes(tmp_path: Path) -> None:
     """More rows than a thread takes at once."""
-    count = 300_000
+    count, refs = 150_000, 140_000
     numbers = range(count)
     left, right = (
         pa.table(
             {
                 "id": pa.array([f"{name}{n}" for n in numbers]),
-                "ref": pa.array([f"R{n * step % 200_000}" for n in numbers]),
-                "amount": pa.array([n * step % 200_000 % 97 for n in numbers], pa.int64()),
+                "ref": pa.array([f"R{n * step % refs}" for n in numbers]),
+                "amount": pa.array([n * step % refs % 97 for n in numbers], pa.int64()),
                 "day": pa.array([date(2024, 1, n % 5 + 1) for n in numbers]),
             }
         )
-        for name, step in (("i", 1), ("p", 7))
+        for name, step in (("i", 1), ("p", 3))
     )
     for name, rows in (("left", left), ("right", right)):
         pq.write_table(rows, tmp_path / f"{name}.parquet", row_group_size=50_000)
