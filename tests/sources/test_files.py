@@ -120,6 +120,7 @@ async def test_declared_csv_columns_are_exact_and_the_others_text(tmp_path: Path
         (b"\xef\xbb\xbfa,b\n1,2\n", [("1", "2")]),
         (b"a,b\n1,2", [("1", "2")]),
         (b"a,b\n\n1,2\n\n", [("1", "2")]),
+        (b'a,b\nfive" pipe,2\n', [('five" pipe', "2")]),
         (b"a,b\n", []),
         (b"a,b", []),
     ],
@@ -142,6 +143,12 @@ async def test_gzip_and_files_without_a_header_are_read(tmp_path: Path) -> None:
     assert found == [{"id": 1, "name": "x"}, {"id": 2, "name": "y"}]
 
 
+async def test_a_quote_that_is_never_closed_is_found_in_packed_files_too(tmp_path: Path) -> None:
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b'a,b\n1,"x\n2,y\n'))
+    with pytest.raises(SourceQueryError, match="begins in line 2"):
+        await rows_of(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("content", "config", "words"),
     [
@@ -153,6 +160,8 @@ async def test_gzip_and_files_without_a_header_are_read(tmp_path: Path) -> None:
         (b"a,b\n1,2\n", {"types": {"t": {"c": "int64"}}}, "declares c"),
         ("a,b\nZoë,2\n".encode("latin-1"), {}, "UTF8"),
         (b"a,b\n" + b"x" * 200_000 + b",1\n", {"csv": {"block_bytes": 65536}}, "straddl"),
+        (b'a,b\n1,2\n3,"x\n5,6\n', {}, "never closed, in the row that begins in line 3"),
+        (b'a,b\n1,2\n"3,4\n5,6\n', {"types": {"t": {"b": "int64"}}}, "columns|never closed"),
         (b"", {}, "no header"),
     ],
 )

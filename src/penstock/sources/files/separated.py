@@ -1,7 +1,8 @@
 """CSV. Every column's type is declared or text, so no value is guessed and no late block can change a type.
 
-An unquoted empty field is null; a quoted one is an empty string. Quoted fields may hold newlines. A byte order mark is
-passed over, gzip is undone. The delimiter, if it is not declared, is the sign that cuts the first rows most evenly.
+An unquoted empty field is null; a quoted one is an empty string. Quoted fields may hold newlines; one that is never
+closed is an error, for the rows behind it would be its text. A byte order mark is passed over, gzip is undone. The
+delimiter, if it is not declared, is the sign that cuts the first rows most evenly.
 """
 
 from __future__ import annotations
@@ -55,9 +56,50 @@ def schema(text: str, options: Csv, sign: str, declared: Mapping[str, pa.DataTyp
 def batches(
     file: ObjectFile, path: str, options: Csv, sign: str, found: pa.Schema, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    # A reader that is left open keeps a thread of Arrow's on the file, and the process from ending.
-    with _bytes(file, path) as stream, closing(_reader(stream, options, sign, found, columns)) as reader:
-        yield from reader
+    with _bytes(file, path) as stream:
+        counted = _Counted(stream, options.quote.encode())
+        # A reader that is left open keeps a thread of Arrow's on the file, and the process from ending.
+        with closing(_reader(pa.PythonFile(counted, mode="r"), options, sign, found, columns)) as reader:
+            yield from reader
+        if counted.quotes % 2:
+            file.seek(0)
+            with _bytes(file, path) as again:
+                _check_closed(again, path, options, sign)
+
+
+class _Counted:
+    """A stream that counts its quotes as they pass; who closes it leaves the stream open."""
+
+    def __init__(self, stream: pa.NativeFile, quote: bytes) -> None:
+        self._stream = stream
+        self._quote = quote
+        self.quotes = 0
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        piece: bytes = self._stream.read(None if size < 0 else size)
+        self.quotes += piece.count(self._quote)
+        return piece
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _check_closed(stream: pa.NativeFile, path: str, options: Csv, sign: str) -> None:
+    """An odd number of quotes is one within a field, which is fine, or one that is never closed: it swallows rows."""
+    rows = csv.reader(
+        io.TextIOWrapper(stream, options.encoding, newline=""), delimiter=sign, quotechar=options.quote, strict=True
+    )
+    begun = 1
+    try:
+        for _ in rows:
+            begun = rows.line_num + 1
+    except csv.Error as e:
+        if "unexpected end of data" in str(e):
+            raise SourceQueryError(
+                f"{path} has a quote that is never closed, in the row that begins in line {begun}.",
+                hint="Close it, or double a quote that is part of a text.",
+            ) from None
 
 
 def _reader(
