@@ -106,6 +106,7 @@ def compaction(folder: Path, files: Files, shape: Shape, paths: list[str]) -> di
     opened.close()
     before = {way: child(way, folder, "ours") for way in ("plan", "scan")}
     found = {way: child(way, folder, way) for way in ways}
+    child("ours_manifests", folder, "ours")  # as every policy does next; what is gone is then not read any more
     after = {way: child(way, folder, "ours") for way in ("plan", "scan")}
     contents = {way: child("content", folder, way)["content"] for way in ways}
     if len({tuple(each[1:]) for each in contents.values()}) > 1:
