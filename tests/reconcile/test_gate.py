@@ -262,14 +262,14 @@ async def test_a_run_that_is_over_is_not_cancelled(floor: Floor) -> None:
     with pytest.raises(InvalidState, match="is over: completed"):
         await floor.runs.cancel(run.run_id, actor="me")
     with pytest.raises(InvalidState):
-        await floor.runs.retry(run.run_id, actor="me")
+        await floor.runs.retry(run.run_id)
 
 
 async def test_a_failed_run_is_tried_again_as_a_new_one_from_its_sources(floor: Floor) -> None:
     run = await floor.run()
     await floor.runs.cancel(run.run_id, actor="me")
-    again = await floor.runs.retry(run.run_id, actor="you")
-    assert (again.retry_of, again.status, again.owner_username) == (run.run_id, RunStatus.STAGING, "you")
+    again = await floor.runs.retry(run.run_id)
+    assert (again.retry_of, again.status, again.owner_username) == (run.run_id, RunStatus.STAGING, run.owner_username)
     assert again.inputs["left"] == TO_STAGE
 
 

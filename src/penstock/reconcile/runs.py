@@ -132,13 +132,13 @@ class Runs:
                     await self._jobs.cancel(job["job_id"], actor=actor, reason=reason, tx=tx)
         return await self.get(run_id)
 
-    async def retry(self, run_id: int, *, actor: str) -> Run:
-        """The same again as a new run, from the sources as they are now."""
+    async def retry(self, run_id: int) -> Run:
+        """The same again as a new run of the same owner, whoever asks, from the sources as they are now."""
         run = await self.get(run_id)
         if run.status not in (RunStatus.FAILED, RunStatus.CANCELLED):
             raise InvalidState(f"Run {run_id} is {run.status}; only what failed or was cancelled is run again.")
         return await self.add(
-            owner=actor,
+            owner=run.owner_username,
             recipe=run.recipe,
             inputs={side: _asked(given) for side, given in run.inputs.items()},
             recipe_id=run.recipe_id,
