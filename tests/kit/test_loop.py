@@ -148,7 +148,7 @@ async def test_a_turn_ends_with_its_connection_and_the_next_one_begins_on_a_new_
                 " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
             )
         async with asyncio.timeout(5):
-            while await other.pass_() != "success":
+            while await other.pass_() != "success":  # noqa: ASYNC110
                 await asyncio.sleep(0)  # a turn that is held here asks nobody: let the news of its end come in
         assert other.passes == 1
     assert await one.pass_() == "success"
