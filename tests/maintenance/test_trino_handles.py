@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +17,9 @@ from penstock.kit.errors import ResourceLocked
 from penstock.maintenance.action import parse
 from penstock.maintenance.order import MAINTENANCE, Order
 from penstock.worker.trino_maintaining import QUERY_ID
-from tests.graphs.stand import connected, settings, standing, until
+from tests.graphs.stand import TOKEN, connected, settings, standing, until
 from tests.maintenance.tables import rows
-from tests.maintenance.test_lifecycle import Scene
+from tests.maintenance.test_lifecycle import Scene, zygote
 from tests.servers.trino_engine import Result
 from tests.servers.trino_fake import Query, Script, TrinoFake
 
@@ -167,6 +170,30 @@ async def test_whoever_is_told_to_stop_in_a_look_ends_the_query_first(far: Far, 
     if cause == "sigterm":
         assert (view.status, view.error["message"]) == (Status.FAILED, "Worker received SIGTERM")
     assert await far.submit()
+
+
+async def test_the_query_of_a_process_that_has_no_time_to_end_it_is_ended_by_another(far: Far) -> None:
+    """It hangs in a look, so nobody there can cancel: the end is written beside it, and sends somebody."""
+    job_id = await far.submit("rewrite_data_files")
+    async with zygote() as victims:
+        await victims.say(url=far.scene.url, token=TOKEN)
+        assert await victims.hear("code") == 0, "parked with its query"
+        await far.wake()
+        await victims.say(url=far.scene.url, token=TOKEN, hang="statement_looked_at")
+        pid = await victims.hear("pid")
+        await victims.hear("hangs")
+        began = time.monotonic()
+        os.kill(pid, signal.SIGTERM)
+        assert await victims.hear("code") == 1
+        assert time.monotonic() - began < 2.5
+    view = await far.store.job(job_id)
+    assert (view.status, view.error["message"]) == (Status.FAILED, "Worker received SIGTERM")
+    [query] = far.queries()
+    assert query.error is None, "it goes on"
+    async with far.scene.working():
+        await until(lambda: _is_over(query))
+    assert query.error is not None
+    assert query.error.name == "USER_CANCELED"
 
 
 async def test_the_query_of_a_worker_that_died_is_adopted_by_the_next(far: Far) -> None:

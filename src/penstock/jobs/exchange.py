@@ -34,6 +34,8 @@ FULL_LOOK_SECONDS = 1.0
 PROMOTE_SECONDS = 0.25
 PROMOTE_BATCH = 1000
 POLL_SECONDS = 2.0
+CUT_SHORT = frozenset({"WORKER_STOPPED", "DEADLINE_EXCEEDED"})
+"""Ends that come from outside the handler: it may not have stopped what it had running elsewhere."""
 
 
 class OfAnAttempt(Protocol):
@@ -138,12 +140,14 @@ class Exchange:
         async with self._db.transaction() as tx:
             retried = await self._retry(tx, first)
             terminal = [e for e in first if e.fence not in retried]
+            left = await self._left_behind(tx, terminal)
             found = await self._statement(tx, terminal, worker, queue, limit, mark, polled)
             done = {terminal[place - 1].fence for r in found if r["places"] is not None for place in r["places"]}
             members = [r for r in found if r["places"] is not None and r["group_id"] is not None]
             spawned = _spawned(terminal, done)
             if spawned or members:
                 await self._gates.settle(tx, members, spawned)
+            await self._gates.clean_up(tx, [r for r in left if fences_of([r]) <= done])
             missing = [e.fence for e in terminal if e.fence not in done]
             repeated = await already(tx, missing, "ended") if missing else set()
             retried |= await already(tx, missing, "retried") if missing else set()
@@ -180,6 +184,11 @@ class Exchange:
             mark=mark,
             polled=polled,
         )
+
+    async def _left_behind(self, tx: Tx, endings: Sequence[Ending]) -> list[asyncpg.Record]:
+        """What attempts that are cut short now had written down about their work elsewhere; it goes with their end."""
+        cut = [e.fence for e in endings if isinstance(e.outcome, Failed) and _code(e.outcome) in CUT_SHORT]
+        return await tx.fetch(SQL.left_behind, **columns(cut)) if cut else []
 
     def _result(self, outcome: Outcome) -> str | None:
         if isinstance(outcome, Failed) or outcome.result is None:
@@ -244,6 +253,10 @@ async def already(tx: Tx | Db, fences: Sequence[Fence], how: str) -> set[Fence]:
     """Which of these writes stand: what changed nothing is stale only after a look, for a reply may have been lost."""
     found = await tx.fetch(SQL.repeated, **columns(fences))
     return fences_of(r for r in found if r["how"] == how)
+
+
+def _code(failed: Failed) -> object:
+    return failed.error.get("code") if isinstance(failed.error, dict) else None
 
 
 def columns(fences: Iterable[Fence]) -> dict[str, list[object]]:

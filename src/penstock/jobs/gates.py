@@ -120,7 +120,7 @@ class Gates:
                 },
             )
             for r in orphaned
-            if r["cleanup_kind"] is not None and r["state"] is not None and self._knows(r["cleanup_kind"])
+            if r["cleanup_kind"] is not None and r["state"] not in (None, "null") and self._knows(r["cleanup_kind"])
         ]
         if specs:
             await self._intake.add(tx, specs, force=True, ring=self._ring)
