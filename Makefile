@@ -12,7 +12,7 @@ help: ## List the targets
 	@./bootstrap.sh
 
 .PHONY: demo
-demo: .venv/.synced ## Run jobs on the embedded default, kill a worker, watch another finish
+demo: .venv/.synced ## All three workloads in a minute, a worker killed on the way, and a page to look at
 	@$(RUN)penstock demo
 
 .PHONY: up
