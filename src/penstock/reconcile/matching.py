@@ -91,8 +91,10 @@ class Matching:
         for side in SIDES:
             self._total(side)
         self.links: list[Linked] = []
-        self.rest = {"left": "l", "right": "r"}
+        self.rest: dict[SideName, str] = {"left": "l", "right": "r"}
         self.rows: dict[SideName, int] = {}
+        self._left: dict[SideName, int] = {}
+        self._ready: dict[SideName, tuple[str, int]] = {}
         self._decided = decided or Decided()
         self._limits = limits or MatchLimits()
         self._watch = watch
@@ -125,6 +127,7 @@ class Matching:
             self._check_values(side, prepared)
             key = getattr(self.recipe.sources, side).primary_key
             self.rows[side] = self.engine.table(prepared.alias, prepared.select(key, SOURCES[side]))
+            self._left[side] = self.rows[side]
 
     def _decide(self) -> None:
         """What people decided goes before any rule."""
@@ -166,21 +169,40 @@ class Matching:
 
     def _take_out(self, links: str, name: str) -> None:
         """A record leaves the pool once it is matched."""
-        for side, alias in (("left", "l"), ("right", "r")):
-            pool = f"rest_{alias}_{name}"
-            self.engine.table(pool, left_over(self.rest[side], links, alias))
-            if self.rest[side] != alias:
+        for side in SIDES:
+            if side not in self._ready:
+                self._make_pool(side, links, name)
+        for side, (pool, rows) in self._ready.items():
+            if self.rest[side] != side[0]:
                 self.engine.drop(self.rest[side])
-            self.rest[side] = pool
+            self.rest[side], self._left[side] = pool, rows
+        self._ready.clear()
+
+    def _make_pool(self, side: SideName, links: str, name: str) -> int:
+        """The pool as it will be; how many records are linked."""
+        pool = f"rest_{side[0]}_{name}"
+        rows = self.engine.table(pool, left_over(self.rest[side], links, side[0]))
+        self._ready[side] = pool, rows
+        return self._left[side] - rows
 
     def _one_to_one(self, plan: RulePlan) -> None:
-        self._candidates(plan)
-        busy = [self.engine.table(plan.table(f"b{side}"), plan.contested(side)) for side in ("l", "r")]
-        if not any(busy):
+        if self._each_once(plan, self._candidates(plan)):
             self.engine.table(plan.links, plan.uncontested())
             return
+        for side in ("l", "r"):
+            self.engine.table(plan.table(f"b{side}"), plan.contested(side))
         self._choose(plan, choosing.pairs(self._stream(plan.disputes())))
         self.engine.table(plan.links, plan.settled())
+
+    def _each_once(self, plan: RulePlan, candidates: int) -> bool:
+        """Whether as many records leave each pool as there are candidates: then nobody is contested, and the pools
+        that were made to count them stay."""
+        once = all(self._make_pool(side, plan.table("cand"), str(plan.number)) == candidates for side in SIDES)
+        if not once:
+            for pool, _ in self._ready.values():
+                self.engine.drop(pool)
+            self._ready.clear()
+        return once
 
     def _sums(self, plan: RulePlan) -> None:
         self._candidates(plan)
@@ -205,7 +227,7 @@ class Matching:
     def _choose(self, plan: RulePlan, links: Iterator[choosing.Link]) -> None:
         self.engine.load(plan.table("chosen"), choosing.table_of(links, watch=self._watch))
 
-    def _candidates(self, plan: RulePlan) -> None:
+    def _candidates(self, plan: RulePlan) -> int:
         name = plan.rule.name
         if not plan.keyed and self.rows["left"] * self.rows["right"] > self._limits.crossed:
             raise TooManyCandidates(
@@ -216,7 +238,9 @@ class Matching:
             )
         found = plan.candidates(self.rest["left"], self.rest["right"])
         sql = f"{decided.allowed(found) if self._decided.unmatch else found} LIMIT {self.most + 1}"
-        self._check_count(self.engine.table(plan.table("cand"), sql), f"Rule {name!r}", rule=name)
+        count = self.engine.table(plan.table("cand"), sql)
+        self._check_count(count, f"Rule {name!r}", rule=name)
+        return count
 
     @property
     def most(self) -> int:
