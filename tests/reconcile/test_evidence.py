@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -129,6 +130,24 @@ def test_duplicate_keys_are_reported_not_multiplied(engine: str, tmp_path: Path)
     done = execute(tmp_path / "a", LEFT, RIGHT, engine=engine)
     assert table(done, "duplicates") == [{"side": "left", "key": '["i5"]', "count": 2}]
     assert [row["left_id"] for row in table(done, "ambiguous")] == ["i5", "i6"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "repeated"),
+    [
+        (("a", "b", "b", "c"), ["b"]),
+        (("a", "b", "c", "a"), ["a"]),
+        (("d", "c", "b", "a"), []),
+        (("a", "b", "c", "d"), []),
+        (("a", None, None, "b"), [None]),
+    ],
+)
+def test_a_key_is_repeated_wherever_in_the_files_it_comes_again(
+    ids: tuple[str | None, ...], repeated: list[str | None], tmp_path: Path
+) -> None:
+    left = side(*((name, "A", "10.00", 1) for name in ids))
+    done = execute(tmp_path / "run", left, RIGHT, pieces=2, rules=[RULE])
+    assert [json.loads(row["key"]) for row in table(done, "duplicates")] == [[name] for name in repeated]
 
 
 def test_totals_tie_in_rows_and_amounts(engine: str, tmp_path: Path) -> None:

@@ -6,21 +6,31 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from penstock.engines.plain import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from penstock.reconcile.matching import Matching
     from penstock.reconcile.recipe import SideName
 
+_BATCH = 10_000
 SCHEMA = pa.schema([("side", pa.string()), ("key", pa.string()), ("count", pa.int64())])
 
 
-def find(matching: Matching, side: SideName) -> str | None:
+def find(matching: Matching, side: SideName, read: Sequence[Path]) -> str | None:
     """The table of a side's repeated keys, `(p0…, times)`; None where every key is there once, as most often.
 
-    Keys are counted by their marks first, which is cheaper: where all marks differ, all keys do.
+    Keys that only rise in the files differ, which is the cheapest to see. Others are counted by their marks first:
+    where all marks differ, all keys do.
     """
+    key = getattr(matching.recipe.sources, side).primary_key
+    if len(key) == 1 and _rises(read, key[0]):
+        return None
     me, keys = side[0], matching.keys(side)
     marks = matching.engine.words.marks(keys)
     [(different,)] = matching.engine.rows(f"SELECT COUNT(*) FROM (SELECT DISTINCT {marks} FROM {me}) AS d")
@@ -30,6 +40,27 @@ def find(matching: Matching, side: SideName) -> str | None:
     table = f"repeated_{me}"
     counted = f"SELECT {named}, COUNT(*) AS times FROM {me} GROUP BY {named} HAVING COUNT(*) > 1"
     return table if matching.engine.table(table, counted) else None
+
+
+def _rises(files: Sequence[Path], key: str) -> bool:
+    """Whether every key is greater than the one before; stops at the first that is not."""
+    kind = plain(pq.read_schema(files[0])).field(key).type
+    if not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
+        return False
+    last = pa.array([], kind)
+    for values in _values(files, key, kind):
+        known = pa.concat_arrays([last, values])
+        if values.null_count or not pc.all(pc.less(known[:-1], known[1:])).as_py():
+            return False
+        last = known[-1:]
+    return True
+
+
+def _values(files: Sequence[Path], key: str, kind: pa.DataType) -> Iterator[pa.Array]:
+    for file in files:
+        with pq.ParquetFile(file, pre_buffer=False) as parquet:
+            for batch in parquet.iter_batches(_BATCH, columns=[key], use_threads=False):
+                yield batch.column(key).cast(kind)
 
 
 def rows(matching: Matching, tables: Mapping[SideName, str | None]) -> pa.RecordBatch:

@@ -52,7 +52,7 @@ def gather(matching: Matching, folder: Path, read: Mapping[SideName, Sequence[Pa
     """Write all evidence of a matching that ran into a folder. `read` are the files that it read."""
     files = [*_matched(matching, folder, "matched", ""), *_matched(matching, folder, "ambiguous", " WHERE m.ambiguous")]
     rules = [_rule(matching, linked) for linked in matching.links]
-    repeated = {side: duplicates.find(matching, side) for side in SIDES}
+    repeated = {side: duplicates.find(matching, side, read[side]) for side in SIDES}
     found: dict[SideName, SideTotals] = {}
     for side in SIDES:
         breaks = reasons.explain(matching, side, repeated[side])
