@@ -65,8 +65,10 @@ def gather(matching: Matching, folder: Path, read: Mapping[SideName, Sequence[Pa
 
 
 def _matched(matching: Matching, folder: Path, table: str, where: str) -> list[EvidenceFile]:
-    queries = [_matched_sql(matching, number, linked, where) for number, linked in enumerate(matching.links)]
-    readers = (matching.engine.stream(sql) for sql in queries)
+    readers = (
+        _named(linked, matching.engine.stream(_matched_sql(matching, number, linked, where)))
+        for number, linked in enumerate(matching.links)
+    )
     first = next(readers)
     schema = first.schema
     batches = (batch for reader in _chain(first, readers) for batch in reader)
@@ -78,14 +80,24 @@ def _chain(first: pa.RecordBatchReader, rest: Iterable[pa.RecordBatchReader]) ->
     yield from rest
 
 
+def _named(linked: Linked, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """With the rule and its pattern behind the match: they are the same in all rows, and dear to sort and carry."""
+    told = {"rule": linked.name, "pattern": linked.pattern}
+    schema = reader.schema
+    for place, name in enumerate(told, 1):
+        schema = schema.insert(place, pa.field(name, pa.string()))
+
+    def beside(batch: pa.RecordBatch) -> pa.RecordBatch:
+        first, *others = batch.columns
+        same = [pa.repeat(value, batch.num_rows) for value in told.values()]
+        return pa.RecordBatch.from_arrays([first, *same, *others], schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, map(beside, reader))
+
+
 def _matched_sql(matching: Matching, number: int, linked: Linked, where: str) -> str:
     join = "LEFT JOIN" if linked.pattern == "M:N" else "JOIN"
-    name = linked.name.replace("'", "''")
-    columns = [
-        f"'{number + 1}-' || CAST(m.g AS VARCHAR) AS match_id",
-        f"'{name}' AS rule",
-        f"'{linked.pattern}' AS pattern",
-    ]
+    columns = [f"'{number + 1}-' || CAST(m.g AS VARCHAR) AS match_id"]
     joins = f" {join} l ON l._id = m.l {join} r ON r._id = m.r"
     for side, alias in (("left", "l"), ("right", "r")):
         key = getattr(matching.recipe.sources, side).primary_key
