@@ -37,6 +37,41 @@ def in_duckdb(case: str, left: Path, right: Path, out: Path) -> None:
             db.execute(copy.format(rest, out / f"{name}.parquet"))
 
 
+def in_duckdb_explained(_case: str, left: Path, right: Path, out: Path) -> None:
+    """One to one, with all that our evidence says: ids of matches, reasons, the nearest candidate, differences."""
+    with duckdb.connect(config={"threads": THREADS}) as db:
+        for name, file in (("l", left), ("r", right)):
+            db.execute(f"CREATE VIEW {name} AS SELECT *, file_row_number AS n FROM '{file}'")
+        db.execute(
+            "CREATE TABLE p AS SELECT l.n AS ln, r.n AS rn, l.id AS left_id, r.id AS right_id,"
+            " r.amount - l.amount AS away FROM l JOIN r ON l.ref = r.ref"
+        )
+        db.execute(f"CREATE TABLE m AS SELECT * FROM p WHERE abs(away) <= {WITHIN}")
+        _check(CASES["one_to_one"], lambda sql: db.execute(f"SELECT count(*) FROM ({sql})").fetchall()[0][0])
+        copy = "COPY ({}) TO '{}' (COMPRESSION zstd, COMPRESSION_LEVEL 1)"
+        told = "'1-' || ln AS match_id, 'paid' AS rule, '1:1' AS pattern, left_id, right_id, 1.0::DOUBLE AS score"
+        matched = f"SELECT {told}, false AS ambiguous FROM m ORDER BY ln"
+        db.execute(copy.format(matched, out / "matched.parquet"))
+        for name, side, other in (("left", "l", "right"), ("right", "r", "left")):
+            rest = _explained(db, side, other)
+            db.execute(copy.format(rest, out / f"{name}.parquet"))
+
+
+def _explained(db: duckdb.DuckDBPyConnection, side: str, other: str) -> str:
+    best = f"row_number() OVER (PARTITION BY {side}n ORDER BY abs(away), {other}_id) = 1"
+    db.execute(
+        f"CREATE TABLE near_{side} AS SELECT {side}n AS n, {other}_id AS nearest_id, away FROM p"
+        f" WHERE {side}n NOT IN (SELECT {side}n FROM m) QUALIFY {best}"
+    )
+    return (
+        "SELECT x.* EXCLUDE (n), CASE WHEN c.n IS NULL THEN 'no_key' ELSE 'amount_out_of_tolerance' END AS reason,"
+        " CASE WHEN c.n IS NOT NULL THEN 'paid' END AS rule, c.nearest_id,"
+        " c.away::DECIMAL(38, 6) AS nearest_difference, NULL::BIGINT AS nearest_days"
+        f" FROM {side} AS x LEFT JOIN near_{side} AS c ON c.n = x.n"
+        f" WHERE NOT EXISTS (SELECT 1 FROM m WHERE m.{side}n = x.n)"
+    )
+
+
 def in_datafusion(case: str, left: Path, right: Path, out: Path) -> None:
     db = SessionContext(SessionConfig().with_target_partitions(THREADS))
     for name, file in (("l", left), ("r", right)):
@@ -62,6 +97,7 @@ def in_polars(case: str, left: Path, right: Path, out: Path) -> None:
 
 BARE: dict[str, Callable[[str, Path, Path, Path], None]] = {
     "duckdb": in_duckdb,
+    "duckdb_explained": in_duckdb_explained,
     "datafusion": in_datafusion,
     "polars": in_polars,
 }

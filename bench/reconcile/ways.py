@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pyarrow as pa
 
 from bench.reconcile.bare import BARE
 from bench.reconcile.cases import CASES
@@ -67,7 +68,8 @@ def main(way: str, case: str, left: str, right: str, out: str, memory: str) -> N
 
 
 def _warm(way: str, folder: Path) -> None:
-    """Engines are modules of their own, imported with the first that is opened."""
+    """Engines are modules of their own, imported with the first that is opened; Arrow's first value imports pandas."""
+    pa.scalar(1)
     if way.startswith(OURS):
         folder.mkdir()
         with open_engine(way.removeprefix(OURS), folder, EngineLimits()):
