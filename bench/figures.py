@@ -46,6 +46,12 @@ def quantile(values: Sequence[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
 
+def peak_mb() -> float:
+    """The most that this process had in memory. What getrusage says begins with its parent's, which made the data."""
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+
+
 def publish(name: str, figures: dict[str, Figure]) -> int:
     """Write `ledger/name.json`, print the table; 1 when a goal was missed."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout

@@ -14,6 +14,7 @@ from urllib.parse import urlparse
 import duckdb
 from pyiceberg.expressions import AlwaysTrue
 
+from bench.figures import peak_mb
 from bench.maintenance import lake
 from penstock.kit import logging
 from penstock.maintenance import embedded
@@ -120,7 +121,7 @@ def main(way: str, folder: Path, name: str) -> None:
         proven()
     before, wall = _spent(), time.monotonic()
     WAYS[way](opened, name)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_mb()
     found = {"cpu": _spent() - before, "wall": time.monotonic() - wall, "peak_mb": peak}
     sys.stdout.write(json.dumps(found))
 

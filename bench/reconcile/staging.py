@@ -20,7 +20,7 @@ import asyncpg
 from rich.console import Console
 
 from bench.exports import chunks
-from bench.figures import Figure, figure, median
+from bench.figures import Figure, figure, median, peak_mb
 from bench.server import Measured, measured
 from penstock.kit import logging
 from penstock.sources.registry import open_source
@@ -124,7 +124,7 @@ def main(dsn: str, sql: str, out: str) -> None:
     before, started = _cpu(), time.monotonic()
     rows, count = asyncio.run(stage(dsn, sql, Path(out) / "real"))
     wall, cpu = time.monotonic() - started, _cpu() - before
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_mb()
     print(json.dumps({"rows": rows, "chunks": count, "wall": wall, "cpu": cpu, "peak_mb": peak}))
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
+from bench.figures import peak_mb
 from bench.reconcile.bare import BARE
 from bench.reconcile.cases import CASES
 from penstock.engines.contract import EngineLimits
@@ -63,7 +64,7 @@ def main(way: str, case: str, left: str, right: str, out: str, memory: str) -> N
     else:
         BARE[way](case, Path(left), Path(right), folder)
     cpu, wall = _cpu() - before, time.monotonic() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_mb()
     print(json.dumps({"cpu": cpu, "wall": wall, "peak_mb": peak} | pairs(folder)))
 
 

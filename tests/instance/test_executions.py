@@ -166,13 +166,14 @@ async def test_one_that_is_out_of_memory_fails_alone(tmp_path: Path) -> None:
         assert small.values("City", "id") == {1: 1, 2: 2, 3: 3}
 
 
-async def test_no_more_run_at_once_than_allowed(graph: People) -> None:
-    begun = [await started(graph, LONG) for _ in range(3)]
-    refused = await graph.run("/algo/wcc")
-    assert (refused.status_code, refused.json()["error"]["details"]["limit"]) == (503, 3)
-    for one in begun:
-        await graph.client.delete(f"/algo/executions/{one['execution_id']}")
-    await sound(graph)
+async def test_no_more_run_at_once_than_allowed(tmp_path: Path) -> None:
+    async with people(tmp_path, patience=0.0, at_once=3, crowd=50_000) as busy:
+        begun = [await started(busy, LONG) for _ in range(3)]
+        refused = await busy.run("/algo/wcc")
+        assert (refused.status_code, refused.json()["error"]["details"]["limit"]) == (503, 3)
+        for one in begun:
+            await busy.client.delete(f"/algo/executions/{one['execution_id']}")
+        assert (await busy.run("/algo/wcc")).status_code == 202
 
 
 async def test_the_loop_answers_at_once_while_an_algorithm_runs(graph: People) -> None:
