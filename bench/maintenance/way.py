@@ -62,7 +62,7 @@ def with_duckdb(opened: Catalog, name: str) -> None:
     folder.mkdir(parents=True)
     size = table.properties["write.target-file-size-bytes"]
     layout = f", FILE_SIZE_BYTES {size}" if table.spec().is_unpartitioned() else ", PARTITION_BY (day)"
-    with duckdb.connect(config={"memory_limit": "600MB", "temp_directory": f"{folder}.tmp"}) as engine:
+    with duckdb.connect(config={"memory_limit": "4GB", "temp_directory": f"{folder}.tmp"}) as engine:
         engine.execute("SET preserve_insertion_order = false")
         engine.execute(
             f"COPY (FROM read_parquet($paths)) TO '{folder}' "
