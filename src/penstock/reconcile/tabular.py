@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import csv
 import gzip
 import zipfile
 from contextlib import aclosing
@@ -23,7 +22,7 @@ import pyarrow.parquet as pq
 from penstock.kit.errors import InvalidInput, PayloadTooLarge, PenstockError
 from penstock.sources.contract import Limits
 from penstock.sources.files.config import Csv
-from penstock.sources.files.separated import delimiter
+from penstock.sources.files.separated import delimiter, unclosed
 from penstock.sources.registry import open_source
 
 if TYPE_CHECKING:
@@ -156,21 +155,14 @@ def _opened(given: Path, reading: Reading, encoding: str) -> TextIO:
 
 
 def _check_closed(file: TextIO, reading: Reading) -> None:
-    """An odd number of quotes is a quote within a field, which is fine, or one that is never closed."""
     sign = delimiter(file.read(_SAMPLE), Csv(delimiter=reading.delimiter))
     file.seek(0)
-    rows = csv.reader(file, delimiter=sign, quotechar=QUOTE, strict=True)
-    begun = 1
-    try:
-        for _ in rows:
-            begun = rows.line_num + 1
-    except csv.Error as e:
-        if "unexpected end of data" in str(e):
-            raise InvalidInput(
-                f"The CSV has a quote that is never closed, in the row that begins in line {begun}.",
-                hint="Close it, or double a quote that is part of a text.",
-                line=begun,
-            ) from None
+    if (line := unclosed(file, sign, QUOTE)) is not None:
+        raise InvalidInput(
+            f"The CSV has a quote that is never closed, in the row that begins in line {line}.",
+            hint="Close it, or double a quote that is part of a text.",
+            line=line,
+        )
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ import io
 from collections import Counter
 from contextlib import closing
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
@@ -86,20 +86,27 @@ class _Counted:
 
 
 def _check_closed(stream: pa.NativeFile, path: str, options: Csv, sign: str) -> None:
-    """An odd number of quotes is one within a field, which is fine, or one that is never closed: it swallows rows."""
-    rows = csv.reader(
-        io.TextIOWrapper(stream, options.encoding, newline=""), delimiter=sign, quotechar=options.quote, strict=True
-    )
+    text = io.TextIOWrapper(stream, options.encoding, newline="")
+    if (line := unclosed(text, sign, options.quote)) is not None:
+        raise SourceQueryError(
+            f"{path} has a quote that is never closed, in the row that begins in line {line}.",
+            hint="Close it, or double a quote that is part of a text.",
+        )
+
+
+def unclosed(text: TextIO, sign: str, quote: str) -> int | None:
+    """The line in which the row begins whose quote is never closed, and swallows the rows behind it.
+
+    Worth asking where the quotes are odd in number; else one may stand within a field, which is fine.
+    """
+    rows = csv.reader(text, delimiter=sign, quotechar=quote, strict=True)
     begun = 1
     try:
         for _ in rows:
             begun = rows.line_num + 1
     except csv.Error as e:
-        if "unexpected end of data" in str(e):
-            raise SourceQueryError(
-                f"{path} has a quote that is never closed, in the row that begins in line {begun}.",
-                hint="Close it, or double a quote that is part of a text.",
-            ) from None
+        return begun if "unexpected end of data" in str(e) else None
+    return None
 
 
 def _reader(
