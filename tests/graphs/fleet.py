@@ -63,9 +63,7 @@ class Fleet:
 
     def tell(self, **told: Any) -> None:
         """What the next graph servers do."""
-        draft = self.control.with_suffix(".new")
-        draft.write_text(json.dumps(told))
-        draft.replace(self.control)
+        tell(self.control, **told)
 
     async def ask(self, method: str, path: str, *, who: str = "ada", expect: int = 200, **body: Any) -> Any:
         headers = {"Authorization": f"Bearer {who}"}
@@ -140,6 +138,13 @@ class Fleet:
         return await self.http.request(method, f"/wrapper/{found['url_slug']}{path}", headers=headers, **given)
 
 
+def tell(control: Path, **told: Any) -> None:
+    """All at once: servers that hold read it over and over."""
+    draft = control.with_suffix(".new")
+    draft.write_text(json.dumps(told))
+    draft.replace(control)
+
+
 def stand_in(control: Path) -> tuple[str, ...]:
     return (sys.executable, "-I", graph_server.__file__, str(control))
 
@@ -151,7 +156,7 @@ async def sailing(
     home.mkdir(exist_ok=True, parents=True)
     control = home / "control.json"
     if not control.exists():
-        control.write_text("{}")
+        tell(control)
     with bind("127.0.0.1", 0) as listener:
         told = settings(home, port=listener.getsockname()[1], **changes)
         launcher = SubprocessLauncher(home / "instances", command=command or stand_in(control))
@@ -168,4 +173,4 @@ async def sink(launcher: SubprocessLauncher) -> None:
         await launcher.remove(found.handle)
 
 
-__all__ = ["Fleet", "connected", "sailing", "sink", "stand_in"]
+__all__ = ["Fleet", "connected", "sailing", "sink", "stand_in", "tell"]

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from penstock.launchers.subprocess import SubprocessLauncher
-from tests.graphs.fleet import sailing, sink, stand_in
+from tests.graphs.fleet import sailing, sink, stand_in, tell
 from tests.graphs.stand import until
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ async def test_servers_outlive_the_control_plane_and_are_known_to_the_next_one(
     await until(all_run)
     before = processes(home)
     assert len(before) == 3
-    (home / "control.json").write_text('{"hold": true}')
+    tell(home / "control.json", hold=True)
     starting = await plane.create(snapshot_id)
 
     async def loads() -> bool:
@@ -111,7 +111,7 @@ async def test_servers_outlive_the_control_plane_and_are_known_to_the_next_one(
     await plane.kill()
     assert before < processes(home), "they run on"
     await plane.start()
-    (home / "control.json").write_text("{}")
+    tell(home / "control.json")
     await until(all_run)
     assert before < processes(home), "they are the same"
     assert len(processes(home)) == 4

@@ -12,6 +12,7 @@ import asyncio
 import json
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,8 +189,16 @@ async def main() -> None:
         )
     )
     loading = asyncio.create_task(load(server))
+    loading.add_done_callback(_die_with)
     await server.serve()
     loading.cancel()
+
+
+def _die_with(loading: asyncio.Task[None]) -> None:
+    """As the real one does: it never stays up without a graph."""
+    if not loading.cancelled() and (why := loading.exception()):
+        traceback.print_exception(why)
+        os._exit(1)
 
 
 if __name__ == "__main__":
