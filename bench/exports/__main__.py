@@ -17,6 +17,7 @@ from typing import Any
 import asyncpg
 from rich.console import Console
 
+from bench.child import child
 from bench.exports import chunks, waiting
 from bench.figures import Figure, figure, publish
 from bench.server import Measured, measured
@@ -68,7 +69,7 @@ async def _ways(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure]:
     found: dict[str, Any] = {}
     for way in WAYS:
         sql = "SELECT * FROM ledger" + (f" WHERE id <= {FEWER[way]}" if way in FEWER else "")
-        found[way] = await _child("bench.exports.methods", way, dsn, tcp, sql, str(scratch / way))
+        found[way] = await child("bench.exports.methods", way, dsn, tcp, sql, str(scratch / way))
         cpu[way] = found[way]["cpu"] / found[way]["rows"] * 1e6
         say(f"{way}: {cpu[way]:.2f} CPU s a million rows, {found[way]['peak_mb']:.0f} MB, {found[way]['rows']:,} rows")
     if (scanned := await _scanner(tcp, scratch)) is not None:
@@ -101,7 +102,7 @@ async def _memory(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure
     figures: dict[str, Figure] = {}
     for rows in FLAT:
         sql = f"SELECT g AS id, g % 1000 AS kind, 'r' || g AS name FROM generate_series(1::bigint, {rows}) g"
-        found = await _child("bench.exports.methods", "ours", dsn, tcp, sql, str(scratch / f"flat{rows}"))
+        found = await child("bench.exports.methods", "ours", dsn, tcp, sql, str(scratch / f"flat{rows}"))
         shutil.rmtree(scratch / f"flat{rows}")
         figures[f"memory_{rows // 1_000_000}m_rows"] = figure(found["peak_mb"], "MB", "<= 500")
         say(f"{rows:,} rows: {found['peak_mb']:.0f} MB")
@@ -118,7 +119,7 @@ async def _trino(scratch: Path) -> dict[str, Figure]:
         with trino(scratch / "trino") as server:
             rate = {}
             for way in ("official", "ours"):
-                found = await _child("bench.exports.pages", way, server.url, sql, str(scratch / f"pages-{way}"))
+                found = await child("bench.exports.pages", way, server.url, sql, str(scratch / f"pages-{way}"))
                 rate[way] = found["rows"] / found["cpu"]
                 say(f"trino {way}: {rate[way]:,.0f} rows per CPU second of {found['rows']:,}")
     except maven.Unobtainable as e:
@@ -128,17 +129,6 @@ async def _trino(scratch: Path) -> dict[str, Figure]:
         "trino_rows_per_cpu_second": figure(rate["ours"], "rows/s"),
         "trino_vs_official_client": figure(rate["ours"] / rate["official"], "x", ">= 8"),
     }
-
-
-async def _child(module: str, *arguments: str) -> dict[str, Any]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", module, *arguments, stdout=asyncio.subprocess.PIPE
-    )
-    said, _ = await process.communicate()
-    if process.returncode:
-        raise RuntimeError(f"{module} {arguments[0]} failed")
-    found: dict[str, Any] = json.loads(said)
-    return found
 
 
 def _free_port() -> int:

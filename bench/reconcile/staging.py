@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 from rich.console import Console
 
+from bench.child import child
 from bench.exports import chunks
 from bench.figures import Figure, figure, median, peak_mb
 from bench.server import Measured, measured
@@ -66,9 +67,9 @@ async def _compared(server: Measured, dsn: str, scratch: Path) -> dict[str, Figu
     runs: dict[str, list[dict[str, Any]]] = {}
     for number in range(ROUNDS):
         place = scratch / f"staging-{number}"
-        runs.setdefault("ours", []).append(await _child("bench.reconcile.staging", dsn, sql, str(place / "ours")))
+        runs.setdefault("ours", []).append(await child("bench.reconcile.staging", dsn, sql, str(place / "ours")))
         for way in READERS:
-            told = await _child("bench.exports.methods", way, dsn, tcp, sql, str(place / way))
+            told = await child("bench.exports.methods", way, dsn, tcp, sql, str(place / way))
             runs.setdefault(way, []).append(told)
         if (scanned := await scanner(tcp, place)) is not None:
             runs.setdefault("duckdb_scanner", []).append(scanned)
@@ -84,17 +85,6 @@ async def _compared(server: Measured, dsn: str, scratch: Path) -> dict[str, Figu
         "staging_peak_memory": figure(max(run["peak_mb"] for run in runs["ours"]), "MB", "<= 500"),
         "staging_chunks": figure(runs["ours"][0]["chunks"], "chunks"),
     }
-
-
-async def _child(module: str, *arguments: str) -> dict[str, Any]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", module, *arguments, stdout=asyncio.subprocess.PIPE
-    )
-    said, _ = await process.communicate()
-    if process.returncode:
-        raise RuntimeError(f"{module} {arguments[0]} failed")
-    found: dict[str, Any] = json.loads(said)
-    return found
 
 
 async def stage(dsn: str, sql: str, out: Path, limits: Limits = CHUNKS) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from penstock.jobs.model import Status
 from penstock.maintenance.action import parse
 from penstock.maintenance.order import Order
 from penstock.maintenance.remote import Failed
-from penstock.worker.remote_engines import open_engine
+from penstock.maintenance.remote_engines import open_engine
 from penstock.worker.remote_maintaining import RemoteState
 from tests.graphs.stand import connected, settings, standing, until
 from tests.maintenance.test_lifecycle import Scene

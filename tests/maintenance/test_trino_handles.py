@@ -16,7 +16,7 @@ from penstock.jobs.model import Status
 from penstock.kit.errors import ResourceLocked
 from penstock.maintenance.action import parse
 from penstock.maintenance.order import MAINTENANCE, Order
-from penstock.worker.trino_maintaining import QUERY_ID
+from penstock.maintenance.trino import QUERY_ID
 from tests.graphs.stand import TOKEN, connected, settings, standing, until
 from tests.maintenance.tables import rows
 from tests.maintenance.test_lifecycle import Scene, zygote

@@ -43,8 +43,6 @@ RunId = Annotated[int, Path(ge=1, le=2**53 - 1, examples=[1])]
 FOUND = declare(*PUBLIC, NotFound)
 LOOK_SECONDS = 2.0
 """How often the rows of a step are looked at; a step's end is heard at once."""
-PLACE = frozenset({"source", "table", "query", "upload"})
-"""What of a side says where its records come from."""
 Table = Literal[
     "matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous", "open_items", "cleared_items"
 ]
@@ -285,11 +283,9 @@ async def _document(body: NewRun, it: Reconciliation) -> tuple[dict[str, Any], i
 
 def _replaced(side: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Whoever names another place means that place alone, not half of it and half of the recipe's."""
-    elsewhere = given.keys() & {"source", "upload"}
-    kept = {name: value for name, value in side.items() if not (elsewhere and name in PLACE)}
-    if given.keys() & {"table", "query"}:
-        kept = {name: value for name, value in kept.items() if name not in ("table", "query")}
-    return kept | given
+    place, part = {"source", "upload"}, {"table", "query"}
+    dropped = place | part if given.keys() & place else part if given.keys() & part else set()
+    return {name: value for name, value in side.items() if name not in dropped} | given
 
 
 async def _mine(run_id: int, it: Reconciliation, grant: Grant) -> Record:

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cli.home import default_home, session
+from penstock.cli.home import connect, default_home, session
 from penstock.cli.output import FAILED, Json, emit, out, patience
-from penstock.client.errors import ClientError
+from penstock.client.errors import ClientError, TimedOut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -111,16 +111,14 @@ def _ask_ready() -> str:
 def _run_probe(seconds: float = 60.0) -> str:
     """A real job through the real queue and back; a worker that has just been started may take its time."""
     started = time.monotonic()
-    with session() as http:
-        body = {"kind": "probe", "payload": {"steps": 1, "seconds_per_step": 0}}
-        job_id = http.call("POST", "/api/jobs", json=body)["data"]["id"]
-        while time.monotonic() < started + seconds:
-            job = http.call("GET", f"/api/jobs/{job_id}")["data"]
-            if job["status"] == "succeeded":
-                return f"went through the queue and back in {time.monotonic() - started:.2f} s"
-            time.sleep(0.02)
-        http.call("POST", f"/api/jobs/{job_id}/cancel", json={"reason": "doctor gave up"})
-    raise TimeoutError(f"A probe job was not done within {seconds:g} s.")
+    with connect() as ps:
+        job = ps.jobs.create("probe", {"steps": 1, "seconds_per_step": 0})
+        try:
+            job.wait(timeout=seconds, progress=False)
+        except TimedOut:
+            job.cancel("doctor gave up")
+            raise TimeoutError(f"A probe job was not done within {seconds:g} s.") from None
+    return f"went through the queue and back in {time.monotonic() - started:.2f} s"
 
 
 def _print(findings: list[Finding]) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from penstock.jobs import rows
 from penstock.jobs.listeners import Listeners
-from penstock.jobs.model import Claimed, Ending, Failed, Fence, JobSpec, Outcome, Status, Succeeded, Verdict
+from penstock.jobs.model import CUT_SHORT, Claimed, Ending, Failed, Fence, JobSpec, Outcome, Status, Succeeded, Verdict
 from penstock.kit.errors import DatabaseUnavailable
 from penstock.kit.sqlfile import load
 
@@ -34,8 +34,6 @@ FULL_LOOK_SECONDS = 1.0
 PROMOTE_SECONDS = 0.25
 PROMOTE_BATCH = 1000
 POLL_SECONDS = 2.0
-CUT_SHORT = frozenset({"WORKER_STOPPED", "DEADLINE_EXCEEDED"})
-"""Ends that come from outside the handler: it may not have stopped what it had running elsewhere."""
 
 
 class OfAnAttempt(Protocol):

@@ -144,6 +144,10 @@ class Failed:
 
 
 Outcome: TypeAlias = Succeeded | Failed
+WORKER_STOPPED = "WORKER_STOPPED"
+DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
+CUT_SHORT = frozenset({WORKER_STOPPED, DEADLINE_EXCEEDED})
+"""Codes of ends that come from outside the handler: it may not have stopped what it had running elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from penstock.jobs.intake import Intake
 from penstock.jobs.limits import MAX_JOB_ID, check_batch, check_claim, check_pause, check_text
 from penstock.jobs.metrics import KernelMetrics
 from penstock.jobs.model import (
+    DEADLINE_EXCEEDED,
     Beat,
     Cancelled,
     Claimed,
@@ -339,7 +340,7 @@ class PgJobStore:
             overdue = [r["group_id"] for r in stuck if r["overdue"]]
             failing = [r["group_id"] for r in stuck if r["failing"] and not r["overdue"]]
             if overdue:
-                error = {"code": "DEADLINE_EXCEEDED", "message": "The group ran past its deadline."}
+                error = {"code": DEADLINE_EXCEEDED, "message": "The group ran past its deadline."}
                 await self.gates.fail(tx, overdue, error, running=True)
             if failing:
                 await self.gates.cancel_members(tx, failing)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def open_engine(told: Mapping[str, Any], trace: str) -> RemoteEngine:
     """`trace` is what the engine's own records say of who asks, where it has a place for that."""
     if told["type"] == "trino":
-        from penstock.worker.trino_maintaining import TrinoEngine
+        from penstock.maintenance.trino import TrinoEngine
 
         return TrinoEngine(told, trace)
     from penstock.maintenance.spark.address import read_address

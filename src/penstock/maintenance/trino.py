@@ -28,9 +28,9 @@ QUERY_ID = "trino_query_id"
 
 
 class TrinoEngine:
-    name = "trino"
-
     """`told` is the engine's configuration: url, user, catalog, and a password or token where there is one."""
+
+    name = "trino"
 
     def __init__(self, told: Mapping[str, Any], trace: str) -> None:
         self._catalog = str(told["catalog"])

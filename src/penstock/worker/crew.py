@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from structlog.contextvars import bind_contextvars
 
 from penstock.jobs.kinds import KindPolicy, Kinds
-from penstock.jobs.model import Parking, Release, Succeeded
+from penstock.jobs.model import DEADLINE_EXCEEDED, Parking, Release, Succeeded
 from penstock.jobs.rows import dump
 from penstock.kit import logging
 from penstock.kit.errors import InvalidInput, InvalidState, PenstockError
@@ -155,7 +155,7 @@ def _report(job: Job, error: BaseException) -> None:
 
 
 def _overdue() -> Writing:
-    return final("DEADLINE_EXCEEDED", "The job ran past its deadline.")
+    return final(DEADLINE_EXCEEDED, "The job ran past its deadline.")
 
 
 async def _stranger(job: Job, _: JobContext) -> Answer:

@@ -63,7 +63,7 @@ class Maintainer:
 
     async def _look(self, job: Job, plane: Plane, order: Order, lake: Lake, run: Run, ctx: JobContext) -> Answer:
         """A remote engine works while nobody holds the job."""
-        from penstock.worker.remote_engines import open_engine
+        from penstock.maintenance.remote_engines import open_engine
         from penstock.worker.remote_maintaining import RemoteMaintenance, RemoteState
 
         if job.state is None:
@@ -85,7 +85,7 @@ class RemoteCanceller:
         self._planes = planes
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
-        from penstock.worker.remote_engines import open_engine
+        from penstock.maintenance.remote_engines import open_engine
         from penstock.worker.remote_maintaining import RemoteState
 
         state = RemoteState.read(job.payload["state"])

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from penstock.kit.clock import SYSTEM, Clock
 from penstock.kit.errors import PenstockError
+from penstock.kit.polling import poll_delay
 from penstock.maintenance.action import Ended, Name, Outcome
 from penstock.maintenance.errors import CommitConflict, CommitUnknown, Refused
 from penstock.maintenance.remote import Failed, Finished, Held, Running
-from penstock.sources.trino.unload import poll_delay
 from penstock.worker.attempt import Stop, Stopped
 from penstock.worker.handlers import Park
 from penstock.worker.naming import transient

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from penstock.jobs.model import Release
+from penstock.jobs.model import WORKER_STOPPED, Release
 from penstock.kit import logging
 from penstock.worker.attempt import Attempt, Held, Phase, Stop, Writing
 from penstock.worker.failure import final
@@ -39,7 +39,7 @@ RECEIVED_SIGTERM = "Worker received SIGTERM"
 def parting(attempt: Attempt) -> Writing:
     """What an attempt says that is interrupted because its worker must go."""
     if attempt.policy.on_sigterm == "fail":
-        return final("WORKER_STOPPED", RECEIVED_SIGTERM)
+        return final(WORKER_STOPPED, RECEIVED_SIGTERM)
     return Release(fence=attempt.fence, reason=RECEIVED_SIGTERM)
 
 

@@ -19,6 +19,7 @@ from penstock.graphs.order import FORGET_TABLE, Column, Mode, QueryState
 from penstock.jobs.model import JobSpec
 from penstock.kit.clock import SYSTEM, Clock
 from penstock.kit.errors import InvalidInput
+from penstock.kit.polling import poll_delay
 from penstock.sources.errors import SourceError, SourceQueryError
 from penstock.sources.trino.unload import (
     Failed,
@@ -26,7 +27,6 @@ from penstock.sources.trino.unload import (
     Running,
     Target,
     ctas_sql,
-    poll_delay,
     unload_sql,
 )
 from penstock.storage.counts import parts_under, verify_rows

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from penstock.kit.polling import poll_delay
 from penstock.sources.trino.unload import (
     Failed,
     Finished,
     Running,
     Target,
     ctas_sql,
-    poll_delay,
     unload_sql,
 )
 from tests.servers.trino_fake import Script, TrinoFake

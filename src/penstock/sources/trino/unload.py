@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 TableKind = Literal["hive", "iceberg"]
 Compression = Literal["ZSTD", "SNAPPY", "GZIP", "LZ4", "NONE"]
 
-_DELAYS = (2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 55.0, 89.0)
-_LONGEST_DELAY = 90.0
 _LAST_STATES = frozenset({"FINISHING", "FINISHED"})
 
 
@@ -143,14 +141,6 @@ class Unload:
     async def _files(self, sql: str) -> list[WrittenFile]:
         found = await self._client.rows(f"{sql} ORDER BY 1", self._session)
         return [WrittenFile(path=path, rows=rows, size=size) for path, rows, size in found]
-
-
-def poll_delay(polls: int, client_timeout: float) -> float:
-    """Seconds to wait after so many polls; none before the first, which starts the query."""
-    if polls == 0:
-        return 0.0
-    delay = _DELAYS[polls - 1] if polls <= len(_DELAYS) else _LONGEST_DELAY
-    return min(delay, client_timeout / 3)
 
 
 def unload_sql(sql: str, *, catalog: str, location: str, compression: Compression = "ZSTD") -> str:
