@@ -223,7 +223,7 @@ def test_a_side_without_rows_is_a_result(engine: str, tmp_path: Path, empty: str
     assert done.evidence.rows("unmatched_right") == len(right)
 
 
-def test_the_same_input_gives_the_same_bytes_however_it_is_cut(tmp_path: Path) -> None:
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
     rows = [(f"i{n}", f"R{n * 7 % 500}", f"{n % 9}.00", n % 28 + 1) for n in range(1000)]
     runs = [execute(tmp_path / str(n), side(*rows), side(*rows), pieces=1) for n in range(2)]
     documents = [
@@ -232,12 +232,20 @@ def test_the_same_input_gives_the_same_bytes_however_it_is_cut(tmp_path: Path) -
     ]
     assert documents[0]["files"] == documents[1]["files"]
     assert documents[0]["evidence_sha256"] == documents[1]["evidence_sha256"]
-    cut = execute(tmp_path / "cut", side(*rows), side(*rows), pieces=7)
-    by_name = [
-        {f.table: f.sha256 for f in run.evidence.files if f.table != "matched" and f.table != "ambiguous"}
-        for run in (runs[0], cut)
+
+
+@pytest.mark.parametrize("pattern", ["1:1", "1:N", "M:1", "M:N"])
+def test_however_the_input_is_cut_the_evidence_is_the_same(engine: str, pattern: str, tmp_path: Path) -> None:
+    rows = [(f"i{n}", f"R{n * 7 % 500}", f"{n % 9}.00", n % 28 + 1) for n in range(1000)]
+    sums = {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 20}
+    rule = {"name": "rule", "pattern": pattern, "conditions": [KEY, WINDOW] if pattern == "1:1" else [KEY, sums]}
+    runs = [
+        execute(tmp_path / str(pieces), side(*rows), side(*rows[:900]), engine=engine, pieces=pieces, rules=[rule])
+        for pieces in (1, 7)
     ]
-    assert by_name[0] == by_name[1]
+    files = [[(file.name, file.rows, file.sha256) for file in run.evidence.files] for run in runs]
+    assert files[0] == files[1]
+    assert runs[0].evidence.rows("matched")
 
 
 def test_the_number_of_threads_does_not_show_in_the_bytes(tmp_path: Path) -> None:

@@ -253,6 +253,7 @@ class BigQueryFake:
         else:
             raise Refusal(404, "notFound", f"Not found: Table {name}")
         table = {"tableReference": {"tableId": name}, "numBytes": str(result.table.nbytes)}
+        table["numRows"] = str(result.table.num_rows)
         return {**table, "schema": {"fields": result.fields}, **self.declared.get(name, {})}
 
     def _handlers(self) -> grpc.GenericRpcHandler:

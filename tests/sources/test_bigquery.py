@@ -229,6 +229,13 @@ class TestStreams:
         assert len({part.snapshot for part in plan.chunks}) == len(fake.jobs) == 1
         assert sorted(found["id"].to_pylist()) == numbers["id"].to_pylist()
 
+    @pytest.mark.parametrize(("rows", "chunks"), [(100, 1), (99, 2), (10, 10), (9, 10)])
+    async def test_rows_count_where_they_are_asked_for(self, fake: BigQueryFake, rows: int, chunks: int) -> None:
+        fake.load("numbers", pa.table({"id": pa.array(range(100), pa.int64())}))
+        async with source_of(fake) as source:
+            plan = await source.plan(ROWS, Limits(chunk_bytes=1, chunk_rows=rows, max_chunks=10))
+        assert len(plan.chunks) == chunks
+
     async def test_a_plan_of_one_chunk_runs_nothing(self, fake: BigQueryFake, numbers: pa.Table) -> None:
         async with source_of(fake) as source:
             plan = await source.plan(ROWS, Limits(max_chunks=1))

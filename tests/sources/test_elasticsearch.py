@@ -335,6 +335,15 @@ class TestPointInTime:
         assert {each["slice"]["id"] for each in fake.searches()} == set(range(5))
         assert fake.open_moments() == 0
 
+    @pytest.mark.parametrize(("rows", "chunks"), [(1000, 1), (999, 2), (200, 5), (199, 5)])
+    async def test_rows_count_where_they_are_asked_for(self, fake: ElasticFake, rows: int, chunks: int) -> None:
+        fake.add("t", self.NUMBERS, [{"n": n} for n in range(1000)])
+        async with source_of(fake) as source:
+            plan = await source.plan("t", Limits(chunk_bytes=1, chunk_rows=rows, max_chunks=5))
+            assert len(plan.chunks) == chunks
+            if plan.hold is not None:
+                await plan.hold.close()
+
     async def test_the_newest_id_is_used(self, fake: ElasticFake) -> None:
         fake.add("t", self.NUMBERS, [{"n": n} for n in range(250)])
         await table_of(fake, "t", page_rows=100)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.reconcile import parts
-from penstock.reconcile.matching import SIDES
+from penstock.reconcile.recipe import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

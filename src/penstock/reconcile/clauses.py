@@ -71,6 +71,10 @@ class Prepared:
         name = self.expressions.setdefault(sql, f"c{len(self.expressions)}")
         return f"{self.alias}.{name}"
 
+    def named(self, added: str) -> str:
+        """The bare name of what was added."""
+        return added.removeprefix(f"{self.alias}.")
+
     def number(self, name: str, size: Width) -> str:
         column = self._seen(name, "number", TEXT_NUMBER)
         return self.add(size.number(column, quoted(name)))

@@ -31,7 +31,7 @@ def find(matching: Matching, side: SideName, read: Sequence[Path]) -> str | None
     key = getattr(matching.recipe.sources, side).primary_key
     if len(key) == 1 and _rises(read, key[0]):
         return None
-    me, keys = side[0], matching.keys(side)
+    me, keys = side[0], matching.carried.side(side).keys
     marks = matching.engine.words.marks(keys)
     [(different,)] = matching.engine.rows(f"SELECT COUNT(*) FROM (SELECT DISTINCT {marks} FROM {me}) AS d")
     if different == matching.rows[side]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.engines.contract import ROW_BITS
 from penstock.reconcile import duplicates, parts, reasons
 from penstock.reconcile.break_rows import BreakRows
 from penstock.reconcile.clauses import FULL_SCORE, quoted
 from penstock.reconcile.errors import TotalsDiffer
-from penstock.reconcile.matching import SIDES
+from penstock.reconcile.recipe import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +52,9 @@ class Evidence:
 
 def gather(matching: Matching, folder: Path, read: Mapping[SideName, Sequence[Path]]) -> Evidence:
     """Write all evidence of a matching that ran into a folder. `read` are the files that it read."""
-    files = [*_matched(matching, folder, "matched", ""), *_matched(matching, folder, "ambiguous", " WHERE m.ambiguous")]
+    starts = {side: _starts(read[side]) for side in SIDES}
+    files = _matched(matching, folder, "matched", "", starts)
+    files += _matched(matching, folder, "ambiguous", " WHERE m.ambiguous", starts)
     rules = [_rule(matching, linked) for linked in matching.links]
     repeated = {side: duplicates.find(matching, side, read[side]) for side in SIDES}
     found: dict[SideName, SideTotals] = {}
@@ -64,9 +68,16 @@ def gather(matching: Matching, folder: Path, read: Mapping[SideName, Sequence[Pa
     return Evidence(files=files, sides=found, rules=rules)
 
 
-def _matched(matching: Matching, folder: Path, table: str, where: str) -> list[EvidenceFile]:
+def _starts(files: Sequence[Path]) -> list[int]:
+    """How many records are before each file."""
+    return [0, *accumulate(pq.read_metadata(file).num_rows for file in files)][:-1]
+
+
+def _matched(
+    matching: Matching, folder: Path, table: str, where: str, starts: Mapping[SideName, Sequence[int]]
+) -> list[EvidenceFile]:
     readers = (
-        _named(linked, matching.engine.stream(_matched_sql(matching, number, linked, where)))
+        _named(linked, matching.engine.stream(_matched_sql(matching, number, linked, where, starts)))
         for number, linked in enumerate(matching.links)
     )
     first = next(readers)
@@ -95,20 +106,33 @@ def _named(linked: Linked, reader: pa.RecordBatchReader) -> pa.RecordBatchReader
     return pa.RecordBatchReader.from_batches(schema, map(beside, reader))
 
 
-def _matched_sql(matching: Matching, number: int, linked: Linked, where: str) -> str:
+def _matched_sql(
+    matching: Matching, number: int, linked: Linked, where: str, starts: Mapping[SideName, Sequence[int]]
+) -> str:
     join = "LEFT JOIN" if linked.pattern == "M:N" else "JOIN"
-    columns = [f"'{number + 1}-' || CAST(m.g AS VARCHAR) AS match_id"]
-    joins = f" {join} l ON l._id = m.l {join} r ON r._id = m.r"
-    for side, alias in (("left", "l"), ("right", "r")):
-        key = getattr(matching.recipe.sources, side).primary_key
-        columns += [f"{alias}.p{place} AS {quoted(f'{side}_{column}')}" for place, column in enumerate(key)]
+    place = _place(starts["right" if linked.pattern == "M:1" else "left"])
+    columns = [f"'{number + 1}-' || CAST({place} AS VARCHAR) AS match_id"]
+    apart = matching.differences or not linked.carries
+    joins = f" {join} l ON l._id = m.l {join} r ON r._id = m.r" if apart else ""
+    for side in SIDES:
+        alias, key = side[0], getattr(matching.recipe.sources, side).primary_key
+        record = f"m.{alias}" if linked.carries else f"{alias}."
+        columns += [f"{record}p{place} AS {quoted(f'{side}_{column}')}" for place, column in enumerate(key)]
         if chosen := _chosen(matching, side, key):
             columns += [f"{alias}s.{quoted(column)} AS {quoted(f'{side}_{column}')}" for column in chosen]
             joins += f" {join} {side}_src AS {alias}s ON {alias}s._id = m.{alias}"
     columns += [f"{sql} AS {quoted(f'diff_{label}')}" for label, sql in matching.differences]
     columns += [f"CAST(m.s AS DOUBLE) / {FULL_SCORE} AS score", "m.ambiguous"]
     order = "m.g" if linked.pattern == "1:1" else "m.g, m.l, m.r"
-    return f"SELECT {', '.join(columns)} FROM {linked.table} AS m{joins}{where} ORDER BY {order}"
+    return f"SELECT {', '.join(columns)} FROM {linked.rows} AS m{joins}{where} ORDER BY {order}"
+
+
+def _place(starts: Sequence[int]) -> str:
+    """The place of the record that names a match among all of its side, in however many files they are."""
+    if len(starts) == 1:
+        return "m.g"
+    cases = " ".join(f"WHEN {number} THEN {start}" for number, start in enumerate(starts))
+    return f"m.g - ((m.g >> {ROW_BITS}) << {ROW_BITS}) + CASE m.g >> {ROW_BITS} {cases} END"
 
 
 def _chosen(matching: Matching, side: str, key: tuple[str, ...]) -> list[str]:
@@ -144,8 +168,7 @@ def _rule(matching: Matching, linked: Linked) -> dict[str, Any]:
     """Where a rule is one to one its links are counted as they are: a record that is there twice would not tie."""
     once = "" if linked.pattern in ("1:1", "manual") else "DISTINCT "
     counts = f"COUNT({once}g), COUNT({once}l), COUNT({once}r), SUM(CASE WHEN ambiguous THEN 1 ELSE 0 END)"
-    [(groups, left, right, ambiguous)] = matching.engine.rows(f"SELECT {counts} FROM {linked.table}")
-    ids = {side: f"(SELECT {once}{side[0]} AS id FROM {linked.table})" for side in SIDES}
+    [(groups, left, right, ambiguous)] = matching.engine.rows(f"SELECT {counts} FROM {linked.rows} AS m")
     return {
         "name": linked.name,
         "pattern": linked.pattern,
@@ -153,7 +176,7 @@ def _rule(matching: Matching, linked: Linked) -> dict[str, Any]:
         "left": left,
         "right": right,
         "ambiguous": int(ambiguous or 0),
-        "amounts": {side: _flat(_amounts(matching, side, ids[side])) for side in SIDES},
+        "amounts": {side: _flat(_amounts(matching, side, _records(matching, linked, side, once))) for side in SIDES},
     }
 
 
@@ -162,12 +185,12 @@ def _totals(
 ) -> SideTotals:
     """What the rules matched and what is left, each counted for itself."""
     counted = dict(matching.engine.rows(f"SELECT reason, COUNT(*) FROM {breaks} GROUP BY reason"))
-    nulls = " OR ".join(f"{key} IS NULL" for key in matching.keys(side))
+    nulls = " OR ".join(f"{key} IS NULL" for key in matching.carried.side(side).keys)
     [(null_keys,)] = matching.engine.rows(f"SELECT COUNT(*) FROM {side[0]} WHERE {nulls}")
     amounts = {
-        "total": _amounts(matching, side, None),
+        "total": _amounts(matching, side, side[0]),
         "matched": _summed([rule["amounts"][side] for rule in rules]),
-        "unmatched": _amounts(matching, side, f"(SELECT _id AS id FROM {breaks})"),
+        "unmatched": _amounts(matching, side, breaks),
     }
     return SideTotals(
         rows=read,
@@ -184,15 +207,22 @@ def _summed(amounts: Sequence[Mapping[str, str]]) -> dict[str, Decimal]:
     return {name: sum((Decimal(each.get(name, "0")) for each in amounts), Decimal(0)) for name in names}
 
 
-def _amounts(matching: Matching, side: SideName, among: str | None) -> dict[str, Decimal]:
-    """Sums by currency, of all records or of those whose ids are given."""
-    amount = matching.amounts.get(side)
-    if amount is None:
+def _records(matching: Matching, linked: Linked, side: SideName, once: str) -> str:
+    """The records of a side that a rule linked, with what is totalled of them."""
+    me, totals = side[0], matching.carried.side(side).totals
+    if not linked.carries:
+        return f"{me} JOIN (SELECT {once}{me} AS id FROM {linked.rows} AS m) AS a ON a.id = {me}._id"
+    chosen = ", ".join([me, *(f"{me}{name} AS {name}" for name in totals)])
+    return f"(SELECT {once}{chosen} FROM {linked.rows} AS n) AS m"
+
+
+def _amounts(matching: Matching, side: SideName, records: str) -> dict[str, Decimal]:
+    """Sums by currency."""
+    kept = matching.carried.side(side)
+    if kept.amount is None:
         return {}
-    join = f" JOIN {among} AS a ON a.id = {side[0]}._id" if among else ""
-    currency = matching.currencies.get(side)
-    by, group = ("''", "") if currency is None else (currency, f" GROUP BY {currency}")
-    found = matching.engine.rows(f"SELECT {by}, SUM({amount}) FROM {side[0]}{join}{group}")
+    by, group = ("''", "") if kept.currency is None else (kept.currency, f" GROUP BY {kept.currency}")
+    found = matching.engine.rows(f"SELECT {by}, SUM({kept.amount}) FROM {records}{group}")
     sums: dict[str, Decimal] = {}
     for name, total in found:
         sums[str(name or "")] = sums.get(str(name or ""), Decimal(0)) + Decimal(total or 0)

@@ -15,7 +15,8 @@ from penstock.reconcile.column import columns
 from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import ThresholdPassed
 from penstock.reconcile.evidence import gather
-from penstock.reconcile.matching import SIDES, SOURCES, Matching, MatchLimits
+from penstock.reconcile.matching import SOURCES, Matching, MatchLimits
+from penstock.reconcile.recipe import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,7 +10,8 @@ from penstock.engines.contract import EngineLimits
 from penstock.engines.registry import DEFAULT, open_engine
 from penstock.reconcile.clauses import Transpiler
 from penstock.reconcile.free_sql import written
-from penstock.reconcile.matching import SIDES, SOURCES
+from penstock.reconcile.matching import SOURCES
+from penstock.reconcile.recipe import SIDES
 from penstock.reconcile.rules import left_over, plan_rules
 
 if TYPE_CHECKING:

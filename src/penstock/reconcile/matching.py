@@ -2,7 +2,7 @@
 
     matching = Matching(engine, recipe, left_columns, right_columns)
     matching.run()
-    matching.links        the tables of links, a rule each
+    matching.links        the links, a rule each
     matching.rest         the pools of records that nobody matched
 
 The relations `left_src` and `right_src` must be there. `watch` is called between steps and may raise to stop.
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.reconcile import choosing, decided
-from penstock.reconcile.amounts import width
+from penstock.reconcile.carried import carry
 from penstock.reconcile.clauses import Transpiler, quoted
 from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import BadValue, TooManyCandidates
 from penstock.reconcile.free_sql import keys_sql, pairs_sql
-from penstock.reconcile.recipe import Pair, SumWithin, Tolerance
+from penstock.reconcile.recipe import SIDES
 from penstock.reconcile.rules import STEPS, RulePlan, left_over, plan_rules
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from penstock.reconcile.recipe import Recipe, SideName
 
 SOURCES: Mapping[SideName, str] = {"left": "left_src", "right": "right_src"}
-SIDES: tuple[SideName, SideName] = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,23 +45,14 @@ class MatchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked:
-    """What one rule did; `table` has its links."""
+    """What one rule did; `rows` are its links, a table or a query, and `carries` says whether they carry what is asked
+    of records."""
 
     name: str
     pattern: str
-    table: str
+    rows: str
     links: int
-
-
-def totalled(recipe: Recipe) -> Pair | None:
-    """Which amounts are totalled: what the recipe says, else what its first condition about amounts compares."""
-    if recipe.output.amount is not None:
-        return recipe.output.amount
-    for rule in recipe.rules:
-        for condition in rule.conditions:
-            if isinstance(condition, Tolerance | SumWithin):
-                return Pair(left=condition.left, right=condition.right)
-    return None
+    carries: bool = False
 
 
 def _nobody() -> None:
@@ -86,10 +76,7 @@ class Matching:
         self.transpiler = Transpiler(engine.words, left, right)
         self.plans = plan_rules(recipe, self.transpiler)
         self.differences = [(pair.label, self.transpiler.difference(pair.left, pair.right)) for pair in recipe.compare]
-        self.amounts: dict[SideName, str] = {}
-        self.currencies: dict[SideName, str] = {}
-        for side in SIDES:
-            self._total(side)
+        self.carried = carry(recipe, self.transpiler)
         self.links: list[Linked] = []
         self.rest: dict[SideName, str] = {"left": "l", "right": "r"}
         self.rows: dict[SideName, int] = {}
@@ -99,10 +86,6 @@ class Matching:
         self._limits = limits or MatchLimits()
         self._watch = watch
 
-    def keys(self, side: SideName) -> list[str]:
-        """What the columns of a side's primary key are called."""
-        return [f"p{number}" for number in range(len(getattr(self.recipe.sources, side).primary_key))]
-
     def run(self) -> None:
         self.prepare()
         self._decide()
@@ -111,15 +94,6 @@ class Matching:
         for plan in self.plans:
             self._watch()
             self._link(plan)
-
-    def _total(self, side: SideName) -> None:
-        """What is totalled is prepared as well."""
-        prepared = self.transpiler.side(side)
-        if (pair := totalled(self.recipe)) is not None:
-            column = prepared.columns[getattr(pair, side)]
-            self.amounts[side] = prepared.number(column.name, width(column, column))
-        if (money := self.recipe.output.currency) is not None:
-            self.currencies[side] = prepared.add(quoted(getattr(money, side)))
 
     def prepare(self) -> None:
         for side in SIDES:
@@ -135,7 +109,7 @@ class Matching:
             decided.forbid(self.engine, self.recipe, self._decided)
         if self._decided.match:
             count = decided.take(self.engine, self.recipe, self._decided)
-            self.links.append(Linked(name="manual", pattern="manual", table=decided.MANUAL, links=count))
+            self.links.append(Linked(name="manual", pattern="manual", rows=decided.MANUAL, links=count))
             self._take_out(decided.MANUAL, "manual")
 
     def _check_values(self, side: SideName, prepared: Prepared) -> None:
@@ -154,18 +128,23 @@ class Matching:
                 )
 
     def _link(self, plan: RulePlan) -> None:
-        match plan.rule.pattern:
-            case "1:1":
-                self._one_to_one(plan)
-            case "1:N" | "M:1":
-                self._sums(plan)
-            case "M:N":
-                self._groups(plan)
+        rows = self._links_of(plan)
         for step in STEPS:
             self.engine.drop(plan.table(step))
-        count = self.engine.rows(f"SELECT COUNT(*) FROM {plan.links}")[0][0]
-        self.links.append(Linked(name=plan.rule.name, pattern=plan.rule.pattern, table=plan.links, links=count))
-        self._take_out(plan.links, str(plan.number))
+        count = self.engine.rows(f"SELECT COUNT(*) FROM {rows} AS m")[0][0]
+        pattern = plan.rule.pattern
+        carries = pattern != "M:N"
+        self.links.append(Linked(name=plan.rule.name, pattern=pattern, rows=rows, links=count, carries=carries))
+        self._take_out(rows, str(plan.number))
+
+    def _links_of(self, plan: RulePlan) -> str:
+        match plan.rule.pattern:
+            case "1:1":
+                return self._one_to_one(plan)
+            case "1:N" | "M:1":
+                return self._sums(plan)
+            case "M:N":
+                return self._groups(plan)
 
     def _take_out(self, links: str, name: str) -> None:
         """A record leaves the pool once it is matched."""
@@ -185,14 +164,16 @@ class Matching:
         self._ready[side] = pool, rows
         return self._left[side] - rows
 
-    def _one_to_one(self, plan: RulePlan) -> None:
+    def _one_to_one(self, plan: RulePlan) -> str:
+        """Where nobody is contested the candidates are the links."""
         if self._each_once(plan, self._candidates(plan)):
-            self.engine.table(plan.links, plan.uncontested())
-            return
+            return f"({plan.uncontested()})"
         for side in ("l", "r"):
             self.engine.table(plan.table(f"b{side}"), plan.contested(side))
         self._choose(plan, choosing.pairs(self._stream(plan.disputes())))
         self.engine.table(plan.links, plan.settled())
+        self.engine.drop(plan.table("cand"))
+        return plan.links
 
     def _each_once(self, plan: RulePlan, candidates: int) -> bool:
         """Whether as many records leave each pool as there are candidates: then nobody is contested, and the pools
@@ -204,7 +185,7 @@ class Matching:
             self._ready.clear()
         return once
 
-    def _sums(self, plan: RulePlan) -> None:
+    def _sums(self, plan: RulePlan) -> str:
         self._candidates(plan)
         self.engine.table(plan.table("b"), plan.contested(plan.many))
         self.engine.table(plan.table("rivals"), plan.rivals())
@@ -214,15 +195,18 @@ class Matching:
         rows = self._stream(plan.rivalry())
         self._choose(plan, choosing.sums(rows, plan.sum.within, left_is_one=plan.one == "l"))
         self.engine.table(plan.links, plan.summed())
+        self.engine.drop(plan.table("cand"))
+        return plan.links
 
-    def _groups(self, plan: RulePlan) -> None:
+    def _groups(self, plan: RulePlan) -> str:
         left, right = self.rest["left"], self.rest["right"]
         self.engine.table(plan.table("groups"), plan.groups(left, right))
         if not self._decided.unmatch:
             self.engine.table(plan.links, plan.zipped(left, right))
-            return
+            return plan.links
         self.engine.table(plan.table("zipped"), plan.zipped(left, right))
         self.engine.table(plan.links, decided.allowed_groups(plan.table("zipped")))
+        return plan.links
 
     def _choose(self, plan: RulePlan, links: Iterator[choosing.Link]) -> None:
         self.engine.load(plan.table("chosen"), choosing.table_of(links, watch=self._watch))
@@ -271,7 +255,7 @@ class Matching:
             f" LEFT JOIN ({often.format('l')}) AS bl ON bl.l = said.l"
             f" LEFT JOIN ({often.format('r')}) AS br ON br.r = said.r",
         )
-        self.links.append(Linked(name="match_sql", pattern="sql", table="links_sql", links=count))
+        self.links.append(Linked(name="match_sql", pattern="sql", rows="links_sql", links=count))
         self._take_out("links_sql", "sql")
 
     def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:

@@ -8,11 +8,14 @@ is a duplicate.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.reconcile.recipe import SumWithin
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.reconcile.clauses import Clause
     from penstock.reconcile.matching import Matching
     from penstock.reconcile.recipe import SideName
@@ -33,21 +36,23 @@ _AWAY = "DECIMAL(38, 6)"
 
 
 def explain(matching: Matching, side: SideName, repeated: str | None) -> str:
-    """The table of a side's breaks: `(_id, reason, n, away, days, q0…)`, where `q0…` is the key of the nearest record
-    of the other side and `n` the rule that says so. `repeated` is the table of keys that are there more than once."""
+    """The table of a side's breaks: `(_id, reason, n, away, days, q0…)` and what is totalled, where `q0…` is the key of
+    the nearest record of the other side and `n` the rule that says so. `repeated` is the table of keys that are there
+    more than once."""
     keyed = [plan for plan in matching.plans if plan.keyed]
-    near = [name for plan in keyed if (name := _near(matching, plan, side)) is not None]
+    near = [found for plan in keyed if (found := _near(matching, plan, side)) is not None]
     without = "'no_key'" if keyed and len(near) == len(keyed) else "'other_condition'"
     twin, twins = ("FALSE", "") if repeated is None else _twin(matching, side, repeated)
-    nearest = ", ".join(f"c.{name}" for name in ("n", "away", "days", *_theirs(matching, side)))
+    told = [f"c.{name}" for name in ("n", "away", "days", *_theirs(matching, side))]
+    told += [f"x.{name}" for name in matching.carried.side(side).totals]
     table = f"breaks_{side[0]}"
     matching.engine.table(
         table,
         f"SELECT x._id, CASE WHEN {twin} THEN 'duplicate' ELSE CASE c.why {_WORDS} ELSE {without} END END AS reason,"
-        f" {nearest} FROM {matching.rest[side]} AS x"
-        f" LEFT JOIN {_nearest(matching, near, side)} AS c ON c.u = x._id{twins}",
+        f" {', '.join(told)} FROM {matching.rest[side]} AS x"
+        f" LEFT JOIN {_nearest(matching, [each.sql for each in near], side)} AS c ON c.u = x._id{twins}",
     )
-    for done in near:
+    for done in (name for each in near for name in each.tables):
         matching.engine.drop(done)
     return table
 
@@ -62,41 +67,42 @@ def _nearest(matching: Matching, near: list[str], side: SideName) -> str:
             return f"(SELECT {nobody}, {apart}, {_named(matching, side)} FROM {it} WHERE 1 = 0)"
         case [only]:
             return only
-    union = " UNION ALL ".join(f"SELECT * FROM {name}" for name in near)
+    union = " UNION ALL ".join(f"SELECT * FROM {each} AS one" for each in near)
     best = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY fails, n) AS place FROM ({union}) AS a"
     return f"(SELECT * FROM ({best}) AS b WHERE place = 1)"
 
 
-def _near(matching: Matching, plan: RulePlan, side: SideName) -> str | None:
-    """Each break's nearest by one rule; None when there are too many to look at."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Near:
+    """Each break's nearest by one rule, and the tables that this takes them from."""
+
+    sql: str
+    tables: Sequence[str]
+
+
+def _near(matching: Matching, plan: RulePlan, side: SideName) -> Near | None:
+    """None when there are too many to look at."""
     me, it = side[0], _other(side)[0]
     pools = {me: matching.rest[side], it: _others(plan, it)}
     pairs = (
         f"SELECT {me}._id AS u, {it}._id AS o, {_named(matching, side)}, {_judged(plan)}"
         f" FROM {pools['l']} AS l JOIN {pools['r']} AS r ON {' AND '.join(clause.sql for clause in plan.keyed)}"
     )
-    looked, name = plan.table(f"looked_{me}"), plan.table(f"near_{me}")
-    if matching.engine.table(looked, f"{pairs} LIMIT {matching.most + 1}") <= matching.most:
-        several = plan.table(f"several_{me}")
-        matching.engine.table(several, f"SELECT u AS s FROM {looked} GROUP BY u HAVING COUNT(*) > 1")
-        matching.engine.table(name, _first(plan, looked, several, me, _theirs(matching, side)))
+    looked, several, first = (plan.table(f"{what}_{me}") for what in ("looked", "several", "first"))
+    if matching.engine.table(looked, f"{pairs} LIMIT {matching.most + 1}") > matching.most:
         matching.engine.drop(looked)
-        return name
-    matching.engine.drop(looked)
-    return None
-
-
-def _first(plan: RulePlan, looked: str, several: str, me: str, theirs: list[str]) -> str:
-    """Of all that were looked at the nearest for each break; only those that have several need an order."""
+        return None
+    theirs = _theirs(matching, side)
     told = f"SELECT u, CAST({plan.number} AS BIGINT) AS n, fails + alone AS fails, why, away, days, {', '.join(theirs)}"
+    judged = f"SELECT c.*, {_alone(plan, me)} AS alone FROM {looked} AS c"
+    if not matching.engine.table(several, f"SELECT u AS s FROM {looked} GROUP BY u HAVING COUNT(*) > 1"):
+        return Near(sql=f"({told} FROM ({judged}) AS d)", tables=(looked, several))
     better = [*(f"k{number}" for number in range(len(plan.ranks))), *theirs]
     order = ", ".join(["fails", *(f"{name} NULLS LAST" for name in better), "o"])
-    judged = f"SELECT c.*, {_alone(plan, me)} AS alone FROM {looked} AS c"
     places = f"SELECT d.*, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {order}) AS place FROM ({judged}) AS d"
-    return (
-        f"{told} FROM ({judged}) AS d WHERE NOT EXISTS (SELECT 1 FROM {several} WHERE s = d.u) UNION ALL"
-        f" {told} FROM ({places} JOIN {several} ON s = d.u) AS e WHERE place = 1"
-    )
+    matching.engine.table(first, f"{told} FROM ({places} JOIN {several} ON s = d.u) AS e WHERE place = 1")
+    single = f"{told} FROM ({judged}) AS d WHERE NOT EXISTS (SELECT 1 FROM {several} WHERE s = d.u)"
+    return Near(sql=f"({single} UNION ALL SELECT * FROM {first})", tables=(looked, several, first))
 
 
 def _alone(plan: RulePlan, me: str) -> str:
@@ -153,20 +159,19 @@ def _other(side: SideName) -> SideName:
 
 def _theirs(matching: Matching, side: SideName) -> list[str]:
     """What the key of the nearest is called."""
-    return [key.replace("p", "q") for key in matching.keys(_other(side))]
+    return [key.replace("p", "q") for key in matching.carried.side(_other(side)).keys]
 
 
 def _named(matching: Matching, side: SideName) -> str:
     it = _other(side)
-    return ", ".join(
-        f"{it[0]}.{key} AS {name}" for key, name in zip(matching.keys(it), _theirs(matching, side), strict=True)
-    )
+    keys = zip(matching.carried.side(it).keys, _theirs(matching, side), strict=True)
+    return ", ".join(f"{it[0]}.{key} AS {name}" for key, name in keys)
 
 
 def _twin(matching: Matching, side: SideName, repeated: str) -> tuple[str, str]:
     """Whether a record `x` has a twin with its primary key that is matched, and what to join to know it."""
-    me, keys = side[0], matching.keys(side)
-    taken = " UNION ALL ".join(f"SELECT {me} AS id FROM {linked.table}" for linked in matching.links)
+    me, keys = side[0], matching.carried.side(side).keys
+    taken = " UNION ALL ".join(f"SELECT {me} AS id FROM {linked.rows} AS k" for linked in matching.links)
     on = " AND ".join(f"d.{key} = x.{key}" for key in keys)
     chosen = ", ".join(f"x.{key}" for key in keys)
     twins = f"twins_{me}"

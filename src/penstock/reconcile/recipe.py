@@ -24,6 +24,7 @@ MAX_COLUMNS = 1000
 
 Pattern = Literal["1:1", "1:N", "M:1", "M:N"]
 SideName = Literal["left", "right"]
+SIDES: tuple[SideName, SideName] = ("left", "right")
 
 
 def _plain(value: Decimal) -> Decimal:

@@ -1,8 +1,9 @@
 """Rules become statements over the pools: candidates, who is contested, sums, groups.
 
 Every rule leaves a table of links `(g, l, r, s, ambiguous)`: the group it made, a record of each side, the score in
-ten-thousandths. A 1:1 rule's candidates are ordered by score, then by how far amounts and days are apart, then by the
-primary keys; taking them in that order, each record once, is the rule. Only contested ones need the order.
+ten-thousandths; those of pairs and sums also carry what is asked of their records later. A 1:1 rule's candidates are
+ordered by score, then by how far amounts and days are apart, then by the primary keys; taking them in that order, each
+record once, is the rule. Only contested ones need the order.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.reconcile.amounts import within_sql
+from penstock.reconcile.carried import carry
 from penstock.reconcile.clauses import FULL_SCORE
 from penstock.reconcile.recipe import SumWithin
 
@@ -18,11 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.reconcile.amounts import Width
+    from penstock.reconcile.carried import Carried
     from penstock.reconcile.clauses import Clause, Transpiler
     from penstock.reconcile.recipe import Recipe, Rule
 
-STEPS = ("cand", "bl", "br", "b", "rivals", "whole", "groups", "chosen")
-"""The tables on the way to a rule's links, which nobody needs after it."""
+STEPS = ("bl", "br", "b", "rivals", "whole", "groups", "zipped", "chosen")
+"""The tables on the way to a rule's links, beside its candidates, which nobody needs after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +41,13 @@ class Sum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RulePlan:
-    """One rule in SQL. `keys` and `ties` are how many columns each side's primary key has."""
+    """One rule in SQL."""
 
     number: int
     rule: Rule
     clauses: Sequence[Clause]
     sum: Sum | None
-    key_widths: tuple[int, int]
+    carried: Carried
 
     @property
     def keyed(self) -> Sequence[Clause]:
@@ -69,6 +72,7 @@ class RulePlan:
         columns = ["l._id AS l", "r._id AS r", f"{self.score} AS s"]
         columns += [f"{rank} AS k{number}" for number, rank in enumerate(self.ranks)]
         columns += [] if self.sum is None else [f"{self.sum.left} AS a", f"{self.sum.right} AS b"]
+        columns += self.carried.selected
         return f"SELECT {', '.join(columns)} FROM {left} AS l JOIN {right} AS r ON {self.on}"
 
     def contested(self, side: str) -> str:
@@ -86,13 +90,22 @@ class RulePlan:
 
     def settled(self) -> str:
         """The candidates that are each other's only one, and those that were chosen."""
-        return (
-            f"SELECT c.l AS g, c.l, c.r, c.s, FALSE AS ambiguous FROM {self.table('cand')} AS c {self._busy()}"
-            f" WHERE bl.l IS NULL AND br.r IS NULL UNION ALL SELECT g, l, r, s, ambiguous FROM {self.table('chosen')}"
-        )
+        return f"{self._linked('c.l')} {self._busy()} WHERE bl.l IS NULL AND br.r IS NULL UNION ALL {self._chosen()}"
 
     def uncontested(self) -> str:
-        return f"SELECT l AS g, l, r, s, FALSE AS ambiguous FROM {self.table('cand')}"
+        return self._linked("c.l")
+
+    def _linked(self, group: str) -> str:
+        return (
+            f"SELECT {group} AS g, c.l, c.r, c.s, FALSE AS ambiguous{self.carried.of('c')}"
+            f" FROM {self.table('cand')} AS c"
+        )
+
+    def _chosen(self) -> str:
+        return (
+            f"SELECT h.g, h.l, h.r, h.s, h.ambiguous{self.carried.of('c')} FROM {self.table('chosen')} AS h"
+            f" JOIN {self.table('cand')} AS c ON c.l = h.l AND c.r = h.r"
+        )
 
     def _busy(self) -> str:
         return f"LEFT JOIN {self.table('bl')} AS bl ON bl.l = c.l LEFT JOIN {self.table('br')} AS br ON br.r = c.r"
@@ -133,9 +146,8 @@ class RulePlan:
 
     def summed(self) -> str:
         return (
-            f"SELECT c.{self.one} AS g, c.l, c.r, c.s, FALSE AS ambiguous FROM {self.table('cand')} AS c"
-            f" JOIN {self.table('whole')} AS w ON w.{self.one} = c.{self.one}"
-            f" UNION ALL SELECT g, l, r, s, ambiguous FROM {self.table('chosen')}"
+            f"{self._linked(f'c.{self.one}')} JOIN {self.table('whole')} AS w ON w.{self.one} = c.{self.one}"
+            f" UNION ALL {self._chosen()}"
         )
 
     # groups on both sides
@@ -176,8 +188,8 @@ class RulePlan:
         )
 
     def order(self, side: str) -> str:
-        count = self.key_widths[0 if side == "l" else 1]
-        return ", ".join([*(f"{side}.p{number} NULLS LAST" for number in range(count)), f"{side}._id"])
+        keys = (self.carried.left if side == "l" else self.carried.right).keys
+        return ", ".join([*(f"{side}.{key} NULLS LAST" for key in keys), f"{side}._id"])
 
     def table(self, what: str) -> str:
         return f"{what}_{self.number}"
@@ -199,13 +211,13 @@ def left_over(pool: str, links: str, side: str) -> str:
 
 
 def plan_rules(recipe: Recipe, transpiler: Transpiler) -> list[RulePlan]:
-    widths = (len(recipe.sources.left.primary_key), len(recipe.sources.right.primary_key))
-    return [_plan(number, rule, transpiler, widths) for number, rule in enumerate(recipe.rules)]
+    carried = carry(recipe, transpiler)
+    return [_plan(number, rule, transpiler, carried) for number, rule in enumerate(recipe.rules)]
 
 
-def _plan(number: int, rule: Rule, transpiler: Transpiler, widths: tuple[int, int]) -> RulePlan:
+def _plan(number: int, rule: Rule, transpiler: Transpiler, carried: Carried) -> RulePlan:
     clauses = [transpiler.clause(condition) for condition in rule.conditions]
-    return RulePlan(number=number, rule=rule, clauses=clauses, sum=_sum(rule, transpiler), key_widths=widths)
+    return RulePlan(number=number, rule=rule, clauses=clauses, sum=_sum(rule, transpiler), carried=carried)
 
 
 def _sum(rule: Rule, transpiler: Transpiler) -> Sum | None:

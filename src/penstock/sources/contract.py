@@ -9,6 +9,7 @@ batches. A blocking driver runs its reads in a thread and hands batches over one
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,6 +31,12 @@ class Limits:
     max_chunks: int = 64
     chunk_rows: int | None = None
     key: str | None = None
+
+    def count(self, *, size: float, rows: float | None) -> int:
+        """Into how many chunks; none for what has nothing in it."""
+        if self.chunk_rows is None or rows is None:
+            return min(self.max_chunks, math.ceil(size / self.chunk_bytes))
+        return min(self.max_chunks, math.ceil(rows / self.chunk_rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,8 +59,9 @@ class BigQuerySource:
         if limits.max_chunks == 1:
             return Plan(chunks=[Chunk(number=0, sql=sql, extra=known)], schema=schema)
         table = await self._jobs.run(sql, described.location, "plan")
-        size = int((await self._jobs.table(table.project, table.dataset, table.table)).get("numBytes", 0))
-        wanted = max(1, min(-(-size // limits.chunk_bytes), limits.max_chunks))
+        stored = await self._jobs.table(table.project, table.dataset, table.table)
+        rows = int(stored["numRows"]) if "numRows" in stored else None
+        wanted = max(1, limits.count(size=int(stored.get("numBytes", 0)), rows=rows))
         session = await asyncio.to_thread(self._storage.session, table, wanted)
         chunks = [
             Chunk(

@@ -114,8 +114,9 @@ class ElasticsearchSource:
         except SourceRefused:
             return 1, None
         total = stats["_all"]["primaries"]
-        wanted = -(-total["store"]["size_in_bytes"] // limits.chunk_bytes)
-        return max(1, min(wanted, limits.max_chunks, _MOST_SLICES)), total["docs"]["count"]
+        rows = total["docs"]["count"]
+        wanted = limits.count(size=total["store"]["size_in_bytes"], rows=rows)
+        return max(1, min(wanted, _MOST_SLICES)), rows
 
 
 def _planned(extra: Mapping[str, Any]) -> Order | None:

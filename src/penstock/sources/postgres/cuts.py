@@ -108,8 +108,8 @@ def _by_pages(
     query: OneTable, names: Sequence[str], heaps: Sequence[_Heap], page_bytes: int, limits: Limits
 ) -> Sequence[Part]:
     total = sum(heap.pages for heap in heaps)
-    rows = -1 if any(heap.rows < 0 for heap in heaps) else sum(heap.rows for heap in heaps)
-    count = _count(total * page_bytes, rows, limits)
+    rows = None if any(heap.rows < 0 for heap in heaps) else sum(heap.rows for heap in heaps)
+    count = limits.count(size=total * page_bytes, rows=rows)
     size = math.ceil(total / count) if count else 0
     groups = [list(group) for group in _spans(heaps, size)] if size else []
     return [
@@ -120,11 +120,6 @@ def _by_pages(
         )
         for group in groups
     ]
-
-
-def _count(size: float, rows: float, limits: Limits) -> int:
-    wanted = rows / limits.chunk_rows if limits.chunk_rows and rows >= 0 else size / limits.chunk_bytes
-    return min(limits.max_chunks, math.ceil(wanted))
 
 
 def _spans(heaps: Sequence[_Heap], size: int) -> Iterator[list[_Span]]:
@@ -164,7 +159,8 @@ def _rows(group: Sequence[_Span]) -> int | None:
 
 
 def _by_key(session: Session, query: OneTable, oid: int, limits: Limits) -> Sequence[Part]:
-    count = _count(*_estimated(session, query.text), limits)
+    size, expected = _estimated(session, query.text)
+    count = limits.count(size=size, rows=expected)
     found = session.ask(SQL.range_key, oid=oid, key=limits.key) if count > 1 else []
     if not found:
         return ()
@@ -179,7 +175,7 @@ def _by_named_key(session: Session, sql: str, key: str, limits: Limits) -> Seque
     """Whatever the query is; its rows are read once more, for a sample."""
     inner = f"(\n{bare(sql, 'postgres')}\n) AS q"
     size, rows = _estimated(session, sql)
-    count = _count(size, rows, limits)
+    count = limits.count(size=size, rows=rows)
     if count < 2:
         return ()
     column = f"q.{quoted(key)}"
