@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
 LATER = datetime.now(UTC) + timedelta(days=30)
+PLANS = 20
 
 
 def ours(opened: Catalog, name: str) -> None:
@@ -75,6 +76,7 @@ def with_duckdb(opened: Catalog, name: str) -> None:
 
 
 def plan(opened: Catalog, name: str) -> None:
+    """From the catalog's answer to the list of files, as each query begins."""
     list(opened.load_table(("bench", name)).scan().plan_files())
 
 
@@ -119,10 +121,14 @@ def main(way: str, folder: Path, name: str) -> None:
         return
     if way == "ours":
         proven()
+    if way == "plan":  # it takes milliseconds: what the library imports at its first plan would hide it
+        plan(opened, name)
+    times = PLANS if way == "plan" else 1
     before, wall = _spent(), time.monotonic()
-    WAYS[way](opened, name)
+    for _ in range(times):
+        WAYS[way](opened, name)
     peak = peak_mb()
-    found = {"cpu": _spent() - before, "wall": time.monotonic() - wall, "peak_mb": peak}
+    found = {"cpu": (_spent() - before) / times, "wall": (time.monotonic() - wall) / times, "peak_mb": peak}
     sys.stdout.write(json.dumps(found))
 
 

@@ -326,7 +326,8 @@ async def test_a_cancelled_run_ends_its_stream_of_events(stand: Stand, me: httpx
                 seen.append(line.removeprefix("event: "))
                 if len(seen) == 1:
                     await me.post(f"/api/runs/{run['run_id']}/cancel", json={"reason": "wrong file"})
-    assert seen == ["progress", "end"]
+    assert seen[0] == "progress"
+    assert seen.index("end") == len(seen) - 1, "and its steps on the way may be seen, or not"
     again = await me.post(f"/api/runs/{run['run_id']}/retry")
     assert (again.status_code, again.json()["data"]["retry_of"]) == (202, run["run_id"])
 
