@@ -33,6 +33,9 @@ def ours(dsn: str, _tcp: str, sql: str, out: Path) -> int:
     from penstock.sources.registry import open_source
     from penstock.storage.parquet import write_parquet
     from penstock.storage.stores import open_store
+    from penstock.worker.arrow_memory import choose_pool
+
+    choose_pool()
 
     async def run() -> int:
         parts = urlsplit(dsn)

@@ -22,6 +22,7 @@ from penstock.maintenance.action import parse
 from penstock.maintenance.lake import CatalogLake
 from penstock.maintenance.probe import proven
 from penstock.maintenance.run import Run
+from penstock.worker.arrow_memory import choose_pool
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -120,6 +121,7 @@ def main(way: str, folder: Path, name: str) -> None:
         sys.stdout.write(json.dumps({"content": content(opened, name)}))
         return
     if way == "ours":
+        choose_pool()
         proven()
     if way == "plan":  # it takes milliseconds: what the library imports at its first plan would hide it
         plan(opened, name)

@@ -27,6 +27,7 @@ from penstock.kit import logging
 from penstock.sources.registry import open_source
 from penstock.storage.parquet import write_parquet
 from penstock.storage.stores import open_store
+from penstock.worker.arrow_memory import choose_pool
 from penstock.worker.staging import CHUNKS
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ async def stage(dsn: str, sql: str, out: Path, limits: Limits = CHUNKS) -> tuple
 
 def main(dsn: str, sql: str, out: str) -> None:
     logging.configure(level="ERROR")
+    choose_pool()
     for name in ("warm", "real"):
         (Path(out) / name).mkdir(parents=True)
     asyncio.run(stage(dsn, f"{sql} LIMIT 1000", Path(out) / "warm"))

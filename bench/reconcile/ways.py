@@ -23,6 +23,7 @@ from penstock.engines.contract import EngineLimits
 from penstock.engines.registry import open_engine
 from penstock.reconcile import validation
 from penstock.reconcile.execution import Execution
+from penstock.worker.arrow_memory import choose_pool
 
 if TYPE_CHECKING:
     from penstock.reconcile.recipe import SideName
@@ -72,6 +73,7 @@ def _warm(way: str, folder: Path) -> None:
     """Engines are modules of their own, imported with the first that is opened; Arrow's first value imports pandas."""
     pa.scalar(1)
     if way.startswith(OURS):
+        choose_pool()
         folder.mkdir()
         with open_engine(way.removeprefix(OURS), folder, EngineLimits()):
             pass

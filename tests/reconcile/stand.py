@@ -15,6 +15,7 @@ from penstock.engines.registry import open_engine
 from penstock.reconcile import validation
 from penstock.reconcile.column import columns
 from penstock.reconcile.matching import Matching, MatchLimits
+from penstock.reconcile.narrowing import narrowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,13 +38,13 @@ def matching(
 ) -> Iterator[Matching]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for side, rows in (("left", left), ("right", right)):
-            pq.write_table(rows, folder / f"{side}.parquet")
+        files = [folder / f"{side}.parquet" for side in ("left", "right")]
+        for rows, file in zip((left, right), files, strict=True):
+            pq.write_table(rows, file)
         (folder / "scratch").mkdir()
         with open_engine(engine, folder / "scratch", EngineLimits(memory_bytes=512 * 1024**2)) as opened:
-            schemas = [opened.relation(f"{side}_src", [folder / f"{side}.parquet"]) for side in ("left", "right")]
             read = validation.read(document)
-            found = [columns(schema) for schema in schemas]
+            found = [narrowed(columns(opened.relation(f"{file.stem}_src", [file])), [file]) for file in files]
             validation.check(read, *found)
             yield Matching(opened, read, *found, limits=limits)
 
@@ -55,7 +56,7 @@ def links(document: dict[str, Any], left: pa.Table, right: pa.Table, **options: 
         return {
             linked.name: set(
                 at_work.engine.rows(
-                    f"SELECT l.p0, r.p0, m.ambiguous FROM {linked.table} AS m"
+                    f"SELECT l.p0, r.p0, m.ambiguous FROM {linked.rows} AS m"
                     " LEFT JOIN l ON l._id = m.l LEFT JOIN r ON r._id = m.r"
                 )
             )

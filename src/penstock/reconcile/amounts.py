@@ -5,7 +5,7 @@ A width of 28 leaves room for a fraction of nine digits beside it, so no product
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,11 @@ class Width:
     precision: int
     scale: int
 
+    @property
+    def of_sums(self) -> Width:
+        """Many amounts make more digits than one."""
+        return replace(self, precision=WIDE)
+
     def cast(self, sql: str) -> str:
         return f"CAST({sql} AS DECIMAL({self.precision}, {self.scale}))"
 
@@ -39,10 +44,27 @@ class Width:
 
 
 def width(left: Column, right: Column, within: Within | None = None) -> Width:
-    bounds = [] if within is None else [within.absolute, within.minus, within.plus]
-    scale = min(_MAX_SCALE, max(left.scale, right.scale, *(scale_of(bound) for bound in bounds if bound is not None)))
-    digits = max(left.digits, right.digits)
+    """What holds all values of both, their differences and the bounds."""
+    digits = max(column.digits if column.held is None else column.held for column in (left, right))
+    return _width(digits, left, right, within)
+
+
+def declared_width(left: Column, right: Column) -> Width:
+    """The same by the types alone, whatever the values are: for what others will read."""
+    return _width(max(left.digits, right.digits), left, right, None)
+
+
+def _width(digits: int, left: Column, right: Column, within: Within | None) -> Width:
+    told = [] if within is None else [within.absolute, within.minus, within.plus]
+    bounds = [bound for bound in told if bound is not None]
+    scale = min(_MAX_SCALE, max(left.scale, right.scale, *map(scale_of, bounds)))
+    digits = max([digits, *map(digits_of, bounds)])
     return Width(precision=NARROW if digits + scale < NARROW else WIDE, scale=scale)
+
+
+def digits_of(value: Decimal) -> int:
+    """Before the point."""
+    return max(0, value.adjusted() + 1)
 
 
 def scale_of(value: Decimal) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, assert_never
 
-from penstock.reconcile.amounts import TEXT_NUMBER, width, within_sql
+from penstock.reconcile.amounts import TEXT_NUMBER, declared_width, width, within_sql
 from penstock.reconcile.column import Kind
 from penstock.reconcile.recipe import (
     Compare,
@@ -153,7 +153,7 @@ class Transpiler:
         a, b = self.left.columns[left], self.right.columns[right]
         kinds = {a.kind, b.kind}
         if kinds <= {Kind.NUMBER}:
-            size = width(a, b)
+            size = declared_width(a, b)
             return f"{self.right.number(right, size)} - {self.left.number(left, size)}"
         if kinds <= {Kind.DATE, Kind.MOMENT}:
             return f"{self.right.day(right, self.words)} - {self.left.day(left, self.words)}"

@@ -25,12 +25,14 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """`digits` before and `scale` after the point, of a number."""
+    """`digits` before and `scale` after the point, of a number; `held` are those that its values really have before it,
+    where somebody looked."""
 
     name: str
     kind: Kind
     digits: int = 0
     scale: int = 0
+    held: int | None = None
 
 
 def columns(schema: pa.Schema) -> Mapping[str, Column]:

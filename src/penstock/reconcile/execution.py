@@ -16,6 +16,7 @@ from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import ThresholdPassed
 from penstock.reconcile.evidence import gather
 from penstock.reconcile.matching import SOURCES, Matching, MatchLimits
+from penstock.reconcile.narrowing import narrowed
 from penstock.reconcile.recipe import SIDES
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ class Execution:
         return Executed(evidence=evidence, aged=aged, engine=name, warnings=warnings, seconds=seconds)
 
     def _matching(self, engine: Engine) -> tuple[Matching, Sequence[Fault]]:
-        left, right = (columns(engine.relation(SOURCES[side], self.files[side])) for side in SIDES)
+        left, right = (
+            narrowed(columns(engine.relation(SOURCES[side], self.files[side])), self.files[side]) for side in SIDES
+        )
         warnings = validation.check(self.recipe, left, right)
         found = Matching(
             engine, self.recipe, left, right, decided=self.decided, limits=self.match_limits, watch=self.watch

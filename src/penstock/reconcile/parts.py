@@ -57,9 +57,15 @@ def write(table: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], fold
 
 
 def _repeating(sample: pa.Table) -> list[str]:
-    """Columns with fewer than half as many values as rows."""
+    """Columns that have each of their values twice or more, on average."""
     asked = [field.name for field in sample.schema if _countable(field.type)]
-    return [name for name in asked if 2 * pc.count_distinct(sample.column(name)).as_py() < sample.num_rows]
+    return [name for name in asked if _repeats(sample.column(name))]
+
+
+def _repeats(values: pa.ChunkedArray) -> bool:
+    different: int = pc.count_distinct(values, mode="only_valid").as_py()
+    known: int = len(values) - values.null_count
+    return 2 * different <= known
 
 
 def _countable(kind: pa.DataType) -> bool:

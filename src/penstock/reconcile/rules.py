@@ -70,7 +70,6 @@ class RulePlan:
 
     def candidates(self, left: str, right: str) -> str:
         columns = ["l._id AS l", "r._id AS r", f"{self.score} AS s"]
-        columns += [f"{rank} AS k{number}" for number, rank in enumerate(self.ranks)]
         columns += [] if self.sum is None else [f"{self.sum.left} AS a", f"{self.sum.right} AS b"]
         columns += self.carried.selected
         return f"SELECT {', '.join(columns)} FROM {left} AS l JOIN {right} AS r ON {self.on}"
@@ -81,9 +80,10 @@ class RulePlan:
 
     def disputes(self) -> str:
         """The candidates that are not each other's only one, best first."""
-        ranks = "".join(f", c.k{number}" for number in range(len(self.ranks)))
+        named = "".join(f", {rank} AS k{number}" for number, rank in enumerate(self.ranks))
+        ranks = "".join(f", k{number}" for number in range(len(self.ranks)))
         return (
-            f"SELECT c.l, c.r, c.s{ranks} FROM {self.table('cand')} AS c {self._busy()}"
+            f"SELECT c.l, c.r, c.s{named} FROM {self.table('cand')} AS c {self._busy()}"
             f" JOIN l ON l._id = c.l JOIN r ON r._id = c.r WHERE bl.l IS NOT NULL OR br.r IS NOT NULL"
             f" ORDER BY c.s DESC{ranks}, {self.order('l')}, {self.order('r')}"
         )
@@ -225,5 +225,5 @@ def _sum(rule: Rule, transpiler: Transpiler) -> Sum | None:
         if isinstance(condition, SumWithin):
             size = transpiler.size(condition)
             left, right = transpiler.amounts(condition, size)
-            return Sum(within=condition, size=size, left=left, right=right)
+            return Sum(within=condition, size=size.of_sums, left=left, right=right)
     return None

@@ -63,8 +63,10 @@ def run_worker(
 
 def _duties(settings: Settings) -> Handlers:
     """Loaded only here: drivers, storage and parsers are no business of a worker that is given its handlers."""
+    from penstock.worker.arrow_memory import choose_pool
     from penstock.worker.duties import default_handlers
 
+    choose_pool()
     return default_handlers(settings)
 
 
