@@ -48,13 +48,13 @@ class Bench:
     def one_to_one_1m(self) -> Figures:
         """Also against the truth, and datacompy."""
         left, right = self._made("one_to_one", 1_000_000)
-        cpu, found = self._measured("1m", "one_to_one", left, right, rounds=3, goal=1.25)
+        cpu, found = self._measured("1m", "one_to_one", left, right, rounds=5, goal=1.25)
         return found | self._true("1m", left, right, 4 * GIGABYTE) | self._frames(left, right, cpu["ours_duckdb"])
 
     def one_to_one_5m(self) -> Figures:
         """Also within half a gigabyte."""
         left, right = self._made("one_to_one", 5_000_000)
-        _, found = self._measured("5m", "one_to_one", left, right, rounds=2, goal=1.15)
+        _, found = self._measured("5m", "one_to_one", left, right, rounds=3, goal=1.15)
         return found | self._true("5m_under_512mb", left, right, TIGHT)
 
     def splits_1m(self) -> Figures:
