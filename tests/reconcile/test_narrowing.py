@@ -63,6 +63,13 @@ def test_a_file_that_says_nothing_changes_nothing(tmp_path: Path) -> None:
     assert held(tmp_path, amounts("1.00"), write_statistics=False) is None
 
 
+def test_a_column_is_not_taken_for_a_field_inside_another_one(tmp_path: Path) -> None:
+    inside = pa.array([{"b": Decimal("1.00")}], pa.struct([("b", MONEY)]))
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": inside, "a.b": amounts("9" * 20 + ".00")}), path)
+    assert narrowed(columns(pq.read_schema(path)), [path])["a.b"].held is None
+
+
 @pytest.mark.parametrize(("value", "precision"), [("9" * 15 + ".99", NARROW), ("1" + "0" * 15 + ".00", WIDE)])
 def test_sixty_four_bits_hold_amounts_and_their_differences_or_are_not_taken(
     tmp_path: Path, value: str, precision: int

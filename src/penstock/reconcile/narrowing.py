@@ -42,9 +42,9 @@ def _held(column: Column, files: Sequence[pq.FileMetaData]) -> int | None:
 
 def _bounds(file: pq.FileMetaData, name: str) -> Iterator[tuple[Decimal, Decimal] | None]:
     """The least and the greatest value of each row group that has any; None where that is not told, or not exact."""
-    place = next((n for n in range(file.num_columns) if file.schema.column(n).path == name), None)
+    places = [place for place in range(file.num_columns) if file.schema.column(place).path == name]
     for group in map(file.row_group, range(file.num_row_groups)):
-        told = None if place is None else group.column(place).statistics
+        told = group.column(places[0]).statistics if len(places) == 1 else None
         if group.num_rows == 0 or (told is not None and told.null_count == group.num_rows):
             continue
         if told is None or not told.has_min_max or not isinstance(told.min, int | Decimal):
