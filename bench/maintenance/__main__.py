@@ -50,6 +50,7 @@ class Shape:
     peers: tuple[str, ...]
 
 
+ORDERS = ("sorted", "zorder")
 LARGE = Files(name="large", count=150, rows=40_000, payload=430, target=128 * MB)
 SMALL = Files(name="small", count=500, rows=2_000, payload=30, target=32 * MB)
 MANY = Files(name="many", count=5_000, rows=200, payload=30, target=32 * MB)
@@ -79,6 +80,7 @@ def main(scale: float) -> int:
                 figures |= compaction(folder / "lake", files, shape, paths)
             if files is LARGE:
                 figures |= flatness(folder / "lake", files, paths, figures["large_flat_ours_memory"].value)
+                figures |= ordering(folder / "lake", files, paths)
             shutil.rmtree(folder / files.name)
         figures |= expiry(folder / "history", max(10, int(SNAPSHOTS * scale)))
     finally:
@@ -138,6 +140,21 @@ def flatness(folder: Path, files: Files, paths: list[str], whole: float) -> dict
     third = child("ours", folder, "ours")["peak_mb"]
     shutil.rmtree(folder)
     return {"memory_three_times_the_table": figure(whole / third, "x", "<= 1.25")}
+
+
+def ordering(folder: Path, files: Files, paths: list[str]) -> dict[str, Figure]:
+    """The whole table in order is more than memory holds: it spills."""
+    opened = lake.catalog(folder)
+    for way in ORDERS:
+        lake.table(opened, way, paths, partitioned=False, target=files.target, manifests=15)
+    opened.close()
+    found = {way: child(f"ours_{way}", folder, way) for way in ORDERS}
+    shutil.rmtree(folder)
+    for way, cost in found.items():
+        say(f"{files.name} {way}: {cost['cpu']:.1f} CPU s, {cost['peak_mb']:.0f} MB")
+    return {f"{files.name}_{way}_cpu": figure(cost["cpu"], "CPU s") for way, cost in found.items()} | {
+        f"{files.name}_{way}_memory_bound": figure(cost["peak_mb"], "MB", "<= 600") for way, cost in found.items()
+    }
 
 
 def expiry(folder: Path, count: int) -> dict[str, Figure]:

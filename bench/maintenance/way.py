@@ -36,6 +36,14 @@ def ours(opened: Catalog, name: str) -> None:
     _act(opened, name, {"name": "rewrite_data_files", "force": True})
 
 
+def ours_sorted(opened: Catalog, name: str) -> None:
+    _act(opened, name, {"name": "rewrite_data_files", "force": True, "sort_order": "customer, id"})
+
+
+def ours_zorder(opened: Catalog, name: str) -> None:
+    _act(opened, name, {"name": "rewrite_data_files", "force": True, "sort_order": "zorder(customer, id)"})
+
+
 def ours_manifests(opened: Catalog, name: str) -> None:
     _act(opened, name, "rewrite_manifests")
 
@@ -89,9 +97,8 @@ def scan(opened: Catalog, name: str) -> None:
         pass
 
 
-WAYS = {way.__name__: way for way in (ours, ours_manifests, ours_expire, naive, pandas, plan, scan)} | {
-    "duckdb": with_duckdb
-}
+_OURS = (ours, ours_sorted, ours_zorder, ours_manifests, ours_expire)
+WAYS = {way.__name__: way for way in (*_OURS, naive, pandas, plan, scan)} | {"duckdb": with_duckdb}
 
 
 def _act(opened: Catalog, name: str, action: Any) -> None:
@@ -121,7 +128,7 @@ def main(way: str, folder: Path, name: str) -> None:
     if way == "content":
         sys.stdout.write(json.dumps({"content": content(opened, name)}))
         return
-    if way == "ours":
+    if way.startswith("ours"):
         choose_pool()
         proven()
     times = REPEATED.get(way, 1)

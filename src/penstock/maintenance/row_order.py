@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.sorting import SortField
 
-SORT_MEMORY = "256MB"
+SORT_MEMORY = "160MB"
 BATCH_ROWS = 20_000
 PLACE = "penstock place"
 _CURVE = re.compile(r"z_?order\s*\((.*)\)", re.IGNORECASE)
