@@ -30,11 +30,12 @@ from penstock.maintenance.checksum import Checksum, Digest
 from penstock.maintenance.data_file_reader import DataFileReader
 from penstock.maintenance.errors import ContentDiffers
 from penstock.maintenance.positions import positions_by_path
-from penstock.maintenance.row_order import along_curve, in_order, read_order
+from penstock.maintenance.row_order import read_order
+from penstock.maintenance.sorting import in_order
 from penstock.maintenance.z_curve import ZCurve, sampled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyiceberg.schema import Schema
     from pyiceberg.table import Table
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from penstock.maintenance.compaction_plan import Group
     from penstock.maintenance.row_order import RowOrder
     from penstock.maintenance.run import Run
+    from penstock.maintenance.sorting import Keys
 
 ROW_GROUP_BYTES, LEAST_ROW_GROUP_BYTES = 32 * MB, MB // 16
 SAMPLE_ROWS = 10_000
@@ -140,9 +142,14 @@ class GroupWriter:
                 yield _as(batch, self._arrow)
 
     def _ordered(self, group: Group, order: RowOrder) -> Iterator[pa.RecordBatch]:
-        if not order.curve:
-            return in_order(self._batches(group), self._arrow, order.terms)
-        return along_curve(self._batches(group), self._arrow, order.curve, ZCurve(self._sample(group, order.curve)))
+        if order.curve:
+            curve = ZCurve(self._sample(group, order.curve))
+            return self._sorted(group, lambda batch: [curve.places([batch.column(at) for at in order.curve])], ["ASC"])
+        ways = [term.way for term in order.terms]
+        return self._sorted(group, lambda batch: [batch.column(term.column) for term in order.terms], ways)
+
+    def _sorted(self, group: Group, keys: Keys, ways: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return in_order(self._batches(group), keys, ways, check=self._run.check)
 
     def _sample(self, group: Group, columns: tuple[int, ...]) -> list[pa.Array]:
         """Deleted rows too; they do no harm to a sample."""

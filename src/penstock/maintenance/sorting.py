@@ -1,0 +1,169 @@
+"""Rows in order, however many and however wide they are, in bounded memory.
+
+An engine that sorts whole rows holds a vector of each of its runs when it merges them: with rows of some kilobytes that
+is more than it may take. So DuckDB sorts keys alone and says at which place each row comes. The rows go to disk as they
+are, then into buckets of places that follow each other, and each bucket is put in order by itself.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+Keys: TypeAlias = Callable[[pa.RecordBatch], Sequence[pa.Array]]
+Places: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+KEY_MEMORY = "96MB"
+BUCKET_BYTES = 16 * 1024 * 1024
+MOST_BUCKETS = 256
+"""All of them are open at once."""
+_PLACES_AT_ONCE = 100_000
+_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
+_PLAIN = pa.ipc.IpcWriteOptions()
+"""For buckets: their pieces are small, and each would be packed by itself."""
+
+
+def in_order(
+    batches: Iterator[pa.RecordBatch], keys: Keys, ways: Sequence[str], *, check: Callable[[], None]
+) -> Iterator[pa.RecordBatch]:
+    """`ways` says of each key how it goes, such as `DESC NULLS FIRST`; rows that are alike keep their order."""
+    with tempfile.TemporaryDirectory(prefix="penstock-sort-") as name:
+        folder = Path(name)
+        heap = _Heap(folder / "rows")
+        with _engine(folder) as engine:
+            _rank(engine, heap.keep(batches, keys), ways)
+            buckets = _distribute(heap, _places(engine), folder, check)
+        heap.drop()
+        for bucket in buckets:
+            check()
+            yield from _sorted(bucket)
+
+
+class _Heap:
+    """The rows as they come."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.rows = 0
+        self.bytes = 0
+
+    def keep(self, batches: Iterator[pa.RecordBatch], keys: Keys) -> Iterator[pa.RecordBatch]:
+        """Their keys, each with the number of its row."""
+        with ExitStack() as stack:
+            writer: pa.RecordBatchStreamWriter | None = None
+            for batch in batches:
+                if writer is None:
+                    writer = stack.enter_context(_writer(self._file, batch.schema, _PACKED))
+                writer.write_batch(batch)
+                asked = {f"k{number}": values for number, values in enumerate(keys(batch))}
+                numbers = pa.array(np.arange(self.rows, self.rows + batch.num_rows))
+                self.rows += batch.num_rows
+                self.bytes += batch.nbytes
+                yield pa.RecordBatch.from_pydict(asked | {"number": numbers})
+
+    def again(self) -> Iterator[pa.RecordBatch]:
+        """Many at once: each is cut into as many pieces as there are buckets."""
+        if self.rows:
+            with pa.OSFile(str(self._file)) as source, pa.ipc.open_stream(source) as reader:
+                yield from _gathered(reader)
+
+    def drop(self) -> None:
+        self._file.unlink(missing_ok=True)
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(each.nbytes for each in waiting) >= BUCKET_BYTES:
+            yield pa.concat_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def _rank(engine: duckdb.DuckDBPyConnection, keyed: Iterator[pa.RecordBatch], ways: Sequence[str]) -> None:
+    """A table whose n-th row has the number of the row that comes n-th."""
+    first = next(keyed, None)
+    if first is None:
+        engine.execute("CREATE TABLE ranked (number BIGINT)")
+        return
+
+    def all_of_them() -> Iterator[pa.RecordBatch]:
+        yield first
+        yield from keyed
+
+    engine.register("keyed", pa.RecordBatchReader.from_batches(first.schema, all_of_them()))
+    order = ", ".join([*(f"k{number} {way}" for number, way in enumerate(ways)), "number"])
+    engine.execute(f"CREATE TABLE ranked AS SELECT number FROM keyed ORDER BY {order}")
+    engine.unregister("keyed")
+
+
+def _places(engine: duckdb.DuckDBPyConnection) -> Iterator[Places]:
+    """At which place each row comes, in the order of the rows."""
+    found = engine.sql("SELECT CAST(rowid AS BIGINT) AS place FROM ranked ORDER BY number")
+    for batch in found.to_arrow_reader(_PLACES_AT_ONCE):
+        yield batch.column(0).to_numpy()
+
+
+def _distribute(heap: _Heap, places: Iterator[Places], folder: Path, check: Callable[[], None]) -> Sequence[Path]:
+    count = min(MOST_BUCKETS, max(1, math.ceil(heap.bytes / BUCKET_BYTES)))
+    each = max(1, math.ceil(heap.rows / count))
+    buckets = [folder / f"bucket-{number}" for number in range(math.ceil(heap.rows / each))]
+    with ExitStack() as stack:
+        writers: list[pa.RecordBatchStreamWriter] = []
+        for batch, place in _beside(heap.again(), places):
+            check()
+            wide = batch.append_column("place", pa.array(place))
+            if not writers:
+                writers = [stack.enter_context(_writer(file, wide.schema, _PLAIN)) for file in buckets]
+            for number, piece in _pieces(wide, place // each):
+                writers[number].write_batch(piece)
+    return buckets
+
+
+def _beside(batches: Iterator[pa.RecordBatch], places: Iterator[Places]) -> Iterator[tuple[pa.RecordBatch, Places]]:
+    waiting = np.empty(0, dtype=np.int64)
+    for batch in batches:
+        while len(waiting) < batch.num_rows:
+            waiting = np.concatenate([waiting, next(places)])
+        yield batch, waiting[: batch.num_rows]
+        waiting = waiting[batch.num_rows :]
+
+
+def _pieces(batch: pa.RecordBatch, bucket: Places) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of a batch by their buckets."""
+    order = np.argsort(bucket, kind="stable")
+    gathered = batch.take(pa.array(order))
+    numbers, starts = np.unique(bucket[order], return_index=True)
+    for number, start, end in zip(numbers, starts, [*starts[1:], len(order)], strict=True):
+        yield int(number), gathered.slice(start, end - start)
+
+
+def _sorted(bucket: Path) -> Iterator[pa.RecordBatch]:
+    with pa.OSFile(str(bucket)) as source, pa.ipc.open_stream(source) as reader:
+        rows = reader.read_all()
+    bucket.unlink()
+    order = np.argsort(rows.column("place").to_numpy())
+    yield from rows.drop_columns("place").take(pa.array(order)).combine_chunks().to_batches()
+
+
+@contextmanager
+def _writer(file: Path, schema: pa.Schema, form: pa.ipc.IpcWriteOptions) -> Iterator[pa.RecordBatchStreamWriter]:
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, schema, options=form) as writer:
+        yield writer
+
+
+@contextmanager
+def _engine(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    spill = str(folder / "keys")
+    with duckdb.connect(config={"memory_limit": KEY_MEMORY, "temp_directory": spill, "threads": 1}) as engine:
+        yield engine
