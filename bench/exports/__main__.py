@@ -6,9 +6,7 @@ A peer that is not there (no Maven for Trino, no wheel of DuckDB's scanner) is l
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
-import socket
 import sys
 import tempfile
 from pathlib import Path
@@ -16,16 +14,17 @@ from typing import Any
 
 import asyncpg
 from rich.console import Console
+from tests.servers.process import free_ports
 
 from bench.child import child
 from bench.exports import chunks, waiting
+from bench.exports.apart import duckdb_scanner
 from bench.figures import Figure, figure, publish
 from bench.server import Measured, measured
 from penstock.kit import logging
 from penstock.kit.postgres import Tcp
 
 HERE = Path(__file__).parent
-UV = HERE.parents[1] / ".cache" / "bootstrap" / "bin" / "uv"
 ROWS = 5_000_000
 FEWER = {"polars": 2_000_000, "pandas": 300_000}
 WAYS = ("ours", "adbc", "adbc_tuned", "connectorx", "polars", "pandas")
@@ -37,7 +36,8 @@ async def main() -> int:
     logging.configure(level="ERROR")
     scratch = Path(tempfile.mkdtemp(prefix="penstock-bench-out-"))
     try:
-        async with measured(Tcp(port=_free_port(), password="bench")) as server:
+        [port] = free_ports(1)
+        async with measured(Tcp(port=port, password="bench")) as server:
             figures = await _postgres(server, scratch)
         figures |= await _trino(scratch)
         figures |= await waiting.cost(scratch)
@@ -72,7 +72,7 @@ async def _ways(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure]:
         found[way] = await child("bench.exports.methods", way, dsn, tcp, sql, str(scratch / way))
         cpu[way] = found[way]["cpu"] / found[way]["rows"] * 1e6
         say(f"{way}: {cpu[way]:.2f} CPU s a million rows, {found[way]['peak_mb']:.0f} MB, {found[way]['rows']:,} rows")
-    if (scanned := await _scanner(tcp, scratch)) is not None:
+    if (scanned := await duckdb_scanner(tcp, scratch)) is not None:
         cpu["duckdb"] = scanned["cpu"] / scanned["rows"] * 1e6
         say(f"duckdb scanner: {cpu['duckdb']:.2f} CPU s a million rows")
     best = min(value for way, value in cpu.items() if way != "ours")
@@ -81,19 +81,6 @@ async def _ways(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure]:
         "postgres_cpu_vs_best_peer": figure(cpu["ours"] / best, "x", "<= 1.1"),
         "postgres_peak_memory": figure(found["ours"]["peak_mb"], "MB", "<= 500"),
     }
-
-
-async def _scanner(tcp: str, scratch: Path) -> dict[str, Any] | None:
-    packages = ["--with", "duckdb==1.5.5", "--with", "duckdb-extension-postgres-scanner==1.5.5"]
-    command = [str(UV), "run", "--quiet", "--no-project", "--python", sys.executable, *packages]
-    command += ["python", str(HERE / "scanner.py"), tcp, "SELECT * FROM pg.public.ledger", str(scratch / "duckdb")]
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-    said, _ = await process.communicate()
-    if process.returncode:
-        say("DuckDB's PostgreSQL scanner cannot be had here and is left out.")
-        return None
-    scanned: dict[str, Any] = json.loads(said)
-    return scanned
 
 
 async def _memory(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure]:
@@ -129,13 +116,6 @@ async def _trino(scratch: Path) -> dict[str, Figure]:
         "trino_rows_per_cpu_second": figure(rate["ours"], "rows/s"),
         "trino_vs_official_client": figure(rate["ours"] / rate["official"], "x", ">= 8"),
     }
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 if __name__ == "__main__":

@@ -18,12 +18,15 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 from rich.console import Console
+from tests.servers.process import free_ports
 
 from bench.child import child
 from bench.exports import chunks
+from bench.exports.apart import duckdb_scanner
 from bench.figures import Figure, figure, median, peak_mb
 from bench.server import Measured, measured
 from penstock.kit import logging
+from penstock.kit.postgres import Tcp
 from penstock.sources.registry import open_source
 from penstock.storage.parquet import write_parquet
 from penstock.storage.stores import open_store
@@ -41,10 +44,8 @@ say = Console(stderr=True).print
 
 
 async def figures(scratch: Path, scale: float) -> dict[str, Figure]:
-    from bench.exports.__main__ import _free_port as free_port
-    from penstock.kit.postgres import Tcp
-
-    async with measured(Tcp(port=free_port(), password="bench")) as server:
+    [port] = free_ports(1)
+    async with measured(Tcp(port=port, password="bench")) as server:
         dsn = await server.fresh("ledger")
         await _fill(dsn, round(ROWS * scale))
         found = await _compared(server, dsn, scratch)
@@ -62,8 +63,6 @@ async def _fill(dsn: str, rows: int) -> None:
 
 
 async def _compared(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure]:
-    from bench.exports.__main__ import _scanner as scanner
-
     tcp, sql = server.cluster.tcp_dsn("ledger"), "SELECT * FROM ledger"
     runs: dict[str, list[dict[str, Any]]] = {}
     for number in range(ROUNDS):
@@ -72,7 +71,7 @@ async def _compared(server: Measured, dsn: str, scratch: Path) -> dict[str, Figu
         for way in READERS:
             told = await child("bench.exports.methods", way, dsn, tcp, sql, str(place / way))
             runs.setdefault(way, []).append(told)
-        if (scanned := await scanner(tcp, place)) is not None:
+        if (scanned := await duckdb_scanner(tcp, place)) is not None:
             runs.setdefault("duckdb_scanner", []).append(scanned)
         shutil.rmtree(place)
     cpu = {way: median([run["cpu"] / run["rows"] * 1e6 for run in found]) for way, found in runs.items()}

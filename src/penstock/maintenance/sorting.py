@@ -11,6 +11,7 @@ import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -97,11 +98,7 @@ def _rank(engine: duckdb.DuckDBPyConnection, keyed: Iterator[pa.RecordBatch], wa
         engine.execute("CREATE TABLE ranked (number BIGINT)")
         return
 
-    def all_of_them() -> Iterator[pa.RecordBatch]:
-        yield first
-        yield from keyed
-
-    engine.register("keyed", pa.RecordBatchReader.from_batches(first.schema, all_of_them()))
+    engine.register("keyed", pa.RecordBatchReader.from_batches(first.schema, chain([first], keyed)))
     order = ", ".join([*(f"k{number} {way}" for number, way in enumerate(ways)), "number"])
     engine.execute(f"CREATE TABLE ranked AS SELECT number FROM keyed ORDER BY {order}")
     engine.unregister("keyed")

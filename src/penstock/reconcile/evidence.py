@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from penstock.reconcile.errors import TotalsDiffer
 from penstock.reconcile.recipe import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from penstock.reconcile.matching import Linked, Matching
@@ -82,13 +82,8 @@ def _matched(
     )
     first = next(readers)
     schema = first.schema
-    batches = (batch for reader in _chain(first, readers) for batch in reader)
+    batches = (batch for reader in chain([first], readers) for batch in reader)
     return parts.write(table, schema, (batch.cast(schema) for batch in batches), folder)
-
-
-def _chain(first: pa.RecordBatchReader, rest: Iterable[pa.RecordBatchReader]) -> Iterable[pa.RecordBatchReader]:
-    yield first
-    yield from rest
 
 
 def _named(linked: Linked, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:

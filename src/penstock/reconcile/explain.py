@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engines.contract import EngineLimits
 from penstock.engines.registry import DEFAULT, open_engine
+from penstock.reconcile.carried import carry
 from penstock.reconcile.clauses import Transpiler
 from penstock.reconcile.free_sql import written
 from penstock.reconcile.matching import SOURCES
@@ -28,7 +29,7 @@ def explain(
 ) -> list[dict[str, str]]:
     """The statements in their order, each with what it is for."""
     transpiler = Transpiler(words, left, right)
-    plans = plan_rules(recipe, transpiler)
+    plans = plan_rules(recipe, transpiler, carry(recipe, transpiler))
     steps = [{"step": f"prepare {side}", "sql": _prepared(recipe, transpiler, side)} for side in SIDES]
     if recipe.match_sql is not None:
         return [*steps, {"step": "match", "sql": written(recipe.match_sql, words)}]

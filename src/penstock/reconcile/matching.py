@@ -74,9 +74,9 @@ class Matching:
         self.engine = engine
         self.recipe = recipe
         self.transpiler = Transpiler(engine.words, left, right)
-        self.plans = plan_rules(recipe, self.transpiler)
-        self.differences = [(pair.label, self.transpiler.difference(pair.left, pair.right)) for pair in recipe.compare]
         self.carried = carry(recipe, self.transpiler)
+        self.plans = plan_rules(recipe, self.transpiler, self.carried)
+        self.differences = [(pair.label, self.transpiler.difference(pair.left, pair.right)) for pair in recipe.compare]
         self.links: list[Linked] = []
         self.rest: dict[SideName, str] = {"left": "l", "right": "r"}
         self.rows: dict[SideName, int] = {}

@@ -7,7 +7,6 @@ one range, whatever the source's collation is. Nulls go with the first. A DuckDB
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
@@ -37,7 +36,7 @@ async def in_ranges(source: Source, sql: str, plan: Plan, limits: Limits) -> Pla
     at_one = await pinned(source, sql)
     inner = f"(\n{bare(at_one or sql, source.dialect)}\n) AS q"
     [(total,)] = await rows(source, f"SELECT COUNT(*) AS n FROM {inner}")
-    count = min(limits.max_chunks, math.ceil(total / limits.chunk_rows))
+    count = limits.count(size=0, rows=total)
     parts = [] if count < 2 else await _cut(source, inner, key, total, count)
     hold = None if at_one or len(parts) < 2 else await unchanged(source, sql, plan.schema.names)
     if len(parts) < 2 or not (at_one or hold):

@@ -40,8 +40,11 @@ def explain(matching: Matching, side: SideName, repeated: str | None) -> str:
     the nearest record of the other side and `n` the rule that says so. `repeated` is the table of keys that are there
     more than once."""
     keyed = [plan for plan in matching.plans if plan.keyed]
-    looked = [_near(matching, plan, side, keep=len(keyed) > 1) for plan in keyed]
-    near = [found for found in looked if found is not None]
+    near: list[Near] = []
+    for plan in keyed:
+        found = _near(matching, plan, side)
+        if found is not None:
+            near.append(found if len(keyed) == 1 else _kept(matching, plan.table(f"near_{side[0]}"), found))
     without = "'no_key'" if keyed and len(near) == len(keyed) else "'other_condition'"
     twin, twins = ("FALSE", "") if repeated is None else _twin(matching, side, repeated)
     told = [f"c.{name}" for name in ("n", "away", "days", *_theirs(matching, side))]
@@ -81,19 +84,16 @@ class Near:
     tables: Sequence[str]
 
 
-def _near(matching: Matching, plan: RulePlan, side: SideName, *, keep: bool) -> Near | None:
-    """None when there are too many to look at. `keep`: in a table, so that what was looked at can go."""
-    found = _of_rule(matching, plan, side)
-    if found is None or not keep:
-        return found
-    table = plan.table(f"near_{side[0]}")
+def _kept(matching: Matching, table: str, found: Near) -> Near:
+    """In a table, so that what was looked at for one rule goes before the next one looks."""
     matching.engine.table(table, f"SELECT * FROM {found.sql} AS one")
     for done in found.tables:
         matching.engine.drop(done)
     return Near(sql=table, tables=(table,))
 
 
-def _of_rule(matching: Matching, plan: RulePlan, side: SideName) -> Near | None:
+def _near(matching: Matching, plan: RulePlan, side: SideName) -> Near | None:
+    """None when there are too many to look at."""
     me, it = side[0], _other(side)[0]
     pools = {me: matching.rest[side], it: _others(plan, it)}
     pairs = (

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.reconcile.amounts import within_sql
-from penstock.reconcile.carried import carry
 from penstock.reconcile.clauses import FULL_SCORE
 from penstock.reconcile.recipe import SumWithin
 
@@ -210,8 +209,7 @@ def left_over(pool: str, links: str, side: str) -> str:
     return f"SELECT {side}.* FROM {pool} AS {side} WHERE NOT EXISTS ({taken})"
 
 
-def plan_rules(recipe: Recipe, transpiler: Transpiler) -> list[RulePlan]:
-    carried = carry(recipe, transpiler)
+def plan_rules(recipe: Recipe, transpiler: Transpiler, carried: Carried) -> list[RulePlan]:
     return [_plan(number, rule, transpiler, carried) for number, rule in enumerate(recipe.rules)]
 
 
