@@ -16,34 +16,28 @@ import asyncpg
 import psutil
 import pytest
 
-from penstock.kit.postgres import Binaries, Cluster, PostgresMissing, locate
+from penstock.kit.postgres import Binaries, Cluster, locate
+from tests.servers import postgres
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
-MAJORS = ("15", "18")
+MAJORS = (postgres.OLDEST, "18")
 _numbers = count(1)
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 
 
-def _located(major: str) -> Binaries:
-    try:
-        return locate(major)
-    except PostgresMissing as e:
-        pytest.skip(e.message)
-
-
 @pytest.fixture(scope="session", params=MAJORS)
 def binaries(request: pytest.FixtureRequest) -> Binaries:
-    return _located(request.param)
+    return postgres.binaries(request.param)
 
 
 @pytest.fixture(scope="session")
 def oldest() -> Binaries:
-    return _located(MAJORS[0])
+    return postgres.binaries(MAJORS[0])
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_major_can_be_asked_for(binaries: Binaries) -> None:
+def test_a_major_can_be_asked_for(monkeypatch: pytest.MonkeyPatch, binaries: Binaries) -> None:
+    monkeypatch.setenv("PATH", str(binaries.bin_dir), prepend=os.pathsep)
     assert locate(binaries.major).version.startswith(f"{binaries.major}.")
 
 

@@ -67,6 +67,14 @@ async def test_a_recycled_pid_in_the_pid_file_is_seen_through(cluster: Cluster) 
         assert stranger.returncode is None
 
 
+async def test_a_server_that_is_still_dying_is_waited_for(cluster: Cluster) -> None:
+    """It has let go of the lock and not of its pid: a loaded machine takes its time over that."""
+    account, data = cluster.places.account, cluster.places.data
+    async with _spawned(account, "sleep", "3", cwd=data) as dying:
+        await _restart_with_pid(cluster, str(dying.pid))
+        assert await dying.wait() == 0
+
+
 @pytest.mark.parametrize("content", ["", "not a pid"])
 async def test_a_torn_pid_file_is_seen_through(cluster: Cluster, content: str) -> None:
     await _restart_with_pid(cluster, content)
@@ -116,14 +124,14 @@ def zombie() -> Iterator[Callable[[Account], int]]:
 
 
 @asynccontextmanager
-async def _spawned(account: Account, *command: str | Path) -> AsyncIterator[Process]:
-    process = await asyncio.create_subprocess_exec(
-        *command, user=_user(account), stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
-    )
+async def _spawned(account: Account, *command: str | Path, cwd: Path | None = None) -> AsyncIterator[Process]:
+    quiet = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(*command, user=_user(account), cwd=cwd, stdout=quiet, stderr=quiet)
     try:
         yield process
     finally:
-        process.terminate()
+        with suppress(ProcessLookupError):
+            process.terminate()
         await process.wait()
 
 

@@ -1,4 +1,4 @@
-"""A real MariaDB or MySQL of this test process, in a private folder; installed from Debian if need be."""
+"""A real MariaDB or MySQL of this test process, in a private folder."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
+
+from tests.servers import debian
+from tests.servers.parts import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +48,8 @@ class Server:
 
 @contextmanager
 def running(folder: Path, port: int) -> Iterator[Server]:
-    binary = _find() or _install()
+    PART.require()
+    binary = str(_find())
     folder.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=folder))
     data = folder / "data"
@@ -80,16 +84,7 @@ def _find() -> str | None:
     return shutil.which("mariadbd", path=path) or shutil.which("mysqld", path=path)
 
 
-def _install() -> str:
-    if os.getuid() != 0 or not shutil.which("apt-get"):
-        pytest.skip(f"there is no MariaDB here, and it cannot be installed: apt-get install {_PACKAGE}")
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for words in (["update"], ["install", "-y", "--no-install-recommends", _PACKAGE]):
-        subprocess.run(["apt-get", *words], env=quiet, capture_output=True, timeout=280, check=False)
-    found = _find()
-    if found is None:
-        pytest.skip(f"{_PACKAGE} could not be installed by apt-get")
-    return found
+PART = Part(name="MariaDB", present=lambda: _find() is not None, fetch=lambda: debian.install(_PACKAGE))
 
 
 def _initialise(binary: str, data: Path) -> None:

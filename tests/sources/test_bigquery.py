@@ -11,12 +11,9 @@ from contextlib import aclosing
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import grpc
 import pyarrow as pa
 import pytest
-
-pytest.importorskip("google.cloud.bigquery_storage_v1", reason="the extra `bigquery` is not installed")
-
-import grpc
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 

@@ -118,7 +118,8 @@ async def test_zero_rows_still_write_the_schema(store: Store) -> None:
         assert (await read(store, written)).schema.equals(SCHEMA)
 
 
-async def test_encodings_follow_what_the_data_is_like(folder: Place) -> None:
+@pytest.mark.parametrize("delta_packed", [True, False])
+async def test_encodings_follow_what_the_data_is_like(folder: Place, *, delta_packed: bool) -> None:
     store = folder.open()
     table = pa.table(
         {
@@ -131,14 +132,18 @@ async def test_encodings_follow_what_the_data_is_like(folder: Place) -> None:
             "flag": [True, False] * 500,
             "tags": [["red", "blue"]] * 1000,
             "lines": [[{"no": i, "text": f"line {i}"}] for i in range(1000)],
+            "kind": pa.array([i % 3 for i in range(1000)], pa.int64()),
         }
     )
-    written = await write_parquet(store, "t/", table.schema, feed(table.to_batches()), attempt="a")
+    written = await write_parquet(
+        store, "t/", table.schema, feed(table.to_batches()), attempt="a", delta_packed=delta_packed
+    )
     group = pq.read_metadata(pa.BufferReader(await store.get(written.parts[0].path))).row_group(0)
     columns = [group.column(i) for i in range(group.num_columns)]
     packed = {c.path_in_schema for c in columns if "DELTA_BINARY_PACKED" in c.encodings}
-    assert packed == {"id", "at", "price", "lines.list.element.no"}
-    assert {c.path_in_schema for c in columns if c.has_dictionary_page} == {"status", "tags.list.element"}
+    assert packed == ({"id", "at", "price", "lines.list.element.no", "kind"} if delta_packed else set())
+    repetitive = {"status", "tags.list.element"} | (set() if delta_packed else {"kind"})
+    assert {c.path_in_schema for c in columns if c.has_dictionary_page} == repetitive
     assert {c.compression for c in columns} == {"ZSTD"}
 
 

@@ -20,8 +20,8 @@ Kind: TypeAlias = Literal["word", "name", "string", "number", "parameter", "sign
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
-    |(?P<comment>//[^\n\r]*|/\*(?:[^*]|\*(?!/))*\*/)
-    |(?P<string>'(?:[^'\\]|\\['"\\bfnrt])*'|"(?:[^"\\]|\\['"\\bfnrt])*")
+    |(?P<comment>//[^\n\r]*|/\*(?:[^*]++|\*(?!/))*+\*/)
+    |(?P<string>'(?:[^'\\]++|\\['"\\bfnrt])*+'|"(?:[^"\\]++|\\['"\\bfnrt])*+")
     |(?P<name>`[^`]+`(?!`))
     |(?P<parameter>\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9]+))
     |(?P<number>(?:[0-9]+\.[0-9]+|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?(?![A-Za-z_]))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from penstock.kit.errors import InvalidInput
@@ -24,6 +24,11 @@ class Settings(BaseSettings):
 
     home: Path = Field(default_factory=default_home, description="Where the embedded mode keeps everything.")
     database_url: SecretStr | None = Field(None, description="A PostgreSQL 15+ to use instead of the embedded one.")
+    database_direct_url: SecretStr | None = Field(
+        None,
+        description="The same database without the pooler: set it when PENSTOCK_DATABASE_URL is a PgBouncer in"
+        " transaction mode. Notifications, turns and migrations go there.",
+    )
     database_pool: Annotated[int, Field(ge=2, le=200)] = Field(12, description="Connections a control plane may open.")
 
     host: str = Field("127.0.0.1", description="Address the control plane listens on.")
@@ -108,6 +113,12 @@ class Settings(BaseSettings):
         3600, description="How long one export may take."
     )
 
+    reconcile_candidates_per_row: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        20,
+        description="Candidate pairs that a rule of a reconciliation may have for each record"
+        " of both sides; a recipe may say otherwise in limits.candidates_per_row.",
+    )
+
     instance_memory_per_user_gb: Annotated[int, Field(ge=2, le=100_000)] = Field(
         64, description="Memory that the instances of one user may have together."
     )
@@ -123,9 +134,19 @@ class Settings(BaseSettings):
     )
     bell_debounce_ms: Annotated[int, Field(ge=0, le=1000)] = Field(8, description="How long wake-ups are gathered.")
     reap_seconds: Annotated[float, Field(gt=0, le=60)] = Field(5.0, description="Pace of the reaper.")
+    lease_seconds: dict[str, Annotated[int, Field(ge=2, le=86_400)]] = Field(
+        default_factory=dict,
+        description="How long a job stays with a worker that is not heard of, by kind, where it is not the default, as"
+        ' {"maintenance": 1800}. Longer than the kind\'s heartbeat; it holds for jobs that are enqueued from then on.',
+    )
     retention_days: Annotated[int, Field(ge=1, le=3650)] = Field(90, description="How long ended jobs are kept.")
 
     worker_queues: str = Field("default,export,publish,stage,match,maintenance", description="Queues a worker serves.")
+    worker_name: str | None = Field(
+        None,
+        description="What a worker is called. A process that starts under the name of an earlier one takes over what"
+        " that one ran, at once: two that live must not share it. Unset means: a new name at each start.",
+    )
     worker_slots: Annotated[int, Field(ge=1, le=1000)] = Field(50, description="Jobs one worker runs at once.")
     worker_grace_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(
         20.0, description="How long short work may end after SIGTERM before the rest is handed back."
@@ -135,6 +156,12 @@ class Settings(BaseSettings):
         9090, description="Port of a worker's health; 0 picks one."
     )
 
+    @model_validator(mode="after")
+    def _pooler_is_in_front(self) -> Self:
+        if self.database_direct_url is not None and self.database_url is None:
+            raise ValueError("database_direct_url is set without database_url, the address of the pooler")
+        return self
+
     @property
     def secret_keys(self) -> list[str]:
         """The key that seals, then those that only open; none without a key."""
@@ -142,6 +169,19 @@ class Settings(BaseSettings):
             return []
         old = self.secret_keys_old.get_secret_value() if self.secret_keys_old else ""
         return [self.secret_key.get_secret_value(), *(key for key in map(str.strip, old.split(",")) if key)]
+
+    @property
+    def database_dsn(self) -> str | None:
+        """The address of the server itself, past any pooler; None: the embedded one."""
+        url = self.database_direct_url or self.database_url
+        return None if url is None else url.get_secret_value()
+
+    @property
+    def database_pooler(self) -> str | None:
+        """The address of the pooler in front of the database, if there is one."""
+        if self.database_url is None or self.database_direct_url is None:
+            return None
+        return self.database_url.get_secret_value()
 
     @property
     def trusts_headers(self) -> bool | Literal["local"]:

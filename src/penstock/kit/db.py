@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
+import orjson
+from asyncpg.connect_utils import SessionAttribute
 
 from penstock.kit.errors import DatabaseUnavailable
 
@@ -29,7 +31,10 @@ _AWAY = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.TooManyConnectionsError,
+    asyncpg.ReadOnlySQLTransactionError,  # a primary that was demoted
 )
+WRITABLE = SessionAttribute.read_write
+"""Of the hosts of an address only the one that takes writes: the others are standbys, or about to become one."""
 _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 
@@ -52,6 +57,12 @@ class Tx:
     async def value(self, statement: Statement, **values: Any) -> Any:
         return await self.connection.fetchval(statement.text, *statement.bind(values))
 
+    async def plan(self, statement: Statement, **values: Any) -> dict[str, Any]:
+        """How the server would run it, with what it expects to read and to spend."""
+        text = await self.connection.fetchval(f"EXPLAIN (FORMAT JSON) {statement.text}", *statement.bind(values))
+        plan: dict[str, Any] = orjson.loads(text)[0]["Plan"]
+        return plan
+
     async def changed(self, statement: Statement, **values: Any) -> int:
         tag = await self.connection.execute(statement.text, *statement.bind(values))
         return int(tag.rsplit(" ", 1)[-1])
@@ -71,15 +82,28 @@ async def _keep(_connection: object) -> None:
 
 
 class Db:
+    """With a `pooler` (PgBouncer in transaction mode), work goes through it, and only what needs a
+    session of its own goes to `dsn`: notifications and turns. A session of the pooler is somebody
+    else's after each transaction, so settings are made in each, every statement runs in one, and
+    nothing is prepared for later."""
+
     def __init__(
-        self, dsn: str, *, size: int = 10, settings: Mapping[str, str] | None = None, command_timeout: float = 60.0
+        self,
+        dsn: str,
+        *,
+        size: int = 10,
+        settings: Mapping[str, str] | None = None,
+        command_timeout: float = 60.0,
+        pooler: str | None = None,
     ) -> None:
         self.dsn = dsn
+        self._pooler = pooler
         self._size = size
         self._settings = {"application_name": "penstock", **(settings or {})}
         self._command_timeout = command_timeout
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._opening = asyncio.Lock()
+        self._lasting: set[asyncpg.Connection[asyncpg.Record]] = set()
         self._turns: asyncpg.Connection[asyncpg.Record] | None = None
         self._taking = asyncio.Lock()
         self._taken: dict[int, asyncpg.Connection[asyncpg.Record]] = {}
@@ -92,9 +116,9 @@ class Db:
         await self.close()
 
     async def close(self) -> None:
-        turns, self._turns = self._turns, None
-        if turns is not None:
-            turns.terminate()
+        self._turns = None
+        for connection in self._lasting:
+            connection.terminate()
         pool, self._pool = self._pool, None
         if pool is None:
             return
@@ -114,23 +138,62 @@ class Db:
         async with self._opening:
             if self._pool is None:
                 with away():
-                    self._pool = await asyncpg.create_pool(
-                        self.dsn,
-                        min_size=0,
-                        max_size=self._size,
-                        command_timeout=self._command_timeout,
-                        timeout=10,
-                        server_settings=self._settings,
-                        reset=_keep,
-                    )
+                    self._pool = await self._create_pool()
             return self._pool
+
+    async def _create_pool(self) -> asyncpg.Pool[asyncpg.Record]:
+        if self._pooler is not None:
+            only_ours: dict[str, Any] = {"dsn": self._pooler, "statement_cache_size": 0}
+        else:
+            only_ours = {"dsn": self.dsn, "server_settings": self._settings, "target_session_attrs": WRITABLE}
+        return await asyncpg.create_pool(
+            min_size=0,
+            max_size=self._size,
+            command_timeout=self._command_timeout,
+            timeout=10,
+            reset=_keep,
+            **only_ours,
+        )
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[asyncpg.pool.PoolConnectionProxy[asyncpg.Record]]:
         pool = self._pool or await self._open()
         with away():
-            async with pool.acquire(timeout=10) as connection:
+            try:
+                async with pool.acquire(timeout=10) as connection:
+                    yield connection
+            except asyncpg.ReadOnlySQLTransactionError:
+                await self._leave_standby(pool)
+                raise
+
+    async def _leave_standby(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
+        """The server takes no writes any more, on any of its connections; new ones look for one that does."""
+        await pool.expire_connections()
+        for connection in self._lasting:
+            connection.terminate()
+
+    @asynccontextmanager
+    async def lasting_connection(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+        """One besides the pool, for as long as the block or the server's being writable lasts."""
+        with away():
+            connection = await self._connect()
+            try:
                 yield connection
+            finally:
+                self._lasting.discard(connection)
+                connection.terminate()
+
+    async def _connect(self) -> asyncpg.Connection[asyncpg.Record]:
+        self._lasting = {connection for connection in self._lasting if not connection.is_closed()}
+        connection = await asyncpg.connect(
+            self.dsn,
+            timeout=10,
+            command_timeout=self._command_timeout,
+            server_settings=self._settings,
+            target_session_attrs=WRITABLE,
+        )
+        self._lasting.add(connection)
+        return connection
 
     @asynccontextmanager
     async def turn(self, key: int) -> AsyncIterator[bool]:
@@ -158,9 +221,7 @@ class Db:
             if self.holds(key):
                 return None
             if self._turns is None or self._turns.is_closed():
-                self._turns = await asyncpg.connect(
-                    self.dsn, timeout=10, command_timeout=self._command_timeout, server_settings=self._settings
-                )
+                self._turns = await self._connect()
             if not await _locking(self._turns, "SELECT pg_try_advisory_lock($1)", key):
                 return None
             self._taken[key] = self._turns
@@ -181,25 +242,42 @@ class Db:
             yield joined
             return
         async with self.connection() as connection, connection.transaction():
+            if self._pooler is not None:
+                await connection.execute(_set_local(self._settings))
             tx = Tx(connection)
             yield tx
         tx.committed()
 
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[Tx]:
+        """For one statement, which commits by itself where it can."""
+        if self._pooler is not None:
+            async with self.transaction() as tx:
+                yield tx
+        else:
+            async with self.connection() as connection:
+                yield Tx(connection)
+
     async def fetch(self, statement: Statement, **values: Any) -> list[asyncpg.Record]:
-        async with self.connection() as connection:
-            return await Tx(connection).fetch(statement, **values)
+        async with self._alone() as tx:
+            return await tx.fetch(statement, **values)
 
     async def row(self, statement: Statement, **values: Any) -> asyncpg.Record | None:
-        async with self.connection() as connection:
-            return await Tx(connection).row(statement, **values)
+        async with self._alone() as tx:
+            return await tx.row(statement, **values)
 
     async def value(self, statement: Statement, **values: Any) -> Any:
-        async with self.connection() as connection:
-            return await Tx(connection).value(statement, **values)
+        async with self._alone() as tx:
+            return await tx.value(statement, **values)
 
     async def changed(self, statement: Statement, **values: Any) -> int:
-        async with self.connection() as connection:
-            return await Tx(connection).changed(statement, **values)
+        async with self._alone() as tx:
+            return await tx.changed(statement, **values)
+
+
+def _set_local(settings: Mapping[str, str]) -> str:
+    """Names and values are our own constants, never a caller's."""
+    return "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())
 
 
 async def _locking(connection: asyncpg.Connection[asyncpg.Record], statement: str, key: int) -> bool:

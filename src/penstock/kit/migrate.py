@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from penstock.kit import logging
-from penstock.kit.db import away
+from penstock.kit.db import WRITABLE, away
 from penstock.kit.errors import Conflict, Internal
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ async def migrate(
 ) -> list[str]:
     """Bring the schema up to date; returns what was applied."""
     with away():
-        connection = await asyncpg.connect(dsn, timeout=10)
+        connection = await asyncpg.connect(dsn, timeout=10, target_session_attrs=WRITABLE)
     try:
         with away():
             await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
@@ -84,7 +84,7 @@ async def migrate(
 async def pending(dsn: str, migrations: Sequence[Migration]) -> list[Migration]:
     """What `migrate` would apply."""
     with away():
-        connection = await asyncpg.connect(dsn, timeout=10)
+        connection = await asyncpg.connect(dsn, timeout=10, target_session_attrs=WRITABLE)
         try:
             if await connection.fetchval("SELECT to_regclass('penstock.schema_migration')") is None:
                 return list(migrations)

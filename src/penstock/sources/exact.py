@@ -47,6 +47,19 @@ def distinct(names: Sequence[str]) -> None:
         )
 
 
+def distinct_in_any_case(names: Sequence[str], table: str) -> None:
+    """For a query that is run by an engine which does not tell names apart by case, and would
+    read one for the other."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if (other := seen.setdefault(name.casefold(), name)) != name:
+            raise SourceQueryError(
+                f"Columns {other} and {name} of {table} differ only in case,"
+                " and SQL over files does not tell them apart.",
+                hint="Read the whole table, or rename one of them in the files.",
+            )
+
+
 def finite(batch: pa.RecordBatch, real: Range) -> pa.RecordBatch:
     """The batch, or an error that names the column whose value Arrow's type cannot mean."""
     for field, column in zip(batch.schema, batch.columns, strict=True):

@@ -1,8 +1,9 @@
 """Which encoding each column gets.
 
-pyarrow tries a dictionary on everything, which costs half of the CPU and bytes where values do not repeat. Here whole
-numbers (and all that Parquet keeps as such: times, dates, decimals to 18 digits) are delta-packed, and a dictionary is
-made only where a sample of the first rows repeats itself.
+pyarrow tries a dictionary on everything, which costs half of the CPU and bytes where values do not repeat. Here a
+dictionary is made only where a sample of the first rows repeats itself. Whole numbers (and all that Parquet keeps as
+such: times, dates, decimals to 18 digits) can be delta-packed instead, which is the smallest; but the embedded graph
+engines decode that wrongly, so files that they read do without it.
 """
 
 from __future__ import annotations
@@ -38,12 +39,13 @@ class Encodings:
         )
 
 
-def choose(sample: pa.Table) -> Encodings:
+def choose(sample: pa.Table, *, delta_packed: bool) -> Encodings:
+    """`delta_packed`: whether whole numbers are, for readers that decode DELTA_BINARY_PACKED as it is specified."""
     delta, dictionary = [], []
     rows = sample.slice(0, SAMPLE_ROWS).combine_chunks()
     values = [leaf for column in rows.columns for leaf in _leaves(_whole(column))]
     for (path, physical), leaf in zip(_leaf_paths(sample.schema), values, strict=True):
-        if physical in _WHOLE:
+        if delta_packed and physical in _WHOLE:
             delta.append(path)
         elif physical != "BOOLEAN" and _repeats(leaf):
             dictionary.append(path)

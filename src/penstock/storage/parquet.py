@@ -67,8 +67,16 @@ class ParquetSink:
     """The blocking face: `push` batches, then `finish`; leaving `with` without it aborts."""
 
     def __init__(
-        self, store: Store, prefix: str, schema: pa.Schema, *, attempt: str, limits: SinkLimits | None = None
+        self,
+        store: Store,
+        prefix: str,
+        schema: pa.Schema,
+        *,
+        attempt: str,
+        limits: SinkLimits | None = None,
+        delta_packed: bool = False,
     ) -> None:
+        """`delta_packed`: whether whole numbers are, which is smaller; no graph engine may read such a file."""
         check_storable(schema)
         self.schema = schema
         self.limits = limits or SinkLimits()
@@ -76,6 +84,7 @@ class ParquetSink:
         self._store = store
         self._prefix = check_prefix(prefix)
         self._attempt = part.check_attempt(attempt)
+        self._delta_packed = delta_packed
         self._encodings: Encodings | None = None
         self._file: _PartFile | None = None
         self._parts: list[Part] = []
@@ -114,7 +123,7 @@ class ParquetSink:
             self._close(file)
 
     def _open(self, sample: pa.Table) -> _PartFile:
-        self._encodings = self._encodings or choose(sample)
+        self._encodings = self._encodings or choose(sample, delta_packed=self._delta_packed)
         key = self._prefix + part.name(len(self._parts), self._attempt)
         return _PartFile(self._store.writer(key), self.schema, self._encodings)
 
@@ -131,9 +140,10 @@ async def write_parquet(
     *,
     attempt: str,
     limits: SinkLimits | None = None,
+    delta_packed: bool = False,
 ) -> Written:
-    """Drain the batches into parts under `prefix`; the iterator is closed whatever happens."""
-    sink = ParquetSink(store, prefix, schema, attempt=attempt, limits=limits)
+    """Drain the batches into parts under `prefix`; the iterator is closed whatever happens. See `ParquetSink`."""
+    sink = ParquetSink(store, prefix, schema, attempt=attempt, limits=limits, delta_packed=delta_packed)
     lane = Lane()
     try:
         async with _closing(batches):

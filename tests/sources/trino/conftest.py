@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.servers import maven
 from tests.servers.trino import Trino, trino
 from tests.servers.trino_fake import TrinoFake
 from tests.sources.trino.subjects import FakeSubject, RealSubject, TrinoSubject
@@ -15,12 +14,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def real_trino(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
-    """One server for all tests; where it cannot be had, they are skipped with the reason."""
-    try:
-        with trino(tmp_path_factory.mktemp("trino")) as server:
-            yield server
-    except maven.Unobtainable as e:
-        pytest.skip(str(e))
+    """One server for all tests."""
+    with trino(tmp_path_factory.mktemp("trino")) as server:
+        yield server
 
 
 @pytest.fixture

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 log = logging.get(__name__)
 
-_DYING_SECONDS = 10.0
+_DYING_SECONDS = 60.0
+"""How long a process that was killed may take to go, on a machine that has other things to do."""
+_BY_HAND_SECONDS = 5.0
 _ORPHAN_SECONDS = 1.0
 
 
@@ -128,8 +130,11 @@ class Cluster:
         )
 
     async def _prepare(self, lock: Lock) -> None:
-        if by_hand := holder.postmaster(self.places):
-            raise self._held(by_hand)
+        started = _now()
+        while by_hand := holder.postmaster(self.places):
+            if _now() - started > _BY_HAND_SECONDS:
+                raise self._held(by_hand)
+            await asyncio.sleep(0.02)  # it let go of the lock; it may be one of ours that is still dying
         account, shared = self.places.account, self.settings.shared
         self._binaries = await asyncio.to_thread(programs.within_reach, self._binaries, account, shared)
         places.claim(self.places.sockets, account)
@@ -149,7 +154,7 @@ class Cluster:
         started = _now()
         while (connection := await self._attempt(lock, started + self.settings.start_seconds)) is None:
             said = self._server.last_words() if self._server else ""
-            if failure.STILL_IN_USE not in said or _now() - started > _DYING_SECONDS:
+            if not failure.is_still_in_use(said) or _now() - started > _DYING_SECONDS:
                 raise failure.explain(said, self.places.folder)
             await self._outlast_orphans(started)
         await self._furnish(connection)

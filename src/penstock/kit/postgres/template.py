@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import tarfile
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.kit.postgres import holder, initdb, places, programs
 from penstock.kit.postgres.errors import ClusterHeld
 from penstock.kit.postgres.settings import ClusterSettings
+from penstock.kit.scratch import scratch_folder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from penstock.kit.postgres.binaries import Binaries
     from penstock.kit.postgres.places import Places
 
 
 async def write(target: Path, binaries: Binaries) -> None:
     """Everybody may read it: it holds nothing but empty databases."""
-    with tempfile.TemporaryDirectory(prefix="penstock-template-") as scratch:
-        at = _settle(Path(scratch))
+    with scratch_folder("template") as scratch:
+        at = _settle(scratch)
         lock = holder.take(at)
         if lock is None:
             raise ClusterHeld(f"Somebody else works in {scratch}.")

@@ -7,8 +7,6 @@ alone and must be one SELECT, and then runs as a subquery, where statements that
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from penstock.kit.scratch import Scratch
 from penstock.sources import exact
 from penstock.sources.embedded.failure import translated
 from penstock.sources.embedded.types import REAL, projection, quoted
@@ -46,12 +45,12 @@ class Engine:
         self._directory = directory
         self._making = threading.Lock()
         self._path: Sequence[str] = ()
-        self._spill = tempfile.mkdtemp(prefix="penstock-duckdb-")
+        self._spill = Scratch.create("duckdb")
         try:
             with translated():
                 self._main = duckdb.connect(":memory:", config=self._settings())
         except BaseException:
-            shutil.rmtree(self._spill)
+            self._spill.remove()
             raise
 
     def _settings(self) -> dict[str, str | bool | int | float | list[str]]:
@@ -62,7 +61,7 @@ class Engine:
             "autoload_known_extensions": "false",
             "memory_limit": self._limits.memory,
             "python_enable_replacements": "false",
-            "temp_directory": self._spill,
+            "temp_directory": str(self._spill.path / "spill"),
             "threads": self._limits.threads,
         }
 
@@ -90,7 +89,7 @@ class Engine:
 
     def close(self) -> None:
         self._main.close()
-        shutil.rmtree(self._spill, ignore_errors=True)
+        self._spill.remove()
 
 
 class Session:

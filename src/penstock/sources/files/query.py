@@ -40,8 +40,13 @@ def understand(sql: str) -> Reading:
 
 def _tables(tree: exp.Query) -> list[str]:
     own = {cte.alias_or_name for cte in tree.find_all(exp.CTE)}
-    named = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and not t.db]
-    return [t.name for t in named if t.name not in own]
+    named = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier)]
+    return [_full_name(t) for t in named if t.db or t.name not in own]
+
+
+def _full_name(table: exp.Table) -> str:
+    """Tables of files have no schemas: a name with dots is looked for as it is, and not found."""
+    return ".".join(part.name for part in table.parts)
 
 
 def _plain(tree: exp.Query) -> tuple[tuple[str, str], ...] | None:

@@ -34,6 +34,7 @@ class Stream:
         self._pieces = pieces
         fields = [f for f in source.schema if named is None or f.name.casefold() in named]
         self._schema = pa.schema(fields or [source.schema.field(0)])
+        exact.distinct_in_any_case(self._schema.names, source.name)
         self.failure: PenstockError | None = None
 
     @property

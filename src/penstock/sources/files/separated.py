@@ -1,7 +1,8 @@
 """CSV. Every column's type is declared or text, so no value is guessed and no late block can change a type.
 
 An unquoted empty field is null; a quoted one is an empty string. Quoted fields may hold newlines; one that is never
-closed is an error, for the rows behind it would be its text. A byte order mark is passed over, gzip is undone. The
+closed is an error, for the rows behind it would be its text, and so is text behind a closing quote. In a file of one
+column a blank line is an error, for it may be a record or none. A byte order mark is passed over, gzip is undone. The
 delimiter, if it is not declared, is the sign that cuts the first rows most evenly.
 """
 
@@ -12,6 +13,7 @@ import csv
 import io
 from collections import Counter
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _SAMPLE = 256 * 1024
 _SAMPLED_ROWS = 100
 _DELIMITERS = (",", ";", "\t", "|")
+_LARGEST_FIELD = 2**31 - 1
 
 
 def sample(file: ObjectFile, path: str, options: Csv) -> str:
@@ -57,56 +60,114 @@ def batches(
     file: ObjectFile, path: str, options: Csv, sign: str, found: pa.Schema, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     with _bytes(file, path) as stream:
-        counted = _Counted(stream, options.quote.encode())
+        watched = _Watched(stream, options.quote, sign)
         # A reader that is left open keeps a thread of Arrow's on the file, and the process from ending.
-        with closing(_reader(pa.PythonFile(counted, mode="r"), options, sign, found, columns)) as reader:
+        with closing(_reader(pa.PythonFile(watched, mode="r"), options, sign, found, columns)) as reader:
             yield from reader
-        if counted.quotes % 2:
+        if watched.is_suspicious or len(found) == 1:
             file.seek(0)
             with _bytes(file, path) as again:
-                _check_closed(again, path, options, sign)
+                text = io.TextIOWrapper(again, without_mark(options.encoding), newline="")
+                if (wrong := misread(text, sign, options.quote)) is not None:
+                    raise SourceQueryError(f"{path} {wrong.what}.", hint=wrong.hint)
 
 
-class _Counted:
-    """A stream that counts its quotes as they pass; who closes it leaves the stream open."""
+class _Watched:
+    """A stream that looks at its quotes as they pass; who closes it leaves the stream open.
 
-    def __init__(self, stream: pa.NativeFile, quote: bytes) -> None:
+    `is_suspicious` is false where every quote that opens is at the beginning of a field, and every
+    one that closes is at the end of one: then nothing is misread. That is seen at little cost;
+    what the others mean takes a parser.
+    """
+
+    def __init__(self, stream: pa.NativeFile, quote: str, sign: str) -> None:
         self._stream = stream
-        self._quote = quote
-        self.quotes = 0
+        self._quote = quote.encode()
+        self._ends = frozenset(f"{sign}\r\n".encode())
+        self._within = False
+        self._edges = b"\n"
+        """The first and the last byte since the last quote that closed."""
+        self._wrong = False
+        self._begun = False
         self.closed = False
+
+    @property
+    def is_suspicious(self) -> bool:
+        ends_badly = self._edges != b"" and self._edges[0] not in self._ends
+        return self._wrong or self._within or ends_badly
 
     def read(self, size: int = -1) -> bytes:
         piece: bytes = self._stream.read(None if size < 0 else size)
-        self.quotes += piece.count(self._quote)
+        self._look(piece if self._begun else piece.removeprefix(codecs.BOM_UTF8))
+        self._begun = True
         return piece
+
+    def _look(self, piece: bytes) -> None:
+        parts = piece.split(self._quote)
+        if not self._within:
+            parts[0] = self._edges + parts[0]
+        outside = parts[1::2] if self._within else parts[::2]
+        self._within ^= len(parts) % 2 == 0
+        last = b"" if self._within or not outside else outside.pop()
+        self._edges = last[:1] + last[-1:] if len(last) > 1 else last
+        ends = self._ends
+        parts = [part for part in outside if part]
+        self._wrong |= any(part[0] not in ends or part[-1] not in ends for part in parts)
 
     def close(self) -> None:
         self.closed = True
 
 
-def _check_closed(stream: pa.NativeFile, path: str, options: Csv, sign: str) -> None:
-    text = io.TextIOWrapper(stream, options.encoding, newline="")
-    if (line := unclosed(text, sign, options.quote)) is not None:
-        raise SourceQueryError(
-            f"{path} has a quote that is never closed, in the row that begins in line {line}.",
-            hint="Close it, or double a quote that is part of a text.",
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misread:
+    """What in a file would be taken for something else, and the line in which its row begins."""
+
+    what: str
+    hint: str
+    line: int
 
 
-def unclosed(text: TextIO, sign: str, quote: str) -> int | None:
-    """The line in which the row begins whose quote is never closed, and swallows the rows behind it.
-
-    Worth asking where the quotes are odd in number; else one may stand within a field, which is fine.
-    """
+def misread(text: TextIO, sign: str, quote: str) -> Misread | None:
+    """The first row that would be read wrongly: with text behind a closing quote, with a quote that
+    is never closed and swallows the rows behind it, or a blank line in a file of one column."""
+    csv.field_size_limit(_LARGEST_FIELD)
     rows = csv.reader(text, delimiter=sign, quotechar=quote, strict=True)
     begun = 1
+    width = 0
     try:
-        for _ in rows:
+        for row in rows:
+            if not row and width == 1:
+                return _blank(begun)
+            width = width or len(row)
             begun = rows.line_num + 1
     except csv.Error as e:
-        return begun if "unexpected end of data" in str(e) else None
+        return _wrong_quote(str(e), begun)
     return None
+
+
+def _blank(line: int) -> Misread:
+    may_be = "in a file of one column it may be a record without a value, or none"
+    return Misread(
+        what=f"has a blank line, {line}: {may_be}",
+        hint='Write "" for a record without a value, or remove the line.',
+        line=line,
+    )
+
+
+def _wrong_quote(why: str, line: int) -> Misread:
+    row = f"in the row that begins in line {line}"
+    if "unexpected end of data" in why:
+        what = f"has a quote that is never closed, {row}"
+        return Misread(what=what, hint="Close it, or double a quote that is part of a text.", line=line)
+    if "expected after" in why:
+        what = f"has text behind a closing quote, {row}"
+        return Misread(what=what, hint='Double a quote that is part of a text: "5"" pipe".', line=line)
+    return Misread(what=f"cannot be read, {row}: {why}", hint="Correct that row.", line=line)
+
+
+def without_mark(encoding: str) -> str:
+    """The encoding, passing over a byte order mark."""
+    return "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
 
 
 def _reader(

@@ -1,0 +1,84 @@
+"""Tasks that run for as long as their process does.
+
+Whatever such a task fails with, it is logged, counted and begun again, later each time. Until it works again
+`BackgroundHealth` has the error, and `/ready` shows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter
+
+from penstock.kit import logging
+from penstock.kit.errors import DatabaseUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+log = logging.get(__name__)
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 15.0
+
+
+class BackgroundHealth:
+    """The background tasks of a process that fail at present, and a count of their errors."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.failing: dict[str, str] = {}
+        self._errors = Counter(
+            "penstock_background_errors",
+            "Errors of background tasks.",
+            ["task"],
+            registry=registry or CollectorRegistry(),
+        )
+
+    def failed(self, name: str, error: Exception) -> None:
+        self.failing[name] = f"{type(error).__name__}: {error}"[:500]
+        self._errors.labels(name).inc()
+
+    def works(self, name: str) -> None:
+        self.failing.pop(name, None)
+
+
+class BackgroundTask:
+    """Calls `work` again and again, whether it returns or raises.
+
+    `work` says `works()` when it does what it is there for; that ends the pauses between its tries.
+    """
+
+    def __init__(self, name: str, work: Callable[[], Awaitable[None]], health: BackgroundHealth) -> None:
+        self.name = name
+        self._work = work
+        self._health = health
+        self._pause = FIRST_PAUSE
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=self.name)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    def works(self) -> None:
+        self._pause = FIRST_PAUSE
+        self._health.works(self.name)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._work()
+            except Exception as e:
+                self._health.failed(self.name, e)
+                if isinstance(e, DatabaseUnavailable):
+                    log.warning("background_task_waits_for_database", task=self.name, pause=self._pause)
+                else:
+                    log.exception("background_task_failed", task=self.name, pause=self._pause)
+            await asyncio.sleep(self._pause * random.uniform(0.8, 1.2))  # noqa: S311
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
