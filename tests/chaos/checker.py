@@ -19,6 +19,7 @@ class Judgement:
     jobs: int
     attempts: int
     stale_refused: int
+    taken_over: int = 0
     double_ends: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     leaked_locks: list[str] = field(default_factory=list)
@@ -34,6 +35,7 @@ def judge(history: History) -> Judgement:
         jobs=len(history.accepted),
         attempts=len(history.attempts) + sum(o["attempt_id"] is not None for o in history.outcomes),
         stale_refused=history.stale,
+        taken_over=sum(a.get("how") == "lapsed" and a.get("detail") is not None for a in history.attempts),
         double_ends=double_ends(history),
         lost=lost(history),
         leaked_locks=leaked_locks(history),

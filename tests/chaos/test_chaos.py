@@ -35,9 +35,11 @@ async def test_no_storm_doubles_an_end_loses_a_job_or_leaks_a_lock(
     found = report.judgement
     with capsys.disabled():
         print(f"chaos: {found.jobs} jobs, {found.attempts} attempts, {found.stale_refused} stale writes refused")  # noqa: T201
+        print(f"chaos: {found.taken_over} attempts taken over by a worker of the same name")  # noqa: T201
     assert found.faults == []
     assert found.jobs > SCHEDULES
     assert found.stale_refused >= SCHEDULES, "the storm was too mild to prove anything"
+    assert found.taken_over >= SCHEDULES // 20, "too few workers came back under their name"
 
 
 def good() -> History:

@@ -13,9 +13,10 @@ from signal import SIGCONT, SIGKILL, Signals
 from typing import TYPE_CHECKING
 
 from penstock.kit.migrate import find, migrate
-from penstock.kit.postgres import Cluster, ClusterSettings, locate
+from penstock.kit.postgres import Cluster, ClusterSettings
 from penstock.rooms import ROOMS_WITH_TABLES
 from tests.chaos.proxy import Proxy
+from tests.servers import postgres
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -51,7 +52,9 @@ class World:
 
     async def __aenter__(self) -> World:
         settings = ClusterSettings(server=SETTINGS)
-        self._cluster = Cluster(self.folder / "pg", locate(os.environ.get("PENSTOCK_TEST_PG")), settings=settings)
+        self._cluster = Cluster(
+            self.folder / "pg", postgres.binaries(os.environ.get("PENSTOCK_TEST_PG")), settings=settings
+        )
         await self._cluster.start()
         await migrate(self.dsn, find(ROOMS_WITH_TABLES))
         await self.proxy.start()
@@ -116,9 +119,10 @@ class World:
         self.proxy.upstream(name, port)
         return member
 
-    async def start_worker(self) -> Member:
+    async def start_worker(self, name: str | None = None) -> Member:
+        """Under a new name, or in the place of one that is gone."""
         self._number += 1
-        name = f"worker-{self._number}"
+        name = name or f"worker-{self._number}"
         environment = {
             "PENSTOCK_URL": self.url,
             "PENSTOCK_SERVICE_TOKEN": TOKEN,
@@ -165,13 +169,15 @@ class World:
                 await self._replace(said["exited"], said["code"])
 
     async def _replace(self, pid: int, code: int) -> None:
-        """Whoever is gone is followed by another, as an orchestrator would do."""
+        """Whoever is gone is followed by another, as an orchestrator would do; one that was killed
+        by its like."""
         gone = next((m for m in self.members.values() if m.pid == pid), None)
         if gone is None or self._ending:
             return
-        self.exits[gone.name] = code
+        self.exits[f"{gone.name} {pid}"] = code
         del self.members[gone.name]
-        again = self.start_worker() if gone.role == "worker" else self.start_plane(gone.name)
+        name = gone.name if code == -SIGKILL else None
+        again = self.start_worker(name) if gone.role == "worker" else self.start_plane(gone.name)
         asyncio.get_running_loop().create_task(again)
 
 

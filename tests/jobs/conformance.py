@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 from penstock.jobs.model import Beat, Claimed, Ending, Failed, Fence, JobSpec, Status, Succeeded, Verdict
+from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
     import asyncpg
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.jobs.store import PgJobStore
 
 SESSION = UUID(int=7)
+SQL = load("penstock.jobs.sql")
 
 
 class Clock:
@@ -37,6 +39,13 @@ class Clock:
             "CREATE OR REPLACE FUNCTION penstock.now() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE "
             f"AS $$SELECT now() + interval '{self._ahead} seconds'$$"
         )
+
+    async def execute(self, statement: str, *values: object) -> None:
+        """Whatever else a test must do to the tables by hand."""
+        await self._connection.execute(statement, *values)
+
+    async def fetch(self, statement: str) -> list[asyncpg.Record]:
+        return await self._connection.fetch(statement)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +86,14 @@ class Subject:
 
     async def workers(self) -> list[str]:
         return [w.name for w in await self.parts.browser.workers()]
+
+    async def sessions(self) -> list[UUID]:
+        return [r["session"] for r in await self.clock.fetch("SELECT session FROM penstock.worker_session")]
+
+    async def forget(self) -> None:
+        """What the retention does with workers and their sessions."""
+        for statement in (SQL.forget_workers, SQL.forget_sessions):
+            await self.clock.execute(statement.text)
 
     async def lapse(self) -> None:
         """Every lease runs out, and the reaper comes by."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -9,11 +10,13 @@ import pytest
 from penstock.jobs.http import HttpJobStore
 from tests.api.plane import SERVICE, Edge, plane
 from tests.jobs.conformance import Clock, Subject
+from tests.servers import pgbouncer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from penstock.api.parts import Parts
+    from penstock.kit.postgres import Cluster
 
 
 @pytest.fixture
@@ -35,12 +38,29 @@ async def parts(database: str) -> AsyncIterator[Parts]:
         yield made
 
 
-@pytest.fixture(params=["postgres", "http"])
-async def subject(request: pytest.FixtureRequest, parts: Parts, clock: Clock, edge: Edge) -> AsyncIterator[Subject]:
+@pytest.fixture(scope="session")
+def pooler(pg: Cluster) -> Iterator[Callable[[str], str]]:
+    with pgbouncer.pooler(pg) as address:
+        yield address
+
+
+@pytest.fixture(params=["postgres", "http", "pgbouncer"])
+async def subject(
+    request: pytest.FixtureRequest,
+    database: str,
+    parts: Parts,
+    clock: Clock,
+    edge: Edge,
+    pooler: Callable[[str], str],
+) -> AsyncIterator[Subject]:
     async with AsyncExitStack() as stack:
         if request.param == "http":
             url = stack.enter_context(edge.showing(parts))
             store = await stack.enter_async_context(HttpJobStore(url, SERVICE))
             yield Subject(store=store, parts=parts, clock=clock)
+        elif request.param == "pgbouncer":
+            address = pooler(urlsplit(database).path.removeprefix("/"))
+            pooled = await stack.enter_async_context(plane(database, pooler=address))
+            yield Subject(store=pooled.store, parts=pooled, clock=clock)
         else:
             yield Subject(store=parts.store, parts=parts, clock=clock)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from penstock.jobs import exchange
+from penstock.jobs import queue_watch
 from penstock.jobs.model import JobSpec, Parking, ProgressUpdate, Release, Status
 from penstock.kit.errors import InvalidInput
 from tests.jobs.conformance import DONE, Subject, beat, done, failed
@@ -65,27 +65,25 @@ async def test_a_claim_over_several_queues_begins_with_the_oldest_head(subject: 
 async def test_a_claim_that_waits_in_vain_comes_back_empty_in_time(subject: Subject) -> None:
     started = time.monotonic()
     assert await subject.store.claim("w1", ["default"], 1, wait=0.2) == []
-    assert 0.2 <= time.monotonic() - started < 2
+    assert time.monotonic() - started >= 0.2
 
 
-async def test_who_waits_is_woken_within_a_tenth_of_a_second(subject: Subject) -> None:
-    waits = []
+async def test_who_waits_is_woken_and_need_not_look_again(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_watch, "LOOK_SECONDS", 25.0)
     for n in range(5):
-        waiting = asyncio.create_task(subject.store.claim("w1", ["default"], 1, wait=10))
+        waiting = asyncio.create_task(subject.store.claim("w1", ["default"], 1, wait=25))
         await _settled()
-        started = time.monotonic()
         job_id = await subject.add(payload=n)
-        [claimed] = await waiting
-        waits.append(time.monotonic() - started)
+        async with asyncio.timeout(20):
+            [claimed] = await waiting
         assert claimed.job_id == job_id
-    assert sorted(waits)[2] < 0.1
 
 
 async def test_a_job_that_comes_between_the_look_and_the_wait_is_not_missed(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An enqueue at every moment of a claim's way: none may have to wait for the next look by itself."""
-    monkeypatch.setattr(exchange, "POLL_SECONDS", 25.0)
+    monkeypatch.setattr(queue_watch, "LOOK_SECONDS", 25.0)
     for delay in range(12):
         started = time.monotonic()
         waiting = asyncio.create_task(subject.store.claim("w1", ["default"], 1, wait=25))
@@ -109,11 +107,13 @@ async def test_many_jobs_wake_everybody_who_waits(subject: Subject) -> None:
     assert [len(await w) for w in waiting] == [1] * 8
 
 
-async def test_who_waits_is_woken_when_a_job_that_was_put_off_is_due(subject: Subject) -> None:
+async def test_who_waits_is_woken_when_a_job_that_was_put_off_is_due(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_watch, "LOOK_SECONDS", 25.0)
     await subject.add(run_in=timedelta(seconds=0.3))
-    started = time.monotonic()
-    assert len(await subject.store.claim("w1", ["default"], 1, wait=10)) == 1
-    assert time.monotonic() - started < 1.5
+    async with asyncio.timeout(20):
+        assert len(await subject.store.claim("w1", ["default"], 1, wait=25)) == 1
 
 
 async def test_a_parked_job_keeps_its_state_and_costs_no_attempt(subject: Subject) -> None:
@@ -192,3 +192,14 @@ async def test_a_claim_names_its_queues(subject: Subject) -> None:
 async def _settled() -> None:
     """Long enough for a claim to have looked, found nothing and begun to wait."""
     await asyncio.sleep(0.05)
+
+
+async def test_workers_without_a_handler_are_counted_until_one_has_it(subject: Subject) -> None:
+    await subject.add()
+    counts = []
+    for unhandled in (True, True, False, True):
+        claimed = await subject.claim_one()
+        counts.append((claimed.polls, claimed.unhandled))
+        parking = Parking(fence=claimed.fence, state=claimed.state, wake_in=0, unhandled=unhandled)
+        assert await subject.store.park([parking]) == [True]
+    assert counts == [(0, 0), (1, 1), (2, 2), (3, 0)]

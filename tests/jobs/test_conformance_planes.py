@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from penstock.api.server import bind, listening
+from penstock.jobs import queue_watch
 from penstock.jobs.http import HttpJobStore
 from penstock.jobs.model import JobSpec, Status
 from penstock.kit.errors import DatabaseUnavailable, Draining, Unavailable
@@ -108,10 +109,8 @@ async def test_nothing_is_lost_when_the_database_restarts_in_the_middle(
     [waited] = await asyncio.gather(waiting, return_exceptions=True)
     assert waited == [] or isinstance(waited, DatabaseUnavailable)
 
-    back = time.monotonic()
     assert await _insist(lambda: here.store.finish([failed(retried, retry_in=0)])) != [STALE]
     assert await _insist(lambda: there.store.finish([done(c) for c in rest])) == [DONE] * 4
-    assert time.monotonic() - back < 5
     ended = {c.job_id for c in rest}
     async with asyncio.timeout(20):
         while len(ended) < len(ids):
@@ -122,18 +121,18 @@ async def test_nothing_is_lost_when_the_database_restarts_in_the_middle(
 
 
 async def test_the_bell_is_heard_again_after_the_database_came_back(
-    planes: tuple[Subject, Subject], pg: Cluster
+    planes: tuple[Subject, Subject], pg: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(queue_watch, "LOOK_SECONDS", 25.0)
     here, there = planes
     await pg.restart()
     await _insist(here.plane.control)
     await asyncio.wait_for(there.plane.bell.listening.wait(), 10)
-    waiting = asyncio.create_task(_insist(lambda: there.store.claim("w1", ["default"], 1, wait=10)))
+    waiting = asyncio.create_task(_insist(lambda: there.store.claim("w1", ["default"], 1, wait=25)))
     await asyncio.sleep(0.1)
-    started = time.monotonic()
     await _insist(here.add)
-    assert len(await waiting) == 1
-    assert time.monotonic() - started < 1
+    async with asyncio.timeout(20):
+        assert len(await waiting) == 1
 
 
 async def _refusals(subject: Subject, *, until: asyncio.Task[None]) -> list[Exception]:

@@ -39,23 +39,23 @@ BATCH = 100
 KINDS = Kinds([KindPolicy(name="work")])
 HOT = {
     "attempts": {"attempt_job", "live_pkey"},
+    "beat": {"worker_session_pkey", "worker_pkey"},
     "by_unique_key": {"job_unique_key"},
     "cancel": {"live_pkey", "job_pkey"},
     "cancel_members": {"live_group", "live_pkey", "job_pkey"},
     "enqueue": set(),
     "enqueue_keyed": set(),
-    "exchange": {"live_ready", "live_pkey", "job_pkey"},
+    "exchange": {"live_ready", "live_pkey", "job_pkey", "worker_session_pkey"},
     "expire": {"live_deadline", "live_pkey", "job_pkey"},
     "fence": {"live_pkey"},
     "forget": {"job_pkey", "live_pkey", "attempt_job"},
     "group_fire": {"job_group_pkey", "live_group"},
     "group_join": {"job_group_pkey"},
     "group_lock": {"job_group_pkey"},
-    "group_stuck": {"live_group"},
+    "group_stuck": {"job_group_look"},
     "heads": {"live_ready"},
-    "hold": {"live_pkey"},
+    "hold": {"live_pkey", "live_lock"},
     "lock_holders": {"live_lock", "job_pkey"},
-    "lock_turn": {"live_lock"},
     "next_due": {"live_due"},
     "park": {"live_pkey"},
     "progress": {"live_pkey"},
@@ -65,6 +65,11 @@ HOT = {
     "renew": {"live_pkey", "job_pkey", "attempt_job"},
     "repeated": {"attempt_job"},
     "retry": {"live_pkey", "job_pkey"},
+    "session_get": {"worker_session_pkey"},
+    "session_shared": {"worker_session_worker"},
+    "session_supersede": {"worker_session_current"},
+    "session_vanished": {"worker_session_worker"},
+    "take_over": {"live_running", "live_pkey", "job_pkey"},
     "view": {"job_pkey", "live_pkey"},
 }
 IN_LOCK_ORDER = {"exchange": "result", "park": "input", "progress": "input", "release": "input", "retry": "input"}
@@ -84,7 +89,10 @@ INSERT INTO penstock.live (job_id, order_key, group_id, status, queue, wake_at, 
          CASE WHEN job_id % 2 = 1 THEN now() + interval '1 day' END, lock_key, now() + interval '2 days'
   FROM penstock.job WHERE job_id <= 2 * ROWS;
 UPDATE penstock.live SET status = 1, attempt_id = gen_random_uuid(), worker = 'w', claimed_at = now(),
-  lease_until = now() + interval '1 minute', attempt_no = 1 WHERE status = 0 AND job_id <= 1000;
+  session = gen_random_uuid(), lease_until = now() + interval '1 minute', attempt_no = 1
+  WHERE status = 0 AND job_id <= 1000;
+INSERT INTO penstock.worker_session (session, worker, ended_at)
+  SELECT gen_random_uuid(), 'w' || i % 100, CASE WHEN i >= 100 THEN now() END FROM generate_series(0, 4999) i;
 INSERT INTO penstock.outcome (job_id, attempt_id, attempt_no, status, claimed_at)
   SELECT job_id, gen_random_uuid(), 1, CASE WHEN job_id % 20 = 0 THEN 11 ELSE 10 END, now()
   FROM penstock.job WHERE job_id > 2 * ROWS;
@@ -237,6 +245,7 @@ async def pages(connection: asyncpg.Connection[asyncpg.Record], *, queue: str = 
         "results": [],
         "errors": [],
         "worker": "w",
+        "session": None,
         "queue": queue,
         "limit": BATCH,
         "mark": mark,

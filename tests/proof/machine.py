@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
@@ -24,8 +25,8 @@ from penstock.jobs.model import (
 from penstock.jobs.scheduler import Schedule, Scheduler, Schedules
 from penstock.kit.errors import StaleAttempt
 from penstock.kit.loop import LoopMetrics
-from tests.proof.model import Group, next_minute
-from tests.proof.stand import EPOCH, beat
+from tests.proof.model import Group, Plan, next_minute
+from tests.proof.stand import EPOCH, beat, registration
 from tests.proof.telling import CALM, DRAFTS, ENDS, HURRIED, QUEUES, SIMPLE, STORES, WHICH, Draft, Telling, span
 
 if TYPE_CHECKING:
@@ -171,11 +172,61 @@ class Kernel(Telling):
         assert [self.model.of(c.job_id).order_key for c in claimed] == expected
         self._take(claimed, "w4")
 
-    def _take(self, claimed: Sequence[Claimed], worker: str) -> None:
+    def _take(self, claimed: Sequence[Claimed], worker: str, session: UUID | None = None) -> None:
         for one in claimed:
             job = self.model.of(one.job_id)
             assert (one.polls, one.state) == (job.polls, job.state)
-            self.model.claim(one, worker)
+            self.model.claim(one, worker, session)
+
+    # processes
+
+    @rule(store=STORES, worker=st.sampled_from(["p1", "p2"]))
+    def a_process_starts(self, store: int, worker: str) -> None:
+        self._register(store, worker, UUID(int=1000 + len(self.model.sessions)))
+
+    @precondition(lambda self: self.model.sessions)
+    @rule(store=STORES, which=WHICH, worker=st.sampled_from(["p1", "p1", "p2"]))
+    def a_registration_arrives_again(self, store: int, which: int, worker: str) -> None:
+        """Late, twice, or under another name: a session that is over cannot come back."""
+        self._register(store, worker, self.pick(list(self.model.sessions), which))
+
+    def _register(self, store: int, worker: str, session: UUID) -> None:
+        refusal = self.model.refusal_of(session, worker)
+        registered = self.answer_or(refusal, self.stores[store].register(registration(session, worker)))
+        if registered is not None:
+            foretold = self.model.register(session, worker)
+            assert (registered.requeued, registered.failed, registered.shared) == foretold
+
+    @precondition(lambda self: self.model.sessions)
+    @rule(store=STORES, which=WHICH, queue=st.sampled_from(QUEUES), limit=st.integers(1, 3))
+    def a_process_claims(self, store: int, which: int, queue: str, limit: int) -> None:
+        process = self.pick(list(self.model.sessions.values()), which)
+        self.world.pace.at += CALM
+        claimed = self.run(self.stores[store].claim(process.worker, [queue], limit, session=process.session))
+        self.model.promote()
+        ready = self.model.ready(queue) if self.model.may_claim(process.session) else []
+        assert [self.model.of(c.job_id).order_key for c in claimed] == [j.order_key for j in ready[:limit]]
+        self._take(claimed, process.worker, process.session)
+
+    @precondition(lambda self: self.model.sessions)
+    @rule(store=STORES, which=WHICH)
+    def a_process_beats(self, store: int, which: int) -> None:
+        """With whatever it was ever given and did not give back itself."""
+        process = self.pick(list(self.model.sessions.values()), which)
+        mine = [j for j in self.model.jobs if j.session == process.session and j.fence is not None]
+        shown = [j.fence for j in mine if j.fence is not None]
+        renewal = self.run(self.stores[store].renew(beat(*shown, worker=process.worker, session=process.session)))
+        assert renewal.superseded == self.model.beat(process.session)
+        assert (list(renewal.lost), list(renewal.cancelled)) == ([], [])
+        for job in mine:
+            self.model.renew(job)
+
+    @precondition(lambda self: self.model.sessions)
+    @rule(store=STORES, which=WHICH)
+    def a_process_leaves_in_order(self, store: int, which: int) -> None:
+        process = self.pick(list(self.model.sessions.values()), which)
+        self.run(self.stores[store].farewell(process.worker, process.session))
+        self.model.farewell(process.session)
 
     # ending
 
@@ -216,23 +267,21 @@ class Kernel(Telling):
     @precondition(lambda self: self.model.held)
     @rule(store=STORES, which=WHICH, end=ENDS, limit=st.integers(1, 3))
     def exchange(self, store: int, which: int, end: str, limit: int) -> None:
-        """What was ready is claimed in the statement that ends the others, before their gates are moved."""
+        """Claims come last: what the ends spawned or opened is claimed as well."""
         job, fence = self.pick(self.model.held, which)
         outcome = self._outcome(job, end)
         self.world.pace.at += CALM
         self.model.promote()
-        before = [j.order_key for j in self.model.ready("default")[:limit]]
         foretold = [self.model.verdict(job, fence, outcome)]
         ending = Ending(fence=fence, outcome=outcome)
         answer = self.run(self.stores[store].exchange([ending], "w5", ["default"], limit))
         assert answer.verdicts == foretold
-        if before:
-            assert [self.model.of(c.job_id).order_key for c in answer.claimed] == before
-            self._take(answer.claimed, "w5")
         self.model.finish([(job, fence, outcome)])
-        if not before:
-            self.run(self.name_the_newborn())
-            self._take(answer.claimed, "w5")
+        self.run(self.name_the_newborn())
+        ready = [j.order_key for j in self.model.ready("default")[:limit]]
+        if ready:
+            assert [self.model.of(c.job_id).order_key for c in answer.claimed] == ready
+        self._take(answer.claimed, "w5")
 
     # holding
 
@@ -318,11 +367,12 @@ class Kernel(Telling):
 
     # schedules
 
-    @rule(store=STORES, name=st.sampled_from(["s1", "s2"]))
-    def put_a_schedule(self, store: int, name: str) -> None:
-        schedule = Schedule(name=name, cron="* * * * *", spec=JobSpec(kind="plain"))
+    @rule(store=STORES, name=st.sampled_from(["s1", "s2"]), locked=st.booleans())
+    def put_a_schedule(self, store: int, name: str, locked: bool) -> None:
+        lock_key = f"l{name[1]}" if locked else None
+        schedule = Schedule(name=name, cron="* * * * *", spec=JobSpec(kind="plain", lock_key=lock_key))
         self.run(Schedules(self.stand.db, self.stores[store]).put(schedule))
-        self.model.schedules[name] = next_minute(self.model.now)
+        self.model.schedules[name] = Plan(next_at=next_minute(self.model.now), lock_key=lock_key)
 
     @precondition(lambda self: self.model.schedules)
     @rule(store=STORES)
@@ -332,9 +382,11 @@ class Kernel(Telling):
         due = self.model.tick()
         assert ticked.enqueued == len(due)
         for name in due:
-            at = EPOCH + timedelta(seconds=self.model.schedules[name])
-            self.model.add(Draft(kind="plain", unique_key=f"schedule:{name}:{at.isoformat()}").spec("", None))
-            self.model.schedules[name] = next_minute(self.model.now)
+            plan = self.model.schedules[name]
+            at = EPOCH + timedelta(seconds=plan.next_at)
+            key = f"schedule:{name}:{at.isoformat()}"
+            self.model.add(Draft(kind="plain", unique_key=key, lock_key=plan.lock_key).spec("", None))
+            self.model.schedules[name] = Plan(next_at=next_minute(self.model.now), lock_key=plan.lock_key)
 
 
 def _stands(job: Job, fence: Fence, how: str) -> bool:

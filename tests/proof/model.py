@@ -9,11 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.jobs.gates import GATE_PAUSE
 from penstock.jobs.model import Failed, JobSpec, Status, Succeeded, Verdict
+from penstock.jobs.scheduler import FIRST_PAUSE, LONGEST_PAUSE
+from penstock.jobs.sessions import SHARED_SECONDS
 from tests.proof.stand import EPOCH, POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from uuid import UUID
 
     from penstock.jobs.model import Claimed, Fence, Outcome
 
@@ -54,7 +58,9 @@ class Job:
     attempt_no: int = 0
     polls: int = 0
     worker: str | None = None
+    session: UUID | None = None
     lease_until: int | None = None
+    overdue: bool = False
     state: str | None = None
     progress: str | None = None
     ways: dict[Fence, Way] = field(default_factory=dict)
@@ -84,7 +90,7 @@ class Job:
     def _close(self, how: str) -> None:
         if self.fence is not None:
             self.ways[self.fence] = Way(how, self.attempt_no, self.worker)
-        self.fence = self.lease_until = None
+        self.fence = self.lease_until = self.session = None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -97,10 +103,49 @@ class Group:
     status: int = 0
     error: str | None = None
     members: list[Job] = field(default_factory=list)
+    look_at: int | None = None
 
     @property
     def alive(self) -> list[Job]:
         return [j for j in self.members if not j.over]
+
+    def awaits_the_reaper(self, now: int) -> bool:
+        look_at = self.deadline if self.look_at is None else self.look_at
+        return self.status < 10 and look_at is not None and look_at <= now
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Plan:
+    """A schedule, and how often its job was refused."""
+
+    next_at: int
+    lock_key: str | None
+    try_at: int | None = None
+    failures: int = 0
+
+    @property
+    def due_at(self) -> int:
+        return self.next_at if self.try_at is None else self.try_at
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Session:
+    """A process that registered under a worker's name."""
+
+    session: UUID
+    worker: str
+    ended_at: int | None = None
+    superseded_by: UUID | None = None
+    alive_at: int | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.ended_at is not None
+
+    @property
+    def vanished(self) -> bool:
+        """It is over, and was not heard of since."""
+        return self.over and self.alive_at is None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,8 +155,9 @@ class Model:
     handlers_fail: bool = False
     jobs: list[Job] = field(default_factory=list)
     groups: dict[int, Group] = field(default_factory=dict)
-    schedules: dict[str, int] = field(default_factory=dict)
+    schedules: dict[str, Plan] = field(default_factory=dict)
     issued: set[Fence] = field(default_factory=set)
+    sessions: dict[UUID, Session] = field(default_factory=dict)
 
     # who there is
 
@@ -185,16 +231,64 @@ class Model:
         found = [j for j in self.jobs if j.status is Status.READY and j.queue == queue]
         return sorted(found, key=lambda j: j.order_key)
 
-    def claim(self, claimed: Claimed, worker: str) -> None:
+    def claim(self, claimed: Claimed, worker: str, session: UUID | None = None) -> None:
         """Take over what the kernel chose; that it chose well is for the caller to judge."""
         job, policy = self.of(claimed.job_id), POLICY[claimed.kind]
         assert job.status is Status.READY, f"{job.tag} was claimed while {job.status.name}"
         assert claimed.fence not in self.issued, "a fence was issued twice"
         self.issued.add(claimed.fence)
-        job.lease_until = earliest(job.deadline, self.now + min(policy.lease, policy.timeout))
+        job.lease_until = earliest(job.deadline_at, self.now + policy.lease)
+        job.overdue = False
         job.deadline = earliest(job.deadline, self.now + policy.timeout)
-        job.status, job.fence, job.worker = Status.RUNNING, claimed.fence, worker
+        job.status, job.fence, job.worker, job.session = Status.RUNNING, claimed.fence, worker, session
         job.attempt_no += 1
+
+    # sessions
+
+    def refusal_of(self, session: UUID, worker: str) -> str | None:
+        """Why a session may not register."""
+        earlier = self.sessions.get(session)
+        if earlier is None:
+            return None
+        if earlier.worker != worker:
+            return "VALIDATION_FAILED"
+        return "CONFLICT" if earlier.over else None
+
+    def register(self, session: UUID, worker: str) -> tuple[int, int, bool]:
+        """How many attempts go back to the queue, how many jobs fail, and whether the name is
+        shared."""
+        if session in self.sessions:
+            return 0, 0, False
+        of_name = [s for s in self.sessions.values() if s.worker == worker]
+        recently = self.now - SHARED_SECONDS
+        shared = any(s.alive_at is not None and s.alive_at > recently for s in of_name)
+        vanished = {s.session for s in of_name if s.vanished}
+        current = next((s for s in of_name if not s.over), None)
+        if current is not None:
+            current.ended_at, current.superseded_by = self.now, session
+            vanished |= set() if shared else {current.session}
+        self.sessions[session] = Session(session=session, worker=worker)
+        taken = [j for j in self.alive if j.session in vanished]
+        failed = [j for j in taken if self.lapse(j)]
+        self.settle(failed)
+        return len(taken) - len(failed), len(failed), shared and current is not None
+
+    def beat(self, session: UUID) -> bool:
+        """Whether it hears that it was superseded."""
+        one = self.sessions.get(session)
+        if one is None or one.superseded_by is None:
+            return False
+        one.alive_at = self.now
+        return True
+
+    def farewell(self, session: UUID) -> None:
+        one = self.sessions.get(session)
+        if one is not None and not one.over:
+            one.ended_at = self.now
+
+    def may_claim(self, session: UUID | None) -> bool:
+        one = None if session is None else self.sessions.get(session)
+        return one is None or not one.vanished
 
     # the writes of an attempt
 
@@ -230,7 +324,9 @@ class Model:
         self.settle(ended, spawned)
 
     def renew(self, job: Job) -> None:
-        job.lease_until = earliest(job.deadline, self.now + POLICY[job.kind].lease)
+        job.overdue = job.deadline is not None and job.deadline <= self.now
+        renewed = earliest(job.deadline_at, self.now + POLICY[job.kind].lease)
+        job.lease_until = self.now if job.overdue else renewed
 
     def park(self, job: Job, state: str, wake_in: int) -> None:
         job.leave("parked", Status.PARKED)
@@ -266,22 +362,26 @@ class Model:
 
     def lapse(self, job: Job) -> bool:
         """Back to the queue, or True: this was the last of it."""
-        used_up = job.lease_until == job.deadline or (job.deadline_at is not None and job.deadline_at <= self.now)
+        used_up = job.overdue or (job.deadline_at is not None and job.deadline_at <= self.now)
         if used_up or job.attempt_no >= job.max_attempts:
             self.stop(job, Status.FAILED, "lapsed", "DEADLINE_EXCEEDED" if used_up else "ATTEMPTS_USED_UP")
             return True
         job.leave("lapsed", Status.READY)
-        job.deadline = job.deadline_at
+        job.deadline, job.progress = job.deadline_at, None
         return False
 
     def reap_groups(self) -> int:
-        stuck = [g for g in self.groups.values() if g.status < 10]
+        stuck = [g for g in self.groups.values() if g.awaits_the_reaper(self.now)]
         for group in stuck:
             if group.deadline is not None and group.deadline <= self.now:
                 self.fail(group, "DEADLINE_EXCEEDED", group.alive)
             elif group.status == 1:
                 self.fail(group, "", [j for j in group.alive if not j.running])
-        return sum(self.fire(g) for g in stuck)
+        fired = sum(self.fire(g) for g in stuck)
+        for group in stuck:
+            if group.awaits_the_reaper(self.now):
+                group.look_at = self.now if group.status == 1 else None
+        return fired
 
     # gates
 
@@ -297,12 +397,15 @@ class Model:
 
     def fail(self, group: Group, error: str, doomed: Sequence[Job]) -> None:
         if group.status == 0:
-            group.status, group.error = 1, error
+            group.status, group.error, group.look_at = 1, error, self.now
         for job in doomed:
             self.stop(job, Status.CANCELLED, "cancelled", "GROUP_FAILED")
 
     def fire(self, group: Group) -> bool:
-        if group.status >= 10 or group.alive or (group.fragile and self.handlers_fail):
+        if group.status >= 10 or group.alive:
+            return False
+        if group.fragile and self.handlers_fail:
+            group.look_at = self.now + int(GATE_PAUSE)
             return False
         group.status = 10 if group.status == 0 else 11
         for spec in group.on_success if group.status == 10 else group.on_failure:
@@ -312,9 +415,20 @@ class Model:
     # schedules
 
     def tick(self) -> list[str]:
-        """The unique keys of the jobs that a pass of the scheduler makes; the caller adds them."""
-        due = [name for name, next_at in self.schedules.items() if next_at <= self.now]
-        return [] if self.draining else sorted(due)
+        """The schedules whose jobs a pass of the scheduler makes; the caller adds them. The others wait."""
+        if self.draining:
+            return []
+        due = [name for name, plan in self.schedules.items() if plan.due_at <= self.now]
+        kept = []
+        taken = {j.lock_key for j in self.alive if j.lock_key}
+        for name in sorted(due, key=lambda name: self.schedules[name].due_at):
+            plan = self.schedules[name]
+            if plan.lock_key in taken:
+                plan.try_at = self.now + int(min(FIRST_PAUSE * 2**plan.failures, LONGEST_PAUSE))
+                plan.failures += 1
+            else:
+                kept.append(name)
+        return kept
 
 
 def earliest(*times: int | None) -> int | None:

@@ -37,13 +37,17 @@ class Rules:
     gate_looks_after_its_lock: bool = True
     lock_is_the_row: bool = True
     reaper_counts_attempts: bool = True
+    take_over_takes_the_fence: bool = True
+    take_over_counts_attempts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """How much of the world is looked at; `letters` are requests on their way at one time.
 
-    With `own_jobs` each worker takes one job only, which is enough for what lies between jobs.
+    With `own_jobs` each worker takes one job only, which is enough for what lies between jobs. With
+    `successors` a worker may be started anew at any moment, while the one before it may be alive or
+    not.
     """
 
     jobs: int = 1
@@ -52,6 +56,7 @@ class Scope:
     giving_up: bool = True
     lost_claims: bool = True
     own_jobs: bool = False
+    successors: bool = True
 
 
 class Row(NamedTuple):
@@ -63,6 +68,7 @@ class Row(NamedTuple):
     lapsed: bool = False
     attempts: int = 0
     counter: int = 0
+    holder: int | None = None
     ended_by: int | None = None
     before: tuple[str, int, int] | None = None
 
@@ -168,6 +174,8 @@ def _stuck(leads_to: dict[World, list[World]]) -> World | None:
 def _steps(rules: Rules, scope: Scope, world: World) -> Iterator[Step]:
     for job, row in enumerate(world.rows):
         yield from _by_itself(rules, world, job, row)
+        if scope.successors and row.status == RUNNING and row.holder is not None:
+            yield f"the successor of {'AB'[row.holder]} takes {job} over", _take_over(rules, world, job)
         if row.status == READY:
             for worker, mind in enumerate(world.minds):
                 if mind is None and (worker == job or not scope.own_jobs):
@@ -248,7 +256,8 @@ def _claim(rules: Rules, scope: Scope, world: World, worker: int, job: int) -> W
     token = {"random": claim, "counter": counter, "attempt number": row.attempts + 1, "state": 0}[rules.fence]
     before = (row.status, row.attempts, row.counter) if scope.lost_claims else None
     kept = counter if rules.fence == "counter" else 0
-    taken = Row(RUNNING, token, claim, attempts=row.attempts + 1, counter=kept, before=before)
+    holder = worker if scope.successors else None
+    taken = Row(RUNNING, token, claim, attempts=row.attempts + 1, counter=kept, holder=holder, before=before)
     return _think(_put(world, job, taken), worker, Mind(job, token, claim))
 
 
@@ -269,7 +278,9 @@ def _end(rules: Rules, world: World, letter: Mind) -> tuple[World, str]:
             world = world._replace(free_locks=world.free_locks | {job})
         return world, "repeated" if seen else "stale"
     world = _usurped(world, row, letter, "ended the job")
-    ended = _put(world, job, row._replace(status=DONE, token=None, claim=None, ended_by=letter.claim, before=None))
+    ended = _put(
+        world, job, row._replace(status=DONE, token=None, claim=None, holder=None, ended_by=letter.claim, before=None)
+    )
     return _settle(rules, ended, job), "done"
 
 
@@ -321,15 +332,30 @@ def _reap(rules: Rules, world: World, job: int) -> World:
     if not row.lapsed:
         world = world._replace(wrong="the reaper took a job whose lease was renewed")
     if row.attempts >= ATTEMPTS and rules.reaper_counts_attempts:
-        return _settle(rules, _put(world, job, row._replace(status=FAILED, token=None, claim=None, before=None)), job)
+        return _failed(rules, world, job)
     return _put(world, job, Row(READY, attempts=row.attempts, counter=row.counter))
+
+
+def _take_over(rules: Rules, world: World, job: int) -> World:
+    """A process of the holder's name registers: whatever is left of the lease, the attempt is
+    over."""
+    row = world.rows[job]
+    if row.attempts >= ATTEMPTS and rules.take_over_counts_attempts:
+        return _failed(rules, world, job)
+    token = None if rules.take_over_takes_the_fence else row.token
+    return _put(world, job, Row(READY, token, attempts=row.attempts, counter=row.counter))
+
+
+def _failed(rules: Rules, world: World, job: int) -> World:
+    failed = world.rows[job]._replace(status=FAILED, token=None, claim=None, holder=None, before=None)
+    return _settle(rules, _put(world, job, failed), job)
 
 
 def _cancel(rules: Rules, world: World, job: int, row: Row) -> World:
     told = world._replace(cancelled=world.cancelled | {job})
     if row.status == RUNNING and not rules.cancel_takes_the_fence:
         return told
-    ended = row._replace(status=CANCELLED, token=None, claim=None, before=None)
+    ended = row._replace(status=CANCELLED, token=None, claim=None, holder=None, before=None)
     return _settle(rules, _put(told, job, ended), job)
 
 

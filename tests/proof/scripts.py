@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from penstock.jobs.model import Ending, Failed, JobSpec, Succeeded
 from tests.proof.invariants import broken
-from tests.proof.stand import DEPTH, LEASE
+from tests.proof.stand import DEPTH, LEASE, registration
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from penstock.jobs.model import Claimed, Outcome
     from tests.proof.explorer import Order, Script
     from tests.proof.stand import Stand
@@ -30,8 +32,12 @@ def cancel(job_id: int) -> Script:
     return lambda store, _db: store.cancel(job_id, actor="somebody")
 
 
-def claim(worker: str, limit: int = 1) -> Script:
-    return lambda store, _db: store.claim(worker, ["default"], limit)
+def claim(worker: str, limit: int = 1, *, session: UUID | None = None) -> Script:
+    return lambda store, _db: store.claim(worker, ["default"], limit, session=session)
+
+
+def register(session: UUID) -> Script:
+    return lambda store, _db: store.register(registration(session))
 
 
 def enqueue(*specs: JobSpec) -> Script:

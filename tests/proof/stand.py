@@ -15,7 +15,7 @@ from uuid import UUID
 import asyncpg
 
 from penstock.jobs.kinds import KindPolicy, Kinds
-from penstock.jobs.model import Beat, Claimed, Fence, JobSpec
+from penstock.jobs.model import Beat, Claimed, Fence, JobSpec, Registration
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kit.db import Db
 
@@ -38,7 +38,8 @@ POLICIES = (
 )
 
 KERNEL_TABLES = ("job", "live", "outcome", "attempt", "job_group", "schedule", "control", "audit")
-"""Everything but `worker`, which is a list of who is there and decides nothing."""
+"""Everything but `worker`, which is a list of who is there and decides nothing, and its sessions,
+which a heartbeat may change without harm."""
 
 _HOLD_THE_CLOCK = """
 CREATE UNLOGGED TABLE penstock.proof_clock (at timestamptz NOT NULL);
@@ -46,8 +47,18 @@ INSERT INTO penstock.proof_clock VALUES ('{at}');
 CREATE OR REPLACE FUNCTION penstock.now() RETURNS timestamptz
 LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT at FROM penstock.proof_clock';
 """
+_WITHOUT_TIES = """
+CREATE UNLOGGED TABLE penstock.proof_first_job (job_id bigint NOT NULL);
+INSERT INTO penstock.proof_first_job VALUES (0);
+CREATE FUNCTION penstock.proof_order() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  NEW.order_key := NEW.order_key + (NEW.job_id - (SELECT job_id FROM penstock.proof_first_job)) * 100;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER proof_order BEFORE INSERT ON penstock.live FOR EACH ROW EXECUTE FUNCTION penstock.proof_order();
+"""
 _LEFT = "SELECT (SELECT count(*) FROM penstock.live) + (SELECT count(*) FROM penstock.job_group WHERE status < 10)"
-_EMPTY = "; ".join(f"DELETE FROM penstock.{t}" for t in (*KERNEL_TABLES, "worker") if t != "control")
+_EMPTY = "; ".join(f"DELETE FROM penstock.{t}" for t in (*KERNEL_TABLES, "worker", "worker_session") if t != "control")
 _DUMP = " UNION ALL ".join(
     f"SELECT '{t}' AS name, to_jsonb(t)::text AS line FROM penstock.{t} t" for t in KERNEL_TABLES
 )
@@ -77,6 +88,22 @@ class Stand:
         self.now = EPOCH
         await self.advance(0)
 
+    async def order_without_ties(self) -> None:
+        """Add the job's number, times a hundred, to its place in the queue.
+
+        The clock stands still, so two batches can share a place, and PostgreSQL takes equal places in any order:
+        the same story could be told in two ways.
+        """
+        await self.eye.execute(_WITHOUT_TIES)
+
+    async def count_jobs_from_here(self) -> int:
+        """The last number given so far: `order_without_ties` counts from it."""
+        last: int = await self.eye.fetchval(
+            "UPDATE penstock.proof_first_job SET job_id ="
+            " (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM penstock.job_id) RETURNING job_id"
+        )
+        return last
+
     async def dump(self) -> list[str]:
         """Every row of the kernel, as text; equal dumps mean that nothing was changed."""
         return sorted(f"{r['name']} {r['line']}" for r in await self.eye.fetch(_DUMP))
@@ -89,8 +116,8 @@ class Stand:
     async def add(self, *specs: JobSpec) -> list[int]:
         return [e.job_id for e in await self.store.enqueue(specs)]
 
-    async def claim(self, worker: str = "w1", *, limit: int = 1) -> list[Claimed]:
-        return await self.store.claim(worker, ["default"], limit)
+    async def claim(self, worker: str = "w1", *, limit: int = 1, session: UUID | None = None) -> list[Claimed]:
+        return await self.store.claim(worker, ["default"], limit, session=session)
 
     async def claim_one(self, worker: str = "w1") -> Claimed:
         [claimed] = await self.claim(worker)
@@ -112,5 +139,9 @@ async def stand_on(dsn: str, *, size: int = 8) -> AsyncIterator[Stand]:
         await eye.close()
 
 
-def beat(*held: Fence, worker: str = "w1") -> Beat:
-    return Beat(worker=worker, session=SESSION, queues=["default"], slots=4, version="0", held=held)
+def beat(*held: Fence, worker: str = "w1", session: UUID = SESSION) -> Beat:
+    return Beat(worker=worker, session=session, queues=["default"], slots=4, version="0", held=held)
+
+
+def registration(session: UUID, worker: str = "w1") -> Registration:
+    return Registration(worker=worker, session=session, queues=["default"], slots=4, version="0")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client import CollectorRegistry
 
+from penstock.jobs.gates import GATE_PAUSE
 from penstock.jobs.model import (
     Ending,
     Failed,
@@ -19,7 +20,7 @@ from penstock.jobs.model import (
     Succeeded,
     Verdict,
 )
-from penstock.jobs.scheduler import Schedule, Scheduler, Schedules
+from penstock.jobs.scheduler import LONGEST_PAUSE, Schedule, Scheduler, Schedules, Ticked
 from penstock.kit.errors import InvalidInput, ResourceLocked
 from penstock.kit.loop import LoopMetrics
 from tests.proof.stand import LEASE, TIMEOUT, beat
@@ -73,8 +74,11 @@ async def test_a_gate_handler_that_is_broken_in_any_way_does_not_undo_the_end_no
     claimed = await stand.claim_one()
     assert await stand.store.finish([Ending(fence=claimed.fence, outcome=Succeeded())]) == [Verdict.DONE]
     assert await stand.status(member.job_id) == "SUCCEEDED"
+    await stand.advance(GATE_PAUSE)
     assert (await stand.store.reap()).groups_fired == 0
     fail = False
+    assert (await stand.store.reap()).groups_fired == 0, "it is looked at again after a pause"
+    await stand.advance(GATE_PAUSE)
     assert (await stand.store.reap()).groups_fired == 1
 
 
@@ -134,6 +138,52 @@ async def test_a_job_whose_worker_renews_up_to_the_timeout_fails_at_the_timeout(
         await stand.advance(LEASE / 2)
         await stand.store.renew(beat(claimed.fence))
     assert (await stand.store.reap()).failed == 1
+    assert (await stand.store.job(job_id)).error["code"] == "DEADLINE_EXCEEDED"
+
+
+@pytest.mark.parametrize("survives", [0, LEASE / 2, TIMEOUT - LEASE - 1, TIMEOUT - LEASE / 2, TIMEOUT - 1])
+async def test_a_worker_that_vanishes_at_any_time_costs_one_attempt(stand: Stand, survives: float) -> None:
+    [job_id] = await stand.add(JobSpec(kind="plain"))
+    claimed = await stand.claim_one()
+    alive_for = 0.0
+    while alive_for < survives:
+        step = min(LEASE / 2, survives - alive_for)
+        alive_for += step
+        await stand.advance(step)
+        await stand.store.renew(beat(claimed.fence))
+    await stand.advance(LEASE + 1)
+    assert (await stand.store.reap()).requeued == 1
+    again = await stand.claim_one()
+    assert (again.job_id, again.attempt_no) == (job_id, 2)
+    assert again.seconds_left == TIMEOUT
+
+
+async def test_a_timeout_that_is_shorter_than_the_lease_does_not_cost_the_retries(stand: Stand) -> None:
+    [job_id] = await stand.add(JobSpec(kind="brief"))
+    for _ in range(2):
+        await stand.claim_one()
+        await stand.advance(LEASE + 1)
+        await stand.store.reap()
+    assert (await stand.store.job(job_id)).error["code"] == "ATTEMPTS_USED_UP"
+
+
+async def test_a_worker_that_is_heard_of_after_a_short_timeout_ran_out_of_time(stand: Stand) -> None:
+    [job_id] = await stand.add(JobSpec(kind="brief"))
+    claimed = await stand.claim_one()
+    await stand.advance(29)
+    await stand.store.renew(beat(claimed.fence))
+    assert (await stand.store.reap()).failed == 0
+    await stand.advance(1)
+    await stand.store.renew(beat(claimed.fence))
+    assert (await stand.store.reap()).failed == 1
+    assert (await stand.store.job(job_id)).error["code"] == "DEADLINE_EXCEEDED"
+
+
+async def test_a_job_past_its_own_deadline_is_not_run_again(stand: Stand) -> None:
+    [job_id] = await stand.add(JobSpec(kind="plain", deadline_in=timedelta(seconds=LEASE / 2)))
+    await stand.claim_one()
+    await stand.advance(LEASE / 2)
+    assert (await stand.store.reap(vanished=False)).failed == 1
     assert (await stand.store.job(job_id)).error["code"] == "DEADLINE_EXCEEDED"
 
 
@@ -205,3 +255,65 @@ async def test_a_job_that_nobody_hurries_is_overtaken_for_nine_minutes_and_no_lo
             break
         await stand.advance(60)
     assert turns in (10, 11)
+
+
+BLOCKED = 105
+
+
+def scheduler(stand: Stand) -> Scheduler:
+    return Scheduler(stand.db, stand.store, every=1, metrics=LoopMetrics(CollectorRegistry()))
+
+
+async def test_schedules_that_are_blocked_hide_no_other(stand: Stand) -> None:
+    schedules = Schedules(stand.db, stand.store)
+    await stand.add(JobSpec(kind="plain", lock_key="taken"))
+    for n in range(BLOCKED):
+        spec = JobSpec(kind="plain", lock_key="taken")
+        await schedules.put(Schedule(name=f"blocked{n:03}", cron="* * * * *", spec=spec))
+    await stand.advance(1)
+    await schedules.put(Schedule(name="free", cron="* * * * *", spec=JobSpec(kind="plain")))
+    await stand.advance(60)
+    ticked = await scheduler(stand).run_once()
+    assert (ticked.enqueued, ticked.failed) == (1, BLOCKED)
+    assert await scheduler(stand).run_once() == Ticked(), "who was refused waits"
+
+
+async def test_a_schedule_that_is_blocked_is_kept_soon_after_its_lock_is_free(stand: Stand) -> None:
+    [holder] = await stand.add(JobSpec(kind="plain", lock_key="taken"))
+    schedule = Schedule(name="s", cron="* * * * *", spec=JobSpec(kind="plain", lock_key="taken"))
+    await Schedules(stand.db, stand.store).put(schedule)
+    for _ in range(12):
+        await stand.advance(LONGEST_PAUSE)
+        assert (await scheduler(stand).run_once()).failed == 1
+    await stand.store.cancel(holder, actor="me")
+    await stand.advance(LONGEST_PAUSE)
+    assert (await scheduler(stand).run_once()).enqueued == 1
+
+
+async def test_gates_that_fail_again_and_again_hide_no_overdue_group(stand: Stand) -> None:
+    async def broken(tx: Tx, fired: Fired) -> None:
+        raise RuntimeError("a bug")
+
+    stand.store.gates.handle("broken", broken)
+    for _ in range(10):
+        await stand.store.open_group(GroupSpec(name="g", gate="broken"), [])
+    spec = GroupSpec(name="late", deadline_in=timedelta(seconds=30))
+    late, [member] = await stand.store.open_group(spec, [JobSpec(kind="plain")])
+    await stand.advance(GATE_PAUSE)
+    assert (await stand.store.reap(limit=10)).groups_fired == 0
+    await stand.advance(30)
+    await stand.store.reap(limit=10)
+    await stand.store.reap(limit=10)
+    assert await stand.status(member.job_id) == "CANCELLED"
+    status = "SELECT status FROM penstock.job_group WHERE group_id = $1"
+    assert await stand.eye.fetchval(status, late) == 11
+
+
+async def test_a_group_whose_members_all_exist_already_fires(stand: Stand) -> None:
+    """As when it was opened before and only the reply was lost."""
+    members = [JobSpec(kind="plain", unique_key="u1")]
+    await stand.store.open_group(GroupSpec(name="first"), members)
+    again, [member] = await stand.store.open_group(GroupSpec(name="again", on_success=[JobSpec(kind="once")]), members)
+    assert not member.created
+    assert await stand.eye.fetchval("SELECT status FROM penstock.job_group WHERE group_id = $1", again) == 10
+    assert sorted(c.kind for c in await stand.claim(limit=10)) == ["once", "plain"]

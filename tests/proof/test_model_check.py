@@ -26,6 +26,8 @@ WITNESSES = [
     pytest.param(Rules(release_takes_the_fence=False), ONE, STALE, id="a release that keeps the fence"),
     pytest.param(Rules(park_takes_the_fence=False), ONE, STALE, id="a park that keeps the fence"),
     pytest.param(Rules(silence_is_looked_up=False), ONE, "its end stands", id="no row changed means stale"),
+    pytest.param(Rules(take_over_takes_the_fence=False), ONE, STALE, id="a take-over that keeps the fence"),
+    pytest.param(Rules(take_over_counts_attempts=False), ONE, "more attempts", id="a take-over that always requeues"),
     pytest.param(Rules(lock_is_the_row=False), ONE, "a lock was freed", id="a lock that is freed by name"),
     pytest.param(Rules(gate_counts_live_members=False), PAIR, "before the last", id="a gate that counts arrivals"),
     pytest.param(

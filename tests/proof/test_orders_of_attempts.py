@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 
@@ -16,15 +17,16 @@ from penstock.jobs.model import (
     Parking,
     ProgressUpdate,
     Reaped,
+    Registered,
     Release,
     Renewal,
     Succeeded,
     Verdict,
 )
-from penstock.kit.errors import InvalidState, StaleAttempt
+from penstock.kit.errors import Conflict, InvalidState, StaleAttempt
 from penstock.kit.sqlfile import parse
-from tests.proof.scripts import AFTER, BADLY, FEW, PLAIN, WELL, cancel, check, claim, count, finish, reap
-from tests.proof.stand import LEASE, beat
+from tests.proof.scripts import AFTER, BADLY, FEW, PLAIN, WELL, cancel, check, claim, count, finish, reap, register
+from tests.proof.stand import LEASE, SESSION, beat, registration
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -217,4 +219,129 @@ async def test_a_fenced_transaction_is_whole_or_refused_beside_a_cancel_and_the_
         assert notes == (2 if order.results["A"] == "written" else 0), f"{order}"
         assert order.results["A"] == "written" or isinstance(order.results["A"], StaleAttempt), f"{order}"
         assert isinstance(order.results["B"], Cancelled), f"{order}"
+        await check(stand, order)
+
+
+NEW = UUID(int=99)
+
+
+@pytest.mark.parametrize("outcome", [WELL, BADLY, Failed(error={}, retry_in=5)])
+async def test_a_finish_and_a_successor_agree_on_one_fate(explorer: Explorer, outcome: Outcome) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(PLAIN, PLAIN)
+        await stand.store.register(registration(SESSION))
+        pair = await stand.claim(session=SESSION, limit=2)
+        return {"A": finish(*reversed(pair), outcome=outcome), "B": register(NEW)}
+
+    async for order in explorer.walk(arrange):
+        verdicts, registered = order.results["A"], order.results["B"]
+        assert isinstance(registered, Registered), f"{order}"
+        assert [v is Verdict.STALE for v in verdicts] == [registered.requeued == 2] * 2, f"{order}"
+        await check(stand, order)
+
+
+async def test_a_beat_and_a_successor_agree_on_the_holder(explorer: Explorer) -> None:
+    """A renewal that came first is overruled: the process that sent it is not there any more."""
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(PLAIN, PLAIN)
+        await stand.store.register(registration(SESSION))
+        pair = await stand.claim(session=SESSION, limit=2)
+        shown = beat(*(c.fence for c in pair), session=SESSION)
+        return {"A": lambda store, _db: store.renew(shown), "B": register(NEW)}
+
+    async for order in explorer.walk(arrange):
+        renewal, registered = order.results["A"], order.results["B"]
+        assert isinstance(renewal, Renewal)
+        assert registered == Registered(requeued=2), f"{order}"
+        assert bool(renewal.lost) <= renewal.superseded, f"{order}"
+        await check(stand, order)
+
+
+async def test_the_reaper_and_a_successor_take_an_attempt_once(explorer: Explorer) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(PLAIN, PLAIN)
+        await stand.store.register(registration(SESSION))
+        await stand.claim(session=SESSION, limit=2)
+        await stand.advance(LEASE + 1)
+        return {"A": reap(), "B": register(NEW)}
+
+    async for order in explorer.walk(arrange):
+        reaped, registered = order.results["A"], order.results["B"]
+        assert isinstance(reaped, Reaped)
+        assert isinstance(registered, Registered), f"{order}"
+        assert reaped.requeued + registered.requeued == 2, f"{order}"
+        await check(stand, order)
+
+
+async def test_a_claim_beside_a_successor_is_given_or_refused_and_nothing_in_between(explorer: Explorer) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(PLAIN, PLAIN)
+        await stand.store.register(registration(SESSION))
+        await stand.claim(session=SESSION)
+        return {"A": claim("w1", 1, session=SESSION), "B": register(NEW)}
+
+    async for order in explorer.walk(arrange):
+        assert isinstance(order.results["B"], Registered), f"{order}"
+        assert order.results["B"].requeued >= 1, f"{order}"
+        await check(stand, order)
+
+
+async def test_of_several_processes_that_start_at_once_one_is_the_current_one(explorer: Explorer) -> None:
+    stand = explorer.stand
+    current = "SELECT count(*) FROM penstock.worker_session WHERE ended_at IS NULL"
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(PLAIN)
+        await stand.store.register(registration(SESSION))
+        await stand.claim(session=SESSION)
+        return {"A": register(UUID(int=1)), "B": register(UUID(int=2)), "C": register(UUID(int=1))}
+
+    async for order in explorer.walk(arrange, switches=FEW):
+        results = list(order.results.values())
+        assert await stand.eye.fetchval(current) == 1, f"{order}"
+        assert sum(r.requeued for r in results if isinstance(r, Registered)) == 1, f"{order}"
+        assert all(isinstance(r, Registered | Conflict) for r in results), f"{order}"
+        await check(stand, order)
+
+
+async def test_a_farewell_and_a_successor_do_not_wait_in_a_circle(explorer: Explorer) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.add(PLAIN)
+        await stand.store.register(registration(SESSION))
+        [unwritten] = await stand.claim(session=SESSION)
+        shown = beat(unwritten.fence, session=SESSION)
+        return {
+            "A": lambda store, _db: store.farewell("w1", SESSION),
+            "B": register(NEW),
+            "C": lambda store, _db: store.renew(shown),
+        }
+
+    async for order in explorer.walk(arrange, switches=FEW):
+        assert order.results["B"] == Registered(requeued=1), f"{order}"
+        await check(stand, order)
+
+
+async def test_a_heartbeat_on_its_way_does_not_put_back_a_worker_that_left(explorer: Explorer) -> None:
+    stand = explorer.stand
+
+    async def arrange() -> Mapping[str, Script]:
+        await stand.store.register(registration(SESSION))
+        shown = beat(session=SESSION)
+        return {
+            "A": lambda store, _db: store.farewell("w1", SESSION),
+            "B": lambda store, _db: store.renew(shown),
+        }
+
+    async for order in explorer.walk(arrange):
+        assert await stand.eye.fetchval("SELECT count(*) FROM penstock.worker") == 0, f"{order}"
         await check(stand, order)

@@ -30,6 +30,7 @@ def tell(dsn: str, monkeypatch: pytest.MonkeyPatch, *, stories: int) -> int:
     with asyncio.Runner() as runner, capture_logs():
         standing = stand_on(dsn)
         world = World(runner, runner.run(standing.__aenter__()), pace)
+        runner.run(world.stand.order_without_ties())
         try:
             run_state_machine_as_test(
                 type("Kernel", (Kernel,), {"world": world}),

@@ -14,7 +14,7 @@ from penstock.jobs.model import Ending, JobSpec, Succeeded
 from penstock.jobs.reaper import Reaper
 from penstock.jobs.retention import Retention
 from penstock.kit.loop import LoopMetrics
-from tests.proof.stand import LEASE
+from tests.proof.stand import LEASE, TIMEOUT, beat
 
 if TYPE_CHECKING:
     from tests.proof.stand import Stand
@@ -89,3 +89,50 @@ async def test_one_pass_of_the_reaper_takes_back_all_that_a_dead_fleet_held(stan
     reaper = Reaper(stand.db, stand.store, every=1, metrics=metrics, batch=50)
     reaped = await reaper.run_once()
     assert (reaped.requeued, reaped.kinds) == (120, {"plain": 120})
+
+
+async def test_a_reaper_that_starts_or_comes_back_lets_workers_renew_first(stand: Stand, metrics: LoopMetrics) -> None:
+    """Nobody heard their heartbeats meanwhile: a lease that lapsed then is not their fault."""
+    ticks = [0.0]
+    reaper = Reaper(stand.db, stand.store, every=5, metrics=metrics, grace=30, ticks=lambda: ticks[0])
+
+    async def taken(seconds: float) -> int:
+        ticks[0] += seconds
+        return (await reaper.run_once()).requeued
+
+    await stand.add(JobSpec(kind="plain"), JobSpec(kind="plain"))
+    healthy, _vanished = await stand.claim(limit=2)
+    await stand.store.renew(beat(healthy.fence))
+    await stand.advance(LEASE + 1)
+    assert [await taken(seconds) for seconds in (0, 5, 10, 14)] == [0, 0, 0, 0]
+    await stand.store.renew(beat(healthy.fence))
+    assert await taken(1) == 1
+    assert await stand.status(healthy.job_id) == "RUNNING"
+
+    await stand.advance(LEASE + 1)
+    assert await taken(31) == 0, "it was away for longer than the grace"
+    assert [await taken(seconds) for seconds in (15, 14, 1)] == [0, 0, 1]
+
+
+async def test_a_reaper_that_starts_beside_others_takes_what_lapsed_at_once(stand: Stand, metrics: LoopMetrics) -> None:
+    """Somebody heard the workers all the time; and where there is no worker, none can renew."""
+    for heard in (True, False):
+        await stand.empty()
+        await stand.add(JobSpec(kind="plain"))
+        await stand.claim()
+        await stand.advance(LEASE + 1)
+        if heard:
+            await stand.store.renew(beat(worker="w2"))
+        reaper = Reaper(stand.db, stand.store, every=5, metrics=metrics, grace=30)
+        assert (await reaper.run_once()).requeued == 1
+
+
+async def test_what_is_past_its_deadline_fails_while_the_reaper_waits(stand: Stand, metrics: LoopMetrics) -> None:
+    reaper = Reaper(stand.db, stand.store, every=5, metrics=metrics, grace=30)
+    running = JobSpec(kind="plain", deadline_in=timedelta(seconds=TIMEOUT / 2))
+    await stand.add(running, JobSpec(kind="plain", run_in=timedelta(0), deadline_in=timedelta(seconds=5)))
+    await stand.claim()
+    await stand.store.renew(beat())
+    await stand.advance(TIMEOUT)
+    reaped = await reaper.run_once()
+    assert (reaped.failed, reaped.expired) == (1, 1)

@@ -7,6 +7,7 @@ repeats what the same attempt did before: it stands already, so it is answered w
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 from structlog.testing import capture_logs
@@ -26,7 +27,7 @@ from penstock.jobs.model import (
 )
 from penstock.kit.errors import ResourceLocked, StaleAttempt
 from penstock.kit.sqlfile import parse
-from tests.proof.stand import LEASE, beat
+from tests.proof.stand import LEASE, SESSION, beat, registration
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -75,6 +76,15 @@ async def released_and_claimed_again(stand: Stand, zombie: Claimed) -> None:
     await stand.claim_one("w2")
 
 
+async def taken_over_by_its_successor(stand: Stand, zombie: Claimed) -> None:
+    await stand.store.register(registration(UUID(int=99)))
+
+
+async def taken_over_and_claimed_again(stand: Stand, zombie: Claimed) -> None:
+    await taken_over_by_its_successor(stand, zombie)
+    await stand.claim(session=UUID(int=99))
+
+
 LOSSES: list[Act] = [
     reaped,
     reaped_and_claimed_again,
@@ -82,6 +92,8 @@ LOSSES: list[Act] = [
     finished_by_another,
     parked_and_claimed_again,
     released_and_claimed_again,
+    taken_over_by_its_successor,
+    taken_over_and_claimed_again,
 ]
 
 
@@ -153,7 +165,9 @@ CANCELLED_RENEWAL = ("renews", cancelled)
 async def a_zombie(stand: Stand) -> Claimed:
     await stand.empty()
     await stand.store.open_group(GroupSpec(name="g", deadline_in=None), [JobSpec(kind="plain", lock_key=LOCK)])
-    return await stand.claim_one()
+    await stand.store.register(registration(SESSION))
+    [zombie] = await stand.claim(session=SESSION)
+    return zombie
 
 
 def stale_count(stand: Stand) -> float:
@@ -201,7 +215,6 @@ async def test_a_zombie_frees_no_lock_when_it(stand: Stand, write: str) -> None:
 
 async def test_pgqueuer_takes_the_late_complete_of_a_zombie(database: str) -> None:
     """The contrast: what the matrix would look like without a fence."""
-    pytest.importorskip("pgqueuer")
     from datetime import timedelta
     from uuid import uuid4
 
@@ -226,7 +239,6 @@ async def test_pgqueuer_takes_the_late_complete_of_a_zombie(database: str) -> No
 
 
 async def test_procrastinate_takes_the_late_complete_of_a_zombie(database: str) -> None:
-    pytest.importorskip("procrastinate")
     from procrastinate import App, PsycopgConnector
     from procrastinate.jobs import Status
 

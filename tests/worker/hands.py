@@ -37,6 +37,8 @@ KINDS = Kinds(
     [
         PROBE,
         policy("nap"),
+        policy("slow-lease", lease=3600),
+        policy("steady", lease=4),
         policy("strict", on_sigterm="fail", max_attempts=1),
         policy("stuck-thread"),
         policy("stuck-loop"),
@@ -124,6 +126,8 @@ HANDLERS = Handlers(
     {
         "probe": probe,
         "nap": nap,
+        "slow-lease": nap,
+        "steady": nap,
         "strict": nap,
         "stuck-thread": stuck_thread,
         "stuck-loop": stuck_loop,

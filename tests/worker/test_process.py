@@ -13,6 +13,7 @@ from penstock.api.server import bind, listening
 from penstock.jobs.model import JobSpec, Status
 from penstock.kit.config import Settings
 from penstock.wiring import build_control_plane
+from tests.worker.conftest import until
 from tests.worker.hands import KINDS
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ PROGRAM = "import sys; from tests.worker import hands; sys.exit(hands.deployed({
 
 @asynccontextmanager
 async def control_plane(dsn: str, port: int = 0) -> AsyncIterator[int]:
-    settings = Settings(service_token=TOKEN, reap_seconds=0.2)
+    settings = Settings(service_token=TOKEN, reap_seconds=0.5)
     async with build_control_plane(settings, dsn, kinds=KINDS) as parts:
         with bind("127.0.0.1", port) as listener:
             async with listening(parts, listener):
@@ -57,6 +58,28 @@ async def test_a_result_outlives_a_restart_of_the_control_plane(database: str, j
         assert await hand.exit_code() == 0
 
 
+async def test_work_outlives_an_absence_of_the_control_plane_that_is_longer_than_its_lease(
+    database: str, jobs: Jobs, hands: Hands
+) -> None:
+    """The lease lapses while nobody can hear the worker; it renews before the reaper looks."""
+    async with control_plane(database) as port:
+        hand = await deploy(hands, port)
+        job = await jobs.add("steady", seconds=8)
+        await jobs.until(job, Status.RUNNING)
+    until_lapsed = "SELECT lease_until < penstock.now() FROM penstock.live WHERE job_id = $1"
+
+    async def lapsed() -> bool:
+        async with jobs.connection() as connection:
+            return bool(await connection.fetchval(until_lapsed, job))
+
+    await until(lapsed)
+    async with control_plane(database, port):
+        view = await jobs.over(job)
+        assert (view.status, view.attempt_no) == (Status.SUCCEEDED, 1)
+        hand.send(SIGTERM)
+        assert await hand.exit_code() == 0
+
+
 @pytest.mark.parametrize(("kind", "payload", "code"), [("nap", {"seconds": 0}, 0), ("flaky", {"failures": 1}, 1)])
 async def test_one_job_decides_the_exit_code(
     database: str, jobs: Jobs, hands: Hands, kind: str, payload: dict[str, object], code: int
@@ -79,7 +102,7 @@ async def test_a_job_that_runs_once_is_handed_back_on_sigterm(database: str, job
         hand = await deploy(hands, port, "once=True, wait=10", PENSTOCK_WORKER_GRACE_SECONDS="0.2")
         await jobs.until(job, Status.RUNNING)
         hand.send(SIGTERM)
-        assert await hand.exit_code() == 0
+        assert await hand.exit_code() == 1
         assert (await jobs.store.job(job)).status is Status.READY
 
 

@@ -13,7 +13,7 @@ import pytest
 from penstock.jobs.model import JobSpec, Status
 from penstock.kit.errors import InvalidInput, PermissionDenied, Unavailable
 from penstock.worker import Handlers, Worker
-from penstock.worker.crew import STRANGER_POLLS
+from penstock.worker.crew import MAX_UNHANDLED
 from tests.worker.conftest import until
 from tests.worker.hands import HANDLERS, KINDS, open_store
 
@@ -103,11 +103,14 @@ async def test_what_a_result_spawns_is_run_as_well(jobs: Jobs, working: Working)
 async def test_a_kind_without_a_handler_is_left_to_others_and_fails_in_the_end(jobs: Jobs, working: Working) -> None:
     young, old = await jobs.add("unheard-of"), await jobs.add("unheard-of")
     async with jobs.connection() as connection:
-        await connection.execute("UPDATE penstock.live SET polls = $1 WHERE job_id = $2", STRANGER_POLLS, old)
+        await connection.execute("UPDATE penstock.live SET unhandled = $1 WHERE job_id = $2", MAX_UNHANDLED, old)
+        await connection.execute("UPDATE penstock.live SET polls = 1000 WHERE job_id = $1", young)
     working()
     assert (await jobs.over(old)).error["code"] == "INVALID_STATE"
     view = await jobs.until(young, Status.PARKED)
-    assert view.attempt_no == 0
+    assert (view.attempt_no, view.polls) == (0, 1001)
+    async with jobs.connection() as connection:
+        assert await connection.fetchval("SELECT unhandled FROM penstock.live WHERE job_id = $1", young) == 1
 
 
 async def test_a_job_past_its_timeout_is_cancelled_and_fails(jobs: Jobs, working: Working) -> None:
@@ -199,13 +202,10 @@ async def test_short_jobs_are_ended_and_claimed_in_one_call(database: str, jobs:
     assert calls["exchange"] + calls["claim"] + calls["finish"] <= 15
 
 
-async def test_a_refusal_of_the_first_claim_is_a_wrong_setting_and_ends_the_worker() -> None:
+async def test_a_refusal_of_the_first_call_is_a_wrong_setting_and_ends_the_worker() -> None:
     class Refusing:
-        async def claim(self, *_: object, **__: object) -> list[object]:
-            raise PermissionDenied("This token may not claim.")
-
-        async def renew(self, beat: object) -> None:
-            raise PermissionDenied("This token may not claim.")
+        async def register(self, registration: object) -> None:
+            raise PermissionDenied("This token may not register.")
 
         async def farewell(self, *_: object) -> None:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signal import SIGCONT, SIGSTOP, SIGTERM
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from typing import TYPE_CHECKING
 
 from penstock.jobs.model import Status
@@ -50,14 +50,39 @@ async def test_a_cancel_reaches_the_handler_with_the_next_heartbeat(jobs: Jobs, 
     assert (await jobs.over(following)).status is Status.SUCCEEDED
 
 
-async def test_two_workers_of_one_name_both_work(jobs: Jobs, hands: Hands) -> None:
-    first, second = await hands.hire(name="twin", slots=1), await hands.hire(name="twin", slots=1)
-    for hand in (first, second):
-        await hand.said("worker_started")
-    pair = [await jobs.add("nap", seconds=1.5) for _ in range(2)]
+async def test_a_worker_that_is_killed_and_started_again_has_its_jobs_back_at_once(jobs: Jobs, hands: Hands) -> None:
+    """The lease is an hour: only the registration of its successor can have freed the job."""
+    first = await hands.hire(name="phoenix")
+    job = await jobs.add("slow-lease", seconds=60)
+    await jobs.until(job, Status.RUNNING)
+    first.send(SIGKILL)
+    await first.exit_code()
+    second = await hands.hire(name="phoenix")
+    assert (await second.said("worker_took_over"))["requeued"] == 1
 
-    async def both_run() -> bool:
-        return all([(await jobs.store.job(job)).status is Status.RUNNING for job in pair])
+    async def again() -> bool:
+        return (await jobs.store.job(job)).attempt_no == 2
 
-    await until(both_run)
-    assert [(await jobs.over(job)).status for job in pair] == [Status.SUCCEEDED] * 2
+    await until(again)
+    assert [a.how for a in (await jobs.store.job(job)).attempts] == ["lapsed", "running"]
+
+
+async def test_two_live_workers_of_one_name_say_so_and_both_work(jobs: Jobs, hands: Hands) -> None:
+    """The first loses what it ran when the second starts, once; nobody takes anything from anybody
+    after that."""
+    first = await hands.hire(name="twin", slots=1)
+    job = await jobs.add("nap", seconds=60)
+    await jobs.until(job, Status.RUNNING)
+    second = await hands.hire(name="twin", slots=1)
+    error = await first.said("worker_superseded")
+    assert (error["level"], error["lost"]) == ("error", 1)
+    assert [e["job_id"] for e in first.events("stale_attempt") if e["room"] == "worker.heartbeat"] == [job]
+    assert (await jobs.store.job(job)).attempt_no == 2
+
+    following = await jobs.add("nap", seconds=0)
+    assert (await jobs.over(following)).status is Status.SUCCEEDED
+    assert [e["job_id"] for e in first.events("job_ended")] == [following]
+    third = await hands.hire(name="twin", slots=1)
+    assert (await third.said("worker_name_shared"))["level"] == "error"
+    assert (await jobs.store.job(job)).attempt_no == 2, "its second attempt goes on"
+    assert second.events("job_ended") == []

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.kit import logging
+from penstock.kit.background import BackgroundHealth, BackgroundTask
 from penstock.kit.errors import DatabaseUnavailable
 from penstock.kit.sqlfile import load
 
@@ -47,7 +47,7 @@ class Line:
 
 
 class Bell:
-    def __init__(self, db: Db, *, debounce: float = 0.008) -> None:
+    def __init__(self, db: Db, *, debounce: float = 0.008, health: BackgroundHealth | None = None) -> None:
         self._db = db
         self._debounce = debounce
         self._pending: dict[str, int] = {}
@@ -55,7 +55,9 @@ class Bell:
         self._rings: dict[str, int] = {}
         self._waiters: OrderedDict[asyncio.Future[None], frozenset[str]] = OrderedDict()
         self._hearers: list[Callable[[str, int], None]] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        health = health or BackgroundHealth()
+        self._announcer = BackgroundTask("notification sender", self._announce, health)
+        self._listener = BackgroundTask("notification listener", self._listen, health)
         self.listening = asyncio.Event()
 
     @property
@@ -67,20 +69,18 @@ class Bell:
         self._hearers.append(hear)
 
     def start(self) -> None:
-        self._tasks = [asyncio.create_task(self._announce()), asyncio.create_task(self._listen())]
+        self._announcer.start()
+        self._listener.start()
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with suppress(asyncio.CancelledError):
-                await task
+        await self._announcer.stop()
+        await self._listener.stop()
         for waiter in self._waiters:
             waiter.cancel()
 
     def ring(self, queue: str, order_key: int) -> None:
         """Work became ready; called after its commit."""
-        self._rang(queue, order_key)
+        self.wake(queue, order_key)
         self._pending[queue] = min(order_key, self._pending.get(queue, order_key))
         self._ringing.set()
 
@@ -88,10 +88,10 @@ class Bell:
         """How often the bell rang for these queues; to be asked before a look, and given to `wait` after it."""
         return sum(self._rings.get(queue, 0) for queue in queues)
 
-    async def wait(self, queues: Sequence[str], timeout: float, *, heard: int, line: Line | None = None) -> None:
-        """Until one of the queues is rung for, the time is up, or the line is hung up."""
+    async def wait(self, queues: Sequence[str], timeout: float, *, heard: int, line: Line | None = None) -> bool:
+        """Until one of the queues is rung for, the line is hung up, or (False) the time is up."""
         if self.heard(queues) != heard:
-            return
+            return True
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if line is not None:
             line.hold(waiter)
@@ -99,13 +99,14 @@ class Bell:
         try:
             await asyncio.wait_for(waiter, timeout)
         except TimeoutError:
-            return
+            return False
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():
                 self.pass_on(queues)
             raise
         finally:
             self._waiters.pop(waiter, None)
+        return True
 
     def pass_on(self, queues: Iterable[str]) -> None:
         """Wake the next waiter of any of the queues."""
@@ -115,7 +116,8 @@ class Bell:
                 waiter.set_result(None)
                 return
 
-    def _rang(self, queue: str, order_key: int) -> None:
+    def wake(self, queue: str, order_key: int) -> None:
+        """Work is ready; tell those who wait in this process."""
         self._rings[queue] = self._rings.get(queue, 0) + 1
         for hear in self._hearers:
             hear(queue, order_key)
@@ -132,30 +134,26 @@ class Bell:
                     await self._db.fetch(SQL.notify, message=f"{order_key}:{queue}")
                 except DatabaseUnavailable:
                     log.warning("bell_not_rung", queue=queue)
+            self._announcer.works()
             await asyncio.sleep(self._debounce)
 
     async def _listen(self) -> None:
-        while True:
+        """Until the connection is lost; while nobody listens, claims poll."""
+        async with self._db.lasting_connection() as connection:
+            gone = asyncio.Event()
+            connection.add_termination_listener(_setter(gone))
+            await connection.add_listener(CHANNEL, self._on_notify)
+            self.listening.set()
+            self._listener.works()
             try:
-                async with self._db.connection() as connection:
-                    gone = asyncio.Event()
-                    connection.add_termination_listener(_setter(gone))
-                    await connection.add_listener(CHANNEL, self._on_notify)
-                    self.listening.set()
-                    try:
-                        await gone.wait()
-                    finally:
-                        self.listening.clear()
-                        if not connection.is_closed():
-                            await connection.remove_listener(CHANNEL, self._on_notify)
-            except DatabaseUnavailable:
-                log.warning("bell_deaf", hint="The database is away; claims poll meanwhile.")
-            await asyncio.sleep(0.5)
+                await gone.wait()
+            finally:
+                self.listening.clear()
 
     def _on_notify(self, _connection: object, _pid: int, _channel: str, message: object) -> None:
         order_key, _, queue = str(message).partition(":")
         if order_key.lstrip("-").isdigit():
-            self._rang(queue, int(order_key))
+            self.wake(queue, int(order_key))
 
 
 def _setter(event: asyncio.Event) -> Callable[[object], None]:

@@ -103,18 +103,29 @@ class ClaimBody(Body):
     queues: Annotated[list[Name], Field(max_length=limits.MAX_QUEUES, examples=[["default"]])]
     limit: Annotated[Whole, Field(ge=0, le=limits.MAX_CLAIM)] = 1
     wait_seconds: Annotated[float, Strict(), Field(ge=0, le=limits.MAX_WAIT)] = 0
+    session: Annotated[UUID, Field(description="The process that claims, as it registered.")] | None = None
 
 
 class ExchangeBody(ClaimBody, FinishBody):
     pass
 
 
-class BeatBody(Body):
+class WorkerBody(Body):
     worker: Annotated[Name, Field(examples=["host-7-a1b2c3"])]
     session: UUID
     queues: Annotated[list[Name], Field(max_length=limits.MAX_QUEUES, examples=[["default"]])]
     slots: Annotated[Whole, Field(ge=0, le=100_000)]
     version: Annotated[Text, Field(examples=["0.1.0"])]
+
+
+class RegistrationBody(WorkerBody):
+    def value(self) -> model.Registration:
+        return model.Registration(
+            worker=self.worker, session=self.session, queues=self.queues, slots=self.slots, version=self.version
+        )
+
+
+class BeatBody(WorkerBody):
     held: Annotated[list[FenceBody], Field(max_length=limits.MAX_BATCH)] = []
 
     def value(self) -> model.Beat:
@@ -142,9 +153,12 @@ class ProgressBody(Body):
 class ParkingBody(FenceBody):
     state: Json
     wake_in: Pause
+    unhandled: Annotated[bool, Strict()] = Field(
+        default=False, description="The worker has no handler for the kind and leaves the job to another."
+    )
 
     def value(self) -> model.Parking:
-        return model.Parking(fence=self.fence(), state=self.state, wake_in=self.wake_in)
+        return model.Parking(fence=self.fence(), state=self.state, wake_in=self.wake_in, unhandled=self.unhandled)
 
 
 class ParkBody(Body):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import asyncpg
 import orjson
 
 from penstock.jobs import rows
+from penstock.jobs.counting import Count, QueueView, count, count_queues
 from penstock.jobs.model import JobView, Json, Status
 from penstock.kit.errors import Unavailable
 from penstock.kit.sqlfile import load
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
     from penstock.kit.sqlfile import Statement
 
 SQL = load("penstock.jobs.sql")
-BROWSE_SETTINGS = {"plan_cache_mode": "force_custom_plan", "jit": "off", "statement_timeout": "15s"}
+BROWSE_SETTINGS = {
+    "plan_cache_mode": "force_custom_plan",
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
+    "statement_timeout": "15s",
+}
 _WORDS = {
     "queued": (Status.READY, Status.SCHEDULED),
     "running": (Status.RUNNING,),
@@ -31,27 +37,21 @@ _WORDS = {
     "failed": (Status.FAILED,),
     "cancelled": (Status.CANCELLED,),
 }
+_WORDS |= {"pending": _WORDS["queued"], "completed": _WORDS["succeeded"]}
 StatusWord = Literal["queued", "running", "parked", "succeeded", "failed", "cancelled"]
+StatusFilter = Literal["queued", "running", "parked", "succeeded", "failed", "cancelled", "pending", "completed"]
+"""Beside our own words those of maintenance clients: `pending` is queued, `completed` is
+succeeded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    status: StatusWord | None = None
+    status: StatusFilter | None = None
     kind: str | None = None
     queue: str | None = None
     group_id: int | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueView:
-    queue: str
-    ready: int
-    running: int
-    parked: int
-    scheduled: int
-    oldest_wait: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Browser:
 
     async def jobs(
         self, wanted: Filter, *, offset: int = 0, limit: int = 50, ascending: bool = False
-    ) -> tuple[list[JobView], int]:
+    ) -> tuple[list[JobView], Count]:
         """One page (without payloads and results), and how many jobs fit the filter in all."""
         listing, count, values = _statements(wanted, ascending=ascending)
         found, total = await self._page(listing, count, values, offset, limit)
@@ -95,26 +95,31 @@ class Browser:
 
     async def queues(self) -> list[QueueView]:
         with _in_time():
-            return [QueueView(**dict(r)) for r in await self._db.fetch(SQL.queues)]
+            async with self._db.transaction() as tx:
+                return await count_queues(tx)
 
     async def workers(self, *, seconds: int = 300) -> list[WorkerView]:
         return [WorkerView(**dict(r)) for r in await self._db.fetch(SQL.workers, seconds=seconds)]
 
     async def audit(
         self, subject: str | None = None, *, offset: int = 0, limit: int = 50, ascending: bool = False
-    ) -> tuple[list[AuditEntry], int]:
+    ) -> tuple[list[AuditEntry], Count]:
         """One page, and how many entries there are in all."""
         listing = SQL.audit_list.ascending() if ascending else SQL.audit_list
         found, total = await self._page(listing, SQL.audit_count, {"subject": subject}, offset, limit)
         return [AuditEntry(**(dict(r) | {"detail": orjson.loads(r["detail"])})) for r in found], total
 
     async def _page(
-        self, listing: Statement, count: Statement, values: dict[str, object], offset: int, limit: int
-    ) -> tuple[list[asyncpg.Record], int]:
+        self, listing: Statement, counting: Statement, values: dict[str, object], offset: int, limit: int
+    ) -> tuple[list[asyncpg.Record], Count]:
         with _in_time():
             async with self._db.transaction() as tx:
-                found = await tx.fetch(listing, **values, offset=offset, limit=limit)
-                return found, await tx.value(count, **values)
+                page = await tx.fetch(listing, **values, offset=offset, limit=limit)
+                seen = offset + len(page)
+                if len(page) < limit and (page or not offset):
+                    return page, Count(value=seen, estimated=False)
+                total = await count(tx, counting, values)
+                return page, replace(total, value=max(total.value, seen)) if page else total
 
 
 @contextmanager

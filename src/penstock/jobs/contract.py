@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         JobView,
         Parking,
         ProgressUpdate,
+        Registered,
+        Registration,
         Release,
         Renewal,
         Verdict,
@@ -36,12 +38,34 @@ class JobStore(Protocol):
         """Accept jobs, all or none. ResourceLocked names a lock's holder; Draining while the system drains."""
         ...
 
-    async def claim(self, worker: str, queues: Sequence[str], limit: int, *, wait: float = 0) -> list[Claimed]:
-        """Up to `limit` attempts, most urgent first; waits up to `wait` seconds for the first one."""
+    async def register(self, registration: Registration) -> Registered:
+        """A process starts under a worker's name: what an earlier process of that name still holds
+        is taken off it.
+
+        To be called once, before the first claim; repeated it changes nothing. Conflict when a
+        later process has registered the name since.
+        """
+        ...
+
+    async def claim(
+        self, worker: str, queues: Sequence[str], limit: int, *, wait: float = 0, session: UUID | None = None
+    ) -> list[Claimed]:
+        """Up to `limit` attempts, most urgent first; waits up to `wait` seconds for the first one.
+
+        Attempts that name no `session` are taken over by nobody. A session that was superseded gets
+        none before it has heard so with a heartbeat.
+        """
         ...
 
     async def exchange(
-        self, endings: Sequence[Ending], worker: str, queues: Sequence[str], limit: int, *, wait: float = 0
+        self,
+        endings: Sequence[Ending],
+        worker: str,
+        queues: Sequence[str],
+        limit: int,
+        *,
+        wait: float = 0,
+        session: UUID | None = None,
     ) -> Exchanged:
         """Finish and claim in one round trip; the endings are recorded before any waiting begins."""
         ...

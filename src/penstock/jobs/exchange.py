@@ -4,22 +4,28 @@ Most of a job engine's cost is commits, and a worker that ends jobs wants the ne
 claim cheap at any depth: an index that holds ready rows only; a low-water mark per queue, below which this process has
 seen no ready row (it skips what a long transaction keeps from being vacuumed, and a full look once a second makes
 sure that it hides nothing); and promotion of due rows apart from the claim.
+
+Claims come last in a transaction: whoever holds claimed rows waits for nothing any more. Where the ends move gates or
+spawn jobs, which may wait for others, the claim is a statement of its own after them.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeGuard, TypeVar
 
 from penstock.jobs import rows
 from penstock.jobs.listeners import Listeners
 from penstock.jobs.model import CUT_SHORT, Claimed, Ending, Failed, Fence, JobSpec, Outcome, Status, Succeeded, Verdict
+from penstock.jobs.queue_watch import QueueWatch
 from penstock.kit.errors import DatabaseUnavailable
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from uuid import UUID
 
     import asyncpg
 
@@ -32,8 +38,6 @@ SQL = load("penstock.jobs.sql")
 NO_MARK = -(2**63)
 FULL_LOOK_SECONDS = 1.0
 PROMOTE_SECONDS = 0.25
-PROMOTE_BATCH = 1000
-POLL_SECONDS = 2.0
 
 
 class OfAnAttempt(Protocol):
@@ -42,6 +46,14 @@ class OfAnAttempt(Protocol):
 
 
 Held = TypeVar("Held", bound=OfAnAttempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimer:
+    """Who claims: the name for people, and the process, where it registered."""
+
+    worker: str
+    session: UUID | None
 
 
 class Exchange:
@@ -57,6 +69,7 @@ class Exchange:
     ) -> None:
         self._db = db
         self._bell = bell
+        self.watch = QueueWatch(db, bell, metrics.background)
         self._gates = gates
         self._metrics = metrics
         self._max_bytes = max_bytes
@@ -76,46 +89,58 @@ class Exchange:
         wait: float,
         line: Line | None = None,
         polled: bool | None = None,
+        session: UUID | None = None,
     ) -> tuple[list[Verdict], list[Claimed]]:
+        claimer = Claimer(worker=worker, session=session)
+        heard = self._bell.heard(queues)
+        if wait and not endings and self.watch.all_empty(queues):
+            return [], await self._wait_and_claim(claimer, queues, limit, wait, line, heard, polled)
         if limit and time.monotonic() >= self._promote_at:
             await self._promote()
         one = queues[0] if len(queues) == 1 and limit else None
-        heard = self._bell.heard(queues)
-        verdicts, claimed = await self._step(endings, worker, one or "", limit if one else 0, polled)
+        verdicts, claimed = await self._step(endings, claimer, one or "", limit if one else 0, polled)
         if limit and not claimed:
-            claimed = await self._claim_waiting(worker, queues, limit, wait, line, heard if one else None, polled)
+            claimed = await self._look(claimer, queues, limit, polled, again=one is not None)
+        if limit and not claimed and wait:
+            claimed = await self._wait_and_claim(claimer, queues, limit, wait, line, heard, polled)
         return verdicts, claimed
 
-    async def _claim_waiting(
+    async def _wait_and_claim(
         self,
-        worker: str,
+        claimer: Claimer,
         queues: Sequence[str],
         limit: int,
         wait: float,
         line: Line | None,
-        looked: int | None,
+        heard: int,
         polled: bool | None,
     ) -> list[Claimed]:
-        """`looked` is what had been heard of the bell before a look that found nothing, if there was one."""
+        """`heard` is what had been heard of the bell before a look that found nothing."""
         until = time.monotonic() + wait
-        while line is None or not line.dead:
-            heard = self._bell.heard(queues) if looked is None else looked
-            claimed = await self._claim_over(worker, queues, limit, polled) if looked is None else []
-            looked = None
-            if not claimed and await self._promote():
-                claimed = await self._claim_over(worker, queues, limit, polled)
-            if claimed:
-                self._bell.pass_on(queues)
-                return claimed
-            left = until - time.monotonic()
-            if left <= 0:
-                return []
-            nap = self._bell.wait if polled is None else self._listeners.wait
-            await nap(queues, await self._nap(left), heard=heard, line=line)
-        self._bell.pass_on(queues)
+        rung = self._bell.wait if polled is None else self._listeners.wait
+        with self.watch.awaiting(queues):
+            while (left := until - time.monotonic()) > 0 and await rung(queues, left, heard=heard, line=line):
+                if line is not None and line.dead:
+                    self._bell.pass_on(queues)
+                    break
+                heard = self._bell.heard(queues)
+                if claimed := await self._look(claimer, queues, limit, polled):
+                    self._bell.pass_on(queues)
+                    return claimed
         return []
 
-    async def _claim_over(self, worker: str, queues: Sequence[str], limit: int, polled: bool | None) -> list[Claimed]:
+    async def _look(
+        self, claimer: Claimer, queues: Sequence[str], limit: int, polled: bool | None, *, again: bool = False
+    ) -> list[Claimed]:
+        """What is ready; failing that, what comes due at this moment. `again`, after a look that found nothing."""
+        claimed = [] if again else await self._claim_over(claimer, queues, limit, polled)
+        if not claimed and await self._promote():
+            claimed = await self._claim_over(claimer, queues, limit, polled)
+        return claimed
+
+    async def _claim_over(
+        self, claimer: Claimer, queues: Sequence[str], limit: int, polled: bool | None
+    ) -> list[Claimed]:
         """Several queues are claimed in the order of their oldest job, one statement each, until the limit is met."""
         if len(queues) > 1:
             queues = [r["queue"] for r in await self._db.fetch(SQL.heads, queues=list(queues))]
@@ -123,7 +148,7 @@ class Exchange:
         for queue in queues:
             if len(claimed) < limit:
                 try:
-                    claimed += (await self._step((), worker, queue, limit - len(claimed), polled))[1]
+                    claimed += (await self._step((), claimer, queue, limit - len(claimed), polled))[1]
                 except DatabaseUnavailable:
                     if not claimed:
                         raise
@@ -131,24 +156,27 @@ class Exchange:
         return claimed
 
     async def _step(
-        self, endings: Sequence[Ending], worker: str, queue: str, limit: int, polled: bool | None = None
+        self, endings: Sequence[Ending], claimer: Claimer, queue: str, limit: int, polled: bool | None = None
     ) -> tuple[list[Verdict], list[Claimed]]:
         mark = self._mark(queue) if polled is None else NO_MARK
         first = _first(endings)
         async with self._db.transaction() as tx:
+            await self._hold(tx, first)
             retried = await self._retry(tx, first)
             terminal = [e for e in first if e.fence not in retried]
             left = await self._left_behind(tx, terminal)
-            found = await self._statement(tx, terminal, worker, queue, limit, mark, polled)
+            spawning = bool(_spawned(terminal))
+            found = await self._statement(tx, terminal, claimer, queue, 0 if spawning else limit, mark, polled)
             done = {terminal[place - 1].fence for r in found if r["places"] is not None for place in r["places"]}
             members = [r for r in found if r["places"] is not None and r["group_id"] is not None]
-            spawned = _spawned(terminal, done)
-            if spawned or members:
-                await self._gates.settle(tx, members, spawned)
+            if spawning or members:
+                await self._gates.settle(tx, members, _spawned(e for e in terminal if e.fence in done))
             await self._gates.clean_up(tx, [r for r in left if fences_of([r]) <= done])
             missing = [e.fence for e in terminal if e.fence not in done]
             repeated = await already(tx, missing, "ended") if missing else set()
             retried |= await already(tx, missing, "retried") if missing else set()
+            if limit and (spawning or members):
+                found = await self._statement(tx, (), claimer, queue, limit, mark, polled)
         taken = sorted((r for r in found if r["places"] is None), key=itemgetter("order_key"))
         claimed = [rows.claimed(r, queue) for r in taken]
         self._metrics.claimed(queue, claimed)
@@ -156,14 +184,14 @@ class Exchange:
             self._marks[queue] = taken[-1]["order_key"]
         elif limit and mark != NO_MARK:
             self._marks.pop(queue, None)
-            claimed = (await self._step((), worker, queue, limit))[1]
+            claimed = (await self._step((), claimer, queue, limit))[1]
         return self._verdicts(endings, done, retried, repeated), claimed
 
     async def _statement(
         self,
         tx: Tx,
         endings: Sequence[Ending],
-        worker: str,
+        claimer: Claimer,
         queue: str,
         limit: int,
         mark: int,
@@ -176,7 +204,8 @@ class Exchange:
             statuses=[Status.SUCCEEDED if isinstance(o, Succeeded) else Status.FAILED for o in outcomes],
             results=[self._result(o) for o in outcomes],
             errors=[self._error(o) for o in outcomes],
-            worker=worker,
+            worker=claimer.worker,
+            session=claimer.session,
             queue=queue,
             limit=limit,
             mark=mark,
@@ -196,20 +225,24 @@ class Exchange:
     def _error(self, outcome: Outcome) -> str | None:
         return rows.dump(outcome.error, "error", self._max_bytes) if isinstance(outcome, Failed) else None
 
+    async def _hold(self, tx: Tx, endings: Sequence[Ending]) -> None:
+        """Wait for all lock keys and live rows at once, where they are written in several statements."""
+        lock_keys = [s.lock_key for s in _spawned(endings) if s.lock_key is not None]
+        if lock_keys:
+            await tx.fetch(SQL.lock_keys, lock_keys=lock_keys)
+        if lock_keys or len({_is_retry(e.outcome) for e in endings}) > 1:
+            await tx.fetch(SQL.hold, **columns(e.fence for e in endings), lock_keys=lock_keys)
+
     async def _retry(self, tx: Tx, endings: Sequence[Ending]) -> set[Fence]:
-        wanted = {
-            e.fence: e.outcome for e in endings if isinstance(e.outcome, Failed) and e.outcome.retry_in is not None
-        }
-        if not wanted:
+        retries = {e.fence: e.outcome for e in endings if _is_retry(e.outcome)}
+        if not retries:
             return set()
-        if len(wanted) < len(endings):
-            await tx.fetch(SQL.hold, **columns(e.fence for e in endings))
         return fences_of(
             await tx.fetch(
                 SQL.retry,
-                **columns(wanted),
-                errors=[self._error(failed) for failed in wanted.values()],
-                retry_ins=[failed.retry_in for failed in wanted.values()],
+                **columns(retries),
+                errors=[self._error(failed) for failed in retries.values()],
+                retry_ins=[failed.retry_in for failed in retries.values()],
             )
         )
 
@@ -237,20 +270,17 @@ class Exchange:
 
     async def _promote(self) -> bool:
         self._promote_at = time.monotonic() + PROMOTE_SECONDS
-        ready = await self._db.fetch(SQL.promote, limit=PROMOTE_BATCH)
-        for row in ready:
-            self._bell.ring(row["queue"], row["order_key"])
-        return bool(ready)
-
-    async def _nap(self, left: float) -> float:
-        due = await self._db.value(SQL.next_due)
-        return max(0.005, min(left, POLL_SECONDS, POLL_SECONDS if due is None else due))
+        return await self.watch.promote()
 
 
 async def already(tx: Tx | Db, fences: Sequence[Fence], how: str) -> set[Fence]:
     """Which of these writes stand: what changed nothing is stale only after a look, for a reply may have been lost."""
     found = await tx.fetch(SQL.repeated, **columns(fences))
     return fences_of(r for r in found if r["how"] == how)
+
+
+def _is_retry(outcome: Outcome) -> TypeGuard[Failed]:
+    return isinstance(outcome, Failed) and outcome.retry_in is not None
 
 
 def _code(failed: Failed) -> object:
@@ -276,8 +306,8 @@ def _first(endings: Sequence[Ending]) -> list[Ending]:
     return in_lock_order({e.fence: e for e in reversed(endings)}.values())
 
 
-def _spawned(endings: Iterable[Ending], done: set[Fence]) -> list[JobSpec]:
-    return [spec for e in endings if e.fence in done and isinstance(e.outcome, Succeeded) for spec in e.outcome.spawn]
+def _spawned(endings: Iterable[Ending]) -> list[JobSpec]:
+    return [spec for e in endings if isinstance(e.outcome, Succeeded) for spec in e.outcome.spawn]
 
 
 def _verdict(fence: Fence, done: set[Fence], retried: set[Fence], repeated: set[Fence]) -> Verdict:

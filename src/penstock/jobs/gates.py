@@ -2,8 +2,9 @@
 
 A gate counts nothing. A finisher deletes its live row, then locks the group's row, then asks in a fresh statement
 whether any live member is left. Finishers of one group queue up at that lock, so the last one sees an empty group and
-fires; a job that ends twice has no second row to delete. Everybody takes live rows first and group rows second, in
-one order, and whoever holds a group's row only ever skips live rows: nobody can deadlock.
+fires; a job that ends twice has no second row to delete. Everybody waits for lock keys first, live rows second and
+group rows third, each kind in its order; whoever holds a group's row skips live rows and waits a moment at most for a
+lock key, and a handler takes none: nobody can deadlock.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 SQL = load("penstock.jobs.sql")
 log = logging.get(__name__)
+GATE_PAUSE = 10.0
+"""Seconds until a gate whose handler failed is fired again."""
+GATE_LOCK_MS = 200
+"""How long a gate waits for the lock keys of the jobs that it opens; then it is fired again later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +74,6 @@ class Gates:
         group_ids = sorted({r["group_id"] for r in ended if r["group_id"] is not None})
         joined = {s.group_id for s in spawned if s.group_id is not None}
         if group_ids or joined:
-            await self._intake.await_locks(tx, spawned)
             locked = await tx.fetch(SQL.group_lock, group_ids=sorted(joined.union(group_ids)))
             spawned = _joining(spawned, {r["group_id"] for r in locked if r["open"]})
         if spawned:
@@ -103,7 +107,8 @@ class Gates:
                     await self._open(tx, row)
                 return row is not None
         except Exception:
-            log.exception("gate_failed", group_id=group_id)
+            log.exception("gate_failed", group_id=group_id, again_in=GATE_PAUSE)
+            await tx.changed(SQL.group_look_later, group_id=group_id, seconds=GATE_PAUSE)
             return False
 
     async def clean_up(self, tx: Tx, gone: Sequence[asyncpg.Record]) -> None:
@@ -134,8 +139,12 @@ class Gates:
     async def _open(self, tx: Tx, row: asyncpg.Record) -> None:
         succeeded = row["status"] == Status.SUCCEEDED
         specs = [spec_from_json(s) for s in orjson.loads(row["opens"])["success" if succeeded else "failure"]]
+        if any(spec.lock_key for spec in specs):
+            await tx.fetch(SQL.lock_timeout, milliseconds=GATE_LOCK_MS)
         if specs:
             await self._intake.add(tx, specs, force=True, ring=self._ring)
+        if any(spec.lock_key for spec in specs):
+            await tx.fetch(SQL.lock_timeout, milliseconds=0)
         log.info("gate_fired", group_id=row["group_id"], name=row["name"], succeeded=succeeded, opened=len(specs))
         if row["gate"] is not None:
             fired = Fired(

@@ -15,7 +15,7 @@ import orjson
 
 from penstock.jobs import wire
 from penstock.jobs.limits import check_batch
-from penstock.jobs.model import Cancelled, Claimed, Enqueued, Exchanged, Verdict
+from penstock.jobs.model import Cancelled, Claimed, Enqueued, Exchanged, Registered, Verdict
 from penstock.kit.errors import Internal, InvalidInput, PenstockError, Unavailable, rebuild
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         JobView,
         Parking,
         ProgressUpdate,
+        Registration,
         Release,
         Renewal,
     )
@@ -71,17 +72,29 @@ class HttpJobStore:
         data = await self._post("enqueue", {"jobs": [wire.dump_spec(s) for s in specs]})
         return [Enqueued(**added) for added in data["jobs"]]
 
-    async def claim(self, worker: str, queues: Sequence[str], limit: int, *, wait: float = 0) -> list[Claimed]:
-        data = await self._post("claim", _claim(worker, queues, limit, wait), patience=ANSWER_SECONDS + wait)
+    async def register(self, registration: Registration) -> Registered:
+        return Registered(**await self._post("register", wire.dump_registration(registration)))
+
+    async def claim(
+        self, worker: str, queues: Sequence[str], limit: int, *, wait: float = 0, session: UUID | None = None
+    ) -> list[Claimed]:
+        data = await self._post("claim", _claim(worker, queues, limit, wait, session), patience=ANSWER_SECONDS + wait)
         return [wire.load_claimed(job) for job in data["jobs"]]
 
     async def exchange(
-        self, endings: Sequence[Ending], worker: str, queues: Sequence[str], limit: int, *, wait: float = 0
+        self,
+        endings: Sequence[Ending],
+        worker: str,
+        queues: Sequence[str],
+        limit: int,
+        *,
+        wait: float = 0,
+        session: UUID | None = None,
     ) -> Exchanged:
         check_batch(endings)
         *before, last = _chunks(wire.dump_ending(e) for e in endings)
         verdicts = [verdict for chunk in before for verdict in await self._finish(chunk)]
-        body = {"endings": last} | _claim(worker, queues, limit, wait)
+        body = {"endings": last} | _claim(worker, queues, limit, wait, session)
         data = await self._post("exchange", body, patience=ANSWER_SECONDS + wait)
         claimed = [wire.load_claimed(job) for job in data["jobs"]]
         return Exchanged(verdicts=verdicts + [Verdict(v) for v in data["verdicts"]], claimed=claimed)
@@ -146,8 +159,8 @@ class HttpJobStore:
             raise _stranger(answer) from None
 
 
-def _claim(worker: str, queues: Sequence[str], limit: int, wait: float) -> wire.Document:
-    return {"worker": worker, "queues": list(queues), "limit": limit, "wait_seconds": wait}
+def _claim(worker: str, queues: Sequence[str], limit: int, wait: float, session: UUID | None) -> wire.Document:
+    return {"worker": worker, "queues": list(queues), "limit": limit, "wait_seconds": wait, "session": session}
 
 
 def _chunks(items: Iterable[wire.Document]) -> Iterator[list[orjson.Fragment]]:

@@ -18,7 +18,7 @@ from penstock.kit.ids import check_name
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.jobs.kinds import Kinds
     from penstock.kit.db import Db, Tx
@@ -55,10 +55,16 @@ class Intake:
     async def add(
         self, tx: Tx, specs: Sequence[JobSpec], *, force: bool, ring: Callable[[str, int], None]
     ) -> list[Enqueued]:
-        """Insert the specs, all or none, into the caller's transaction."""
-        rows = sorted(self._rows(specs, self._max_payload_bytes * (OWN_SIZE if force else 1)), key=_lock_order)
-        _check_locks(rows)
+        """Insert the specs, all or none, into the caller's transaction.
+
+        Everybody waits for lock keys first, for live rows second, for groups third and for unique
+        keys last, each kind in its order: nobody waits in a circle.
+        """
+        rows = sorted(self._rows(specs, self._max_payload_bytes * (OWN_SIZE if force else 1)), key=_unique_order)
+        holders = await self._take_locks(tx, rows)
         await self._join_groups(tx, specs)
+        if holders:
+            await self._refuse_held(tx, rows, holders, force=force)
         batches = _batches(rows)
         answers: dict[int, Enqueued] = {}
         async with tx.savepoint() if len(batches) > 1 else nullcontext():
@@ -134,17 +140,33 @@ class Intake:
             "trace": check_key(spec.trace, "trace"),
         }
 
-    async def await_locks(self, tx: Tx, specs: Sequence[JobSpec]) -> None:
-        """Let go first who is ending a holder of the specs' locks; to be called before any group is locked."""
-        lock_keys = [s.lock_key for s in specs if s.lock_key is not None]
-        if lock_keys:
-            await tx.fetch(SQL.lock_turn, lock_keys=lock_keys)
+    async def _take_locks(self, tx: Tx, rows: Sequence[_Row]) -> dict[str, asyncpg.Record]:
+        """Wait until nobody else can take the lock keys of the rows; who holds them."""
+        lock_keys = [r.lock_key for r in rows if r.lock_key is not None]
+        if not lock_keys:
+            return {}
+        if len(set(lock_keys)) < len(lock_keys):
+            raise Conflict("Two jobs of one call want the same lock; only one job can hold it.")
+        await tx.fetch(SQL.lock_keys, lock_keys=lock_keys)
+        return {r["lock_key"]: r for r in await tx.fetch(SQL.lock_holders, lock_keys=lock_keys)}
+
+    async def _refuse_held(
+        self, tx: Tx, rows: Sequence[_Row], holders: Mapping[str, asyncpg.Record], *, force: bool
+    ) -> None:
+        """Refuse rows whose locks are held, unless they are in already by their unique keys."""
+        if not force and await tx.value(SQL.is_draining):
+            raise _draining()
+        blocked = [(r, holders[r.lock_key]) for r in rows if r.lock_key is not None and r.lock_key in holders]
+        existing = await self._existing(tx, [r.unique_key for r, _ in blocked if r.unique_key is not None])
+        for row, holder in blocked:
+            if row.unique_key not in existing:
+                self._on_refusal()
+                raise _held_by(holder)
 
     async def _join_groups(self, tx: Tx, specs: Sequence[JobSpec]) -> None:
         group_ids = {s.group_id for s in specs if s.group_id is not None}
         if not group_ids:
             return
-        await self.await_locks(tx, specs)
         open_ids = {r["group_id"] for r in await tx.fetch(SQL.group_join, group_ids=sorted(group_ids))}
         if missing := sorted(group_ids - open_ids):
             raise InvalidState(f"Group {missing[0]} does not exist or is over; no job can join it.", group_ids=missing)
@@ -177,23 +199,26 @@ class Intake:
             self._on_refusal()
             raise await _refusal(tx, [key for key in lock_keys if key]) from e
 
+    async def _existing(self, tx: Tx, unique_keys: Sequence[str]) -> dict[str, int]:
+        if not unique_keys:
+            return {}
+        rows = await tx.fetch(SQL.by_unique_key, unique_keys=unique_keys)
+        return {r["unique_key"]: r["job_id"] for r in rows}
+
     async def _with_existing(self, tx: Tx, added: Sequence[asyncpg.Record], batch: Sequence[_Row]) -> list[Enqueued]:
-        twins = [row.unique_key for row, new in zip(batch, added, strict=True) if not new["created"]]
-        known: dict[str, int] = {}
-        if twins:
-            found = await tx.fetch(SQL.by_unique_key, unique_keys=twins)
-            known = {r["unique_key"]: r["job_id"] for r in found}
+        repeated = [row.unique_key for row, new in zip(batch, added, strict=True) if not new["created"]]
+        existing = await self._existing(tx, [key for key in repeated if key is not None])
         return [
             Enqueued(job_id=new["job_id"], created=True)
             if new["created"]
-            else Enqueued(job_id=known[str(row.unique_key)], created=False)
+            else Enqueued(job_id=existing[str(row.unique_key)], created=False)
             for row, new in zip(batch, added, strict=True)
         ]
 
 
-def _lock_order(row: _Row) -> tuple[str, str]:
-    """Whoever adds several keys adds them in this order, so that nobody waits in a circle."""
-    return row.lock_key or "", row.unique_key or ""
+def _unique_order(row: _Row) -> str:
+    """Whoever adds several unique keys adds them in this order, so that nobody waits in a circle."""
+    return row.unique_key or ""
 
 
 def _batches(rows: Sequence[_Row]) -> list[tuple[dict[str, Any], list[_Row]]]:
@@ -228,20 +253,21 @@ def _values(shared: dict[str, Any], payloads: Sequence[str], *, force: bool) -> 
 
 def _check_taken(added: Sequence[asyncpg.Record], rows: Sequence[_Row]) -> None:
     if len(added) < len(rows):
-        raise Draining("The system is draining: no new jobs are taken.", hint="Try again after `penstock drain off`.")
+        raise _draining()
 
 
-def _check_locks(rows: Sequence[_Row]) -> None:
-    lock_keys = [r.lock_key for r in rows if r.lock_key]
-    if len(set(lock_keys)) < len(lock_keys):
-        raise Conflict("Two jobs of one call want the same lock; only one job can hold it.")
+def _draining() -> Draining:
+    return Draining("The system is draining: no new jobs are taken.", hint="Try again after `penstock drain off`.")
 
 
 async def _refusal(tx: Tx, lock_keys: list[str]) -> Exception:
     holders = await tx.fetch(SQL.lock_holders, lock_keys=lock_keys)
     if not holders:
         return Conflict("The lock was held a moment ago and is free now.", hint="Try again.")
-    holder = holders[0]
+    return _held_by(holders[0])
+
+
+def _held_by(holder: asyncpg.Record) -> ResourceLocked:
     return ResourceLocked(
         f"{holder['lock_key']} is locked by job {holder['job_id']} ({holder['kind']}).",
         hint=f"Wait for job {holder['job_id']}, or cancel it.",

@@ -8,7 +8,6 @@ claimer listens beside the others: it hears every ring of its queues, and no rin
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,19 +22,21 @@ class Listeners:
         self._waiting: dict[asyncio.Future[None], frozenset[str]] = {}
         bell.on_ring(self._rang)
 
-    async def wait(self, queues: Sequence[str], timeout: float, *, heard: int, line: Line | None = None) -> None:
-        """Until one of the queues is rung for, the time is up, or the line is hung up."""
+    async def wait(self, queues: Sequence[str], timeout: float, *, heard: int, line: Line | None = None) -> bool:
+        """Until one of the queues is rung for, the line is hung up, or (False) the time is up."""
         if self._bell.heard(queues) != heard:
-            return
+            return True
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if line is not None:
             line.hold(waiter)
         self._waiting[waiter] = frozenset(queues)
         try:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(waiter, timeout)
+            await asyncio.wait_for(waiter, timeout)
+        except TimeoutError:
+            return False
         finally:
             del self._waiting[waiter]
+        return True
 
     def _rang(self, queue: str, _order_key: int) -> None:
         for waiter, theirs in self._waiting.items():

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from penstock.kit.background import BackgroundHealth
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from penstock.jobs.browse import QueueView
+    from penstock.jobs.counting import QueueView
     from penstock.jobs.model import Claimed, Reaped
 
 PICKUP_BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 30, 120, 600, 3600)
@@ -19,6 +21,7 @@ DURATION_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 1800, 3600, 72
 class KernelMetrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
+        self.background = BackgroundHealth(self.registry)
         self._queues: set[str] = set()
         self._depths: dict[str, int] = {}
         self._watchers: list[Callable[[Reaped], None]] = []
@@ -28,6 +31,12 @@ class KernelMetrics:
         )
         self._parked = Gauge(
             "penstock_parked_jobs", "Jobs whose work goes on elsewhere.", ["queue"], registry=self.registry
+        )
+        self._estimated = Gauge(
+            "penstock_queue_estimated",
+            "1 where the numbers of a queue are estimated, for it is too large to be counted.",
+            ["queue"],
+            registry=self.registry,
         )
         self._running = Gauge("penstock_running_jobs", "Jobs held by a worker.", ["queue"], registry=self.registry)
         self._pickup = Histogram(
@@ -83,3 +92,4 @@ class KernelMetrics:
             self._oldest.labels(queue).set((view.oldest_wait or 0) if view else 0)
             self._parked.labels(queue).set(view.parked if view else 0)
             self._running.labels(queue).set(view.running if view else 0)
+            self._estimated.labels(queue).set(view.estimated if view else 0)

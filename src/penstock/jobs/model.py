@@ -108,6 +108,7 @@ class Claimed(NamedTuple):
     waited: float
     queue: str
     polls: int = 0
+    unhandled: int = 0
     raw_state: str | None = None
     group_id: int | None = None
     lock_key: str | None = None
@@ -182,6 +183,8 @@ class Parking:
     fence: Fence
     state: Json
     wake_in: float
+    unhandled: bool = False
+    """The worker has no handler for the kind and leaves the job to another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +197,31 @@ class Release:
 class ProgressUpdate:
     fence: Fence
     progress: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """A process that starts to work under a name; `session` is drawn once a process and tells it
+    from any other."""
+
+    worker: str
+    session: UUID
+    queues: Sequence[str]
+    slots: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """What the process before it under the same name left running: taken off it at once.
+
+    `requeued` of its attempts go back to the queue, `failed` had no attempt left. With `shared`,
+    two live processes have used the name lately, and nothing was taken over.
+    """
+
+    requeued: int = 0
+    failed: int = 0
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,10 +238,15 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewal:
-    """Attempts that must stop: `lost` to another attempt or the reaper, `cancelled` by a person."""
+    """Attempts that must stop: `lost` to another attempt or the reaper, `cancelled` by a person.
+
+    `superseded`: another process registered under the worker's name, and what ran here until then
+    was taken over.
+    """
 
     lost: Sequence[Fence] = ()
     cancelled: Sequence[Fence] = ()
+    superseded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,7 @@ class Retention(Loop[Forgotten]):
         await self._db.changed(SQL.forget_groups, days=self._days)
         await self._db.changed(SQL.forget_audit, days=self._days)
         await self._db.changed(SQL.forget_workers)
+        await self._db.changed(SQL.forget_sessions)
         return Forgotten(jobs=jobs, partitions=partitions)
 
     async def _drop_partitions(self) -> int:

@@ -46,6 +46,7 @@ def claimed(row: asyncpg.Record, queue: str) -> Claimed:
         waited=row["waited"],
         queue=queue,
         polls=row["polls"],
+        unhandled=row["unhandled"],
         raw_state=row["state"],
         group_id=row["group_id"],
         lock_key=row["lock_key"],

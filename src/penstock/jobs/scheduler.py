@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 SQL = load("penstock.jobs.sql")
 log = logging.get(__name__)
+FIRST_PAUSE = 2.0
+LONGEST_PAUSE = 60.0
+"""Seconds until a tick whose job was refused is tried again, twice as long each time: a lock may be held for hours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,7 @@ class Schedule:
 class Ticked:
     enqueued: int = 0
     failed: int = 0
+    draining: bool = False
 
     @property
     def total(self) -> int:
@@ -110,16 +114,31 @@ class Scheduler(Loop[Ticked]):
         self._store = store
 
     async def run_once(self) -> Ticked:
+        """Tick all that is due. A tick whose job is refused is tried again later, so it hides no
+        other; while the system drains all of them wait."""
         enqueued = failed = 0
-        async with self._db.transaction() as tx:
-            for row in await tx.fetch(SQL.schedule_due, limit=100):
-                if await self._tick(tx, row):
-                    enqueued += 1
-                else:
-                    failed += 1
+        try:
+            while (ticked := await self._next()) is not None:
+                enqueued, failed = enqueued + ticked, failed + (not ticked)
+        except Draining:
+            return Ticked(enqueued=enqueued, failed=failed, draining=True)
         return Ticked(enqueued=enqueued, failed=failed)
 
+    async def _next(self) -> bool | None:
+        """The tick that is due the longest, in a transaction of its own: several jobs of one
+        transaction would have to take their lock keys in order. None, if nothing is due."""
+        async with self._db.transaction() as tx:
+            row = await tx.row(SQL.schedule_due)
+            return None if row is None else await self._tick(tx, row)
+
     async def _tick(self, tx: Tx, row: asyncpg.Record) -> bool:
+        if await self._enqueue(tx, row):
+            return True
+        pause = min(FIRST_PAUSE * 2 ** min(row["failures"], 10), LONGEST_PAUSE)
+        await tx.changed(SQL.schedule_later, name=row["name"], seconds=pause)
+        return False
+
+    async def _enqueue(self, tx: Tx, row: asyncpg.Record) -> bool:
         try:
             async with tx.savepoint():
                 spec = spec_from_json(orjson.loads(row["spec"]))
@@ -128,7 +147,7 @@ class Scheduler(Loop[Ticked]):
                 later = next_tick(row["cron"], row["zone"], row["now"])
                 await tx.changed(SQL.schedule_done, name=row["name"], job_id=added.job_id, next_at=later)
         except Draining:
-            return False
+            raise
         except PenstockError as e:
             log.warning("schedule_failed", schedule=row["name"], error=e.message)
             return False

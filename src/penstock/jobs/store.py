@@ -18,7 +18,7 @@ import asyncpg
 
 from penstock.jobs import rows
 from penstock.jobs.bell import Bell, Line
-from penstock.jobs.exchange import POLL_SECONDS, Exchange, already, columns, fences_of, in_lock_order
+from penstock.jobs.exchange import Exchange, already, columns, fences_of, in_lock_order
 from penstock.jobs.gates import Gates
 from penstock.jobs.intake import Intake
 from penstock.jobs.limits import MAX_JOB_ID, check_batch, check_claim, check_pause, check_text
@@ -40,11 +40,15 @@ from penstock.jobs.model import (
     Parking,
     ProgressUpdate,
     Reaped,
+    Registered,
+    Registration,
     Release,
     Renewal,
     Status,
     Verdict,
 )
+from penstock.jobs.queue_watch import LOOK_SECONDS
+from penstock.jobs.sessions import Sessions
 from penstock.kit import logging
 from penstock.kit.errors import InvalidState, NotFound, StaleAttempt, Unavailable
 from penstock.kit.sqlfile import load
@@ -84,19 +88,22 @@ class PgJobStore:
         self._max_bytes = max_payload_bytes
         self.metrics = metrics or KernelMetrics()
         self.kinds = kinds
-        self.bell = Bell(db, debounce=bell_debounce)
+        self.bell = Bell(db, debounce=bell_debounce, health=self.metrics.background)
         self._intake = Intake(kinds, max_payload_bytes=max_payload_bytes, on_refusal=self.metrics.lock_refused)
         self.gates = Gates(self._intake, self.bell.ring)
         self._exchange = Exchange(
             db, self.bell, self.gates, self.metrics, max_bytes=max_payload_bytes, on_stale=self._stale
         )
+        self._sessions = Sessions(db, self.gates, self.metrics, ring_for=self._ring_for)
 
     async def __aenter__(self) -> PgJobStore:
         self.bell.start()
+        self._exchange.watch.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._intake.finish()
+        await self._exchange.watch.stop()
         await self.bell.stop()
 
     # enqueue
@@ -135,11 +142,14 @@ class PgJobStore:
             )
             specs = [replace(spec, group_id=group_id) for spec in members]
             added = await self._intake.add(inner, specs, force=force, ring=self.bell.ring)
-            if not specs:
+            if not any(member.created for member in added):
                 await self.gates.fire(inner, [group_id])
             return group_id, added
 
     # claim and finish
+
+    async def register(self, registration: Registration) -> Registered:
+        return await self._sessions.register(registration)
 
     async def claim(
         self,
@@ -148,11 +158,12 @@ class PgJobStore:
         limit: int,
         *,
         wait: float = 0,
+        session: UUID | None = None,
         line: Line | None = None,
         polled: bool | None = None,
     ) -> list[Claimed]:
         """With `polled`, only jobs that were parked before (True) or never (False)."""
-        done = await self.exchange((), worker, queues, limit, wait=wait, line=line, polled=polled)
+        done = await self.exchange((), worker, queues, limit, wait=wait, session=session, line=line, polled=polled)
         return list(done.claimed)
 
     async def finish(self, endings: Sequence[Ending]) -> list[Verdict]:
@@ -166,6 +177,7 @@ class PgJobStore:
         limit: int,
         *,
         wait: float = 0,
+        session: UUID | None = None,
         line: Line | None = None,
         polled: bool | None = None,
     ) -> Exchanged:
@@ -175,7 +187,7 @@ class PgJobStore:
         for ending in endings:
             if isinstance(ending.outcome, Failed) and ending.outcome.retry_in is not None:
                 check_pause(ending.outcome.retry_in)
-        verdicts, claimed = await self._exchange.run(endings, worker, queues, limit, wait, line, polled)
+        verdicts, claimed = await self._exchange.run(endings, worker, queues, limit, wait, line, polled, session)
         return Exchanged(verdicts=verdicts, claimed=claimed)
 
     # the other writes of an attempt
@@ -183,28 +195,18 @@ class PgJobStore:
     async def renew(self, beat: Beat) -> Renewal:
         check_batch(beat.held)
         async with self._db.transaction() as tx:
+            superseded = await self._sessions.beat(tx, beat)
             gone = await tx.fetch(SQL.renew, **columns(beat.held)) if beat.held else []
-            shared = await tx.value(
-                SQL.beat,
-                name=beat.worker,
-                session=beat.session,
-                running=len(beat.held),
-                slots=beat.slots,
-                queues=list(beat.queues),
-                version=beat.version,
-            )
-        if shared:
-            log.warning(
-                "worker_name_shared", worker=beat.worker, hint="Two live workers use one name; give each its own."
-            )
+        if superseded:
+            await self._sessions.still_alive(beat)
         lost = [Fence(job_id=r["job_id"], attempt_id=r["attempt_id"]) for r in gone if not r["cancelled"]]
         cancelled = [Fence(job_id=r["job_id"], attempt_id=r["attempt_id"]) for r in gone if r["cancelled"]]
         for fence in lost:
             self._stale(fence, "renew")
-        return Renewal(lost=lost, cancelled=cancelled)
+        return Renewal(lost=lost, cancelled=cancelled, superseded=superseded)
 
     async def farewell(self, worker: str, session: UUID) -> None:
-        await self._db.fetch(SQL.farewell, name=worker, session=session)
+        await self._sessions.farewell(worker, session)
 
     async def progress(self, updates: Sequence[ProgressUpdate]) -> list[bool]:
         check_batch(updates)
@@ -223,6 +225,7 @@ class PgJobStore:
             **columns(p.fence for p in ordered),
             states=[rows.dump(p.state, "state", self._max_bytes) for p in ordered],
             wake_ins=[p.wake_in for p in ordered],
+            unhandled=[p.unhandled for p in ordered],
         )
         self._ring_soon(found, {p.fence.job_id: p.wake_in for p in parkings})
         return await self._written([p.fence for p in parkings], found, "parked")
@@ -238,7 +241,7 @@ class PgJobStore:
     def _ring_soon(self, parked: Sequence[asyncpg.Record], pauses: Mapping[JobId, float]) -> None:
         """Who waits for work looks every few seconds; what is due before that is rung for."""
         for row in parked:
-            if pauses[row["job_id"]] < POLL_SECONDS:
+            if pauses[row["job_id"]] < LOOK_SECONDS:
                 loop = asyncio.get_running_loop()
                 loop.call_later(pauses[row["job_id"]], self.bell.ring, row["queue"], row["order_key"])
 
@@ -314,10 +317,15 @@ class PgJobStore:
                 await self.audit(tx, actor, "job.retry", f"job:{job_id}", {"job_id": added.job_id})
         return added
 
-    async def reap(self, *, limit: int = 500) -> Reaped:
-        """Take lapsed attempts off their workers, fail what is overdue, and move gates that were left standing."""
+    async def reap(self, *, limit: int = 500, vanished: bool = True) -> Reaped:
+        """Take lapsed attempts off their workers, fail what is overdue, and move gates that were
+        left standing.
+
+        Without `vanished`, only attempts whose time is used up: nobody may have heard the
+        heartbeats of the others.
+        """
         async with self._db.transaction() as tx:
-            found = await tx.fetch(SQL.reap, limit=limit)
+            found = await tx.fetch(SQL.reap, limit=limit, vanished=vanished)
             requeued = [r for r in found if r["status"] is None]
             failed = [r for r in found if r["status"] is not None]
             expired = await tx.fetch(SQL.expire, limit=limit)
@@ -344,7 +352,11 @@ class PgJobStore:
                 await self.gates.fail(tx, overdue, error, running=True)
             if failing:
                 await self.gates.cancel_members(tx, failing)
-            return await self.gates.fire(tx, [r["group_id"] for r in stuck])
+            looked_at = [r["group_id"] for r in stuck]
+            fired = await self.gates.fire(tx, looked_at)
+            if fired < len(looked_at):
+                await tx.changed(SQL.group_looked, group_ids=looked_at)
+            return fired
 
     # looking, draining, auditing
 

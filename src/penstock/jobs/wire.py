@@ -24,6 +24,8 @@ from penstock.jobs.model import (
     Json,
     Parking,
     ProgressUpdate,
+    Registered,
+    Registration,
     Release,
     Renewal,
     Status,
@@ -82,7 +84,10 @@ def dump_ending(ending: Ending) -> Document:
 
 
 def dump_parking(parking: Parking) -> Document:
-    return dump_fence(parking.fence) | {"state": parking.state, "wake_in": parking.wake_in}
+    document = {"state": parking.state, "wake_in": parking.wake_in}
+    if parking.unhandled:
+        document["unhandled"] = True
+    return dump_fence(parking.fence) | document
 
 
 def dump_release(release: Release) -> Document:
@@ -93,15 +98,18 @@ def dump_progress(update: ProgressUpdate) -> Document:
     return dump_fence(update.fence) | {"progress": update.progress}
 
 
-def dump_beat(beat: Beat) -> Document:
+def dump_registration(registration: Registration | Beat) -> Document:
     return {
-        "worker": beat.worker,
-        "session": beat.session,
-        "queues": list(beat.queues),
-        "slots": beat.slots,
-        "version": beat.version,
-        "held": [dump_fence(f) for f in beat.held],
+        "worker": registration.worker,
+        "session": registration.session,
+        "queues": list(registration.queues),
+        "slots": registration.slots,
+        "version": registration.version,
     }
+
+
+def dump_beat(beat: Beat) -> Document:
+    return dump_registration(beat) | {"held": [dump_fence(f) for f in beat.held]}
 
 
 # what the control plane answers, and how a worker reads it
@@ -111,12 +119,16 @@ def dump_enqueued(enqueued: Enqueued) -> Document:
     return {"job_id": enqueued.job_id, "created": enqueued.created}
 
 
+def dump_registered(registered: Registered) -> Document:
+    return {"requeued": registered.requeued, "failed": registered.failed, "shared": registered.shared}
+
+
 def dump_cancelled(cancelled: Cancelled) -> Document:
     return {"job_id": cancelled.job_id, "newly": cancelled.newly}
 
 
 def dump_claimed(claimed: Claimed) -> Document:
-    document: Document = {name: getattr(claimed, name) for name in _CLAIMED}
+    document: Document = {name: getattr(claimed, name) for name in (*_CLAIMED, "unhandled")}
     state = None if claimed.raw_state is None else orjson.Fragment(claimed.raw_state)
     return dump_fence(claimed.fence) | document | {"payload": orjson.Fragment(claimed.raw_payload), "state": state}
 
@@ -127,6 +139,7 @@ def load_claimed(document: Document) -> Claimed:
         fence=load_fence(document),
         raw_payload=encode(document["payload"]).decode(),
         raw_state=None if state is None else encode(state).decode(),
+        unhandled=document.get("unhandled", 0),  # a control plane of an older release does not count it
         **{name: document[name] for name in _CLAIMED},
     )
 
@@ -139,12 +152,15 @@ def dump_renewal(renewal: Renewal) -> Document:
     return {
         "lost": [dump_fence(f) for f in renewal.lost],
         "cancelled": [dump_fence(f) for f in renewal.cancelled],
+        "superseded": renewal.superseded,
     }
 
 
 def load_renewal(document: Document) -> Renewal:
     return Renewal(
-        lost=[load_fence(f) for f in document["lost"]], cancelled=[load_fence(f) for f in document["cancelled"]]
+        lost=[load_fence(f) for f in document["lost"]],
+        cancelled=[load_fence(f) for f in document["cancelled"]],
+        superseded=document["superseded"],
     )
 
 

@@ -1,9 +1,12 @@
 """Claiming: one claimer for the whole process.
 
-While there is work, a turn is one `exchange`: what ended goes out and as many new jobs come in, in one round trip; what
-ends meanwhile gathers for the next turn. When there is none, a long poll waits for the next job, and endings do not
-wait behind it: they are finished at once. There is never more than one claim under way, so the slots cannot be
-overdrawn.
+It begins with the registration of this process under the worker's name, before which nothing is
+claimed.
+
+While there is work, a turn is one `exchange`: what ended goes out and as many new jobs come in, in
+one round trip; what ends meanwhile gathers for the next turn. When there is none, a long poll waits
+for the next job, and endings do not wait behind it: they are finished at once. There is never more
+than one claim under way, so the slots cannot be overdrawn.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from penstock.kit import logging
 from penstock.kit.errors import PenstockError
 from penstock.worker.delivery import ends
+from penstock.worker.heartbeat import OWN_NAME
 from penstock.worker.patience import Patience
 
 if TYPE_CHECKING:
@@ -22,11 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.jobs.contract import JobStore
-    from penstock.jobs.model import Claimed
+    from penstock.jobs.model import Claimed, Registered, Registration
     from penstock.worker.attempt import Attempt
     from penstock.worker.delivery import Delivery
     from penstock.worker.outbox import Outbox
 
+log = logging.get(__name__)
 POLL_SECONDS = 20.0
 EARLY_SECONDS = 0.2
 LAST_POLL_SECONDS = 0.25
@@ -40,8 +46,8 @@ class Claimer:
         delivery: Delivery,
         outbox: Outbox,
         *,
-        worker: str,
-        queues: Sequence[str],
+        registration: Registration,
+        registered: Callable[[], None],
         room: Callable[[], int],
         take: Callable[[Sequence[Claimed]], None],
         rng: random.Random,
@@ -50,8 +56,8 @@ class Claimer:
         self._store = store
         self._delivery = delivery
         self._outbox = outbox
-        self._worker = worker
-        self._queues = queues
+        self._registration = registration
+        self._registered = registered
         self._room = room
         self._take = take
         self._once_until = None if once is None else time.monotonic() + once
@@ -70,6 +76,7 @@ class Claimer:
 
     async def run(self) -> None:
         """Until cancelled; raises what makes it senseless to go on."""
+        await self._register()
         self._outbox.news.set()
         while True:
             await self._outbox.news.wait()
@@ -83,6 +90,28 @@ class Claimer:
                 self._outbox.news.set()
             if self._hopeless is not None:
                 raise self._hopeless
+
+    async def _register(self) -> None:
+        """Until it is done, or nothing will be claimed any more."""
+        while not self._closing.is_set():
+            try:
+                before = await self._store.register(self._registration)
+            except Exception as e:
+                await self._pause(self._failed("register", e))
+                if self._hopeless is not None:
+                    raise self._hopeless from None
+            else:
+                self._reached = True
+                self._patience.succeeded()
+                self._report(before)
+                self._registered()
+                return
+
+    def _report(self, before: Registered) -> None:
+        if before.shared:
+            log.error("worker_name_shared", worker=self._registration.worker, hint=OWN_NAME)
+        elif before.requeued or before.failed:
+            log.info("worker_took_over", requeued=before.requeued, failed=before.failed)
 
     async def _turn(self) -> None:
         batch = self._outbox.take()
@@ -103,7 +132,7 @@ class Claimer:
             self._start_poll()
 
     async def _exchange(self, endings: Sequence[Attempt], room: int) -> bool:
-        claimed = await self._delivery.exchange(self._store, endings, self._worker, self._queues, room)
+        claimed = await self._delivery.exchange(self._store, endings, self._registration, room)
         await self._bring(claimed)
         return bool(claimed)
 
@@ -127,7 +156,8 @@ class Claimer:
         began = time.monotonic()
         wait = POLL_SECONDS if self._once_until is None else max(0.0, min(POLL_SECONDS, self._once_until - began))
         try:
-            claimed = await self._store.claim(self._worker, self._queues, room, wait=wait)
+            me = self._registration
+            claimed = await self._store.claim(me.worker, me.queues, room, wait=wait, session=me.session)
             await self._bring(claimed)
             if not claimed:
                 await self._nothing(time.monotonic() - began < wait / 2)

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.get(__name__)
 LONGEST_PARK = 86_400.0
-STRANGER_POLLS = 30
-STRANGER_PAUSE = 10.0
+MAX_UNHANDLED = 30
+UNHANDLED_PAUSE = 10.0
 
 
 class Crew:
@@ -109,7 +109,7 @@ class Crew:
         bind_contextvars(job_id=job.job_id, attempt_id=job.fence.attempt_id)
         if job.trace is not None:
             bind_contextvars(trace=job.trace)
-        handler = self._handlers.get(job.kind) or _stranger
+        handler = self._handlers.get(job.kind) or _unhandled
         try:
             return self._writing(job, await handler(job, JobContext(attempt, self._desk)))
         except (Exception, SystemExit, asyncio.CancelledError) as e:
@@ -121,9 +121,10 @@ class Crew:
                 if value is not None:
                     dump(value, "result", self._max_bytes)
                 return Succeeded(result=value, spawn=spawn)
-            case Park(state, after):
+            case Park(state, after, unhandled):
                 dump(state, "state", self._max_bytes)
-                return Parking(fence=job.fence, state=state, wake_in=min(max(0.0, after), LONGEST_PARK))
+                pause = min(max(0.0, after), LONGEST_PARK)
+                return Parking(fence=job.fence, state=state, wake_in=pause, unhandled=unhandled)
             case _:
                 raise InvalidInput(f"The handler of {job.kind} returned neither a Result nor a Park.")
 
@@ -158,9 +159,9 @@ def _overdue() -> Writing:
     return final(DEADLINE_EXCEEDED, "The job ran past its deadline.")
 
 
-async def _stranger(job: Job, _: JobContext) -> Answer:
+async def _unhandled(job: Job, _: JobContext) -> Answer:
     """A kind that this worker does not know is left to one that does: during an upgrade there soon is one."""
-    log.warning("kind_unknown", polls=job.polls)
-    if job.polls >= STRANGER_POLLS:
+    log.warning("kind_unknown", times=job.unhandled)
+    if job.unhandled >= MAX_UNHANDLED:
         raise InvalidState(f"No worker of queue {job.queue} has a handler for kind {job.kind}.")
-    return Park(job.state, STRANGER_PAUSE)
+    return Park(job.state, UNHANDLED_PAUSE, unhandled=True)

@@ -11,20 +11,22 @@ only the first to settle an attempt counts it.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from logging import INFO
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.jobs.model import Ending, Failed, Parking, Release, Succeeded, Verdict
+from penstock.jobs.model import WORKER_STOPPED, Ending, Failed, Parking, Release, Succeeded, Verdict
 from penstock.kit import logging
 from penstock.kit.errors import AuthenticationRequired, PenstockError, PermissionDenied
+from penstock.worker.attempt import Stop
 from penstock.worker.failure import describe
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from penstock.jobs.contract import JobStore
-    from penstock.jobs.model import Claimed
+    from penstock.jobs.model import Claimed, Registration
     from penstock.worker.attempt import Attempt, Held
     from penstock.worker.metrics import WorkerMetrics
 
@@ -36,13 +38,18 @@ class Delivery:
     def __init__(self, held: Held, metrics: WorkerMetrics) -> None:
         self._held = held
         self._metrics = metrics
+        self._counting = threading.Lock()
+        self.given_up = 0
+        """Attempts that were interrupted because the worker had to go."""
 
     async def exchange(
-        self, store: JobStore, attempts: Sequence[Attempt], worker: str, queues: Sequence[str], limit: int
+        self, store: JobStore, attempts: Sequence[Attempt], claimer: Registration, limit: int
     ) -> Sequence[Claimed]:
         """Write the endings and claim what comes next, in one call; nothing is claimed when an ending is refused."""
         try:
-            exchanged = await store.exchange(_endings(attempts), worker, queues, limit)
+            exchanged = await store.exchange(
+                _endings(attempts), claimer.worker, claimer.queues, limit, session=claimer.session
+            )
         except PenstockError as e:
             if not _refused(e):
                 raise
@@ -109,6 +116,9 @@ class Delivery:
                 log.warning("stale_attempt", **_named(attempt), verb=_verb(attempt))
             elif audible:
                 log.info("job_ended", status=status, **_named(attempt), attempt=attempt.job.attempt_no)
+            if _interrupted(attempt):
+                with self._counting:
+                    self.given_up += 1
         for (kind, status), count in counts.items():
             self._metrics.completed(kind, status, count)
 
@@ -116,6 +126,17 @@ class Delivery:
 def ends(attempt: Attempt) -> bool:
     """Whether the answer ends the attempt for good or for another try, so that it can ride on an exchange."""
     return isinstance(attempt.writing, (Succeeded, Failed))
+
+
+def _interrupted(attempt: Attempt) -> bool:
+    """Whether the handler did not come to an answer of its own before its worker had to go."""
+    match attempt.writing:
+        case Release():
+            return attempt.stopped is Stop.SHUTDOWN
+        case Failed(error={"code": code}):
+            return bool(code == WORKER_STOPPED)
+        case _:
+            return False
 
 
 def _endings(attempts: Iterable[Attempt]) -> list[Ending]:

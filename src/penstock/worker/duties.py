@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.graphs.order import CANCEL_QUERY, ERASE, EXPORT, FORGET_TABLE, PUBLISH, SWEEP, UNLOAD
 from penstock.maintenance.order import CANCEL_REMOTE, MAINTENANCE, REMOTE
+from penstock.reconcile.matching import MatchLimits
 from penstock.reconcile.order import CALLBACK, CLEAN, MATCH, STAGE_CHUNK, STAGE_PLAN, START
 from penstock.worker.depot import Depot
 from penstock.worker.erasing import Eraser
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 def default_handlers(settings: Settings) -> Handlers:
     planes, depot = plane_factory(settings), Depot(settings)
+    match_limits = MatchLimits(per_row=settings.reconcile_candidates_per_row)
     exporter, maintainer = Exporter(planes, depot), Maintainer(planes)
     return Handlers(
         {
@@ -43,7 +45,7 @@ def default_handlers(settings: Settings) -> Handlers:
             ERASE: Eraser(depot),
             STAGE_PLAN: StagePlanner(planes),
             STAGE_CHUNK: ChunkStager(planes, depot),
-            MATCH: Matcher(planes, depot),
+            MATCH: Matcher(planes, depot, match_limits=match_limits),
             CLEAN: RunCleaner(depot),
             START: RunStarter(planes),
             CALLBACK: RunCaller(planes, private=settings.private_sources),

@@ -30,6 +30,7 @@ class Park:
 
     state: Json
     after_seconds: float
+    unhandled: bool = False
 
 
 Answer: TypeAlias = Result | Park

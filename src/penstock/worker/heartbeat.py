@@ -9,10 +9,10 @@ before the control plane is back.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
-from uuid import UUID, uuid4
 
 from penstock.jobs.model import Beat, Renewal
 from penstock.kit import logging
@@ -21,12 +21,13 @@ from penstock.worker.patience import Patience
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Sequence
 
     from penstock.jobs.contract import JobStore
+    from penstock.jobs.model import Registration
     from penstock.worker.metrics import WorkerMetrics
 
 log = logging.get(__name__)
+OWN_NAME = "Two live processes use one name. Give each its own with --name, or none: then it draws one."
 IDLE_SECONDS = 15.0
 SHORTEST = 0.2
 CALL_SECONDS = 10.0
@@ -39,24 +40,20 @@ class Heartbeat:
         held: Held,
         metrics: WorkerMetrics,
         *,
-        worker: str,
-        queues: Sequence[str],
-        slots: int,
-        version: str,
+        registration: Registration,
         rng: random.Random,
     ) -> None:
         self._held = held
         self._metrics = metrics
-        self._worker = worker
-        self._queues = queues
-        self._slots = slots
-        self._version = version
-        self.session: UUID = uuid4()
+        self._registration = registration
+        self.superseded = False
         self.answered = False
         self.answered_at = time.monotonic()
         self._next_at = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sooner = asyncio.Event()
+        self._begun = threading.Event()
+        self._may_begin = asyncio.Event()
         self._patience = Patience(rng)
 
     @property
@@ -70,8 +67,16 @@ class Heartbeat:
             self._next_at = at
             self._loop.call_soon_threadsafe(self._sooner.set)
 
+    def begin(self) -> None:
+        """From any thread: this process is registered. Before that there is nothing to renew."""
+        self._begun.set()
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._may_begin.set)
+
     async def run(self, store: JobStore) -> None:
         self._loop = asyncio.get_running_loop()
+        if not self._begun.is_set():
+            await self._may_begin.wait()
         while True:
             started = time.monotonic()
             try:
@@ -85,12 +90,13 @@ class Heartbeat:
 
     async def run_once(self, store: JobStore) -> Renewal:
         interval = self.interval()
+        me = self._registration
         beat = Beat(
-            worker=self._worker,
-            session=self.session,
-            queues=self._queues,
-            slots=self._slots,
-            version=self._version,
+            worker=me.worker,
+            session=me.session,
+            queues=me.queues,
+            slots=me.slots,
+            version=me.version,
             held=[a.fence for a in self._held.all() if _in_need(a, time.monotonic() - interval / 2)],
         )
         async with asyncio.timeout(min(CALL_SECONDS, max(1.0, interval))):
@@ -104,12 +110,24 @@ class Heartbeat:
         return max(SHORTEST, min(IDLE_SECONDS, soonest))
 
     def _obey(self, renewal: Renewal) -> None:
+        if renewal.superseded and not self.superseded:
+            self._report_superseded(len(renewal.lost))
         reasons = dict.fromkeys(renewal.lost, Stop.LOST) | dict.fromkeys(renewal.cancelled, Stop.CANCELLED)
         if not reasons:
             return
         for attempt in self._held.running():
             if (why := reasons.get(attempt.fence)) is not None and self._held.remove([attempt]):
                 self._stop(attempt, why)
+
+    def _report_superseded(self, lost: int) -> None:
+        self.superseded = True
+        log.error(
+            "worker_superseded",
+            worker=self._registration.worker,
+            lost=lost,
+            message="Another process started under this worker's name and has taken over what ran here.",
+            hint=OWN_NAME,
+        )
 
     def _stop(self, attempt: Attempt, why: Stop) -> None:
         job = attempt.job

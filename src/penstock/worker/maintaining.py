@@ -1,5 +1,8 @@
 """The maintenance job: the actions of one table, one after the other, each told to the control plane as it ends.
 
+An attempt that takes over from one that died goes on where that one was: what had ended is not done
+again. What had not is planned anew on the table as it is, so a part that was committed stays.
+
 The embedded engine works in a thread of its own and stops at its next step when the job is taken away; whatever it
 would still commit is refused, for each swap goes through the control plane under the fence, or asks for the fence right
 before. A remote engine is looked at now and then.
@@ -11,7 +14,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.kit.errors import StaleAttempt
-from penstock.maintenance.action import Ended
+from penstock.maintenance.action import Ended, Name, Outcome
 from penstock.maintenance.errors import MaintenanceFailed, Refused
 from penstock.maintenance.order import EMBEDDED, Order
 from penstock.worker.attempt import Stop, Stopped
@@ -20,7 +23,7 @@ from penstock.worker.handlers import Answer, Park, Result
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from penstock.maintenance.action import Action, Outcome
+    from penstock.maintenance.action import Action
     from penstock.maintenance.lake import Lake
     from penstock.maintenance.run import Run
     from penstock.worker.context import JobContext
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.worker.plane import Plane, PlaneFactory
 
 T = TypeVar("T")
+_TRIED_AGAIN = frozenset({Ended.FAILED, Ended.UNKNOWN})
 
 
 class Maintainer:
@@ -51,15 +55,21 @@ class Maintainer:
 
     async def _work(self, plane: Plane, order: Order, lake: Lake, run: Run, ctx: JobContext) -> dict[str, Any]:
         left = 0 if order.dry_run else await ctx.in_thread(_tidy, lake, run)
+        earlier = await _ended_before(plane, ctx)
         outcomes: list[Outcome] = []
         for number, action in enumerate(order.actions):
             ctx.check()
             ctx.progress(percent=100 * number / len(order.actions), action=str(action.name))
+            if action.name in earlier:
+                ctx.log.info("action_ended_before", action=action.name, status=earlier[action.name].status)
+                outcomes.append(earlier[action.name])
+                continue
             outcome = await ctx.in_thread(_act, lake, run, action, order.dry_run)
             await plane.action_ended(ctx.fence, outcome.to_json())
             self._step("action_told")
             outcomes.append(outcome)
-        return _result(order, left, outcomes)
+        ended_before = [str(action.name) for action in order.actions if action.name in earlier]
+        return _result(order, left, outcomes) | {"ended_by_earlier_attempts": ended_before}
 
     async def _look(self, job: Job, plane: Plane, order: Order, lake: Lake, run: Run, ctx: JobContext) -> Answer:
         """A remote engine works while nobody holds the job."""
@@ -98,6 +108,20 @@ class RemoteCanceller:
         return Result({"query_id": state.query_id})
 
 
+async def _ended_before(plane: Plane, ctx: JobContext) -> dict[Name, Outcome]:
+    """Actions that earlier attempts ended well, or in a way that another try does not change."""
+    outcomes = [
+        Outcome(
+            action=Name(ended["action"]),
+            status=Ended(ended["status"]),
+            engine=ended["engine"],
+            message=ended["message"],
+        )
+        for ended in await plane.ended_actions(ctx.fence)
+    ]
+    return {outcome.action: outcome for outcome in outcomes if outcome.status not in _TRIED_AGAIN}
+
+
 def _result(order: Order, left: int, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     _check(outcomes)
     return {"table": str(order.name), "leftovers_removed": left, "actions": _statuses(outcomes)}
@@ -134,12 +158,16 @@ async def _lake(plane: Plane, order: Order, ctx: JobContext, run: Run) -> Lake:
     """A table of the shared catalog is reached by way of the control plane, any other one directly."""
     from penstock.maintenance.catalogs import CatalogConfig, open_catalog
     from penstock.maintenance.lake import CatalogLake, PointerLake
+    from penstock.maintenance.neighbours import TablePointer
 
     loop, fence = asyncio.get_running_loop(), ctx.fence
 
     def ask(question: Coroutine[Any, Any, T]) -> T:
         """From the engine's thread."""
         return asyncio.run_coroutine_threadsafe(question, loop).result()
+
+    def others() -> list[TablePointer]:
+        return [TablePointer.read(table) for table in ask(plane.other_tables(fence))]
 
     told = await plane.catalog(fence)
     identifier = order.name.identifier
@@ -149,9 +177,9 @@ async def _lake(plane: Plane, order: Order, ctx: JobContext, run: Run) -> Lake:
             properties=told["properties"],
             current=lambda: ask(plane.pointer(fence)),
             swap=lambda old, new: ask(plane.swap(fence, old, new)),
-            others=lambda: ask(plane.other_tables(fence)),
+            others=others,
             run=run,
         )
     config = CatalogConfig(name=told["name"], type=told["type"], uri=told["uri"], properties=told["properties"])
     opened = await ctx.in_thread(lambda: open_catalog(config, mark=run.mark))
-    return CatalogLake(opened, identifier, fence=lambda: ask(plane.hold(fence)))
+    return CatalogLake(opened, identifier, fence=lambda: ask(plane.hold(fence)), elsewhere=others)

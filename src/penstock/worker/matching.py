@@ -7,8 +7,7 @@ there already with the same digest is ours.
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,18 +16,21 @@ from urllib.parse import unquote, urlsplit
 import orjson
 
 from penstock.engines.contract import EngineLimits
+from penstock.engines.disk import writing
 from penstock.kit.errors import Conflict
+from penstock.kit.scratch import Scratch
 from penstock.reconcile import manifest as manifests
 from penstock.reconcile import validation
 from penstock.reconcile.ageing import OPEN
 from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import ThresholdPassed
 from penstock.reconcile.execution import Execution, check_thresholds
+from penstock.reconcile.matching import MatchLimits
 from penstock.reconcile.native import Taken, take
 from penstock.reconcile.order import MatchOrder, evidence_prefix, staging_prefix
 from penstock.reconcile.query import bound
 from penstock.reconcile.scope import kept
-from penstock.storage.errors import ObjectExists
+from penstock.storage.errors import ObjectDamaged, ObjectExists
 from penstock.worker.handlers import Answer, Result
 
 if TYPE_CHECKING:
@@ -52,16 +54,25 @@ _CHUNK = 1024 * 1024
 class Matcher:
     """The handler of `match`."""
 
-    def __init__(self, planes: PlaneFactory, depot: Depot, *, limits: EngineLimits | None = None) -> None:
+    def __init__(
+        self,
+        planes: PlaneFactory,
+        depot: Depot,
+        *,
+        limits: EngineLimits | None = None,
+        match_limits: MatchLimits | None = None,
+    ) -> None:
         self._planes = planes
         self._depot = depot
         self._limits = limits or EngineLimits()
+        self._match_limits = match_limits or MatchLimits()
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
         order = MatchOrder.read(job.payload)
         recipe = validation.read(order.recipe)
         store = self._depot.open()
-        scratch = Path(tempfile.mkdtemp(prefix=f"penstock-run-{order.run_id}-"))
+        folder = Scratch.create(f"run-{order.run_id}")
+        scratch = folder.path
         try:
             _tell(ctx, "reading")
             taken = {side: await self._taken(store, order, recipe, side, scratch, ctx) for side in SIDES}
@@ -69,7 +80,8 @@ class Matcher:
             execution = self._execution(ctx, recipe, files, scratch)
             if recipe.recipe_id is not None:
                 execution.run_id = order.run_id
-                execution.before = [await _local(store, key, scratch) for key in order.before]
+                items = [(key, _digest_in(key)) for key in order.before]
+                execution.before = [await _local(store, *item, scratch) for item in items]
                 execution.decided = Decided(**order.decided)
             executed = await self._run(ctx, execution)
             for each in taken.values():
@@ -78,7 +90,7 @@ class Matcher:
             inputs: dict[str, Any] = {side: each.told for side, each in taken.items()}
             return Result(await _publish(store, order, recipe, executed, inputs))
         finally:
-            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+            await asyncio.to_thread(folder.remove)
 
     def _execution(
         self, ctx: JobContext, recipe: Recipe, files: Mapping[Any, Sequence[Path]], scratch: Path
@@ -88,6 +100,7 @@ class Matcher:
             files=files,
             scratch=scratch / "work",
             limits=self._limits,
+            match_limits=self._match_limits,
             watch=ctx.check,
             told=lambda stage: _tell(ctx, stage),
         )
@@ -111,7 +124,8 @@ class Matcher:
         if given.get("native"):
             found = await self._native(given, wanted, side, scratch, ctx)
         else:
-            paths = [await _local(store, file["key"], scratch) for file in given["files"]]
+            files = [(file["key"], file["sha256"]) for file in given["files"]]
+            paths = [await _local(store, key, sha256, scratch) for key, sha256 in files]
             found = Taken(files=paths, told=_input(given), filtered="data_source_id" in given)
         if found.filtered or not wanted.filters:
             return found
@@ -128,16 +142,39 @@ class Matcher:
         return replace(found, told={"data_source_id": given["data_source_id"], **found.told})
 
 
-async def _local(store: Store, key: str, scratch: Path) -> Path:
-    """Where a file can be read: in place when the storage is a folder, else a copy."""
+async def _local(store: Store, key: str, sha256: str, scratch: Path) -> Path:
+    """Where a file can be read: in place when the storage is a folder, else a copy. What is
+    there must be what was written: `sha256` is its digest, or the beginning of it."""
     parts = urlsplit(store.url)
     if parts.scheme == "file":
-        return Path(unquote(parts.path)) / key
-    target = scratch / key.replace("/", "__")
-    with target.open("wb") as file:
+        path = Path(unquote(parts.path)) / key
+        digest = await asyncio.to_thread(_digest, path)
+    else:
+        path = scratch / key.replace("/", "__")
+        digest = await _copied(store, key, path)
+    if not digest.startswith(sha256):
+        message = f"{key} is not what was written."
+        raise ObjectDamaged(message, hint="Run the recipe again.", key=key)
+    return path
+
+
+async def _copied(store: Store, key: str, target: Path) -> str:
+    digest = hashlib.sha256()
+    with writing(target.parent), target.open("wb") as file:
         async for data in store.stream(key):
+            digest.update(data)
             await asyncio.to_thread(file.write, data)
-    return target
+    return digest.hexdigest()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest_in(key: str) -> str:
+    """The beginning of the digest that an evidence file has in its name."""
+    return key.removesuffix(".parquet").rsplit("-", 1)[-1]
 
 
 async def _publish(
@@ -153,9 +190,10 @@ async def _publish(
         inputs=inputs,
         run={"run_id": order.run_id, "parameters": dict(order.parameters)},
     )
-    document = await _write_last(store, prefix + manifests.NAME, document)
+    document, sha256 = await _write_last(store, prefix + manifests.NAME, document)
     return {
         "prefix": prefix,
+        "manifest_sha256": sha256,
         "evidence_sha256": document["evidence_sha256"],
         "engine": document["engine"],
         "totals": document["totals"],
@@ -175,15 +213,22 @@ def _store_file(store: Store, key: str, file: EvidenceFile) -> None:
         return  # its name is its digest: the same bytes are there
 
 
-async def _write_last(store: Store, key: str, document: dict[str, Any]) -> dict[str, Any]:
+async def _write_last(
+    store: Store,
+    key: str,
+    document: dict[str, Any],
+) -> tuple[dict[str, Any], str]:
+    """The manifest that is there in the end, and the digest of its bytes."""
+    data = manifests.dump(document)
     try:
-        await store.create(key, manifests.dump(document))
+        await store.create(key, data)
     except ObjectExists:
-        there: dict[str, Any] = orjson.loads(await store.get(key))
+        data = await store.get(key)
+        there: dict[str, Any] = orjson.loads(data)
         if there["evidence_sha256"] != document["evidence_sha256"]:
             raise Conflict("Another attempt of this run wrote other evidence.", hint="Run it again.") from None
-        return there
-    return document
+        document = there
+    return document, manifests.digest(data)
 
 
 def _input(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -69,12 +69,18 @@ class Plane(HttpJobStore):
         """Said twice it is done once, so it is said until somebody answers."""
         return bool((await self._held(fence, "swap", old=old, new=new))["moved"])
 
-    async def other_tables(self, fence: Fence) -> list[tuple[tuple[str, ...], str]]:
-        found = (await self._held(fence, "neighbours"))["tables"]
-        return [((*each["db"].split("."), each["table"]), each["metadata_location"]) for each in found]
+    async def other_tables(self, fence: Fence) -> list[dict[str, Any]]:
+        """The tables that may share the storage of a job's table."""
+        tables: list[dict[str, Any]] = (await self._held(fence, "neighbours"))["tables"]
+        return tables
 
     async def action_ended(self, fence: Fence, outcome: dict[str, Any]) -> None:
         await self._held(fence, "actions", outcome=outcome)
+
+    async def ended_actions(self, fence: Fence) -> list[dict[str, Any]]:
+        """How actions of this job ended that earlier attempts had come to the end of."""
+        outcomes: list[dict[str, Any]] = (await self._held(fence, "ended-actions"))["outcomes"]
+        return outcomes
 
     async def _held(self, fence: Fence, what: str, **more: Any) -> dict[str, Any]:
         body = {"attempt_id": fence.attempt_id, **more}

@@ -10,6 +10,7 @@ from penstock.kinds import default_kinds
 from penstock.kit import logging
 from penstock.kit.errors import InvalidInput, PenstockError
 from penstock.kit.ids import worker_name
+from penstock.kit.scratch import sweep_in_background
 from penstock.worker.runtime import Worker
 from penstock.worker.signals import Process
 
@@ -41,12 +42,13 @@ def run_worker(
     """
     configure = partial(logging.configure, level=settings.log_level, form=settings.log_form, process="worker")
     configure()
+    sweep_in_background()
     try:
         worker = Worker(
             store_factory(settings),
             handlers or _duties(settings),
             kinds or default_kinds(),
-            name=name or worker_name(),
+            name=name or settings.worker_name or worker_name(),
             queues=queues or _split(settings.worker_queues),
             slots=settings.worker_slots,
             grace_seconds=settings.worker_grace_seconds,

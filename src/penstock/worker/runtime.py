@@ -12,8 +12,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import uuid4
 
 import penstock
+from penstock.jobs.model import Registration
 from penstock.kit import logging
 from penstock.kit.errors import Internal, InvalidInput
 from penstock.kit.ids import check_name
@@ -51,10 +53,15 @@ SILENCE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a worker did in its life: attempts by what became of them, and how many it could not write down."""
+    """What a worker did in its life: attempts by what became of them, and how many it could not
+    write down.
+
+    `given_up` of them were interrupted and handed back or failed, because the worker had to go.
+    """
 
     counts: Mapping[str, int] = field(default_factory=dict)
     lost: int = 0
+    given_up: int = 0
 
     @property
     def failed(self) -> bool:
@@ -95,16 +102,16 @@ class Worker:
         self._outbox = Outbox()
         self._delivery = Delivery(self._held, self.metrics)
         self._progress = Progress()
+        self._registration = Registration(
+            worker=name, session=uuid4(), queues=self._queues, slots=self._slots, version=penstock.__version__
+        )
         self._heartbeat = Heartbeat(
             self._held,
             self.metrics,
-            worker=name,
-            queues=self._queues,
-            slots=self._slots,
-            version=penstock.__version__,
+            registration=self._registration,
             rng=self._rng,
         )
-        self._will = LastWill(self._held, self._delivery, worker=name, session=self._heartbeat.session)
+        self._will = LastWill(self._held, self._delivery, worker=name, session=self._registration.session)
         desk = Desk(note=self._progress.note, count_rows=self.metrics.rows, prepare_child=prepare_child)
         self._crew = Crew(
             handlers,
@@ -138,7 +145,11 @@ class Worker:
     def summary(self) -> Summary:
         """So far; what is held now counts as lost until it is written down."""
         lost = self._will.done.result() if self._will.done.done() else len(self._held)
-        return Summary(counts=dict(self.metrics.tally), lost=lost)
+        return Summary(
+            counts=dict(self.metrics.tally),
+            lost=lost,
+            given_up=self._delivery.given_up,
+        )
 
     def stop(self, grace: float | None = None) -> None:
         """From any thread: claim no more, let short work end, hand back the rest. Again, with 0: hand back now."""
@@ -169,8 +180,8 @@ class Worker:
             store,
             self._delivery,
             self._outbox,
-            worker=self.name,
-            queues=self._queues,
+            registration=self._registration,
+            registered=self._heartbeat.begin,
             room=lambda: self._slots - self._crew.busy,
             take=self._take,
             rng=self._rng,
@@ -233,6 +244,7 @@ class Worker:
     def _facts(self) -> dict[str, object]:
         return {
             "worker": self.name,
+            "superseded": self._heartbeat.superseded,
             "version": penstock.__version__,
             "queues": self._queues,
             "active": len(self._held),

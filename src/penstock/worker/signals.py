@@ -47,7 +47,8 @@ class Process:
         self._thread = threading.Thread(target=run, args=(self._live,), name="penstock-handlers", daemon=True)
 
     def run(self) -> int:
-        """The exit code: 0 when nothing was lost; for one job, whether it succeeded."""
+        """The exit code: 0 when nothing was lost and no job was given up; for one job, whether it
+        succeeded."""
         for number in SIGNALS:
             signal.signal(number, self._hear)
         self._worker.over.add_done_callback(lambda _: self._events.put(None))
@@ -59,7 +60,7 @@ class Process:
             self._worker.stop(grace=None if received == 1 else 0.0)
         self._thread.join(HURRIED_SECONDS if received else PATIENT_SECONDS)
         code = self._code()
-        log.info("worker_left", worker=self._worker.name, exit_code=code)
+        log.info("worker_left", worker=self._worker.name, exit_code=code, given_up=self._worker.summary().given_up)
         if self._thread.is_alive() or threads_left():
             _leave(code)
         return code
@@ -81,7 +82,7 @@ class Process:
         summary = self._worker.summary()
         broken = self._failed or self._worker.failure is not None
         in_vain = self._worker.once is not None and summary.failed
-        return 1 if broken or in_vain or summary.lost else 0
+        return 1 if broken or in_vain or summary.lost or summary.given_up else 0
 
     def _hear(self, number: int, _frame: FrameType | None) -> None:
         self._events.put(signal.Signals(number))

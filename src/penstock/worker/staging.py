@@ -112,7 +112,12 @@ class ChunkStager:
             first = await anext(batches, None)
             schema = first.schema if first is not None else await source.schema(order.sql)
             written = await write_parquet(
-                self._depot.open(), order.prefix, schema, _with(first, batches), attempt=str(ctx.fence.attempt_id)
+                self._depot.open(),
+                order.prefix,
+                schema,
+                _with(first, batches),
+                attempt=str(ctx.fence.attempt_id),
+                delta_packed=True,
             )
         files = [{"key": p.path, "rows": p.rows, "size": p.size, "sha256": p.sha256} for p in written.parts]
         return {"plan": order.plan, "number": order.number, "rows": written.rows, "files": files}

@@ -5,7 +5,7 @@ WITH due AS MATERIALIZED (
   WHERE status IN (2, 3) AND wake_at <= penstock.now()
   ORDER BY wake_at
   LIMIT :limit
-  FOR UPDATE SKIP LOCKED
+  FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE penstock.live l SET status = 0, wake_at = NULL
 FROM due WHERE l.job_id = due.job_id

@@ -5,7 +5,7 @@ WITH input AS MATERIALIZED (
   SELECT * FROM unnest(:job_ids::bigint[], :attempt_ids::uuid[], :reasons::text[]) AS t (job_id, attempt_id, reason)
 ), released AS (
   UPDATE penstock.live l
-  SET status = 0, attempt_id = NULL, worker = NULL, claimed_at = NULL, lease_until = NULL,
+  SET status = 0, attempt_id = NULL, worker = NULL, session = NULL, claimed_at = NULL, lease_until = NULL,
       attempt_no = l.attempt_no - 1, deadline = j.deadline_at
   FROM input i, penstock.live before, penstock.job j
   WHERE l.job_id = i.job_id AND l.attempt_id = i.attempt_id AND before.job_id = l.job_id AND j.job_id = l.job_id

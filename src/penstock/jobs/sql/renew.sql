@@ -1,4 +1,5 @@
--- Extends the leases of the attempts that still hold their jobs; never past a job's deadline.
+-- Extends the leases of the attempts that still hold their jobs; never past a job's deadline. An attempt whose own time is
+-- over is marked and its lease ends now: its worker is alive, so the reaper need not take it for one that vanished.
 -- Invariant: only the holder of the fence extends. A row that is being ended at this moment is skipped, not waited for,
 -- and is not reported as lost; nor is an attempt that ended by its own hand.
 -- Index: live primary key; for those that are gone outcome_job, attempt_job. Locks: the renewed rows.
@@ -7,10 +8,12 @@ WITH held AS MATERIALIZED (
 ), mine AS MATERIALIZED (
   SELECT l.job_id FROM held h
   JOIN penstock.live l ON l.job_id = h.job_id AND l.attempt_id = h.attempt_id
-  FOR UPDATE OF l SKIP LOCKED
+  FOR NO KEY UPDATE OF l SKIP LOCKED
 ), renewed AS (
   UPDATE penstock.live l
-  SET lease_until = least(penstock.now() + make_interval(secs => j.lease_s), l.deadline)
+  SET lease_until = CASE WHEN l.deadline <= penstock.now() THEN penstock.now()
+                         ELSE least(penstock.now() + make_interval(secs => j.lease_s), j.deadline_at) END,
+      overdue = coalesce(l.deadline <= penstock.now(), false)
   FROM mine m JOIN penstock.job j ON j.job_id = m.job_id
   WHERE l.job_id = m.job_id
 )

@@ -5,7 +5,7 @@ WITH input AS MATERIALIZED (
     AS t (job_id, attempt_id, error, retry_in)
 ), retried AS (
   UPDATE penstock.live l
-  SET status = 3, attempt_id = NULL, worker = NULL, claimed_at = NULL, lease_until = NULL, deadline = j.deadline_at,
+  SET status = 3, attempt_id = NULL, worker = NULL, session = NULL, claimed_at = NULL, lease_until = NULL, deadline = j.deadline_at,
       wake_at = penstock.now() + make_interval(secs => i.retry_in)
   FROM input i, penstock.live before, penstock.job j
   WHERE l.job_id = i.job_id AND l.attempt_id = i.attempt_id AND before.job_id = l.job_id AND j.job_id = l.job_id
