@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ROWS = 800_000
 LIMIT = EngineLimits(memory_bytes=64 * 1024**2)
-JOIN = "SELECT l.key, l.note AS a, r.note AS b FROM l JOIN r ON l.key = r.key"
+JOIN = "SELECT l.f0 AS key, l.f1 AS a, r.f1 AS b FROM l JOIN r ON l.f0 = r.f0"
 
 
 @pytest.fixture(scope="module")

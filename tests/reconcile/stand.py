@@ -44,7 +44,7 @@ def matching(
         (folder / "scratch").mkdir()
         with open_engine(engine, folder / "scratch", EngineLimits(memory_bytes=512 * 1024**2)) as opened:
             read = validation.read(document)
-            found = [narrowed(columns(opened.relation(f"{file.stem}_src", [file])), [file]) for file in files]
+            found = [narrowed(columns(opened.relation(f"{file.stem}_rows", [file])), [file]) for file in files]
             validation.check(read, *found)
             yield Matching(opened, read, *found, limits=limits)
 

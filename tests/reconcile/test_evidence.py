@@ -14,7 +14,7 @@ import pytest
 from penstock.engines.contract import EngineLimits
 from penstock.engines.registry import ENGINES
 from penstock.reconcile import validation
-from penstock.reconcile.errors import ThresholdPassed
+from penstock.reconcile.errors import BadValue, ThresholdPassed
 from penstock.reconcile.execution import Executed, Execution, check_thresholds
 from penstock.reconcile.manifest import manifest
 from tests.reconcile.stand import recipe
@@ -26,11 +26,6 @@ KEY = {"left": "ref", "op": "eq", "right": "ref"}
 AMOUNT = {"left": "amount", "op": "tolerance", "right": "amount", "absolute": "0.02"}
 WINDOW = {"left": "day", "op": "date_window", "right": "day", "days": 3}
 RULE = {"name": "it's exact", "conditions": [KEY, AMOUNT, WINDOW]}
-
-
-@pytest.fixture(params=sorted(ENGINES))
-def engine(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 def side(*rows: tuple[Any, ...]) -> pa.Table:
@@ -153,7 +148,8 @@ def test_a_key_is_repeated_wherever_in_the_files_it_comes_again(
 def test_totals_tie_in_rows_and_amounts(engine: str, tmp_path: Path) -> None:
     totals = execute(tmp_path / "a", LEFT, RIGHT, engine=engine).evidence.sides["left"]
     assert (totals.rows, totals.matched, totals.unmatched) == (9, 3, 6)
-    assert totals.amounts == {"total": {"": "81.00"}, "matched": {"": "30.00"}, "unmatched": {"": "51.00"}}
+    sums = {"total": "81.00", "matched": "30.00", "unmatched": "51.00", "unmatched_absolute": "51.00"}
+    assert totals.amounts == {name: {"": amount} for name, amount in sums.items()}
     assert sum(totals.reasons.values()) == 6
 
 
@@ -181,6 +177,47 @@ def test_a_sum_that_does_not_fit_says_so(engine: str, tmp_path: Path) -> None:
     assert [(row["left_id"], row["right_id"]) for row in table(done, "matched")] == [("i1", "p1"), ("i1", "p2")]
     assert [row["reason"] for row in table(done, "unmatched_left")] == ["sum_mismatch"]
     assert [row["reason"] for row in table(done, "unmatched_right")] == ["sum_mismatch"]
+
+
+@pytest.mark.parametrize("pattern", ["1:N", "M:1", "M:N"])
+def test_a_sum_that_does_not_fit_shows_by_how_much_the_sum_differs(
+    engine: str,
+    tmp_path: Path,
+    pattern: str,
+) -> None:
+    """4 + 5 are one less than 10; one part alone would be five or six less."""
+    total = {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0}
+    one = side(("i1", "A", "10.00", 1))
+    parts = side(("p1", "A", "4.00", 1), ("p2", "A", "5.00", 1))
+    left, right = (parts, one) if pattern == "M:1" else (one, parts)
+    rules = [{"name": "sum", "pattern": pattern, "conditions": [KEY, total]}]
+    done = execute(tmp_path / "a", left, right, engine=engine, rules=rules)
+    away = Decimal(1) if pattern == "M:1" else Decimal(-1)
+    for name in ("unmatched_left", "unmatched_right"):
+        assert {(row["reason"], row["nearest_difference"]) for row in table(done, name)} == {("sum_mismatch", away)}
+
+
+def test_rivals_for_a_part_show_what_their_sums_lacked(engine: str, tmp_path: Path) -> None:
+    """i1 takes both parts; nothing is left for i2, so no sum of its was compared."""
+    total = {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0}
+    left = side(("i1", "A", "9.00", 1), ("i2", "A", "7.00", 1), ("i3", "A", "1.00", 1))
+    right = side(("p1", "A", "4.00", 1), ("p2", "A", "5.00", 1))
+    rules = [{"name": "sum", "pattern": "1:N", "conditions": [KEY, total]}]
+    done = execute(tmp_path / "a", left, right, engine=engine, rules=rules)
+    assert {row["left_id"] for row in table(done, "matched")} == {"i1"}
+    assert {row["reason"] for row in table(done, "unmatched_left")} == {"ambiguous"}
+    other = execute(tmp_path / "b", left.slice(1), right, engine=engine, rules=rules)
+    lacking = {row["id"]: row["nearest_difference"] for row in table(other, "unmatched_left")}
+    assert lacking == {"i2": Decimal(2), "i3": Decimal(8)}
+
+
+def test_an_amount_that_is_missing_is_not_a_wrong_sum(engine: str, tmp_path: Path) -> None:
+    total = {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0}
+    rules = [{"name": "sum", "pattern": "1:N", "conditions": [KEY, total]}]
+    left, right = side(("i1", "A", None, 1)), side(("p1", "A", "4.00", 1))
+    done = execute(tmp_path / "a", left, right, engine=engine, rules=rules)
+    [row] = table(done, "unmatched_left")
+    assert (row["reason"], row["nearest_difference"]) == ("amount_out_of_tolerance", None)
 
 
 def test_one_payment_alone_makes_no_sum_and_the_earlier_rule_says_why(engine: str, tmp_path: Path) -> None:
@@ -284,12 +321,75 @@ def test_both_engines_write_the_same_breaks(tmp_path: Path) -> None:
         assert table(done[0], name) == table(done[1], name)
 
 
-def test_free_sql_gives_the_same_evidence(engine: str, tmp_path: Path) -> None:
-    sql = """SELECT l.id AS left_id, r.id AS right_id FROM left_src l JOIN right_src r ON l.ref = r.ref
-        WHERE tolerance_match(l.amount, r.amount, 0.02) AND date_match(l.day, r.day, 3)"""
-    done = execute(tmp_path / "a", LEFT, RIGHT, engine=engine, rules=[], match_sql=sql)
-    assert done.evidence.sides["left"].matched == 5
-    assert {row["reason"] for row in table(done, "unmatched_left")} == {"other_condition"}
+SQL = """SELECT l.id AS left_id, r.id AS right_id FROM left_src l JOIN right_src r ON l.ref = r.ref
+    WHERE tolerance_match(l.amount, r.amount, 0.02) AND date_match(l.day, r.day, 3)"""
+
+
+def test_free_sql_says_why_it_returned_no_pair_of_a_record(engine: str, tmp_path: Path) -> None:
+    left = side(("i1", "A", "10.00", 1), ("i2", "B", "10.00", 1), ("i4", "D", "10.00", 1), ("i8", None, "1.00", 1))
+    done = execute(tmp_path / "a", left, RIGHT, engine=engine, rules=[], match_sql=SQL)
+    assert [(row["left_id"], row["right_id"]) for row in table(done, "matched")] == [("i1", "p1")]
+    reasons = {row["id"]: row["reason"] for row in table(done, "unmatched_left")}
+    assert reasons == {"i2": "rejected_by_sql", "i4": "no_candidate", "i8": "no_key"}
+    reasons = {row["id"]: row["reason"] for row in table(done, "unmatched_right")}
+    assert reasons == {"p2": "rejected_by_sql", **dict.fromkeys(("p3", "p5", "p6"), "no_candidate")}
+    assert done.evidence.sides["left"].reasons == {"no_key": 1, "no_candidate": 1, "rejected_by_sql": 1}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "ambiguous", "ids"),
+    [
+        (None, {"p1", "p2", "p3"}, ["1-0", "1-0", "1-1", "1-2"]),
+        ("1:1", {"p1", "p2", "p3"}, ["1-0", "1-0", "1-1", "1-2"]),
+        ("1:N", {"p3"}, ["1-0", "1-0", "1-1", "1-2"]),
+        ("M:1", {"p1", "p2"}, ["1-0", "1-1", "1-2", "1-2"]),
+        ("M:N", set(), ["1-0", "1-0", "1-1", "1-2"]),
+    ],
+)
+def test_free_sql_is_ambiguous_only_beyond_the_pattern_that_it_declares(
+    engine: str, tmp_path: Path, pattern: str | None, ambiguous: set[str], ids: list[str]
+) -> None:
+    """i1 has two payments, p3 pays two invoices."""
+    left = side(("i1", "A", "1.00", 1), ("i2", "B", "1.00", 1), ("i3", "B", "1.00", 1))
+    right = side(("p1", "A", "1.00", 1), ("p2", "A", "1.00", 1), ("p3", "B", "1.00", 1))
+    declared = {} if pattern is None else {"match_pattern": pattern}
+    sql = "SELECT l.id AS left_id, r.id AS right_id FROM left_src l JOIN right_src r USING (ref)"
+    done = execute(tmp_path / "a", left, right, engine=engine, rules=[], match_sql=sql, **declared)
+    matched = table(done, "matched")
+    assert {row["right_id"] for row in matched if row["ambiguous"]} == ambiguous
+    assert [row["match_id"] for row in matched] == ids
+    assert {row["pattern"] for row in matched} == {"sql"}
+
+
+def test_free_sql_that_returns_a_key_of_no_record_is_refused(engine: str, tmp_path: Path) -> None:
+    swapped = "SELECT r.id AS left_id, l.id AS right_id FROM left_src l JOIN right_src r ON l.ref = r.ref"
+    with pytest.raises(BadValue, match="which no record of that side has") as caught:
+        execute(tmp_path / "a", LEFT, RIGHT, engine=engine, rules=[], match_sql=swapped)
+    assert "swapped" in (caught.value.hint or "")
+
+
+def test_keys_of_outer_joins_that_are_not_there_name_nobody(engine: str, tmp_path: Path) -> None:
+    sql = "SELECT l.id AS left_id, r.id AS right_id FROM left_src l FULL JOIN right_src r ON l.ref = r.ref"
+    left, right = (
+        side(("i1", "A", "1.00", 1), (None, "B", "1.00", 1)),
+        side(("p1", "A", "1.00", 1), ("p2", "C", "1.00", 1)),
+    )
+    done = execute(tmp_path / "a", left, right, engine=engine, rules=[], match_sql=sql)
+    assert [(row["left_id"], row["right_id"]) for row in table(done, "matched")] == [("i1", "p1")]
+    assert [row["reason"] for row in table(done, "unmatched_left")] == ["no_key"]
+    assert [row["reason"] for row in table(done, "unmatched_right")] == ["no_candidate"]
+
+
+def test_free_sql_that_returns_a_key_of_several_records_is_refused(
+    engine: str,
+    tmp_path: Path,
+) -> None:
+    """It returned one of the twins; which one, nobody can tell."""
+    sql = f"{SQL} AND l.amount = 10"
+    left = side(("i5", "E", "10.00", 1), ("i5", "E", "99.00", 1), ("i6", "F", "10.00", 1))
+    with pytest.raises(BadValue, match=r"left key 'i5' \(id\), which 2 records have") as caught:
+        execute(tmp_path / "a", left, RIGHT, engine=engine, rules=[], match_sql=sql)
+    assert "primary_key" in (caught.value.hint or "")
 
 
 def test_a_threshold_is_held_at_it_and_past_it(tmp_path: Path) -> None:

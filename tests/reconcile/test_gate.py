@@ -17,6 +17,7 @@ from penstock.kit.errors import InvalidState, NotFound
 from penstock.reconcile.order import STAGE_CHUNK, ChunkOrder
 from penstock.reconcile.run import Run, RunStatus
 from penstock.reconcile.runs import MATCHED, STAGED, Runs
+from tests.jobs.conformance import beat
 from tests.reconcile.stand import recipe
 
 if TYPE_CHECKING:
@@ -166,6 +167,7 @@ async def test_a_plan_that_ran_twice_counts_once(floor: Floor) -> None:
     old = await floor.claim(count=3)
     await floor.end(old[0], staged(old[0], rows=7))
     await floor.later("3 minutes")
+    await floor.store.renew(beat(*(chunk.fence for chunk in old[1:])))
     await floor.store.reap()
     found = await floor.claim(count=1)
     again = found[0]

@@ -176,3 +176,40 @@ async def test_a_control_plane_that_is_killed_at_any_step_leaves_the_same_eviden
     async with connected(database) as connection:
         kinds = await connection.fetch("SELECT kind, count(*) FROM penstock.job WHERE kind = 'match' GROUP BY kind")
     assert kinds[0]["count"] == len(digests)
+
+
+@pytest.mark.parametrize("step", ["a match begins", "some evidence is stored"])
+async def test_a_matcher_that_is_killed_and_started_again_under_its_name_ends_the_run_at_once(
+    stand: Stand, victims: Victims, tmp_path: Path, step: str
+) -> None:
+    """Nobody touches the lease, which is longer than the patience of this test."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    place = {"PENSTOCK_WORKER_NAME": "matcher-0", "TMPDIR": str(scratch)}
+    async with asking(str(stand.settings.url)) as me:
+        run_id = await asked(me)
+        assert await victims.ended(await victims.start("worker", step, **place)) == -signal.SIGKILL
+        assert [path.name.startswith("penstock-run-") for path in scratch.iterdir()] == [True]
+        pid = await victims.start("worker", **place)
+        await evidence(me, run_id)
+        assert await victims.stop(pid) == 0
+        jobs = (await me.get("/api/jobs", params={"kind": "match"})).json()["data"]
+        attempts = (await me.get(f"/api/jobs/{jobs[0]['id']}")).json()["data"]["attempts"]
+    assert [attempt["how"] for attempt in attempts] == ["lapsed", "succeeded"]
+    assert list(scratch.iterdir()) == [], "what the killed one left is swept, what the other made is removed"
+
+
+async def test_a_run_whose_matcher_was_lost_does_not_say_that_it_is_executing(
+    stand: Stand, victims: Victims, database: str
+) -> None:
+    async with asking(str(stand.settings.url)) as me:
+        run_id = await asked(me)
+        assert await victims.ended(await victims.start("worker", "some evidence is stored")) == -signal.SIGKILL
+        async with connected(database) as connection:
+            await connection.execute(
+                'UPDATE penstock.live SET progress = \'{"percent": 20, "stage": "matching"}\' WHERE status = 1'
+            )
+        await lapse(database)
+        await stand.parts.store.reap()
+        shown = (await me.get(f"/api/runs/{run_id}")).json()["data"]
+    assert (shown["status"], shown["progress"]["stage"], shown["progress"]["percent"]) == ("ready", "ready", 50.0)

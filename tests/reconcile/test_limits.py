@@ -74,6 +74,10 @@ LIMITS: dict[str, tuple[Callable[[int], dict[str, Any]], int]] = {
     "percent": (lambda n: conditions(KEY, {**KEY, "op": "tolerance", "percent": n}), 900),
     "days": (lambda n: conditions(KEY, {**KEY, "op": "date_window", "days": n}), 36_500),
     "percent of unmatched": (lambda n: {**conditions(KEY), "thresholds": {"max_unmatched_pct": n}}, 100),
+    "candidates for each record": (
+        lambda n: {**conditions(KEY), "limits": {"candidates_per_row": n}},
+        recipes.MAX_PER_ROW,
+    ),
     "chunks": (lambda n: {**conditions(KEY), "staging": {"max_parallel_chunks": n}}, 100),
     "rows of a chunk": (lambda n: {**conditions(KEY), "staging": {"chunk_threshold_rows": n}}, 10**12),
 }

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.engines.registry import ENGINES
 from penstock.guard.errors import SqlRefused
 from penstock.kit.errors import InvalidInput
 from penstock.reconcile.errors import BadValue, TooManyCandidates
@@ -17,11 +16,6 @@ from penstock.reconcile.matching import MatchLimits
 from tests.reconcile.stand import links, recipe
 
 SAME_REF = {"left": "ref", "op": "eq", "right": "ref"}
-
-
-@pytest.fixture(params=sorted(ENGINES))
-def engine(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 def table(**columns: Any) -> pa.Table:
@@ -60,7 +54,7 @@ def test_two_percent_of_the_left_amount_is_exact(engine: str) -> None:
 
 def test_a_tie_is_broken_by_the_keys_and_flagged(engine: str) -> None:
     both = table(ref=["a", "a"])
-    assert links(one_rule(SAME_REF), both, both, engine=engine)["rule"] == {(0, 0, True), (1, 1, False)}
+    assert links(one_rule(SAME_REF), both, both, engine=engine)["rule"] == {(0, 0, True), (1, 1, True)}
 
 
 def test_nobody_is_matched_twice_however_many_copies_there_are(engine: str) -> None:
@@ -129,8 +123,21 @@ def test_a_recipe_that_multiplies_rows_is_stopped_at_the_limit(engine: str) -> N
     side = table(ref=["a"] * 10)
     found = links(one_rule(SAME_REF), side, side, engine=engine, limits=MatchLimits(per_row=5, least=0))
     assert len(found["rule"]) == 10
-    with pytest.raises(TooManyCandidates, match="multiplies rows"):
+    with pytest.raises(TooManyCandidates, match="multiplies rows") as caught:
         links(one_rule(SAME_REF), side, side, engine=engine, limits=MatchLimits(per_row=4, least=99))
+    assert "limits.candidates_per_row" in (caught.value.hint or "")
+    assert "PENSTOCK_RECONCILE_CANDIDATES_PER_ROW" in (caught.value.hint or "")
+    assert "4 for each record" in caught.value.message
+
+
+def test_a_recipe_sets_the_limit_for_itself(engine: str) -> None:
+    side = table(ref=["a"] * 10)
+    setting = MatchLimits(per_row=4, least=0)
+    higher = one_rule(SAME_REF) | {"limits": {"candidates_per_row": 5}}
+    assert len(links(higher, side, side, engine=engine, limits=setting)["rule"]) == 10
+    lower = one_rule(SAME_REF) | {"limits": {"candidates_per_row": 1}}
+    with pytest.raises(TooManyCandidates, match="1 for each record"):
+        links(lower, side, side, engine=engine, limits=MatchLimits(per_row=5, least=0))
 
 
 def test_a_rule_without_a_key_is_refused_when_it_is_too_much(engine: str) -> None:

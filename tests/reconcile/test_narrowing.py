@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.engines.registry import ENGINES
 from penstock.reconcile import validation
 from penstock.reconcile.amounts import NARROW, WIDE, width
 from penstock.reconcile.column import columns
@@ -23,11 +22,6 @@ if TYPE_CHECKING:
 MONEY = pa.decimal128(38, 2)
 KEY = {"left": "ref", "op": "eq", "right": "ref"}
 NEAR = {"left": "amount", "op": "tolerance", "right": "amount", "absolute": "0.02"}
-
-
-@pytest.fixture(params=sorted(ENGINES))
-def engine(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 def held(folder: Path, *files: pa.Array, **options: Any) -> int | None:

@@ -141,3 +141,48 @@ async def test_postgresql_and_duckdb_are_staged_with_exact_types(
         [row] = rest.to_pylist()
         assert (row["exact"], row["day"], row["seen"]) == (exact, dt.date(2024, 2, 29), moment), kind
         assert (row["u"], json.loads(row["doc"])) == ("6ccd780c-baba-1026-9564-5b8c656024db", {"a": [1, None]}), kind
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "datafusion"])
+async def test_wide_numerics_instants_and_twin_columns_of_postgresql_are_matched_exactly(
+    stand: Stand,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+    database: str,
+    engine: str,
+) -> None:
+    """As doubles both amounts would be one, in any case both references, and by its text the
+    instant another day."""
+    large = 10**24
+    async with connected(database) as connection:
+        await connection.execute(
+            'CREATE TABLE ledger ("_id" integer, ref text, "REF" text, amount numeric(40, 2), seen timestamptz);'
+            f"INSERT INTO ledger VALUES (7, 'x', 'A', {large}.01, '2024-01-31 23:30:00-05'),"
+            f" (5, 'x', 'B', {large}.02, '2024-01-31 23:30:00Z')"
+        )
+    bank = "id,ref,seen\n1,A,2024-02-01T04:30:00Z\n2,B,2024-01-31T23:30:00Z\n"
+    await stand.graphs.sources.add(name="there", kind="postgres", owner="me", config=postgres(database), secrets={})
+    key = {"left": "REF", "op": "eq", "right": "ref"}
+    rules = [{"name": "same", "conditions": [key, {"left": "seen", "op": "date_window", "right": "seen", "days": 0}]}]
+    near = {"left": "amount", "op": "tolerance", "right": "amount", "absolute": "0.005"}
+    exact = {"name": "exact", "conditions": [{"left": "REF", "op": "eq", "right": "REF"}, near]}
+    left = {"source": "there", "table": "ledger", "primary_key": "_id"}
+    right = {"upload": await upload(me, "bank.csv", bank.encode()), "primary_key": "id"}
+    output = {"columns": {"left": ["amount"]}}
+    twice = {
+        "name": "wide",
+        "engine": engine,
+        "sources": {"left": left, "right": left},
+        "rules": [exact],
+        "output": output,
+    }
+    both = {"name": "wide", "engine": engine, "sources": {"left": left, "right": right}, "rules": rules}
+    async with stand.working(queues=QUEUES):
+        runs = [await over(me, await start(me, recipe=recipe)) for recipe in (both, twice)]
+    for run in runs:
+        assert run["status"] == "completed", run["error"]
+    days, amounts = [(await me.get(f"/api/runs/{run['run_id']}/evidence/matched")).json() for run in runs]
+    assert [(row["left__id"], row["right_id"]) for row in days] == [(7, "1"), (5, "2")]
+    assert [(row["left__id"], row["right__id"], row["left_amount"]) for row in amounts] == [
+        (7, 7, f"{large}.01"),
+        (5, 5, f"{large}.02"),
+    ]

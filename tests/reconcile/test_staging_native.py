@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from penstock.reconcile import native
 from penstock.reconcile.recipe import Side
 from penstock.sources.contract import Limits
-from penstock.sources.errors import SourceUnavailable
+from penstock.sources.errors import SourceQueryError, SourceUnavailable
 from penstock.sources.registry import open_source
 from tests.api.test_runs import QUEUES, RULES, me, over, stand, start  # noqa: F401 - fixtures
 from tests.sources.test_files import at
@@ -153,3 +154,44 @@ async def test_a_folder_without_a_file_of_the_table_is_an_error_that_names_it(tm
         assert taken.told["rows"] == 0
         with pytest.raises(Exception, match="There is no table bank"):
             await native.take(source, LEDGER.model_copy(update={"table": "bank"}), tmp_path / "other.parquet")
+
+
+@pytest.mark.parametrize("name", ["ledger.csv", "ledger.parquet"])
+async def test_a_filter_over_files_reads_the_column_that_it_names_in_its_case(
+    stand: Stand,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+    tmp_path: Path,
+    name: str,
+) -> None:
+    """Filtered by the other column there would be no record."""
+    table = pa.table({"id": ["1", "2"], "ref": ["x", "x"], "REF": ["A", "B"], "amount": ["1.00", "1.00"]})
+    (tmp_path / "files").mkdir()
+    if name.endswith("csv"):
+        csv.write_csv(table, tmp_path / "files" / name)
+    else:
+        pq.write_table(table, tmp_path / "files" / name)
+    config = {"url": f"file://{tmp_path / 'files'}"}
+    await stand.graphs.sources.add(name="files", kind="files", owner="me", config=config, secrets={})
+    scoped = [{"column": "REF", "op": "eq", "value": "B"}]
+    side = {"source": "files", "table": "ledger", "primary_key": "id", "filters": scoped}
+    rules = [{"name": "same", "conditions": [{"left": "REF", "op": "eq", "right": "REF"}]}]
+    recipe = {"name": "twins", "sources": {"left": side, "right": side}, "rules": rules}
+    query = {"source": "files", "query": "SELECT id, upper(REF) AS REF FROM ledger", "primary_key": "id"}
+    async with stand.working(queues=QUEUES):
+        run = await over(me, await start(me, recipe=recipe))
+        refused = await over(me, await start(me, recipe=recipe | {"sources": {"left": query, "right": side}}))
+    assert run["status"] == "completed", run["error"]
+    assert run["totals"]["left"] | {"amounts": 0} == run["totals"]["right"] | {"amounts": 0}
+    assert (run["totals"]["left"]["rows"], run["totals"]["left"]["matched"]) == (1, 1)
+    assert refused["error"]["code"] == "SOURCE_QUERY_ERROR"
+    assert "ref and REF of ledger differ only in case" in refused["error"]["message"]
+
+
+async def test_a_table_of_files_that_is_named_with_dots_is_not_there(tmp_path: Path) -> None:
+    root = folder(tmp_path)
+    async with open_source("files", {"url": f"file://{root}", "tables": TABLES}, {}) as source:
+        for name in ("main.ledger", "a.b.ledger", "nothing.at all"):
+            side = Side(source="files", table=name, primary_key=("id",))
+            with pytest.raises(SourceQueryError, match=f"There is no table {name}") as caught:
+                await native.take(source, side, tmp_path / "taken.parquet")
+            assert "ledger" in (caught.value.hint or "")

@@ -254,3 +254,37 @@ def test_a_digest_is_of_the_meaning_not_of_the_words() -> None:
     other = validation.read(recipe(rules=[rule({**KEY, "op": "gt"})]))
     assert short.digest == long.digest != other.digest
     assert Recipe.model_validate(short.document()) == short
+
+
+@pytest.mark.parametrize(("names", "path"), [(("r", "r"), "rules.1.name"), (("manual", "r"), "rules.0.name")])
+def test_rules_that_evidence_could_not_tell_apart_are_refused_before_any_source_is_read(
+    names: tuple[str, str], path: str
+) -> None:
+    rules = [rule(KEY, name=name) for name in names]
+    faults_of_form = validation.form(recipe(rules=rules))
+    assert isinstance(faults_of_form, list)
+    assert [fault.path for fault in faults_of_form] == [path]
+    with pytest.raises(RecipeInvalid, match=path):
+        validation.read(recipe(rules=rules))
+    wrong_elsewhere = validation.form(recipe(rules=rules, engine=7))
+    assert isinstance(wrong_elsewhere, list)
+    assert {fault.path for fault in wrong_elsewhere} == {"engine", path}
+
+
+@pytest.mark.parametrize(
+    ("parts", "refused"),
+    [
+        ({"rules": [rule(KEY)]}, True),
+        ({"match_sql": "SELECT l.id AS left_id, r.id AS right_id FROM left_src l, right_src r"}, True),
+        ({"rules": [rule(KEY)], "output": {"amount": {"left": "amount", "right": "amount"}}}, False),
+        ({"rules": [rule(KEY, {"left": "amount", "op": "tolerance", "right": "amount", "absolute": 1})]}, False),
+    ],
+)
+def test_a_threshold_of_amounts_needs_amounts(parts: dict[str, Any], refused: bool) -> None:
+    limited = validation.form(recipe(thresholds={"max_unmatched_amount": 0}, **parts))
+    assert isinstance(validation.form(recipe(thresholds={"max_unmatched_pct": 0}, **parts)), Recipe)
+    if refused:
+        assert isinstance(limited, list)
+        assert [fault.path for fault in limited] == ["thresholds.max_unmatched_amount"]
+    else:
+        assert isinstance(limited, Recipe)

@@ -1,4 +1,5 @@
-"""One matching in a process of its own, by `tight LEFT RIGHT SCRATCH MEMORY`: writes its counts and its peak memory."""
+"""One matching in a process of its own, by `tight LEFT RIGHT SCRATCH MEMORY PATTERN`: writes its
+counts and its peak memory."""
 
 from __future__ import annotations
 
@@ -12,19 +13,16 @@ from penstock.reconcile import validation
 from penstock.reconcile.execution import Execution
 from tests.reconcile.stand import recipe
 
-RULE = {
-    "name": "paid",
-    "conditions": [
-        {"left": "ref", "op": "eq", "right": "ref"},
-        {"left": "amount", "op": "tolerance", "right": "amount", "absolute": "0.02"},
-    ],
-}
+REF = {"left": "ref", "op": "eq", "right": "ref"}
 
 
-def main(left: str, right: str, scratch: str, memory: str) -> None:
+def main(left: str, right: str, scratch: str, memory: str, pattern: str = "1:1") -> None:
+    op = "tolerance" if pattern == "1:1" else "sum_within"
+    near = {"left": "amount", "op": op, "right": "amount", "absolute": "0.02"}
+    rules = [{"name": "paid", "pattern": pattern, "conditions": [REF, near]}]
     evidence = (
         Execution(
-            recipe=validation.read(recipe(rules=[RULE])),
+            recipe=validation.read(recipe(rules=rules, limits={"candidates_per_row": 100})),
             files={"left": [Path(left)], "right": [Path(right)]},
             scratch=Path(scratch),
             limits=EngineLimits(memory_bytes=int(memory)),

@@ -6,16 +6,22 @@ Its hash join cannot spill: a join that is larger than its memory fails, with th
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions
+from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions, udf
 
-from penstock.engines.contract import ROW_BITS, EngineLimits
+from penstock.engines.border import copy, one_schema
+from penstock.engines.dates import date_texts, far_date_or, far_stamp_or, stamp_texts
+from penstock.engines.disk import full, is_full, writing
 from penstock.engines.errors import EngineError, EngineFull, EngineQueryError
+from penstock.engines.floats import rounded, shortest
 from penstock.engines.plain import cast, plain
+from penstock.engines.texts import FAILED, FUNCTIONS
+from penstock.engines.zones import offsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +29,25 @@ if TYPE_CHECKING:
 
     from datafusion import DataFrame
 
+    from penstock.engines.contract import EngineLimits, Unit
+
+_CLASS = re.compile(r"\\(.)", re.DOTALL)
+_ASCII = {
+    "b": r"(?-u:\b)",
+    "d": "[0-9]",
+    "D": "[^0-9]",
+    "s": r"[\t\n\f\r ]",
+    "S": r"[^\t\n\f\r ]",
+    "w": "[0-9A-Za-z_]",
+    "W": "[^0-9A-Za-z_]",
+}
+_SETTINGS = {
+    "datafusion.execution.time_zone": "UTC",
+    # Else 0.1 in SQL would be a double, and l.amount + 0.1 another one.
+    "datafusion.sql_parser.parse_float_as_decimal": "true",
+}
+_PLANNING = re.compile(r"^(Optimizer rule '[^']*' failed|[a-z_]+)\ncaused by\n")
+"""What it says before an error that it came upon while it planned a query."""
 _OURS = ("SQL error", "Schema error", "Error during planning", "Arrow error", "Execution error", "This feature is not")
 
 
@@ -31,15 +56,68 @@ def connect(scratch: Path, limits: EngineLimits) -> DataFusionEngine:
 
 
 class DataFusionWords:
-    def day(self, value: str) -> str:
-        return f"CAST(CAST({value} AS DATE) AS INT)"
+    def day(self, date: str) -> str:
+        return f"CAST(CAST({date} AS DATE) AS INT)"
 
-    def micros(self, value: str) -> str:
-        return f"CAST(arrow_cast({value}, 'Timestamp(Microsecond, None)') AS BIGINT)"
+    def date(self, day: str) -> str:
+        return f"CAST(CAST({day} AS INT) AS DATE)"
+
+    def date_text(self, date: str) -> str:
+        return far_date_or(self.day(date), f"CAST({date} AS VARCHAR)")
+
+    def stamp(self, micros: str) -> str:
+        moment = f"arrow_cast({micros}, 'Timestamp(Microsecond, None)')"
+        return far_stamp_or(micros, f"to_char({moment}, '%Y-%m-%dT%H:%M:%S%.6f')")
+
+    def ticks(self, moment: str, unit: Unit) -> str:
+        kind = {"us": "Microsecond", "ns": "Nanosecond"}[unit]
+        return f"CAST(arrow_cast({moment}, 'Timestamp({kind}, None)') AS BIGINT)"
+
+    def clock_ticks(self, time: str, unit: Unit) -> str:
+        kind = {"us": "Microsecond", "ns": "Nanosecond"}[unit]
+        return f"arrow_cast(arrow_cast({time}, 'Time64({kind})'), 'Int64')"
+
+    def hexadecimals(self, data: str) -> str:
+        return f"encode({data}, 'hex')"
+
+    def shortest(self, number: str) -> str:
+        return f"_shortest({number})"
+
+    def rounded(self, number: str, decimals: int) -> str:
+        return f"_rounded({number}, {decimals})"
+
+    def is_float(self, number: str) -> str:
+        return f"arrow_typeof({number}) IN ('Float64', 'Float32')"
+
+    def floor_div(self, number: str, by: int) -> str:
+        return f"({number} / {by} - CASE WHEN {number} % {by} < 0 THEN 1 ELSE 0 END)"
+
+    def whole_quotient(self, number: str, by: str) -> str:
+        return f"CAST(({number} - {number} % {by}) / {by} AS DECIMAL(33, 0))"
+
+    def zone_offset(self, zone: str, seconds: str) -> str:
+        return f"_zone_offset('{_text(zone)}', {seconds})"
+
+    def lower(self, text: str) -> str:
+        return f"_lower({text})"
+
+    def upper(self, text: str) -> str:
+        return f"_upper({text})"
+
+    def letters(self, text: str) -> str:
+        return f"_letters({text})"
+
+    def like(self, text: str, pattern: str) -> str:
+        return f"({text} LIKE '{_text(pattern)}')"
+
+    def fail(self, reason: str) -> str:
+        return f"_fail({reason})"
+
+    def replace(self, text: str, pattern: str, to: str) -> str:
+        return f"REGEXP_REPLACE({text}, '{_text(in_ascii(pattern))}', '{_text(to)}', 'g')"
 
     def matches(self, text: str, pattern: str) -> str:
-        escaped = pattern.replace("'", "''")
-        return f"regexp_like({text}, '{escaped}')"
+        return f"regexp_like({text}, '{_text(in_ascii(pattern))}')"
 
     def edits(self, a: str, b: str) -> str:
         return f"CAST(levenshtein({a}, {b}) AS BIGINT)"
@@ -59,11 +137,26 @@ class DataFusionEngine:
 
     def __init__(self, scratch: Path, limits: EngineLimits) -> None:
         self.words = DataFusionWords()
-        self._scratch = scratch
+        self.scratch = scratch
         self._stopped = False
         runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(limits.memory_bytes)
-        config = SessionConfig({"datafusion.execution.time_zone": "UTC"}).with_target_partitions(limits.threads)
+        config = SessionConfig(_SETTINGS).with_target_partitions(limits.threads)
         self._context = SessionContext(config, runtime)
+        takes, gives = [pa.string(), pa.int64()], pa.int64()
+        self._context.register_udf(udf(offsets, takes, gives, "immutable", "_zone_offset"))
+        for name, text_of, kind in (
+            ("_shortest", shortest, pa.float64()),
+            ("_date_text", date_texts, pa.int32()),
+            ("_stamp_text", stamp_texts, pa.int64()),
+        ):
+            own = udf(text_of, [kind], pa.string(), "immutable", name)
+            self._context.register_udf(own)
+        own = udf(rounded, [pa.float64(), pa.int64()], pa.string(), "immutable", "_rounded")
+        self._context.register_udf(own)
+        for name, function in FUNCTIONS.items():
+            purity = "volatile" if name == "_fail" else "immutable"
+            own = udf(function, [pa.string()], pa.string(), purity, name)
+            self._context.register_udf(own)
         self._options = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
     def __enter__(self) -> DataFusionEngine:
@@ -74,18 +167,15 @@ class DataFusionEngine:
 
     def relation(self, name: str, files: Sequence[Path]) -> pa.Schema:
         """Its scan keeps no order, so the rows are copied once with their ids."""
-        schema = plain(pq.read_schema(files[0]))
-        target = self._scratch / f"{name}.parquet"
-        with pq.ParquetWriter(target, pa.schema([pa.field("_id", pa.int64()), *schema])) as writer:
-            for number, file in enumerate(files):
-                for batch in _numbered(file, number << ROW_BITS, schema):
-                    writer.write_batch(batch)
-        with _translated():
+        schema, target = one_schema(files), self.scratch / f"{name}.parquet"
+        with writing(self.scratch):
+            copy(files, target)
+        with self._translated():
             self._context.register_parquet(name, str(target))
-        return schema
+        return plain(schema)
 
     def table(self, name: str, sql: str) -> int:
-        with _translated():
+        with self._translated():
             frame = self._query(sql)
             batches = frame.collect_partitioned()
             rows: int = sum(batch.num_rows for part in batches for batch in part)
@@ -93,20 +183,23 @@ class DataFusionEngine:
         return rows
 
     def load(self, name: str, rows: pa.Table) -> None:
-        with _translated():
+        with self._translated():
             self._register(name, [rows.to_batches()], rows.schema)
+
+    def load_file(self, name: str, file: Path) -> None:
+        self.load(name, pq.read_table(file))
 
     def drop(self, name: str) -> None:
         if self._context.table_exist(name):
             self._context.deregister_table(name)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        with _translated():
+        with self._translated():
             batches = self._query(sql).collect()
         return [row for batch in batches for row in zip(*(c.to_pylist() for c in batch.columns), strict=True)]
 
     def stream(self, sql: str) -> pa.RecordBatchReader:
-        with _translated():
+        with self._translated():
             frame = self._query(sql)
             schema = plain(frame.schema())
             found = frame.execute_stream()
@@ -115,6 +208,15 @@ class DataFusionEngine:
     def cancel(self) -> None:
         """Between batches: a statement of this engine cannot be interrupted from outside."""
         self._stopped = True
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (EngineError, EngineQueryError):
+            raise
+        except Exception as e:
+            raise (full(self.scratch) if is_full(str(e)) else _explained(str(e))) from None
 
     def _query(self, sql: str) -> DataFrame:
         if self._stopped:
@@ -127,40 +229,35 @@ class DataFusionEngine:
         self._context.register_record_batches(name, full or [[pa.RecordBatch.from_pylist([], schema=schema)]])
 
     def _read(self, found: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        with _translated():
+        with self._translated():
             for batch in found:
                 if self._stopped:
                     raise EngineError("The query was cancelled.")
                 yield from cast(schema, [batch.to_pyarrow()])
 
 
-def _numbered(file: Path, first: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(file, pre_buffer=False) as parquet:
-        for batch in parquet.iter_batches(65_536):
-            ids = pa.array(range(first, first + batch.num_rows), pa.int64())
-            first += batch.num_rows
-            columns = [batch.column(f.name).cast(f.type) for f in schema]
-            yield pa.RecordBatch.from_arrays([ids, *columns], names=["_id", *schema.names])
-
-
 def _split(text: str) -> str:
     return f"array_remove_all(array_distinct(string_to_array({text}, ' ')), '')"
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except (EngineError, EngineQueryError):
-        raise
-    except Exception as e:
-        raise _explained(str(e)) from None
+def in_ascii(pattern: str) -> str:
+    """A pattern whose classes are those of ASCII, as DuckDB has them; here they are those of
+    Unicode."""
+    return _CLASS.sub(lambda escape: _ASCII.get(escape[1], escape[0]), pattern)
+
+
+def _text(value: str) -> str:
+    return value.replace("'", "''")
 
 
 def _explained(text: str) -> EngineError | EngineQueryError:
-    said = text.removeprefix("DataFusion error: ").strip()[:1000]
+    if FAILED in text:
+        # Rust writes the exception as Python's repr, which ends with a quote of either kind.
+        reason = re.split(r"\.['\"]\), traceback", text.split(FAILED)[1])[0]
+        return EngineQueryError(f"{reason[:1000]}.")
+    message = _PLANNING.sub("", text.removeprefix("DataFusion error: ")).strip()[:1000]
     if "Resources exhausted" in text:
         return EngineFull(
-            f"DataFusion has too little memory: {said[:300]}", hint="Run it on duckdb, whose joins spill to disk."
+            f"DataFusion has too little memory: {message[:300]}", hint="Run it on duckdb, whose joins spill to disk."
         )
-    return EngineQueryError(said) if said.startswith(_OURS) else EngineError(said)
+    return EngineQueryError(message) if message.startswith(_OURS) else EngineError(message)

@@ -12,18 +12,29 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
+from duckdb.func import ARROW
 
+from penstock.engines.border import ROW, copy, inner_name, needs_copy, one_schema
 from penstock.engines.contract import ROW_BITS, EngineLimits
+from penstock.engines.dates import date_texts, far_date_or, far_stamp_or, stamp_texts
+from penstock.engines.disk import full, is_full, writing
 from penstock.engines.errors import EngineError, EngineFull, EngineQueryError
+from penstock.engines.floats import rounded, shortest
 from penstock.engines.plain import cast, plain
+from penstock.engines.texts import FAILED, FUNCTIONS
+from penstock.engines.zones import offsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from penstock.engines.contract import Unit
+
 _KIND = re.compile(r"(?P<kind>[A-Za-z ]+) Error: (?P<said>.*)", re.DOTALL)
 _OURS = frozenset({"Binder", "Catalog", "Conversion", "Invalid Input", "Out of Range", "Parser", "Syntax"})
+_MEMORY_PER_THREAD = 128 * 1024**2
+"""Each thread keeps buffers of its own that cannot be spilled: two sorting in 64 MB fail."""
+
 _BATCH_ROWS = 65_536
 
 
@@ -32,11 +43,66 @@ def connect(scratch: Path, limits: EngineLimits) -> DuckDbEngine:
 
 
 class DuckDbWords:
-    def day(self, value: str) -> str:
-        return f"CAST(CAST({value} AS DATE) - DATE '1970-01-01' AS INTEGER)"
+    def day(self, date: str) -> str:
+        return f"CAST(CAST({date} AS DATE) - DATE '1970-01-01' AS INTEGER)"
 
-    def micros(self, value: str) -> str:
-        return f"epoch_us(CAST({value} AS TIMESTAMPTZ))"
+    def date(self, day: str) -> str:
+        return f"(DATE '1970-01-01' + CAST({day} AS INTEGER))"
+
+    def date_text(self, date: str) -> str:
+        return far_date_or(self.day(date), f"CAST({date} AS VARCHAR)")
+
+    def stamp(self, micros: str) -> str:
+        near = f"strftime(make_timestamp({micros}), '%Y-%m-%dT%H:%M:%S.%f')"
+        return far_stamp_or(micros, near)
+
+    def ticks(self, moment: str, unit: Unit) -> str:
+        # It takes the last number on either side for infinity, and gives null for it.
+        last = f"CASE WHEN {moment} > TIMESTAMP 'epoch' THEN {2**63 - 1} ELSE {1 - 2**63} END"
+        endless = f"CASE WHEN {moment} IS NOT NULL THEN {last} END"
+        return f"COALESCE(epoch_{unit}({moment}), {endless})"
+
+    def clock_ticks(self, time: str, unit: Unit) -> str:
+        return f"epoch_{unit}({time})"
+
+    def hexadecimals(self, data: str) -> str:
+        return f"lower(hex({data}))"
+
+    def shortest(self, number: str) -> str:
+        return f"_shortest({number})"
+
+    def rounded(self, number: str, decimals: int) -> str:
+        return f"_rounded({number}, {decimals})"
+
+    def is_float(self, number: str) -> str:
+        return f"typeof({number}) IN ('DOUBLE', 'FLOAT')"
+
+    def floor_div(self, number: str, by: int) -> str:
+        return f"({number} // {by} - CASE WHEN {number} % {by} < 0 THEN 1 ELSE 0 END)"
+
+    def whole_quotient(self, number: str, by: str) -> str:
+        return f"CAST(CAST({number} AS HUGEINT) // CAST({by} AS HUGEINT) AS DECIMAL(33, 0))"
+
+    def zone_offset(self, zone: str, seconds: str) -> str:
+        return f"_zone_offset('{_text(zone)}', {seconds})"
+
+    def lower(self, text: str) -> str:
+        return f"_lower({text})"
+
+    def upper(self, text: str) -> str:
+        return f"_upper({text})"
+
+    def letters(self, text: str) -> str:
+        return f"_letters({text})"
+
+    def like(self, text: str, pattern: str) -> str:
+        return f"({text} LIKE '{_text(pattern)}' ESCAPE '\\')"
+
+    def fail(self, reason: str) -> str:
+        return f"_fail({reason})"
+
+    def replace(self, text: str, pattern: str, to: str) -> str:
+        return f"REGEXP_REPLACE({text}, '{_text(pattern)}', '{_text(to)}', 'g')"
 
     def matches(self, text: str, pattern: str) -> str:
         return f"regexp_matches({text}, '{_text(pattern)}')"
@@ -60,13 +126,33 @@ class DuckDbEngine:
 
     def __init__(self, scratch: Path, limits: EngineLimits) -> None:
         self.words = DuckDbWords()
-        self._scratch = scratch
+        self.scratch = scratch
         self._allowed = [f"{scratch}/"]
         self._locked = False
-        with _translated():
+        with self._translated():
             self._db = duckdb.connect(":memory:", config=_settings(scratch, limits))
             self._db.execute("SET GLOBAL TimeZone = 'UTC'")
             self._db.create_function("_edits", _edits, ["VARCHAR", "VARCHAR"], "INTEGER")
+            self._db.create_function("_shortest", shortest, ["DOUBLE"], "VARCHAR", type=ARROW)
+            self._db.create_function("_date_text", date_texts, ["INTEGER"], "VARCHAR", type=ARROW)
+            self._db.create_function("_stamp_text", stamp_texts, ["BIGINT"], "VARCHAR", type=ARROW)
+            self._db.create_function("_rounded", rounded, ["DOUBLE", "BIGINT"], "VARCHAR", type=ARROW)
+            for name, function in FUNCTIONS.items():
+                self._db.create_function(
+                    name,
+                    function,
+                    ["VARCHAR"],
+                    "VARCHAR",
+                    type=ARROW,
+                    side_effects=name == "_fail",
+                )
+            self._db.create_function(
+                "_zone_offset",
+                offsets,
+                ["VARCHAR", "BIGINT"],
+                "BIGINT",
+                type=ARROW,
+            )
 
     def __enter__(self) -> DuckDbEngine:
         return self
@@ -78,51 +164,73 @@ class DuckDbEngine:
         """Before anything else is asked: the doors are shut by the first question."""
         if self._locked:
             raise EngineError("Files are named before the first query, not after it.")
-        self._allowed += [str(file) for file in files]
-        paths = ", ".join(f"'{_text(file)}'" for file in files)
-        with _translated():
-            self._db.execute(
-                f"CREATE VIEW {name} AS SELECT (CAST(file_index AS BIGINT) << {ROW_BITS}) + file_row_number AS _id, *"
-                f" FROM read_parquet([{paths}], hive_partitioning = false)"
-            )
-        return plain(pq.read_schema(files[0]))
+        schema = one_schema(files)
+        inner = ", ".join(inner_name(place) for place in range(len(schema)))
+        if needs_copy(schema):
+            copied = self.scratch / f"{name}.parquet"
+            with writing(self.scratch):
+                copy(files, copied)
+            rows = f"SELECT {ROW}, {inner} FROM {_read_parquet([copied])}"
+        else:
+            self._allowed += [str(file) for file in files]
+            place = f"(CAST(file_index AS BIGINT) << {ROW_BITS}) + file_row_number"
+            rows = f"SELECT {place} AS {ROW}, {inner} FROM {_read_parquet(files)} AS t({inner})"
+        with self._translated():
+            self._db.execute(f"CREATE VIEW {name} AS {rows}")
+        return plain(schema)
 
     def table(self, name: str, sql: str) -> int:
         self._lock()
-        with _translated():
+        with self._translated():
             found = self._db.execute(f"CREATE TABLE {name} AS {sql}").fetchone()
         return int(found[0]) if found else 0
 
     def load(self, name: str, rows: pa.Table) -> None:
         self._lock()
-        with _translated():
+        with self._translated():
             self._db.register("_loading", rows)
             self._db.execute(f"CREATE TABLE {name} AS SELECT * FROM _loading")
             self._db.unregister("_loading")
+
+    def load_file(self, name: str, file: Path) -> None:
+        self._lock()
+        with self._translated():
+            self._db.execute(f"CREATE TABLE {name} AS SELECT * FROM {_read_parquet([file])}")
 
     def drop(self, name: str) -> None:
         self._db.execute(f"DROP TABLE IF EXISTS {name}")
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         self._lock()
-        with _translated():
+        with self._translated():
             return self._db.execute(sql).fetchall()
 
     def stream(self, sql: str) -> pa.RecordBatchReader:
         self._lock()
-        with _translated():
+        with self._translated():
             reader = self._db.sql(sql).to_arrow_reader(_BATCH_ROWS)
         schema = plain(reader.schema)
-        return pa.RecordBatchReader.from_batches(schema, _read(reader, schema))
+        return pa.RecordBatchReader.from_batches(schema, self._read(reader, schema))
 
     def cancel(self) -> None:
         with suppress(duckdb.Error):
             self._db.interrupt()
 
+    def _read(self, reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        with self._translated(), reader:
+            yield from cast(schema, reader)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (duckdb.Error, OSError) as e:
+            raise (full(self.scratch) if is_full(str(e)) else _explained(str(e))) from None
+
     def _lock(self) -> None:
         if self._locked:
             return
-        with _translated():
+        with self._translated():
             self._db.execute("SET allowed_paths = $1", [self._allowed[1:]])
             self._db.execute("SET allowed_directories = $1", [self._allowed[:1]])
             self._db.execute("SET enable_external_access = false")
@@ -140,13 +248,13 @@ def _settings(scratch: Path, limits: EngineLimits) -> dict[str, Any]:
         "preserve_insertion_order": "false",
         "python_enable_replacements": "false",
         "temp_directory": str(scratch / "spill"),
-        "threads": limits.threads,
+        "threads": max(1, min(limits.threads, limits.memory_bytes // _MEMORY_PER_THREAD)),
     }
 
 
-def _read(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    with _translated(), reader:
-        yield from cast(schema, reader)
+def _read_parquet(files: Sequence[Path]) -> str:
+    paths = ", ".join(f"'{_text(file)}'" for file in files)
+    return f"read_parquet([{paths}], hive_partitioning = false)"
 
 
 def _split(text: str) -> str:
@@ -167,17 +275,14 @@ def _edits(a: str, b: str) -> int:
     return row[-1]
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except (duckdb.Error, OSError) as e:
-        raise _explained(str(e)) from None
-
-
 def _explained(text: str) -> EngineError | EngineQueryError:
+    """Without the place in the statement: it is one of ours, and shows values of other rows."""
+    text = text.split("\n\nLINE ")[0]
+    if FAILED in text:
+        return EngineQueryError(text.split(FAILED)[1].split("\n")[0][:1000], kind="Invalid Input")
     found = _KIND.match(text)
     kind, said = (found["kind"], found["said"].strip()) if found else ("", text)
-    if kind == "Out of Memory" or "No space left" in text:
-        return EngineFull(f"DuckDB has too little memory or disk: {said[:300]}", hint="Give the worker more of it.")
+    if kind == "Out of Memory":
+        message = f"DuckDB has too little memory: {said[:300]}"
+        return EngineFull(message, hint="Give the worker more of it.")
     return EngineQueryError(said[:1000], kind=kind) if kind in _OURS else EngineError(text[:1000], kind=kind)

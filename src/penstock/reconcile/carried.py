@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.reconcile.amounts import width
-from penstock.reconcile.clauses import quoted
 from penstock.reconcile.recipe import SIDES, Pair, SumWithin, Tolerance
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def _kept(recipe: Recipe, transpiler: Transpiler, side: SideName) -> Kept:
         column = prepared.columns[getattr(pair, side)]
         amount = prepared.named(prepared.number(column.name, width(column, column)))
     if (money := recipe.output.currency) is not None:
-        currency = prepared.named(prepared.add(quoted(getattr(money, side))))
+        currency = prepared.named(prepared.add(prepared.text(getattr(money, side))))
     keys = [f"p{number}" for number in range(len(getattr(recipe.sources, side).primary_key))]
     return Kept(keys=keys, amount=amount, currency=currency)
 

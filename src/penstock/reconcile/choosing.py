@@ -1,27 +1,36 @@
-"""Who gets whom where records compete: in order, each record once.
-
-The engine has sorted; what is left is sequential by nature and small by nature, for only contested candidates come
-here. The choice depends on the order alone, so it is the same on every engine.
-"""
+"""Links that are made outside the engine, on their way back into it; and who gets which parts of
+a sum."""
 
 from __future__ import annotations
 
+from array import array
+from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from penstock.reconcile.amounts import is_within
+from penstock.engines.disk import writing
+from penstock.reconcile.amounts import EXACT, FULL, is_within, unscaled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from decimal import Decimal
 
+    from penstock.engines.contract import Engine
     from penstock.reconcile.recipe import Within
 
 LINKS = pa.schema(
-    [("g", pa.int64()), ("l", pa.int64()), ("r", pa.int64()), ("s", pa.int64()), ("ambiguous", pa.bool_())]
+    [
+        ("g", pa.int64()),
+        ("l", pa.int64()),
+        ("r", pa.int64()),
+        ("s", pa.int64()),
+        ("ambiguous", pa.bool_()),
+    ]
 )
+_ROWS = 100_000
 
 
 class Link(NamedTuple):
@@ -32,68 +41,112 @@ class Link(NamedTuple):
     ambiguous: bool
 
 
-def pairs(rows: Iterable[tuple[Any, ...]]) -> Iterator[Link]:
-    """One to one, from `(l, r, score, *ranks)` with the best first.
+class Missed(NamedTuple):
+    """A single record whose parts do not make up its amount: right minus left, and how many parts
+    were summed."""
 
-    A pair is ambiguous when one of its two could have had another partner, still free, that was exactly as good.
-    """
-    lefts: set[int] = set()
-    rights: set[int] = set()
-    for _, equals in groupby(rows, key=lambda row: row[2:]):
-        free = [row for row in equals if row[0] not in lefts and row[1] not in rights]
-        of_left, of_right = _partners(free, 0, 1), _partners(free, 1, 0)
-        for left, right, score, *_ranks in free:
-            if left in lefts or right in rights:
+    one: int
+    away: Decimal
+    parts: int
+
+
+def missed_schema(scale: int) -> pa.Schema:
+    away = pa.decimal128(FULL, scale)
+    return pa.schema([("one", pa.int64()), ("away", away), ("parts", pa.int64())])
+
+
+class RowFile:
+    """A table that grows in the scratch folder, and is loaded when it is complete."""
+
+    def __init__(self, engine: Engine, table: str, schema: pa.Schema) -> None:
+        self._engine = engine
+        self._table = table
+        self._schema = schema
+        self._path = engine.scratch / f"{table}.parquet"
+        self._waiting: list[tuple[Any, ...]] = []
+
+    def __enter__(self) -> Self:
+        self._writer = pq.ParquetWriter(self._path, self._schema)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with writing(self._engine.scratch):
+            if kind is None:
+                self._write()
+            self._writer.close()
+        if kind is None:
+            self._engine.load_file(self._table, self._path)
+        self._path.unlink()
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        self._waiting.append(row)
+        if len(self._waiting) >= _ROWS:
+            with writing(self._engine.scratch):
+                self._write()
+
+    def _write(self) -> None:
+        columns = zip(*self._waiting, strict=True) if self._waiting else [()] * len(self._schema)
+        arrays = list(map(pa.array, columns, self._schema.types))
+        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self._waiting.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The parts of one single record, in few bytes each: there may be millions."""
+
+    records: array[int] = field(default_factory=lambda: array("q"))
+    scores: array[int] = field(default_factory=lambda: array("q"))
+    contested: array[int] = field(default_factory=lambda: array("q"))
+
+
+class PartsChooser:
+    """Single records that want the same parts choose one after the other: each takes all of its
+    parts that are still there, if they make up its amount. `missed` is told of those whose parts
+    do not."""
+
+    def __init__(
+        self,
+        within: Within,
+        scale: int,
+        missed: Callable[[Missed], None],
+        *,
+        left_is_one: bool,
+        contested: int,
+    ) -> None:
+        self._missed = missed
+        self._within = within
+        self._scale = scale
+        self._left_is_one = left_is_one
+        self._taken = bytearray(contested + 1)
+
+    def links(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Link]:
+        """`rows` are `(one, many, score, a, b, place)` in the order in which the single records
+        choose; `place` is the part's among those that several want, from 1, and null for others."""
+        for one, candidates in groupby(rows, key=lambda row: row[0]):
+            left, right, parts = self._summed(candidates)
+            if not parts.records:
                 continue
-            lefts.add(left)
-            rights.add(right)
-            others = any(r not in rights for r in of_left[left]) or any(x not in lefts for x in of_right[right])
-            yield Link(left, left, right, score, others)
+            if not is_within(self._within, left, right, self._scale):
+                away = Decimal(right - left).scaleb(-self._scale, EXACT)
+                self._missed(Missed(one, away, len(parts.records)))
+                continue
+            for place in parts.contested:
+                self._taken[place] = 1
+            for many, score in zip(parts.records, parts.scores, strict=True):
+                left_id, right_id = (one, many) if self._left_is_one else (many, one)
+                yield Link(one, left_id, right_id, score, bool(parts.contested))
 
-
-def _partners(rows: Iterable[tuple[Any, ...]], mine: int, its: int) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for row in rows:
-        found.setdefault(row[mine], []).append(row[its])
-    return found
-
-
-def sums(rows: Iterable[tuple[Any, ...]], within: Within, *, left_is_one: bool) -> Iterator[Link]:
-    """Each single record takes all of its parts that are still there, if they make up its amount.
-
-    `rows` are `(one, many, score, a, b, wanted)` in the order in which the single records choose.
-    """
-    taken: set[int] = set()
-    for one, wanted in groupby(rows, key=lambda row: row[0]):
-        parts = [row for row in wanted if row[1] not in taken]
-        if not parts or not _makes_up(parts, within, left_is_one=left_is_one):
-            continue
-        taken.update(row[1] for row in parts)
-        ambiguous = any(row[5] for row in parts)
-        for _, many, score, *_ in parts:
-            left, right = (one, many) if left_is_one else (many, one)
-            yield Link(one, left, right, score, ambiguous)
-
-
-def _makes_up(parts: list[tuple[Any, ...]], within: Within, *, left_is_one: bool) -> bool:
-    first = parts[0]
-    a: Decimal = first[3] if left_is_one else sum(row[3] for row in parts)
-    b: Decimal = sum(row[4] for row in parts) if left_is_one else first[4]
-    return is_within(within, a, b)
-
-
-def table_of(links: Iterable[Link], *, watch: Callable[[], None], size: int = 100_000) -> pa.Table:
-    batches, rows = [], []
-    for link in links:
-        rows.append(link)
-        if len(rows) >= size:
-            watch()
-            batches.append(_batch(rows))
-            rows = []
-    return pa.Table.from_batches([*batches, _batch(rows)], schema=LINKS)
-
-
-def _batch(rows: list[Link]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True) if rows else [()] * len(LINKS)
-    arrays = [pa.array(list(column), field.type) for column, field in zip(columns, LINKS, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=LINKS)
+    def _summed(self, candidates: Iterable[tuple[Any, ...]]) -> tuple[int, int, _Parts]:
+        """Both sums of what is still there: the single record's amount, and its parts'."""
+        parts, single, total = _Parts(), 0, 0
+        for _, many, score, a, b, place in candidates:
+            if place is not None and self._taken[place]:
+                continue
+            own, part = (a, b) if self._left_is_one else (b, a)
+            single, total = unscaled(own, self._scale), total + unscaled(part, self._scale)
+            parts.records.append(many)
+            parts.scores.append(score)
+            if place is not None:
+                parts.contested.append(place)
+        return (single, total, parts) if self._left_is_one else (total, single, parts)

@@ -8,13 +8,31 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from penstock.engines.border import inner_type, restored
+from penstock.reconcile.errors import BadDecision
+from penstock.reconcile.keys import UnreadableKey, check, column
+from penstock.reconcile.recipe import SIDES
+
 if TYPE_CHECKING:
     from penstock.engines.contract import Engine
-    from penstock.reconcile.recipe import Recipe
 
 MANUAL = "links_manual"
+MANUAL_RULE = "manual"
+"""The rule that evidence names for decisions by hand."""
 FORBIDDEN = "forbidden"
 Key = Sequence[str]
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The types of the primary keys of both sides, and the SQL of the texts of a record `l` or
+    `r`."""
+
+    left: Sequence[pa.DataType]
+    right: Sequence[pa.DataType]
+    left_texts: Sequence[str]
+    right_texts: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,19 +41,20 @@ class Decided:
     unmatch: Sequence[tuple[Key, Key]] = ()
 
 
-def take(engine: Engine, recipe: Recipe, decided: Decided) -> int:
+def take(engine: Engine, keys: Keys, decided: Decided) -> int:
     """The links of pairs that people made; a pair of which one is not there has none. How many there are."""
-    engine.load("decided_match", _table(recipe, decided.match))
+    engine.load("decided_match", _table(keys, decided.match))
     return engine.table(
         MANUAL,
         "SELECT MIN(l._id) AS g, MIN(l._id) AS l, MIN(r._id) AS r, CAST(10000 AS BIGINT) AS s, FALSE AS ambiguous"
-        f" FROM decided_match AS d {_joined(recipe)} GROUP BY d.n",
+        f" FROM decided_match AS d {_joined(keys)} GROUP BY d.n",
     )
 
 
-def forbid(engine: Engine, recipe: Recipe, decided: Decided) -> None:
-    engine.load("decided_unmatch", _table(recipe, decided.unmatch))
-    engine.table(FORBIDDEN, f"SELECT DISTINCT l._id AS l, r._id AS r FROM decided_unmatch AS d {_joined(recipe)}")
+def forbid(engine: Engine, keys: Keys, decided: Decided) -> None:
+    engine.load("decided_unmatch", _table(keys, decided.unmatch))
+    pairs = f"SELECT DISTINCT l._id AS l, r._id AS r FROM decided_unmatch AS d {_joined(keys)}"
+    engine.table(FORBIDDEN, pairs)
 
 
 def allowed(candidates: str) -> str:
@@ -54,20 +73,48 @@ def allowed_groups(links: str) -> str:
     return f"SELECT z.* FROM {links} AS z LEFT JOIN ({torn}) AS t ON t.torn = z.g WHERE t.torn IS NULL"
 
 
-def _joined(recipe: Recipe) -> str:
-    left, right = (
-        " AND ".join(f"CAST({side}.p{n} AS VARCHAR) = d.{side}{n}" for n in range(len(key)))
-        for side, key in (("l", recipe.sources.left.primary_key), ("r", recipe.sources.right.primary_key))
-    )
-    return f"JOIN l ON {left} JOIN r ON {right}"
+def _joined(keys: Keys) -> str:
+    left = _same("l", keys.left, keys.left_texts)
+    return f"JOIN l ON {left} JOIN r ON {_same('r', keys.right, keys.right_texts)}"
 
 
-def _table(recipe: Recipe, pairs: Sequence[tuple[Key, Key]]) -> pa.Table:
-    """A row a pair; a key with another number of values names nothing."""
-    widths = (len(recipe.sources.left.primary_key), len(recipe.sources.right.primary_key))
-    fitting = [pair for pair in pairs if (len(pair[0]), len(pair[1])) == widths]
-    columns = {"n": pa.array(range(len(fitting)), pa.int64())}
-    for place, side in enumerate(("l", "r")):
-        for number in range(widths[place]):
-            columns[f"{side}{number}"] = pa.array([pair[place][number] for pair in fitting], pa.string())
+def _same(side: str, types: Sequence[pa.DataType], texts: Sequence[str]) -> str:
+    """Whether a record has the key of a decision `d`; floats are compared as texts."""
+    parts = [
+        text if pa.types.is_floating(kind) else f"{side}.p{number}"
+        for number, (kind, text) in enumerate(zip(types, texts, strict=True))
+    ]
+    return " AND ".join(f"{part} = d.{side}{number}" for number, part in enumerate(parts))
+
+
+def _table(keys: Keys, pairs: Sequence[tuple[Key, Key]]) -> pa.Table:
+    """A row a pair, of the types that the keys have."""
+    for pair in pairs:
+        _check(keys, pair)
+    columns = {"n": pa.array(range(len(pairs)), pa.int64())}
+    for place, (side, types) in enumerate((("l", keys.left), ("r", keys.right))):
+        for number, kind in enumerate(types):
+            values = column([pair[place][number] for pair in pairs], kind)
+            columns[f"{side}{number}"] = restored(values, inner_type(values.type))
     return pa.table(columns)
+
+
+def _check(keys: Keys, pair: tuple[Key, Key]) -> None:
+    """Raises for a decision that names no possible record; it would be ignored."""
+    for name, key, types in zip(SIDES, pair, (keys.left, keys.right), strict=True):
+        try:
+            if len(key) != len(types):
+                counts = f"it has {len(key)} values, but the primary key has {len(types)}"
+                raise UnreadableKey(counts)
+            for part, kind in zip(key, types, strict=True):
+                check(part, kind)
+        except UnreadableKey as e:
+            shown = [" ".join(part[:_SHOWN] for part in parts) for parts in pair]
+            raise BadDecision(
+                f"The decision about {shown[0]!r} (left) and {shown[1]!r} (right) has a {name} key"
+                f" that cannot be read: {e}.",
+                hint="Take it back, and decide again with the key as open_items shows it.",
+                side=name,
+                left_key=list(pair[0]),
+                right_key=list(pair[1]),
+            ) from None

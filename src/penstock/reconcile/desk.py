@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.kit.errors import InvalidInput, NotFound, PenstockError
-from penstock.reconcile import free_sql, trial, validation
+from penstock.reconcile import trial, validation
 from penstock.reconcile.column import columns
 from penstock.reconcile.draft import SIDES, readable, whole
 from penstock.reconcile.fault import Fault
+from penstock.reconcile.match_sql.queries import checked
 from penstock.reconcile.preview import preview
 from penstock.reconcile.query import bound
 from penstock.reconcile.reading import first_rows, source_schema
@@ -112,7 +113,7 @@ class Desk:
     ) -> Preview:
         """What the recipe makes of the first rows of both sides."""
         if recipe.match_sql is not None:
-            free_sql.checked(recipe.match_sql)
+            checked(recipe.match_sql)
         wanted = [bound(recipe, getattr(recipe.sources, side), parameters) for side in SIDES]
         left, right = [await self.sample(side, asker, rows) for side in wanted]
         return await preview(recipe, left, right, decided)
@@ -134,7 +135,7 @@ class Desk:
         for side in SIDES:
             inputs[side] = await self._input(recipe, getattr(recipe.sources, side), given, asker)
         if recipe.match_sql is not None:
-            free_sql.checked(recipe.match_sql)
+            checked(recipe.match_sql)
         if callback_url is not None:
             await asyncio.to_thread(self._reach, callback_url)
         return await self.runs.add(
@@ -191,7 +192,7 @@ def _of_sql(document: object) -> list[Fault]:
     sql = document.get("match_sql") if isinstance(document, dict) else None
     try:
         if isinstance(sql, str):
-            free_sql.checked(sql)
+            checked(sql)
     except InvalidInput as e:
         return [Fault(path="match_sql", message=e.message, suggestion=e.hint or "Write one SELECT.")]
     return []

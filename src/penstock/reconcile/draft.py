@@ -31,6 +31,7 @@ class Draft:
     output: Output
     parameters: Mapping[str, Parameter]
     engine: str | None
+    match_sql: str | None
 
 
 def whole(recipe: Recipe) -> Draft:
@@ -44,6 +45,7 @@ def whole(recipe: Recipe) -> Draft:
         output=recipe.output,
         parameters=recipe.parameters,
         engine=recipe.engine,
+        match_sql=recipe.match_sql,
     )
 
 
@@ -53,7 +55,7 @@ def readable(document: object) -> Draft:
     good = list(_each(Rule.model_validate, "rules", rules))
     broken = [number for number in range(len(rules)) if f"rules.{number}" not in dict(good)]
     filters = {name: _list(_object(sources.get(name)).get("filters")) for name in SIDES}
-    engine = given.get("engine")
+    engine, match_sql = given.get("engine"), given.get("match_sql")
     return Draft(
         sides={name: side for name in SIDES if (side := _side(sources.get(name))) is not None},
         filters={name: list(_each(Filter.model_validate, f"sources.{name}.filters", filters[name])) for name in SIDES},
@@ -63,6 +65,7 @@ def readable(document: object) -> Draft:
         output=_read(Output.model_validate, given.get("output", {})) or Output(),
         parameters=dict(_named(_object(given.get("parameters")))),
         engine=engine if isinstance(engine, str) else None,
+        match_sql=match_sql if isinstance(match_sql, str) else None,
     )
 
 

@@ -63,11 +63,24 @@ def _values(files: Sequence[Path], key: str, kind: pa.DataType) -> Iterator[pa.A
                 yield batch.column(key).cast(kind)
 
 
-def rows(matching: Matching, tables: Mapping[SideName, str | None]) -> pa.RecordBatch:
-    found: list[dict[str, object]] = []
+def batches(
+    matching: Matching,
+    tables: Mapping[SideName, str | None],
+) -> Iterator[pa.RecordBatch]:
+    """In the order of keys as texts, which are the same on every engine; there may be more than
+    memory holds."""
     for side, table in tables.items():
-        for *key, times in matching.engine.rows(f"SELECT * FROM {table}") if table is not None else ():
-            text = orjson.dumps([None if value is None else str(value) for value in key]).decode()
-            found.append({"side": side, "key": text, "count": times})
-    found.sort(key=lambda row: (str(row["side"]), str(row["key"])))
-    return pa.RecordBatch.from_pylist(found, schema=SCHEMA)
+        for batch in _sorted(matching, side, table) if table is not None else ():
+            *keys, times = (column.to_pylist() for column in batch.columns)
+            texts = [orjson.dumps(key).decode() for key in zip(*keys, strict=True)]
+            yield pa.RecordBatch.from_arrays(
+                [pa.repeat(side, len(texts)), pa.array(texts), pa.array(times)],
+                schema=SCHEMA,
+            )
+
+
+def _sorted(matching: Matching, side: SideName, table: str) -> pa.RecordBatchReader:
+    texts = [f"{text} AS t{n}" for n, text in enumerate(matching.key_texts(side, "d"))]
+    order = ", ".join(f"t{number} NULLS LAST" for number in range(len(texts)))
+    keys = f"SELECT {', '.join(texts)}, CAST(times AS BIGINT) AS times FROM {table} AS d"
+    return matching.engine.stream(f"SELECT * FROM ({keys}) AS k ORDER BY {order}")

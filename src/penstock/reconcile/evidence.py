@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
-from itertools import accumulate, chain
+from decimal import Decimal, localcontext
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.engines.border import leaving
 from penstock.engines.contract import ROW_BITS
 from penstock.reconcile import duplicates, parts, reasons
-from penstock.reconcile.break_rows import BreakRows
-from penstock.reconcile.clauses import FULL_SCORE, quoted
+from penstock.reconcile.amounts import EXACT, FULL
+from penstock.reconcile.break_rows import BreakRows, free_name
+from penstock.reconcile.clauses import FULL_SCORE
 from penstock.reconcile.errors import TotalsDiffer
 from penstock.reconcile.recipe import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from penstock.reconcile.column import Column
     from penstock.reconcile.matching import Linked, Matching
     from penstock.reconcile.parts import EvidenceFile
     from penstock.reconcile.recipe import SideName
 
 TABLES = ("matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous")
+_OF_RULE = ("rule", "pattern")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideTotals:
-    """Counts of one side, and amounts by currency ("" where there is none)."""
+    """Counts of one side, and amounts by currency ("" where there is none). `amounts` has those of
+    all records (`total`), of the `matched` and of the `unmatched` ones; `unmatched_absolute` is the
+    sum of the latter without their signs."""
 
     rows: int
     matched: int
@@ -52,6 +58,15 @@ class Evidence:
 
 def gather(matching: Matching, folder: Path, read: Mapping[SideName, Sequence[Path]]) -> Evidence:
     """Write all evidence of a matching that ran into a folder. `read` are the files that it read."""
+    with localcontext(EXACT):
+        return _gathered(matching, folder, read)
+
+
+def _gathered(
+    matching: Matching,
+    folder: Path,
+    read: Mapping[SideName, Sequence[Path]],
+) -> Evidence:
     starts = {side: _starts(read[side]) for side in SIDES}
     files = _matched(matching, folder, "matched", "", starts)
     files += _matched(matching, folder, "ambiguous", " WHERE m.ambiguous", starts)
@@ -64,7 +79,8 @@ def gather(matching: Matching, folder: Path, read: Mapping[SideName, Sequence[Pa
         rows = sum(pq.read_metadata(file).num_rows for file in read[side])
         found[side] = _totals(matching, side, breaks, rows, rules)
         _check_tied(side, found[side])
-    files += parts.write("duplicates", duplicates.SCHEMA, [duplicates.rows(matching, repeated)], folder)
+    repeats = duplicates.batches(matching, repeated)
+    files += parts.write("duplicates", duplicates.SCHEMA, repeats, folder)
     return Evidence(files=files, sides=found, rules=rules)
 
 
@@ -76,50 +92,82 @@ def _starts(files: Sequence[Path]) -> list[int]:
 def _matched(
     matching: Matching, folder: Path, table: str, where: str, starts: Mapping[SideName, Sequence[int]]
 ) -> list[EvidenceFile]:
-    readers = (
-        _named(linked, matching.engine.stream(_matched_sql(matching, number, linked, where, starts)))
-        for number, linked in enumerate(matching.links)
-    )
-    first = next(readers)
-    schema = first.schema
-    batches = (batch for reader in chain([first], readers) for batch in reader)
-    return parts.write(table, schema, (batch.cast(schema) for batch in batches), folder)
+    columns = _matched_columns(matching)
+    schema = pa.schema([pa.field(column.name, column.type) for column in columns])
+    selects = [(linked, _matched_sql(matching, linked, where, starts)) for linked in matching.links]
+    readers = ((linked, matching.engine.stream(sql)) for linked, sql in selects)
+    batches = (batch for linked, rows in readers for batch in _beside(linked, rows, schema))
+    return parts.write(table, schema, batches, folder)
 
 
-def _named(linked: Linked, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """With the rule and its pattern behind the match: they are the same in all rows, and dear to sort and carry."""
-    told = {"rule": linked.name, "pattern": linked.pattern}
-    schema = reader.schema
-    for place, name in enumerate(told, 1):
-        schema = schema.insert(place, pa.field(name, pa.string()))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    """A column of matched evidence: its name and type outside, and what it is of a link `m` and
+    its records. `key` is the side whose primary key it is of."""
 
-    def beside(batch: pa.RecordBatch) -> pa.RecordBatch:
+    name: str
+    type: pa.DataType
+    sql: str
+    key: SideName | None = None
+
+
+def _matched_columns(matching: Matching) -> list[_Column]:
+    """In the order in which they are written; those of a match's rule are the same in all of its
+    rows."""
+    columns = [_Column(name=name, type=pa.string(), sql="") for name in ("match_id", *_OF_RULE)]
+    for side in SIDES:
+        columns += [
+            _Column(name=f"{side}_{key.name}", type=key.type, sql=f"p{place}", key=side)
+            for place, key in enumerate(matching.key_columns(side))
+        ]
+        columns += [
+            _Column(name=f"{side}_{one.name}", type=one.type, sql=f"{side[0]}s.{one.sql}")
+            for one in _chosen(matching, side)
+        ]
+    for label, difference in matching.differences:
+        columns.append(_Column(name=f"diff_{label}", type=difference.type, sql=difference.sql))
+    score = f"CAST(m.s AS DOUBLE) / {FULL_SCORE}"
+    columns.append(_Column(name="score", type=pa.float64(), sql=score))
+    columns.append(_Column(name="ambiguous", type=pa.bool_(), sql="m.ambiguous"))
+    return columns
+
+
+def _beside(
+    linked: Linked,
+    reader: pa.RecordBatchReader,
+    schema: pa.Schema,
+) -> Iterator[pa.RecordBatch]:
+    """With the rule and its pattern behind the match: they are the same in all rows, and dear to
+    sort and carry."""
+    same = [linked.name, linked.pattern]
+    asked = pa.schema([schema.field(0), *list(schema)[1 + len(same) :]])
+    for batch in leaving(reader, asked):
         first, *others = batch.columns
-        same = [pa.repeat(value, batch.num_rows) for value in told.values()]
-        return pa.RecordBatch.from_arrays([first, *same, *others], schema=schema)
-
-    return pa.RecordBatchReader.from_batches(schema, map(beside, reader))
+        ours = [pa.repeat(value, batch.num_rows) for value in same]
+        yield pa.RecordBatch.from_arrays([first, *ours, *others], schema=schema)
 
 
 def _matched_sql(
-    matching: Matching, number: int, linked: Linked, where: str, starts: Mapping[SideName, Sequence[int]]
+    matching: Matching,
+    linked: Linked,
+    where: str,
+    starts: Mapping[SideName, Sequence[int]],
 ) -> str:
+    """By places, for names may be anything; the names come when rows leave."""
     join = "LEFT JOIN" if linked.pattern == "M:N" else "JOIN"
-    place = _place(starts["right" if linked.pattern == "M:1" else "left"])
-    columns = [f"'{number + 1}-' || CAST({place} AS VARCHAR) AS match_id"]
+    chosen = [f"'{linked.number}-' || CAST({_place(starts[linked.lead])} AS VARCHAR)"]
+    keys = "m.{}" if linked.carries else "{}."
+    for column in _matched_columns(matching)[1 + len(_OF_RULE) :]:
+        record = "" if column.key is None else keys.format(column.key[0])
+        chosen.append(f"{record}{column.sql}")
     apart = matching.differences or not linked.carries
     joins = f" {join} l ON l._id = m.l {join} r ON r._id = m.r" if apart else ""
     for side in SIDES:
-        alias, key = side[0], getattr(matching.recipe.sources, side).primary_key
-        record = f"m.{alias}" if linked.carries else f"{alias}."
-        columns += [f"{record}p{place} AS {quoted(f'{side}_{column}')}" for place, column in enumerate(key)]
-        if chosen := _chosen(matching, side, key):
-            columns += [f"{alias}s.{quoted(column)} AS {quoted(f'{side}_{column}')}" for column in chosen]
-            joins += f" {join} {side}_src AS {alias}s ON {alias}s._id = m.{alias}"
-    columns += [f"{sql} AS {quoted(f'diff_{label}')}" for label, sql in matching.differences]
-    columns += [f"CAST(m.s AS DOUBLE) / {FULL_SCORE} AS score", "m.ambiguous"]
+        if _chosen(matching, side):
+            joins += f" {join} {side}_rows AS {side[0]}s ON {side[0]}s._id = m.{side[0]}"
+    named = ", ".join(f"{sql} AS e{place}" for place, sql in enumerate(chosen))
     order = "m.g" if linked.pattern == "1:1" else "m.g, m.l, m.r"
-    return f"SELECT {', '.join(columns)} FROM {linked.rows} AS m{joins}{where} ORDER BY {order}"
+    return f"SELECT {named} FROM {linked.rows} AS m{joins}{where} ORDER BY {order}"
 
 
 def _place(starts: Sequence[int]) -> str:
@@ -130,11 +178,12 @@ def _place(starts: Sequence[int]) -> str:
     return f"m.g - ((m.g >> {ROW_BITS}) << {ROW_BITS}) + CASE m.g >> {ROW_BITS} {cases} END"
 
 
-def _chosen(matching: Matching, side: str, key: tuple[str, ...]) -> list[str]:
-    output = matching.recipe.output
-    known = matching.transpiler.left.columns if side == "left" else matching.transpiler.right.columns
-    wanted = list(known) if output.wide else list(dict.fromkeys(getattr(output.columns, side)))
-    return [column for column in wanted if column not in key]
+def _chosen(matching: Matching, side: SideName) -> list[Column]:
+    """The columns of a side that matched evidence has beside its key."""
+    output, columns = matching.recipe.output, matching.transpiler.side(side).columns
+    names = columns if output.wide else dict.fromkeys(getattr(output.columns, side))
+    key = getattr(matching.recipe.sources, side).primary_key
+    return [columns[name] for name in names if name not in key]
 
 
 def _unmatched(
@@ -142,12 +191,18 @@ def _unmatched(
 ) -> list[EvidenceFile]:
     """The rows themselves are taken out of the files, in their order: no engine has to carry or sort them."""
     other: SideName = "right" if side == "left" else "left"
-    key = getattr(matching.recipe.sources, other).primary_key
+    away = pa.decimal128(FULL, reasons.away_scale(matching))
+    ours = {"reason": pa.string(), "rule": pa.string()}
+    last = {"nearest_difference": away, "nearest_days": pa.int64()}
+    nearest: dict[str, pa.DataType] = {}
+    for key in matching.key_columns(other):
+        nearest[free_name(f"nearest_{key.name}", "key", {*ours, *last, *nearest})] = key.type
     columns = ["u._id", "u.reason", f"{_rule_name(matching)} AS rule"]
-    columns += [f"u.q{place} AS {quoted(f'nearest_{column}')}" for place, column in enumerate(key)]
-    columns += ["u.away AS nearest_difference", "u.days AS nearest_days"]
+    columns += [f"u.q{place}" for place in range(len(nearest))]
+    columns += ["u.away", "u.days"]
     told = matching.engine.stream(f"SELECT {', '.join(columns)} FROM {breaks} AS u ORDER BY u._id")
-    rows = BreakRows(read, told)
+    schema = pa.schema([("_id", pa.int64()), *(ours | nearest | last).items()])
+    rows = BreakRows(read, pa.RecordBatchReader.from_batches(schema, leaving(told, schema)))
     return parts.write(f"unmatched_{side}", rows.schema, rows.batches(), folder)
 
 
@@ -171,6 +226,8 @@ def _rule(matching: Matching, linked: Linked) -> dict[str, Any]:
         "left": left,
         "right": right,
         "ambiguous": int(ambiguous or 0),
+        "greedy_clusters": linked.greedy.clusters,
+        "greedy_records": linked.greedy.records,
         "amounts": {side: _flat(_amounts(matching, side, _records(matching, linked, side, once))) for side in SIDES},
     }
 
@@ -186,6 +243,7 @@ def _totals(
         "total": _amounts(matching, side, side[0]),
         "matched": _summed([rule["amounts"][side] for rule in rules]),
         "unmatched": _amounts(matching, side, breaks),
+        "unmatched_absolute": _amounts(matching, side, breaks, absolute=True),
     }
     return SideTotals(
         rows=read,
@@ -211,16 +269,23 @@ def _records(matching: Matching, linked: Linked, side: SideName, once: str) -> s
     return f"(SELECT {once}{chosen} FROM {linked.rows} AS n) AS m"
 
 
-def _amounts(matching: Matching, side: SideName, records: str) -> dict[str, Decimal]:
-    """Sums by currency."""
+def _amounts(
+    matching: Matching,
+    side: SideName,
+    records: str,
+    *,
+    absolute: bool = False,
+) -> dict[str, Decimal]:
+    """Sums by currency, of the amounts or of their absolute values."""
     kept = matching.carried.side(side)
     if kept.amount is None:
         return {}
     by, group = ("''", "") if kept.currency is None else (kept.currency, f" GROUP BY {kept.currency}")
-    found = matching.engine.rows(f"SELECT {by}, SUM({kept.amount}) FROM {records}{group}")
+    amount = f"ABS({kept.amount})" if absolute else kept.amount
+    totals = matching.engine.rows(f"SELECT {by}, SUM({amount}) FROM {records}{group}")
     sums: dict[str, Decimal] = {}
-    for name, total in found:
-        sums[str(name or "")] = sums.get(str(name or ""), Decimal(0)) + Decimal(total or 0)
+    for name, total in totals:
+        sums[name or ""] = sums.get(name or "", Decimal(0)) + Decimal(total or 0)
     return sums
 
 

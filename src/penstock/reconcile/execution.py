@@ -75,6 +75,7 @@ class Execution:
             aged = [] if self.run_id is None else age(matching, self.scratch / "evidence", self.run_id, self.before)
         ended = time.monotonic()
         seconds = {"match": round(matched - started, 3), "evidence": round(ended - matched, 3)}
+        warnings = [*warnings, *matching.warnings]
         return Executed(evidence=evidence, aged=aged, engine=name, warnings=warnings, seconds=seconds)
 
     def _matching(self, engine: Engine) -> tuple[Matching, Sequence[Fault]]:
@@ -89,14 +90,15 @@ class Execution:
 
 
 def check_thresholds(recipe: Recipe, evidence: Evidence) -> None:
-    """Raises when more is unmatched than the recipe allows; the evidence is there all the same."""
+    """Raises when more is unmatched than the recipe allows; the evidence is there all the same.
+    Open amounts are added without their signs: +1,000 and -1,000 are 2,000."""
     most, amount = recipe.thresholds.max_unmatched_pct, recipe.thresholds.max_unmatched_amount
     for side, totals in evidence.sides.items():
         if most is not None and totals.rows and totals.unmatched * 100 > most * totals.rows:
             share = totals.unmatched * 100 / totals.rows
             raise ThresholdPassed(f"{share:.2f} % of the {side} side is unmatched; {most} % is the most.", side=side)
-        for currency, text in totals.amounts.get("unmatched", {}).items():
-            if amount is not None and abs(Decimal(text)) > amount:
+        for currency, text in totals.amounts["unmatched_absolute"].items():
+            if amount is not None and Decimal(text) > amount:
                 raise ThresholdPassed(
                     f"{text} {currency} of the {side} side is unmatched; {amount} is the most.".replace("  ", " "),
                     side=side,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.engines.border import with_names
 from penstock.engines.contract import EngineLimits
 from penstock.engines.registry import DEFAULT, open_engine
+from penstock.kit.scratch import scratch_folder
 from penstock.reconcile.carried import carry
 from penstock.reconcile.clauses import Transpiler
-from penstock.reconcile.free_sql import written
+from penstock.reconcile.match_sql.queries import compiled
 from penstock.reconcile.matching import SOURCES
 from penstock.reconcile.recipe import SIDES
 from penstock.reconcile.rules import left_over, plan_rules
@@ -28,11 +28,15 @@ def explain(
     recipe: Recipe, words: Words, left: Mapping[str, Column], right: Mapping[str, Column]
 ) -> list[dict[str, str]]:
     """The statements in their order, each with what it is for."""
-    transpiler = Transpiler(words, left, right)
+    transpiler = Transpiler(words, left, right, recipe.time_zone)
     plans = plan_rules(recipe, transpiler, carry(recipe, transpiler))
+    named = [{"step": f"columns of {side}", "sql": _named(transpiler, side)} for side in SIDES]
     steps = [{"step": f"prepare {side}", "sql": _prepared(recipe, transpiler, side)} for side in SIDES]
     if recipe.match_sql is not None:
-        return [*steps, {"step": "match", "sql": written(recipe.match_sql, words)}]
+        both: Mapping[SideName, Mapping[str, Column]] = {"left": left, "right": right}
+        match_sql = compiled(recipe.match_sql, words, recipe.time_zone, both)
+        match = {"step": "match", "sql": match_sql.sql}
+        return [*steps, match, *named]
     pools = ("l", "r")
     for plan in plans:
         steps += [{"step": f"{plan.rule.name}: {what}", "sql": sql} for what, sql in _of_rule(plan, *pools)]
@@ -41,16 +45,22 @@ def explain(
             for side, pool in zip(("l", "r"), pools, strict=True)
         ]
         pools = (f"rest_l_{plan.number}", f"rest_r_{plan.number}")
-    return steps
+    return [*steps, *named]
 
 
 def words_of(engine: str | None) -> Words:
     """The words of the engine that a recipe asks for."""
     name = engine or DEFAULT
-    with tempfile.TemporaryDirectory(prefix="penstock-explain-") as folder:
-        (Path(folder) / "scratch").mkdir()
-        with open_engine(name, Path(folder) / "scratch", EngineLimits(memory_bytes=64 * 1024**2, threads=1)) as opened:
+    with scratch_folder("explain") as folder:
+        (folder / "scratch").mkdir()
+        with open_engine(name, folder / "scratch", EngineLimits(memory_bytes=64 * 1024**2, threads=1)) as opened:
             return opened.words
+
+
+def _named(transpiler: Transpiler, side: SideName) -> str:
+    """Which column is which: inside an engine they have places instead of names."""
+    columns = transpiler.side(side).columns
+    return with_names(SOURCES[side], {name: column.sql for name, column in columns.items()})
 
 
 def _prepared(recipe: Recipe, transpiler: Transpiler, side: SideName) -> str:
@@ -61,7 +71,7 @@ def _of_rule(plan: RulePlan, left: str, right: str) -> Iterator[tuple[str, str]]
     match plan.rule.pattern:
         case "1:1":
             yield "candidates", plan.candidates(left, right)
-            yield "contested, best first; each record is taken once in this order", plan.disputes()
+            yield "records that compete, settled cluster by cluster", plan.disputed()
             yield "links", plan.settled()
         case "1:N" | "M:1":
             yield "candidates", plan.candidates(left, right)

@@ -10,6 +10,7 @@ from penstock.reconcile.recipe import (
     Compare,
     Compared,
     DateWindow,
+    MatchingLimits,
     Normalized,
     Output,
     Pair,
@@ -54,6 +55,7 @@ _PARTS: Mapping[str, type[Part]] = {
     "currency": Pair,
     "thresholds": Thresholds,
     "staging": Staging,
+    "limits": MatchingLimits,
     **_TAGS,
 }
 _EXAMPLES: Mapping[type[Part], str] = {

@@ -1,145 +1,239 @@
-"""match_sql: free SQL over `left_src` and `right_src` that returns both keys.
-
-The guard lets one SELECT of listed functions over these two tables pass. Our own functions (`tolerance_match`,
-`pct_match`, `date_match`, `similarity`) are not of any engine: they are carried past the guard under a mark and then
-written out as expressions, which are exact and the same everywhere.
-"""
+"""match_sql: free SQL over `left_src` and `right_src` that returns both keys, and which records these mean."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import sqlglot
-from sqlglot import exp
-
-from penstock.guard.errors import SqlUnreadable
-from penstock.guard.sql import check
-from penstock.guard.tables import TableName, TablePolicy
 from penstock.kit.errors import InvalidInput
-from penstock.reconcile.amounts import WIDE
-from penstock.reconcile.clauses import FULL_SCORE, edit_score, quoted
-from penstock.reconcile.column import FREE_SCALE
+from penstock.reconcile.amounts import FULL
+from penstock.reconcile.clauses import FULL_SCORE
+from penstock.reconcile.column import case_twins
+from penstock.reconcile.errors import BadValue
+from penstock.reconcile.match_sql.queries import compiled
+from penstock.reconcile.match_sql.types import Sort, carried, decimal, type_of
+from penstock.reconcile.recipe import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from penstock.engines.contract import Engine, Words
+    from penstock.engines.contract import Engine
+    from penstock.reconcile.column import Column
+    from penstock.reconcile.match_sql.types import SqlType
     from penstock.reconcile.recipe import Recipe, SideName
 
-SIDES: tuple[SideName, SideName] = ("left", "right")
-_MARK = "penstock:"
-_TABLES = TablePolicy.of("duckdb", [TableName(name="left_src"), TableName(name="right_src")])
+    Columns = Mapping[SideName, Mapping[str, Column]]
 
-
-def _tolerance(_words: Words, a: str, b: str, t: str) -> str:
-    return f"(ABS({_amount(a)} - {_amount(b)}) <= {_amount(t)})"
-
-
-def _percent(_words: Words, a: str, b: str, p: str) -> str:
-    share = f"CAST({p} AS DECIMAL(7, 4)) * CAST('0.01' AS DECIMAL(3, 2))"
-    return f"(ABS({_amount(a)} - {_amount(b)}) <= CAST({share} AS DECIMAL(9, 6)) * ABS({_amount(a)}))"
-
-
-def _date(words: Words, a: str, b: str, days: str) -> str:
-    return f"(ABS({words.day(a)} - {words.day(b)}) <= {days})"
-
-
-def _similarity(words: Words, a: str, b: str) -> str:
-    score = edit_score(words, f"LOWER(CAST({a} AS VARCHAR))", f"LOWER(CAST({b} AS VARCHAR))")
-    return f"(CAST({score} AS DOUBLE) / {FULL_SCORE})"
-
-
-def _amount(sql: str) -> str:
-    return f"CAST({sql} AS DECIMAL({WIDE}, {FREE_SCALE}))"
-
-
-FUNCTIONS: Mapping[str, tuple[int, Callable[..., str]]] = {
-    "date_match": (3, _date),
-    "pct_match": (3, _percent),
-    "similarity": (2, _similarity),
-    "tolerance_match": (3, _tolerance),
+ANSWER = "free_answer"
+"""The table of the keys that the SQL returned."""
+_SHOWN = 80
+_ONCE: Mapping[str | None, tuple[str, ...]] = {
+    None: ("l", "r"),
+    "1:1": ("l", "r"),
+    "1:N": ("r",),
+    "M:1": ("l",),
+    "M:N": (),
 }
+"""By the pattern of free SQL the sides whose records are in one pair, unless they are ambiguous."""
 
 
-def checked(sql: str) -> str:
-    """The SQL as it may run, with our functions under their marks; raises what the guard refuses."""
-    return check(_marked(sql), "duckdb", tables=_TABLES).sql
+def check_names(columns: Mapping[str, Column], side: SideName) -> None:
+    """SQL does not tell names apart by case, so free SQL cannot be run over columns that differ
+    only in case."""
+    if (twins := case_twins(list(columns))) is not None:
+        raise InvalidInput(
+            f"Columns {twins[0]!r} and {twins[1]!r} of the {side} side differ only in case,"
+            " and SQL does not tell them apart.",
+            hint="Rename one of them in the source's query, or write rules instead of match_sql.",
+            side=side,
+        )
 
 
-def written(sql: str, words: Words) -> str:
-    """The SQL as an engine understands it."""
-    tree = sqlglot.parse_one(checked(sql), dialect="duckdb")
-    return tree.transform(lambda node: _expanded(node, words)).sql(dialect="duckdb")
+class FreeSql:
+    """The match_sql of a recipe on an engine: what it returns, and which records that means."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        recipe: Recipe,
+        left: Mapping[str, Column],
+        right: Mapping[str, Column],
+    ) -> None:
+        self._engine = engine
+        self._recipe = recipe
+        self._columns: Columns = {"left": left, "right": right}
+        for side, columns in self._columns.items():
+            check_names(columns, side)
+        zone = recipe.time_zone
+        self._compiled = compiled(recipe.match_sql or "", engine.words, zone, self._columns)
+        self._returned = [key for side in SIDES for key in self._keys(side)]
+
+    @property
+    def lead(self) -> SideName:
+        """The side whose record names a match."""
+        return "right" if self._recipe.match_pattern == "M:1" else "left"
+
+    def ask(self, most: int) -> int:
+        """Keep what the SQL says of keys, as `l0…` and `r0…`, up to so many rows; how many they
+        are."""
+        chosen = ", ".join(f"q.{key.sql} AS {key.name}" for key in self._returned)
+        sql = f"SELECT {chosen} FROM ({self._compiled.sql}) AS q LIMIT {most}"
+        return self._engine.table(ANSWER, sql)
+
+    def check_keys(self) -> None:
+        """Every key that is returned must be the key of one record; one without any value, as
+        outer joins return it, is of none."""
+        for side in SIDES:
+            names = ", ".join(self._names(side))
+            chosen = ", ".join(f"q.{name}" for name in self._names(side))
+            times = f"COUNT({side[0]}._id)"
+            counted = [
+                f"SELECT {chosen}, {times} AS n",
+                f"FROM (SELECT DISTINCT {names} FROM {ANSWER} AS q WHERE {self._some(side)}) AS q",
+                f"LEFT JOIN {side[0]} ON {self._on(side)}",
+                f"GROUP BY {chosen} HAVING {times} <> 1 ORDER BY {chosen} LIMIT 1",
+            ]
+            for *key, count in self._engine.rows(" ".join(counted)):
+                raise self._wrong_key(side, key, count)
+
+    def pairs(self, left: str, right: str) -> str:
+        """Distinct pairs of ids of what is in the pools."""
+        joins = f"JOIN {left} AS l ON {self._on('left')} JOIN {right} AS r ON {self._on('right')}"
+        both = f"{self._some('left')} AND {self._some('right')}"
+        return f"SELECT DISTINCT l._id AS l, r._id AS r FROM {ANSWER} AS q {joins} WHERE {both}"
+
+    def links(self, pairs: str) -> str:
+        """Links of pairs; a record that is in more of them than the pattern lets it be is
+        ambiguous."""
+        once = _ONCE[self._recipe.match_pattern]
+        often = "SELECT {0} FROM {1} GROUP BY {0} HAVING COUNT(*) > 1"
+        join = "LEFT JOIN ({1}) AS b{0} ON b{0}.{0} = p.{0}"
+        joins = " ".join(join.format(side, often.format(side, pairs)) for side in once)
+        ambiguous = " OR ".join(f"b{side}.{side} IS NOT NULL" for side in once) or "FALSE"
+        score = f"CAST({FULL_SCORE} AS BIGINT)"
+        chosen = f"p.{self.lead[0]} AS g, p.l, p.r, {score} AS s, ({ambiguous}) AS ambiguous"
+        return f"SELECT {chosen} FROM {pairs} AS p {joins}"
+
+    def reasons(self, side: SideName) -> FreeReasons:
+        """Why the SQL may have returned no pair of a record: by the equalities that it joins the
+        two sides with."""
+        equal = self._compiled.equalities
+        place = SIDES.index(side)
+        mine, theirs = ([pair[at] for pair in equal] for at in (place, 1 - place))
+        both = f"{self._some('left')} AND {self._some('right')}"
+        keys = range(len(_key(side, self._recipe)))
+        return FreeReasons(
+            returned=f"SELECT DISTINCT {side[0]}._id FROM {ANSWER} AS q"
+            f" JOIN {side[0]} ON {self._on(side)} WHERE {both}",
+            nameless=" AND ".join(f"x.p{number} IS NULL" for number in keys),
+            mine=mine,
+            theirs=theirs,
+        )
+
+    def _names(self, side: SideName) -> list[str]:
+        return [f"{side[0]}{number}" for number in range(len(_key(side, self._recipe)))]
+
+    def _on(self, side: SideName) -> str:
+        """A record by its key, of which a part may be null."""
+        keys = [key for key in self._returned if key.side == side]
+        same = "=" if len(keys) == 1 else "IS NOT DISTINCT FROM"
+        equal = []
+        for number, key in enumerate(keys):
+            own = carried(key.column, f"{side[0]}.p{number}", self._engine.words)
+            pair = [f"CAST({sql} AS {key.type})" if key.type else sql for sql in (f"q.{key.name}", own)]
+            equal.append(f"({pair[0]} {same} {pair[1]})")
+        return " AND ".join(equal)
+
+    def _some(self, side: SideName) -> str:
+        return f"({' OR '.join(f'q.{name} IS NOT NULL' for name in self._names(side))})"
+
+    def _keys(self, side: SideName) -> Iterator[_ReturnedKey]:
+        """The key of a side among what the SQL returns, of the type that its column has."""
+        other = _key("right" if side == "left" else "left", self._recipe)
+        names = [name for name, _, _ in self._compiled.columns]
+        for number, key in enumerate(_key(side, self._recipe)):
+            name = f"{side}_{key}" if f"{side}_{key}" in names else key
+            if name not in names or (name == key and key in other):
+                raise InvalidInput(
+                    f"match_sql does not return the {side} key {key}.",
+                    hint=f"Select it as {side}_{key}: SELECT left_src.{key} AS {side}_{key}, …",
+                )
+            if names.count(name) > 1:
+                raise InvalidInput(
+                    f"match_sql returns {names.count(name)} columns called {name}.",
+                    hint=f"Return the {side} key once.",
+                )
+            _, sql, kind = self._compiled.columns[names.index(name)]
+            column = self._columns[side][key]
+            yield _ReturnedKey(
+                side=side,
+                name=f"{side[0]}{number}",
+                sql=sql,
+                column=column,
+                type=_compared_type(side, column, kind),
+            )
+
+    def _wrong_key(self, side: SideName, key: list[object], times: int) -> InvalidInput:
+        shown = [None if part is None else str(part)[:_SHOWN] for part in key]
+        names = ", ".join(_key(side, self._recipe))
+        returns = f"match_sql returns the {side} key {', '.join(map(repr, shown))} ({names}), which"
+        if not times:
+            return BadValue(
+                f"{returns} no record of that side has.",
+                hint=f"Return the key of the {side} side as it is; are the two keys swapped?",
+                side=side,
+                key=shown,
+            )
+        return BadValue(
+            f"{returns} {times} records have: it does not say which of them it means.",
+            hint="Name columns as primary_key that tell the records apart, or leave duplicates out"
+            " in the source's query.",
+            side=side,
+            key=shown,
+        )
 
 
-def keys_sql(sql: str, engine: Engine, recipe: Recipe) -> str:
-    """What the SQL says of keys, as `l0…` and `r0…`; not yet made distinct, so that it can be cut while it comes."""
-    text = written(sql, engine.words)
-    names = engine.stream(f"SELECT * FROM ({text}) AS q LIMIT 0").schema.names
-    chosen = [f"q.{quoted(name)} AS {alias}" for side in SIDES for alias, name in _keys(side, recipe, names)]
-    return f"SELECT {', '.join(chosen)} FROM ({text}) AS q"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeReasons:
+    """`returned` selects the records that the SQL returned, `nameless` is true of a record
+    without a key; `mine` and `theirs` are the expressions that the SQL holds equal, over the two
+    relations, as far as it can be seen."""
+
+    returned: str
+    nameless: str
+    mine: list[str]
+    theirs: list[str]
 
 
-def pairs_sql(answer: str, recipe: Recipe, left: str, right: str) -> str:
-    """Distinct pairs of ids of what is in the pools, from a table of keys."""
-    on = {
-        side: " AND ".join(f"q.{side[0]}{n} = {side[0]}.p{n}" for n in range(len(_key(side, recipe)))) for side in SIDES
-    }
-    return (
-        f"SELECT DISTINCT l._id AS l, r._id AS r FROM {answer} AS q JOIN {left} AS l ON {on['left']}"
-        f" JOIN {right} AS r ON {on['right']}"
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ReturnedKey:
+    """A part of a key that the SQL returns: what it is called in the answer and in the SQL, the
+    column that it is of, and the type that both are compared as."""
+
+    side: SideName
+    name: str
+    sql: str
+    column: Column
+    type: str
+
+
+def _compared_type(side: SideName, column: Column, returned: SqlType) -> str:
+    own = type_of(column)
+    if returned.sort is Sort.NULL:
+        return own.sql
+    kinds = [(kind.sort, kind.zoned, kind.unit) for kind in (own, returned)]
+    if kinds[0] != kinds[1]:
+        raise InvalidInput(
+            f"match_sql returns the {side} key {column.name} as {returned}, but it is {own}.",
+            hint=f"Return the column as it is: {side}_src.{column.name} AS {side}_{column.name}.",
+            side=side,
+        )
+    if own.sort is not Sort.NUMBER:
+        return "" if own.sort is Sort.BYTES else own.sql
+    scale = max(own.scale, returned.scale)
+    digits = min(FULL - scale, max(own.digits, returned.digits))
+    return own.sql if own.whole and returned.whole else decimal(digits, scale).sql
 
 
 def _key(side: SideName, recipe: Recipe) -> tuple[str, ...]:
     return recipe.sources.left.primary_key if side == "left" else recipe.sources.right.primary_key
-
-
-def _keys(side: SideName, recipe: Recipe, names: list[str]) -> Iterator[tuple[str, str]]:
-    other = _key("right" if side == "left" else "left", recipe)
-    for number, key in enumerate(_key(side, recipe)):
-        name = f"{side}_{key}" if f"{side}_{key}" in names else key
-        if name not in names or (name == key and key in other):
-            raise InvalidInput(
-                f"match_sql does not return the {side} key {key}.",
-                hint=f"Select it as {side}_{key}: SELECT left_src.{key} AS {side}_{key}, …",
-            )
-        yield f"{side[0]}{number}", name
-
-
-def _marked(sql: str) -> str:
-    try:
-        trees = sqlglot.parse(sql, dialect="duckdb")
-    except sqlglot.ParseError:
-        return sql
-    except RecursionError:
-        raise SqlUnreadable("The SQL is nested too deeply.") from None
-    if len(trees) != 1 or trees[0] is None or not any(_is_ours(node) for node in trees[0].walk()):
-        return sql
-    return trees[0].transform(_mark).sql(dialect="duckdb")
-
-
-def _is_ours(node: object) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() in FUNCTIONS
-
-
-def _mark(node: exp.Expr) -> exp.Expr:
-    if not isinstance(node, exp.Anonymous) or node.name.lower() not in FUNCTIONS:
-        return node
-    name = node.name.lower()
-    count, _ = FUNCTIONS[name]
-    if len(node.expressions) != count:
-        raise InvalidInput(f"{name} takes {count} arguments, not {len(node.expressions)}.")
-    return exp.Anonymous(this="concat_ws", expressions=[exp.Literal.string(_MARK + name), *node.expressions])
-
-
-def _expanded(node: exp.Expr, words: Words) -> exp.Expr:
-    if not isinstance(node, exp.Func):
-        return node
-    arguments = list(node.iter_expressions())
-    mark = arguments[0].name if arguments and isinstance(arguments[0], exp.Literal) else ""
-    entry = FUNCTIONS.get(mark.removeprefix(_MARK)) if mark.startswith(_MARK) else None
-    if entry is None:
-        return node
-    texts = [argument.sql(dialect="duckdb") for argument in arguments[1:]]
-    return sqlglot.parse_one(entry[1](words, *texts), dialect="duckdb")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from penstock.storage.errors import ObjectDamaged
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.reconcile.recipe import Recipe
 
 NAME = "manifest.json"
+_OF_THE_RUN = frozenset({"evidence_sha256", "aged", "run", "timings"})
 FORMAT = "penstock-evidence/1"
 
 
@@ -37,9 +40,39 @@ def manifest(
         "warnings": [asdict(fault) for fault in executed.warnings],
         "files": [_file(file) for file in sorted(evidence.files, key=lambda file: file.name)],
     }
-    digest = hashlib.sha256(orjson.dumps(lasting, option=orjson.OPT_SORT_KEYS)).hexdigest()
     aged = [_file(file) for file in executed.aged]
-    return {**lasting, "evidence_sha256": digest, "aged": aged, "run": dict(run), "timings": dict(executed.seconds)}
+    of_the_run = {"aged": aged, "run": dict(run), "timings": dict(executed.seconds)}
+    return {**lasting, "evidence_sha256": _digest(lasting), **of_the_run}
+
+
+def read(data: bytes, result: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored manifest, held against the digests in the result of its run."""
+    try:
+        document: dict[str, Any] = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        raise _damaged(result) from None
+    lasting = {name: value for name, value in document.items() if name not in _OF_THE_RUN}
+    whole = result.get("manifest_sha256")
+    if _digest(lasting) != result["evidence_sha256"] or whole not in (None, digest(data)):
+        raise _damaged(result)
+    return document
+
+
+def _damaged(result: Mapping[str, Any]) -> ObjectDamaged:
+    key = f"{result['prefix']}{NAME}"
+    return ObjectDamaged(
+        f"{key} is not what was written.",
+        hint="Restore it from a backup of the storage, or run the recipe again.",
+        key=key,
+    )
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _digest(lasting: Mapping[str, Any]) -> str:
+    return digest(orjson.dumps(dict(lasting), option=orjson.OPT_SORT_KEYS))
 
 
 def _file(file: EvidenceFile) -> dict[str, Any]:

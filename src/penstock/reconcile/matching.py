@@ -1,24 +1,31 @@
-"""Rules in their order on an engine: prepare both sides, link, and keep what is left for the next rule.
+"""Rules in their order on an engine: prepare both sides, link, and keep what is left for the next
+rule.
 
     matching = Matching(engine, recipe, left_columns, right_columns)
     matching.run()
     matching.links        the links, a rule each
     matching.rest         the pools of records that nobody matched
 
-The relations `left_src` and `right_src` must be there. `watch` is called between steps and may raise to stop.
+The relations `left_rows` and `right_rows` must be there. `watch` is called between steps and may
+raise to stop.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.reconcile import choosing, decided
+from penstock.engines.errors import EngineQueryError
+from penstock.reconcile import decided
 from penstock.reconcile.carried import carry
-from penstock.reconcile.clauses import Transpiler, quoted
-from penstock.reconcile.decided import Decided
-from penstock.reconcile.errors import BadValue, TooManyCandidates
-from penstock.reconcile.free_sql import keys_sql, pairs_sql
+from penstock.reconcile.choosing import LINKS, PartsChooser, RowFile, missed_schema
+from penstock.reconcile.clauses import Transpiler, written_text
+from penstock.reconcile.clusters import Greedy, Settling
+from penstock.reconcile.decided import Decided, Keys
+from penstock.reconcile.errors import BadValue, RuleFailed, TooManyCandidates
+from penstock.reconcile.fault import Fault
+from penstock.reconcile.free_sql import FreeSql
 from penstock.reconcile.recipe import SIDES
 from penstock.reconcile.rules import STEPS, RulePlan, left_over, plan_rules
 
@@ -26,33 +33,53 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from penstock.engines.contract import Engine
-    from penstock.reconcile.clauses import Prepared
+    from penstock.reconcile.clauses import Check
     from penstock.reconcile.column import Column
     from penstock.reconcile.recipe import Recipe, SideName
 
-SOURCES: Mapping[SideName, str] = {"left": "left_src", "right": "right_src"}
+SOURCES: Mapping[SideName, str] = {"left": "left_rows", "right": "right_rows"}
+PER_ROW_SETTING = "PENSTOCK_RECONCILE_CANDIDATES_PER_ROW"
+PER_ROW_FIELD = "limits.candidates_per_row"
+_SHOWN = 80
+_TELL_APART = "Add a condition that tells records apart, such as a reference or a date window"
+_LARGE_SUMS = "Leave out by a filter what makes sums of more than 38 digits (28 with a percentage)."
+_FREE_VALUES = "Leave out in the SQL what it cannot read; …/explain shows it as it runs."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchLimits:
-    """Candidates may be `per_row` times the rows of both sides, and `least` in any case; `crossed` pairs are the most
-    that a rule without a key may look at."""
+    """Candidates may be `per_row` times the rows of both sides, and `least` in any case;
+    `crossed` pairs are the most that a rule without a key may look at. A cluster of competing
+    records is settled exactly up to `exact_cluster` of them; `at_once` are the most competing
+    candidates that are read into memory.
+
+    For the reasons of breaks pairs of equal keys are examined, `examined_at_once` of them or as
+    many as there are rows, and `examined` in all for each rule and side; breaks beyond that are
+    `not_examined`."""
 
     per_row: int = 20
     least: int = 1_000_000
     crossed: int = 400_000_000
+    exact_cluster: int = 300
+    at_once: int = 100_000
+    examined_at_once: int = 1_000_000
+    examined: int = 50_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked:
-    """What one rule did; `rows` are its links, a table or a query, and `carries` says whether they carry what is asked
-    of records."""
+    """What one rule did; `rows` are its links, a table or a query, and `carries` says whether
+    they carry what is asked of records. `lead` is the side whose record names a match. `number`
+    is the rule's in a match_id: its place in the recipe from 1, and 0 for decisions by hand."""
 
     name: str
     pattern: str
+    number: int
     rows: str
     links: int
     carries: bool = False
+    lead: SideName = "left"
+    greedy: Greedy = field(default_factory=Greedy)
 
 
 def _nobody() -> None:
@@ -73,13 +100,15 @@ class Matching:
     ) -> None:
         self.engine = engine
         self.recipe = recipe
-        self.transpiler = Transpiler(engine.words, left, right)
+        self.transpiler = Transpiler(engine.words, left, right, recipe.time_zone)
         self.carried = carry(recipe, self.transpiler)
         self.plans = plan_rules(recipe, self.transpiler, self.carried)
         self.differences = [(pair.label, self.transpiler.difference(pair.left, pair.right)) for pair in recipe.compare]
+        self.free = None if recipe.match_sql is None else FreeSql(engine, recipe, left, right)
         self.links: list[Linked] = []
         self.rest: dict[SideName, str] = {"left": "l", "right": "r"}
         self.rows: dict[SideName, int] = {}
+        self.not_examined: dict[SideName, int] = {}
         self._left: dict[SideName, int] = {}
         self._ready: dict[SideName, tuple[str, int]] = {}
         self._decided = decided or Decided()
@@ -89,16 +118,50 @@ class Matching:
     def run(self) -> None:
         self.prepare()
         self._decide()
-        if self.recipe.match_sql is not None:
-            self._free(self.recipe.match_sql)
+        if self.free is not None:
+            self._free(self.free)
         for plan in self.plans:
             self._watch()
             self._link(plan)
 
+    def check_stopped(self) -> None:
+        """Raises where whoever watches wants the run to stop."""
+        self._watch()
+
+    @property
+    def warnings(self) -> list[Fault]:
+        """What a reader of the evidence should know of how rules were settled."""
+        greedy = {linked.name: linked.greedy for linked in self.links if linked.greedy.clusters}
+        numbers = {plan.rule.name: plan.number for plan in self.plans}
+        return [
+            *(self._greedy_warning(numbers[name], settled) for name, settled in greedy.items()),
+            *(self._examined_warning(side, count) for side, count in self.not_examined.items()),
+        ]
+
+    def _examined_warning(self, side: SideName, count: int) -> Fault:
+        return Fault(
+            path=f"sources.{side}",
+            message=f"{count:,} unmatched records have no reason (not_examined): so many records of"
+            f" the other side have their keys that more than {self.examined:,} pairs would have to"
+            " be examined.",
+            suggestion=f"{_TELL_APART}.",
+            severity="warning",
+        )
+
+    def _greedy_warning(self, number: int, greedy: Greedy) -> Fault:
+        return Fault(
+            path=f"rules.{number}",
+            message=f"{greedy.clusters:,} clusters with {greedy.records:,} competing records were"
+            f" settled greedily: they have more than {self._limits.exact_cluster} records each.",
+            suggestion=f"{_TELL_APART}.",
+            severity="warning",
+        )
+
     def prepare(self) -> None:
         for side in SIDES:
             prepared = self.transpiler.side(side)
-            self._check_values(side, prepared)
+            for check in prepared.checks.values():
+                self._check_values(side, check)
             key = getattr(self.recipe.sources, side).primary_key
             self.rows[side] = self.engine.table(prepared.alias, prepared.select(key, SOURCES[side]))
             self._left[side] = self.rows[side]
@@ -106,45 +169,96 @@ class Matching:
     def _decide(self) -> None:
         """What people decided goes before any rule."""
         if self._decided.unmatch:
-            decided.forbid(self.engine, self.recipe, self._decided)
+            decided.forbid(self.engine, self._keys, self._decided)
         if self._decided.match:
-            count = decided.take(self.engine, self.recipe, self._decided)
-            self.links.append(Linked(name="manual", pattern="manual", rows=decided.MANUAL, links=count))
+            count = decided.take(self.engine, self._keys, self._decided)
+            manual = Linked(
+                name=decided.MANUAL_RULE,
+                pattern="manual",
+                number=0,
+                rows=decided.MANUAL,
+                links=count,
+            )
+            self.links.append(manual)
             self._take_out(decided.MANUAL, "manual")
 
-    def _check_values(self, side: SideName, prepared: Prepared) -> None:
-        for check in prepared.checks.values():
-            name = quoted(check.column)
-            wrong = f"TRIM({name}) <> '' AND NOT {self.engine.words.matches(name, check.pattern)}"
-            found = self.engine.rows(f"SELECT COUNT(*), MIN({name}) FROM {SOURCES[side]} WHERE {wrong}")
-            if found[0][0]:
-                raise BadValue(
-                    f"Column {check.column} of the {side} side has {found[0][0]} values that are no {check.what},"
-                    f" such as {str(found[0][1])[:80]!r}.",
-                    hint="Clean them in the source's query, leave them out by a filter, or choose another column.",
-                    side=side,
-                    column=check.column,
-                    count=found[0][0],
-                )
+    def key_columns(self, side: SideName) -> list[Column]:
+        """The columns of a side's primary key."""
+        columns = self.transpiler.side(side).columns
+        return [columns[name] for name in getattr(self.recipe.sources, side).primary_key]
+
+    def key_texts(self, side: SideName, alias: str) -> list[str]:
+        """The primary key of a prepared record as texts, which are the same on every engine."""
+        words = self.engine.words
+        keys = enumerate(self.key_columns(side))
+        return [written_text(column, f"{alias}.p{number}", words) for number, column in keys]
+
+    @property
+    def _keys(self) -> Keys:
+        left, right = ([column.type for column in self.key_columns(side)] for side in SIDES)
+        left_texts, right_texts = (self.key_texts(side, side[0]) for side in SIDES)
+        return Keys(left=left, right=right, left_texts=left_texts, right_texts=right_texts)
+
+    def _check_values(self, side: SideName, check: Check) -> None:
+        """Refuse values that a rule cannot use, with the first of them and its record."""
+        source, keys = SOURCES[side], self.key_columns(side)
+        # Not in a WHERE, which is pushed into the scan: statistics of Parquet files leave out NaN.
+        wrong = f"CASE WHEN {check.wrong} THEN _id END"
+        [(count, first)] = self.engine.rows(f"SELECT COUNT({wrong}), MIN({wrong}) FROM {source}")
+        if not count:
+            return
+        asked = ", ".join(column.sql for column in (check.column, *keys))
+        [values] = self.engine.rows(f"SELECT {asked} FROM {source} WHERE _id = {first}")
+        value, *key = [None if part is None else str(part)[:_SHOWN] for part in values]
+        named = [f"{column.name} {part!r}" for column, part in zip(keys, key, strict=True)]
+        raise BadValue(
+            f"Column {check.column.name} of the {side} side has {count} values that are no"
+            f" {check.what}; the first is {value!r}, in the record with {', '.join(named)}.",
+            hint=check.hint,
+            side=side,
+            column=check.column.name,
+            count=count,
+            value=value,
+            key=key,
+        )
 
     def _link(self, plan: RulePlan) -> None:
-        rows = self._links_of(plan)
-        for step in STEPS:
-            self.engine.drop(plan.table(step))
-        count = self.engine.rows(f"SELECT COUNT(*) FROM {rows} AS m")[0][0]
+        name = plan.rule.name
+        with self._explained(f"Rule {name!r}", _LARGE_SUMS, rule=name):
+            rows, greedy = self._links_of(plan)
+            for step in STEPS:
+                self.engine.drop(plan.table(step))
+            count = self.engine.rows(f"SELECT COUNT(*) FROM {rows} AS m")[0][0]
         pattern = plan.rule.pattern
-        carries = pattern != "M:N"
-        self.links.append(Linked(name=plan.rule.name, pattern=pattern, rows=rows, links=count, carries=carries))
+        linked = Linked(
+            name=name,
+            pattern=pattern,
+            number=plan.number + 1,
+            rows=rows,
+            links=count,
+            carries=pattern != "M:N",
+            lead="right" if pattern == "M:1" else "left",
+            greedy=greedy,
+        )
+        self.links.append(linked)
         self._take_out(rows, str(plan.number))
 
-    def _links_of(self, plan: RulePlan) -> str:
+    @contextmanager
+    def _explained(self, what: str, hint: str, **details: str) -> Iterator[None]:
+        try:
+            yield
+        except EngineQueryError as e:
+            message = f"{what} cannot be computed: {e.message}"
+            raise RuleFailed(message, hint=hint, **details) from None
+
+    def _links_of(self, plan: RulePlan) -> tuple[str, Greedy]:
         match plan.rule.pattern:
             case "1:1":
                 return self._one_to_one(plan)
             case "1:N" | "M:1":
-                return self._sums(plan)
+                return self._sums(plan), Greedy()
             case "M:N":
-                return self._groups(plan)
+                return self._groups(plan), Greedy()
 
     def _take_out(self, links: str, name: str) -> None:
         """A record leaves the pool once it is matched."""
@@ -164,16 +278,22 @@ class Matching:
         self._ready[side] = pool, rows
         return self._left[side] - rows
 
-    def _one_to_one(self, plan: RulePlan) -> str:
+    def _one_to_one(self, plan: RulePlan) -> tuple[str, Greedy]:
         """Where nobody is contested the candidates are the links."""
         if self._each_once(plan, self._candidates(plan)):
-            return f"({plan.uncontested()})"
+            return f"({plan.uncontested()})", Greedy()
         for side in ("l", "r"):
             self.engine.table(plan.table(f"b{side}"), plan.contested(side))
-        self._choose(plan, choosing.pairs(self._stream(plan.disputes())))
+        greedy = Settling(
+            engine=self.engine,
+            plan=plan,
+            exact=self._limits.exact_cluster,
+            at_once=self._limits.at_once,
+            watch=self._watch,
+        ).run()
         self.engine.table(plan.links, plan.settled())
         self.engine.drop(plan.table("cand"))
-        return plan.links
+        return plan.links, greedy
 
     def _each_once(self, plan: RulePlan, candidates: int) -> bool:
         """Whether as many records leave each pool as there are candidates: then nobody is contested, and the pools
@@ -187,13 +307,26 @@ class Matching:
 
     def _sums(self, plan: RulePlan) -> str:
         self._candidates(plan)
-        self.engine.table(plan.table("b"), plan.contested(plan.many))
+        contested = self.engine.table(plan.table("b"), plan.shared_parts())
         self.engine.table(plan.table("rivals"), plan.rivals())
         self.engine.table(plan.table("whole"), plan.whole())
         if plan.sum is None:
             raise TypeError(f"rule {plan.rule.name} has no sum")
-        rows = self._stream(plan.rivalry())
-        self._choose(plan, choosing.sums(rows, plan.sum.within, left_is_one=plan.one == "l"))
+        scale = plan.sum.size.scale
+        left_is_one = plan.one == "l"
+        chosen = RowFile(self.engine, plan.table("chosen"), LINKS)
+        missed = RowFile(self.engine, plan.table("missed"), missed_schema(scale))
+        with chosen, missed:
+            chooser = PartsChooser(
+                plan.sum.within,
+                scale,
+                missed.add,
+                left_is_one=left_is_one,
+                contested=contested,
+            )
+            for link in chooser.links(self._stream(plan.rivalry())):
+                chosen.add(link)
+        self.engine.table(plan.miss, plan.missed(plan.table("missed")))
         self.engine.table(plan.links, plan.summed())
         self.engine.drop(plan.table("cand"))
         return plan.links
@@ -201,15 +334,13 @@ class Matching:
     def _groups(self, plan: RulePlan) -> str:
         left, right = self.rest["left"], self.rest["right"]
         self.engine.table(plan.table("groups"), plan.groups(left, right))
+        self.engine.table(plan.miss, plan.missed_groups(left, right))
         if not self._decided.unmatch:
             self.engine.table(plan.links, plan.zipped(left, right))
             return plan.links
         self.engine.table(plan.table("zipped"), plan.zipped(left, right))
         self.engine.table(plan.links, decided.allowed_groups(plan.table("zipped")))
         return plan.links
-
-    def _choose(self, plan: RulePlan, links: Iterator[choosing.Link]) -> None:
-        self.engine.load(plan.table("chosen"), choosing.table_of(links, watch=self._watch))
 
     def _candidates(self, plan: RulePlan) -> int:
         name = plan.rule.name
@@ -227,36 +358,60 @@ class Matching:
         return count
 
     @property
+    def examined(self) -> int:
+        """How many pairs of equal keys are examined for the reasons of one side by one rule."""
+        return self._limits.examined
+
+    @property
+    def examined_at_once(self) -> int:
+        return max(self._limits.examined_at_once, self.rows["left"] + self.rows["right"])
+
+    @property
     def most(self) -> int:
         """How many candidate pairs a rule may have."""
-        return max(self._limits.least, self._limits.per_row * (self.rows["left"] + self.rows["right"]))
+        return max(self._limits.least, self.per_row * (self.rows["left"] + self.rows["right"]))
 
-    def _check_count(self, found: int, what: str, **details: str) -> None:
-        if found > self.most:
+    @property
+    def per_row(self) -> int:
+        """What the recipe says, and what the setting says where it says nothing."""
+        return self.recipe.limits.candidates_per_row or self._limits.per_row
+
+    def _check_count(self, count: int, what: str, **details: str) -> None:
+        if count > self.most:
             raise TooManyCandidates(
-                f"{what} multiplies rows: it has more than {self.most:,} candidate pairs for {self.rows['left']:,} and"
-                f" {self.rows['right']:,} records.",
-                hint="Add a condition that tells records apart, such as a reference or a date window.",
+                f"{what} multiplies rows: it has more than {self.most:,} candidate pairs for"
+                f" {self.rows['left']:,} and {self.rows['right']:,} records; allowed are"
+                f" {self.per_row} for each record, and {self._limits.least:,} in any case.",
+                hint=f"{_TELL_APART}; or raise {PER_ROW_FIELD} of the recipe,"
+                f" or {PER_ROW_SETTING} for recipes that do not say.",
+                limit=PER_ROW_FIELD,
+                setting=PER_ROW_SETTING,
                 **details,
             )
 
-    def _free(self, sql: str) -> None:
-        """Pairs by free SQL; a record that is in several of them is in one group of the evidence, and ambiguous."""
-        keys = keys_sql(sql, self.engine, self.recipe)
-        self._check_count(self.engine.table("answer", f"{keys} LIMIT {self.most + 1}"), "match_sql")
-        found = pairs_sql("answer", self.recipe, self.rest["left"], self.rest["right"])
-        found = f"{decided.allowed(found) if self._decided.unmatch else found} LIMIT {self.most + 1}"
-        self._check_count(self.engine.table("said", found), "match_sql")
-        often = "SELECT {0} FROM said GROUP BY {0} HAVING COUNT(*) > 1"
-        count = self.engine.table(
-            "links_sql",
-            "SELECT said.l AS g, said.l, said.r, CAST(10000 AS BIGINT) AS s,"
-            " (bl.l IS NOT NULL OR br.r IS NOT NULL) AS ambiguous FROM said"
-            f" LEFT JOIN ({often.format('l')}) AS bl ON bl.l = said.l"
-            f" LEFT JOIN ({often.format('r')}) AS br ON br.r = said.r",
+    def _free(self, free: FreeSql) -> None:
+        """Pairs by free SQL; a record that is in more of them than the recipe declares is
+        ambiguous."""
+        with self._explained("match_sql", _FREE_VALUES):
+            count = free.ask(self.most + 1)
+            free.check_keys()
+        self._check_count(count, "match_sql")
+        pairs, links = free.pairs(self.rest["left"], self.rest["right"]), "links_sql"
+        pairs = decided.allowed(pairs) if self._decided.unmatch else pairs
+        count = self.engine.table("free_pairs", f"{pairs} LIMIT {self.most + 1}")
+        self._check_count(count, "match_sql")
+        count = self.engine.table(links, free.links("free_pairs"))
+        self.engine.drop("free_pairs")
+        linked = Linked(
+            name="match_sql",
+            pattern="sql",
+            number=1,
+            rows=links,
+            links=count,
+            lead=free.lead,
         )
-        self.links.append(Linked(name="match_sql", pattern="sql", rows="links_sql", links=count))
-        self._take_out("links_sql", "sql")
+        self.links.append(linked)
+        self._take_out(links, "sql")
 
     def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
         for batch in self.engine.stream(sql):

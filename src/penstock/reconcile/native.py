@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from penstock.engines.disk import writing
+from penstock.reconcile.column import case_twins
 from penstock.reconcile.query import base
 from penstock.reconcile.reading import source_sql
 from penstock.sources.contract import Limits
@@ -56,11 +58,21 @@ async def take(source: Source, side: Side, target: Path) -> Taken:
         paths = await source.on_disk(base(side, source.dialect))
         if paths is not None:
             return await asyncio.to_thread(_in_place, side, paths)
-    plan = await source.plan(await source_sql(source, side), PIECES)
+    in_case_only = await _differs_in_case_only(source, side)
+    sql = base(side, source.dialect) if in_case_only else await source_sql(source, side)
+    plan = await source.plan(sql, PIECES)
     files = [target.with_name(f"{target.stem}-{chunk.number:02d}.parquet") for chunk in plan.chunks]
     rows = await _copied(source, plan, files)
     told = await asyncio.to_thread(_read_from, source, plan)
-    return Taken(files=files, told=_told(side, rows) | told, filtered=True)
+    return Taken(files=files, told=_told(side, rows) | told, filtered=not in_case_only)
+
+
+async def _differs_in_case_only(source: Source, side: Side) -> bool:
+    """Whether a table has columns that SQL over files would not tell apart: then it is read
+    whole, and filtered here."""
+    if not (isinstance(source, FilesSource) and side.table is not None and side.filters):
+        return False
+    return case_twins((await source.schema(base(side, source.dialect))).names) is not None
 
 
 def _in_place(side: Side, paths: Sequence[Path]) -> Taken:
@@ -88,7 +100,7 @@ async def _copied(source: Source, plan: Plan, files: Sequence[Path]) -> int:
 
 async def _piece(source: Source, chunk: Chunk, schema: pa.Schema, file: Path) -> int:
     rows = 0
-    with pq.ParquetWriter(file, schema) as writer:
+    with writing(file.parent), pq.ParquetWriter(file, schema) as writer:
         async with aclosing(source.stream(chunk)) as batches:
             async for batch in batches:
                 await asyncio.to_thread(writer.write_batch, batch)

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from penstock.engines.disk import writing
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
@@ -47,7 +49,8 @@ def write(table: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], fold
         path = folder / f"{table}-{len(files)}.parquet"
         rows = 0
         repeating = [] if group is None else _repeating(group.slice(0, _SAMPLE_ROWS))
-        with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=repeating) as writer:
+        options = {"compression": "zstd", "use_dictionary": repeating}
+        with writing(folder), pq.ParquetWriter(path, schema, **options) as writer:
             while group is not None and rows < FILE_ROWS:
                 writer.write_table(group, row_group_size=GROUP_ROWS)
                 rows += group.num_rows

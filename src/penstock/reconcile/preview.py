@@ -6,9 +6,7 @@ A record whose partner is not among the rows is a break here and none in a run: 
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +15,7 @@ import pyarrow.parquet as pq
 from penstock.engines.contract import EngineLimits
 from penstock.engines.errors import EngineError, EngineQueryError
 from penstock.kit.errors import InvalidInput
+from penstock.kit.scratch import scratch_folder
 from penstock.reconcile.evidence import TABLES
 from penstock.reconcile.execution import Execution
 
@@ -71,8 +70,7 @@ def _stop(engines: list[Engine]) -> None:
 
 
 def _executed(recipe: Recipe, left: pa.Table, right: pa.Table, decided: Decided, engines: list[Engine]) -> Preview:
-    with tempfile.TemporaryDirectory(prefix="penstock-preview-") as name:
-        folder = Path(name)
+    with scratch_folder("preview") as folder:
         for side, rows in (("left", left), ("right", right)):
             pq.write_table(rows, folder / f"{side}.parquet")
         done = Execution(

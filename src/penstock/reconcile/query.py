@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from penstock.kit.errors import InvalidInput
-from penstock.reconcile.column import Kind, column
+from penstock.reconcile.column import Kind, column, columns
 from penstock.reconcile.scoping import is_date, is_finite, is_number
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.reconcile.column import Column
     from penstock.reconcile.recipe import Recipe, Side
     from penstock.reconcile.scoping import Filter, Parameter
 
@@ -29,6 +30,9 @@ _SUCH_AS = {
     Kind.MOMENT: 'a moment such as "2024-01-31T12:00:00Z"',
     Kind.OTHER: "true, false or a text",
 }
+_LIKE = "like is for text columns and takes a text with % and _."
+_ESCAPED = r"A backslash stands before %, _ or another backslash: 50\% is the text 50%."
+_LONE_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\(?![%_\\])")
 _COMPARED = {"eq": exp.EQ, "neq": exp.NEQ, "gt": exp.GT, "gte": exp.GTE, "lt": exp.LT, "lte": exp.LTE}
 
 
@@ -51,8 +55,21 @@ def filtered(sql: str, schema: pa.Schema, filters: Sequence[Filter], dialect: st
     return f"{sql} WHERE {where}" if plain else f"SELECT * FROM (\n{sql}\n) AS q WHERE {where}"
 
 
-def where(schema: pa.Schema, filters: Sequence[Filter], dialect: str) -> str:
-    return " AND ".join(f"({_condition(condition, schema, dialect)})" for condition in filters) or "TRUE"
+def where_inside(schema: pa.Schema, filters: Sequence[Filter]) -> str:
+    """The filters over the relation of files with this schema, in an engine of the DuckDB
+    dialect."""
+    by_name = columns(schema)
+    for condition in filters:
+        _check_there(condition, schema)
+    asked = [_inner_condition(condition, by_name[condition.column]) for condition in filters]
+    return " AND ".join(f"({condition})" for condition in asked) or "TRUE"
+
+
+def _inner_condition(condition: Filter, column: Column) -> str:
+    named: exp.Expr = exp.column(column.sql)
+    if column.kind is Kind.NUMBER and column.is_text:
+        named = exp.cast(named, f"decimal(38, {column.scale})")
+    return _condition_sql(condition, column.kind, named, "duckdb")
 
 
 def bound(recipe: Recipe, side: Side, given: Mapping[str, Any]) -> Side:
@@ -93,20 +110,30 @@ def _put(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _condition(condition: Filter, schema: pa.Schema, dialect: str) -> str:
-    index = schema.get_field_index(condition.column)
-    if index < 0:
+    _check_there(condition, schema)
+    kind = column(condition.column, schema.field(condition.column).type).kind
+    return condition_sql(condition, kind, dialect)
+
+
+def _check_there(condition: Filter, schema: pa.Schema) -> None:
+    if condition.column not in schema.names:
         raise InvalidInput(
             f"There is no column {condition.column[:80]!r} to filter by.",
             hint=f"There are: {', '.join(schema.names[:20])}.",
         )
-    return condition_sql(condition, column(condition.column, schema.field(index).type).kind, dialect)
 
 
 def condition_sql(condition: Filter, kind: Kind, dialect: str) -> str:
     """A filter on a column of this kind; InvalidInput when the two do not fit."""
-    named: exp.Expr = exp.column(exp.to_identifier(condition.column, quoted=True))
+    named = exp.column(exp.to_identifier(condition.column, quoted=True))
+    return _condition_sql(condition, kind, named, dialect)
+
+
+def _condition_sql(condition: Filter, kind: Kind, named: exp.Expr, dialect: str) -> str:
     if kind is Kind.TEXT and _numeric(condition, dialect):
         kind, named = Kind.NUMBER, exp.cast(_filled(named), "decimal(38, 12)")
+    if kind is Kind.TEXT:
+        return _text_tree(condition, named, dialect).sql(dialect=dialect)
     return _tree(condition, named, kind).sql(dialect=dialect)
 
 
@@ -132,12 +159,56 @@ def _tree(condition: Filter, named: exp.Expr, kind: Kind) -> exp.Expr:
             return exp.Between(this=named, low=low, high=high)
         case "in":
             return exp.In(this=named, expressions=[_literal(item, kind, condition) for item in value])
-        case "like" if kind is not Kind.TEXT or not isinstance(value, str):
-            raise _unfit(value, kind, condition, hint="like is for text columns and takes a text with % and _.")
         case "like":
-            return exp.Like(this=named, expression=exp.Literal.string(value))
+            raise _unfit(value, kind, condition, hint=_LIKE)
         case op:
             return _COMPARED[op](this=named, expression=_literal(value, kind, condition))
+
+
+def _text_tree(condition: Filter, named: exp.Expr, dialect: str) -> exp.Expr:
+    """A filter on a text, which every source is to compare by its characters, whatever its
+    collation is."""
+    if condition.op == "like":
+        return _like(condition, named, dialect)
+    plain = _tree(condition, named, Kind.TEXT)
+    if condition.op == "is_null" or dialect not in ("mysql", "postgres"):
+        return plain
+    ordered = condition.op in ("gt", "gte", "lt", "lte", "between")
+    if dialect == "postgres":
+        text = exp.cast(named.copy(), "text")
+        return _tree(condition, _collated(text, "C"), Kind.TEXT) if ordered else plain
+    by_bytes = _tree(condition, _bytes(_unicode(named)), Kind.TEXT)
+    for literal in list(by_bytes.find_all(exp.Literal)):
+        literal.replace(_bytes(literal.copy()))
+    # An index serves the plain equality; it lets through what differs in case only.
+    return exp.and_(plain, by_bytes) if condition.op in ("eq", "in") else by_bytes
+
+
+def _like(condition: Filter, named: exp.Expr, dialect: str) -> exp.Expr:
+    """The escape is written out: some sources have the backslash, and some have none."""
+    value = condition.value
+    if not isinstance(value, str):
+        raise _unfit(value, Kind.TEXT, condition, hint=_LIKE)
+    if _LONE_BACKSLASH.search(value):
+        raise _unfit(value, Kind.TEXT, condition, hint=_ESCAPED)
+    text = _collated(_unicode(named), "utf8mb4_bin") if dialect == "mysql" else named
+    like = exp.Like(this=text, expression=exp.Literal.string(value))
+    if dialect == "bigquery":  # has no ESCAPE; its escape is the backslash
+        return like
+    return exp.Escape(this=like, expression=exp.Literal.string("\\"))
+
+
+def _collated(text: exp.Expr, name: str) -> exp.Expr:
+    return exp.Collate(this=text, expression=exp.to_identifier(name, quoted=name == "C"))
+
+
+def _unicode(text: exp.Expr) -> exp.Expr:
+    kind = exp.DataType(this=exp.DType.CHARACTER_SET, kind=exp.var("utf8mb4"))
+    return exp.Cast(this=text.copy(), to=kind)
+
+
+def _bytes(text: exp.Expr) -> exp.Expr:
+    return exp.Cast(this=text, to=exp.DataType.build("binary", dialect="mysql"))
 
 
 def _literal(value: Any, kind: Kind, condition: Filter) -> exp.Expr:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-import warnings
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from penstock.engines.zones import UTC, is_zone
+from penstock.reconcile.patterns import check_replacement, group_count
 from penstock.reconcile.scoping import ColumnName, Filter, Parameter, ParameterName, Part
 
 MAX_RULES = 50
@@ -21,6 +22,7 @@ MAX_SCALE = 6
 MAX_FILTERS = 50
 MAX_PARAMETERS = 50
 MAX_COLUMNS = 1000
+MAX_PER_ROW = 10_000
 
 Pattern = Literal["1:1", "1:N", "M:1", "M:N"]
 SideName = Literal["left", "right"]
@@ -124,35 +126,24 @@ class DateWindow(Part):
         return self
 
 
-_NOT_EVERYWHERE = re.compile(r"\(\?(<?[=!]|P=|>|\()|(?<!\\)(\\\\)*\\[1-9]")
-
-
 class Regex(Part):
-    """Of what every engine understands alike: no look-around and no back-references; in `replace` a group is `\\1`."""
+    """Of what every engine understands alike (see `patterns`); in `replace` a group is `\\1`."""
 
     regex: Annotated[str, Field(min_length=1, max_length=500)]
     replace: Annotated[str, Field(max_length=200)] = ""
 
     @field_validator("regex")
     @classmethod
-    def _compiles(cls, value: str) -> str:
+    def _parses(cls, value: str) -> str:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                re.compile(value)
-        except (re.error, Warning) as e:
-            raise ValueError(f"this is not a regular expression: {e}") from None
-        if _NOT_EVERYWHERE.search(value):
-            raise ValueError("look-around and back-references are not understood by every engine")
+            group_count(value)
+        except ValueError as e:
+            raise ValueError(f"not a regular expression of every engine: {e}") from None
         return value
 
     @model_validator(mode="after")
     def _groups(self) -> Regex:
-        if "$" in self.replace or re.search(r"\\(?![1-9])", self.replace):
-            raise ValueError(r"in replace a group is \1 to \9; $ and other backslashes are not for every engine")
-        most = max((int(digit) for digit in re.findall(r"\\([1-9])", self.replace)), default=0)
-        if most > re.compile(self.regex).groups:
-            raise ValueError(f"replace names group {most}, which the regex does not have")
+        check_replacement(self.regex, self.replace)
         return self
 
 
@@ -228,6 +219,19 @@ class Staging(Part):
     max_parallel_chunks: Annotated[int, Field(ge=1, le=100)] = 10
 
 
+class MatchingLimits(Part):
+    """How far candidate pairs may outnumber the records of both sides before a rule is stopped;
+    without a number what the server's setting says."""
+
+    candidates_per_row: Annotated[int, Field(ge=1, le=MAX_PER_ROW)] | None = None
+
+
+def _zone(value: str) -> str:
+    if not is_zone(value):
+        raise ValueError("this is not a time zone; write one such as Europe/Vienna or UTC")
+    return value
+
+
 class Recipe(Part):
     recipe_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")] | None = None
     name: Annotated[str, Field(min_length=1, max_length=200)]
@@ -235,17 +239,22 @@ class Recipe(Part):
     sources: Sides
     rules: Annotated[tuple[Rule, ...], Field(max_length=MAX_RULES)] = ()
     match_sql: Annotated[str, Field(min_length=1, max_length=MAX_SQL)] | None = None
+    match_pattern: Pattern | None = None
+    time_zone: Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_zone)] = UTC
     compare: Annotated[tuple[Compared, ...], Field(max_length=50)] = ()
     output: Output = Output()
     thresholds: Thresholds = Thresholds()
     parameters: dict[ParameterName, Parameter] = Field(default_factory=dict, max_length=MAX_PARAMETERS)
     engine: Annotated[str, Field(max_length=40)] | None = None
     staging: Staging = Staging()
+    limits: MatchingLimits = MatchingLimits()
 
     @model_validator(mode="after")
     def _one_way(self) -> Recipe:
         if bool(self.rules) == (self.match_sql is not None):
             raise ValueError("give either rules or match_sql")
+        if self.match_pattern is not None and self.match_sql is None:
+            raise ValueError("match_pattern is for match_sql; a rule has a pattern of its own")
         return self
 
     def document(self) -> dict[str, Any]:
@@ -255,5 +264,9 @@ class Recipe(Part):
     @property
     def digest(self) -> str:
         """The same for two recipes that mean the same, whatever they left out or in which order."""
-        meant = self.model_dump(mode="json", exclude={"recipe_id", "name", "description", "staging"})
+        means_nothing = {"recipe_id", "name", "description", "staging", "limits"}
+        meant = self.model_dump(mode="json", exclude=means_nothing)
+        for field, usual in (("match_pattern", None), ("time_zone", UTC)):
+            if meant[field] == usual:
+                del meant[field]
         return hashlib.sha256(orjson.dumps(meant, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -1,9 +1,10 @@
 """Rules become statements over the pools: candidates, who is contested, sums, groups.
 
-Every rule leaves a table of links `(g, l, r, s, ambiguous)`: the group it made, a record of each side, the score in
-ten-thousandths; those of pairs and sums also carry what is asked of their records later. A 1:1 rule's candidates are
-ordered by score, then by how far amounts and days are apart, then by the primary keys; taking them in that order, each
-record once, is the rule. Only contested ones need the order.
+Every rule leaves a table of links `(g, l, r, s, ambiguous)`: the group it made, a record of each
+side, the score in ten-thousandths; those of pairs and sums also carry what is asked of their
+records later. In a 1:1 rule candidates that are each other's only one are links; the others are
+settled by `clusters`. A rule that sums also leaves a table `miss` of the sums that it compared and
+that do not agree.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.reconcile.amounts import within_sql
+from penstock.reconcile.amounts import FULL, within_sql
 from penstock.reconcile.clauses import FULL_SCORE
 from penstock.reconcile.recipe import SumWithin
 
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from penstock.reconcile.clauses import Clause, Transpiler
     from penstock.reconcile.recipe import Recipe, Rule
 
-STEPS = ("bl", "br", "b", "rivals", "whole", "groups", "zipped", "chosen")
+STEPS = (
+    *("bl", "br", "b", "rivals", "whole", "missed", "groups", "zipped", "chosen"),
+    *("disputed", "orderl", "orderr", "competing", "labels", "large", "exact", "taken"),
+)
 """The tables on the way to a rule's links, beside its candidates, which nobody needs after it."""
 
 
@@ -36,6 +40,11 @@ class Sum:
 
     def holds(self, left: str, right: str) -> str:
         return within_sql(self.within, self.size.cast(left), self.size.cast(right), self.size)
+
+    def away(self, left: str, right: str) -> str:
+        """Right minus left, of sums."""
+        away = f"{self.size.cast(right)} - {self.size.cast(left)}"
+        return f"CAST({away} AS DECIMAL({FULL}, {self.size.scale}))"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +64,20 @@ class RulePlan:
     @property
     def ranks(self) -> Sequence[str]:
         return [clause.rank for clause in self.clauses if clause.rank is not None]
+
+    @property
+    def rank_names(self) -> Sequence[str]:
+        return [f"k{number}" for number in range(len(self.ranks))]
+
+    @property
+    def named_ranks(self) -> str:
+        """The ranks as more columns of a statement over `l` and `r`."""
+        pairs = zip(self.ranks, self.rank_names, strict=True)
+        return "".join(f", {rank} AS {name}" for rank, name in pairs)
+
+    @property
+    def rank_scales(self) -> Sequence[int]:
+        return [clause.scale for clause in self.clauses if clause.rank is not None]
 
     @property
     def on(self) -> str:
@@ -77,14 +100,44 @@ class RulePlan:
         """Records of one side with more than one candidate."""
         return f"SELECT {side} FROM {self.table('cand')} GROUP BY {side} HAVING COUNT(*) > 1"
 
-    def disputes(self) -> str:
-        """The candidates that are not each other's only one, best first."""
-        named = "".join(f", {rank} AS k{number}" for number, rank in enumerate(self.ranks))
-        ranks = "".join(f", k{number}" for number in range(len(self.ranks)))
+    def disputed(self) -> str:
+        """The candidates that are not each other's only one."""
         return (
-            f"SELECT c.l, c.r, c.s{named} FROM {self.table('cand')} AS c {self._busy()}"
+            f"SELECT c.l, c.r, c.s{self.named_ranks} FROM {self.table('cand')} AS c {self._busy()}"
             f" JOIN l ON l._id = c.l JOIN r ON r._id = c.r WHERE bl.l IS NOT NULL OR br.r IS NOT NULL"
-            f" ORDER BY c.s DESC{ranks}, {self.order('l')}, {self.order('r')}"
+        )
+
+    def ordered(self, side: str) -> str:
+        """The records of a side that compete, with their places in the order of keys, from 1."""
+        those = f"SELECT DISTINCT {side} AS id FROM {self.table('disputed')}"
+        records = f"({those}) AS d JOIN {side} ON {side}._id = d.id"
+        return f"SELECT d.id, {numbered(self.order(side))} AS o FROM {records}"
+
+    def competing(self) -> str:
+        """What is disputed, with the places of its records."""
+        ranks = "".join(f", d.{name}" for name in self.rank_names)
+        places = "CAST(x.o AS BIGINT) AS a, CAST(y.o AS BIGINT) AS b"
+        joins = [f"JOIN {self.table('orderl')} AS x ON x.id = d.l"]
+        joins += [f"JOIN {self.table('orderr')} AS y ON y.id = d.r"]
+        disputed = f"{self.table('disputed')} AS d {' '.join(joins)}"
+        return f"SELECT {places}, d.l, d.r, d.s{ranks} FROM {disputed}"
+
+    def flagged(self, taken: str) -> str:
+        """Links that were taken one after the other (`g` is their place), with whether they are
+        ambiguous: whether one of the two had another candidate, then still free, that was
+        exactly as good."""
+        competing = self.table("competing")
+        same = " AND ".join(f"o.{name} = mine.{name}" for name in ("s", *self.rank_names))
+        own = f"{taken} AS t JOIN {competing} AS mine ON mine.l = t.l AND mine.r = t.r"
+        others = " UNION ".join(
+            f"SELECT t.g FROM {own}"
+            f" JOIN {competing} AS o ON o.{me} = t.{me} AND o.{it} <> t.{it} AND {same}"
+            f" LEFT JOIN {taken} AS u ON u.{it} = o.{it} WHERE u.g IS NULL OR u.g > t.g"
+            for me, it in (("l", "r"), ("r", "l"))
+        )
+        return (
+            f"SELECT t.l AS g, t.l, t.r, t.s, n.g IS NOT NULL AS ambiguous FROM {taken} AS t"
+            f" LEFT JOIN ({others}) AS n ON n.g = t.g"
         )
 
     def settled(self) -> str:
@@ -126,18 +179,40 @@ class RulePlan:
             f" JOIN {self.table('b')} AS b ON b.{self.many} = c.{self.many}"
         )
 
+    def shared_parts(self) -> str:
+        """The parts that several single records want, numbered from 1."""
+        part = f"q.{self.many}"
+        return f"SELECT {part}, {numbered(part)} AS o FROM ({self.contested(self.many)}) AS q"
+
     def whole(self) -> str:
         """Single records without rivals whose parts make up their amount."""
-        holds = self._sum.holds("MAX(c.a)", "SUM(c.b)") if self.one == "l" else self._sum.holds("SUM(c.a)", "MAX(c.b)")
+        holds = self._sum.holds(*self._part_sums)
+        return f"SELECT c.{self.one} FROM {self._alone()} HAVING {holds}"
+
+    def missed(self, rivals: str) -> str:
+        """Single records whose parts do not, each with right minus left and how many parts were
+        summed; `rivals` is the table of those with rivals."""
+        sums = self._part_sums
+        missed = f"c.{self.one} AS one, {self._sum.away(*sums)} AS away, COUNT(*) AS parts"
         return (
-            f"SELECT c.{self.one} FROM {self.table('cand')} AS c LEFT JOIN {self.table('rivals')} AS v"
-            f" ON v.{self.one} = c.{self.one} WHERE v.{self.one} IS NULL GROUP BY c.{self.one} HAVING {holds}"
+            f"SELECT {missed} FROM {self._alone()} HAVING NOT {self._sum.holds(*sums)}"
+            f" UNION ALL SELECT one, away, parts FROM {rivals}"
         )
+
+    def _alone(self) -> str:
+        return (
+            f"{self.table('cand')} AS c LEFT JOIN {self.table('rivals')} AS v"
+            f" ON v.{self.one} = c.{self.one} WHERE v.{self.one} IS NULL GROUP BY c.{self.one}"
+        )
+
+    @property
+    def _part_sums(self) -> tuple[str, str]:
+        return ("MAX(c.a)", "SUM(c.b)") if self.one == "l" else ("SUM(c.a)", "MAX(c.b)")
 
     def rivalry(self) -> str:
         """The parts that rivals want, in the order in which the rivals choose."""
         return (
-            f"SELECT c.{self.one}, c.{self.many}, c.s, c.a, c.b, b.{self.many} IS NOT NULL AS wanted"
+            f"SELECT c.{self.one}, c.{self.many}, c.s, c.a, c.b, b.o"
             f" FROM {self.table('cand')} AS c JOIN {self.table('rivals')} AS v ON v.{self.one} = c.{self.one}"
             f" LEFT JOIN {self.table('b')} AS b ON b.{self.many} = c.{self.many}"
             f" JOIN l ON l._id = c.l JOIN r ON r._id = c.r ORDER BY {self.order(self.one)}, {self.order(self.many)}"
@@ -153,12 +228,21 @@ class RulePlan:
 
     def groups(self, left: str, right: str) -> str:
         """Groups of equal keys whose sums agree; a group is named by its first left record."""
-        on = " AND ".join(f"gl.k{n} = gr.k{n}" for n in range(len(self.keyed)))
         names = ", ".join(f"gl.k{n}" for n in range(len(self.keyed)))
-        return (
-            f"SELECT gl.g, {names} FROM ({self._grouped('l', left)}) AS gl JOIN ({self._grouped('r', right)}) AS gr"
-            f" ON {on} WHERE {self._sum.holds('gl.a', 'gr.a')}"
-        )
+        holds = self._sum.holds("gl.a", "gr.a")
+        return f"SELECT gl.g, {names} FROM {self._both(left, right)} WHERE {holds}"
+
+    def missed_groups(self, left: str, right: str) -> str:
+        """Keys of groups whose sums do not, each with right minus left."""
+        names = ", ".join(f"gl.k{n}" for n in range(len(self.keyed)))
+        away, holds = self._sum.away("gl.a", "gr.a"), self._sum.holds("gl.a", "gr.a")
+        missed = f"{names}, {away} AS away, gl.parts + gr.parts AS parts"
+        return f"SELECT {missed} FROM {self._both(left, right)} WHERE NOT {holds}"
+
+    def _both(self, left: str, right: str) -> str:
+        on = " AND ".join(f"gl.k{n} = gr.k{n}" for n in range(len(self.keyed)))
+        one, other = self._grouped("l", left), self._grouped("r", right)
+        return f"({one}) AS gl JOIN ({other}) AS gr ON {on}"
 
     def zipped(self, left: str, right: str) -> str:
         """The members of both sides beside each other, each once."""
@@ -173,16 +257,15 @@ class RulePlan:
         keys = [clause.sides[index] for clause in self.keyed]
         named = ", ".join(f"{key} AS k{number}" for number, key in enumerate(keys))
         there = " AND ".join(f"{value} IS NOT NULL" for value in [*keys, amount])
-        return (
-            f"SELECT {named}, SUM({amount}) AS a, MIN({side}._id) AS g FROM {pool} AS {side} WHERE {there}"
-            f" GROUP BY {', '.join(keys)}"
-        )
+        sums = f"SUM({amount}) AS a, MIN({side}._id) AS g, COUNT(*) AS parts"
+        group = f"GROUP BY {', '.join(keys)}"
+        return f"SELECT {named}, {sums} FROM {pool} AS {side} WHERE {there} {group}"
 
     def _members(self, side: str, pool: str) -> str:
         index, amount = (0, self._sum.left) if side == "l" else (1, self._sum.right)
         on = " AND ".join(f"g.k{number} = {clause.sides[index]}" for number, clause in enumerate(self.keyed))
         return (
-            f"SELECT g.g, {side}._id, ROW_NUMBER() OVER (PARTITION BY g.g ORDER BY {self.order(side)}) AS n"
+            f"SELECT g.g, {side}._id, {numbered(self.order(side), within='g.g')} AS n"
             f" FROM {self.table('groups')} AS g JOIN {pool} AS {side} ON {on} WHERE {amount} IS NOT NULL"
         )
 
@@ -198,10 +281,23 @@ class RulePlan:
         return self.table("links")
 
     @property
+    def miss(self) -> str:
+        """The table of sums that were compared and do not agree."""
+        return self.table("miss")
+
+    @property
     def _sum(self) -> Sum:
         if self.sum is None:
             raise TypeError(f"rule {self.rule.name} has no sum")
         return self.sum
+
+
+def numbered(order: str, within: str | None = None) -> str:
+    """The place of a row in an order, from 1. Without a frame in rows DataFusion would compare
+    values, and refuses times and bytes."""
+    part = "" if within is None else f"PARTITION BY {within} "
+    frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    return f"ROW_NUMBER() OVER ({part}ORDER BY {order} {frame})"
 
 
 def left_over(pool: str, links: str, side: str) -> str:
@@ -223,5 +319,5 @@ def _sum(rule: Rule, transpiler: Transpiler) -> Sum | None:
         if isinstance(condition, SumWithin):
             size = transpiler.size(condition)
             left, right = transpiler.amounts(condition, size)
-            return Sum(within=condition, size=size.of_sums, left=left, right=right)
+            return Sum(within=condition, size=size.of_sums(condition), left=left, right=right)
     return None

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
+from penstock.engines.border import ROW, inner_name, leaving
 from penstock.engines.contract import EngineLimits
+from penstock.engines.disk import writing
+from penstock.engines.errors import EngineQueryError
 from penstock.engines.registry import DEFAULT, open_engine
-from penstock.reconcile.query import where
+from penstock.reconcile.errors import BadValue
+from penstock.reconcile.query import where_inside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,15 +22,24 @@ if TYPE_CHECKING:
 
 
 def kept(files: Sequence[Path], side: Side, folder: Path, limit: int | None = None) -> Path:
-    """The records that the filters let through, in their order."""
+    """The records that the filters let through, in their order, as one file of the same columns."""
     folder.mkdir()
+    target = folder / "kept.parquet"
     with open_engine(DEFAULT, folder, EngineLimits()) as engine:
         schema = engine.relation("given", files)
-        names = ", ".join('"' + name.replace('"', '""') + '"' for name in schema.names)
+        names = ", ".join(inner_name(place) for place in range(len(schema)))
         most = "" if limit is None else f" LIMIT {limit}"
-        let_through = where(schema, side.filters, "duckdb")
-        reader = engine.stream(f"SELECT {names} FROM given WHERE {let_through} ORDER BY _id{most}")
-        with pq.ParquetWriter(folder / "kept.parquet", reader.schema) as writer:
-            for batch in reader:
-                writer.write_batch(batch)
-    return folder / "kept.parquet"
+        let_through = where_inside(schema, side.filters)
+        try:
+            chosen = f"SELECT {names} FROM given WHERE {let_through}"
+            reader = engine.stream(f"{chosen} ORDER BY {ROW}{most}")
+            with writing(folder), pq.ParquetWriter(target, schema) as writer:
+                for batch in leaving(reader, schema):
+                    writer.write_batch(batch)
+        except EngineQueryError as e:
+            columns = ", ".join(sorted({condition.column for condition in side.filters}))
+            raise BadValue(
+                f"The filters on {columns} cannot be applied: {e.message}",
+                hint="A text that is compared with a number must be one in every row.",
+            ) from None
+    return target

@@ -1,8 +1,13 @@
-"""Evidence on its shelf: the manifest names the files, and they are read a row group at a time."""
+"""Stored evidence: the manifest names the files, and they are read a row group at a time.
+
+Each file that a download reads is first read once as a stream and held against its digest in the
+manifest, before the first byte of an answer: what is damaged is refused by its name.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +15,9 @@ import pyarrow.parquet as pq
 
 from penstock.kit.errors import NotFound
 from penstock.reconcile.download import FORMS, MAX_SHEET_ROWS, check_rows
+from penstock.reconcile.order import evidence_prefix
 from penstock.reconcile.stored_file import StoredFile, batches
+from penstock.storage.errors import ObjectDamaged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
@@ -41,16 +48,42 @@ class Shelf:
         chosen, named = FORMS[form], self._named(table)
         if form == "xlsx":
             check_rows(min(sum(file["rows"] for file in named), limit or MAX_SHEET_ROWS + 1))
+        named = _first_files(named, limit)
+        for file in named:
+            await self._check(file)
         stream = self._stream(chosen, named, limit)
         return chosen, _resumed(await anext(stream, b""), stream)
 
     async def _stream(self, form: Form, named: Sequence[Mapping[str, Any]], limit: int | None) -> AsyncGenerator[bytes]:
-        prefix = f"runs/{self._manifest['run']['run_id']}/"
         loop = asyncio.get_running_loop()
-        files = [StoredFile(self._store, prefix + file["name"], file["size"], loop) for file in named]
+        files = [StoredFile(self._store, self._key(file), file["size"], loop) for file in named]
         schema = await asyncio.to_thread(lambda: pq.read_schema(files[0]))
         async for data in _steps(form.write(schema, _batches(files, limit))):
             yield data
+
+    async def _check(self, file: Mapping[str, Any]) -> None:
+        digest = hashlib.sha256()
+        async for data in self._store.stream(self._key(file)):
+            await asyncio.to_thread(digest.update, data)
+        key, sha256 = self._key(file), digest.hexdigest()
+        if sha256 != file["sha256"]:
+            raise ObjectDamaged(
+                f"{key} is not what was written: its sha256 is {sha256}, not {file['sha256']}.",
+                hint="Restore it from a backup of the storage, or run the recipe again.",
+                key=key,
+            )
+
+    def _key(self, file: Mapping[str, Any]) -> str:
+        return f"{evidence_prefix(self._manifest['run']['run_id'])}{file['name']}"
+
+
+def _first_files(named: Sequence[dict[str, Any]], limit: int | None) -> list[dict[str, Any]]:
+    """The files that hold the first rows; at least one, for its columns."""
+    chosen: list[dict[str, Any]] = []
+    for file in named:
+        if limit is None or not chosen or sum(f["rows"] for f in chosen) < limit:
+            chosen.append(file)
+    return chosen
 
 
 async def _resumed(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:

@@ -10,23 +10,25 @@ from __future__ import annotations
 import asyncio
 import codecs
 import gzip
-import zipfile
-from contextlib import aclosing
+import io
+import zlib
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.kit.errors import InvalidInput, PayloadTooLarge, PenstockError
+from penstock.reconcile import workbooks
 from penstock.sources.contract import Limits
 from penstock.sources.files.config import Csv
-from penstock.sources.files.separated import delimiter, unclosed
+from penstock.sources.files.separated import delimiter, misread, without_mark
 from penstock.sources.registry import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import TextIO
 
 MAX_UNPACKED = 10 * 1024**3
@@ -41,10 +43,17 @@ _FORMS = {
     ".xlsx": "xlsx",
     ".xls": "xlsx",
 }
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""What the first bytes of a file say of its encoding. Longer marks are before those that they begin
+with."""
 _PIECE = 1024 * 1024
 _SAMPLE = 64 * 1024
-_EXACT = 2**53
 _OTHER_ENCODING = "Is it another encoding? ?encoding=cp1252 says so."
 
 
@@ -87,12 +96,12 @@ async def as_parquet(given: Path, reading: Reading, folder: Path) -> Path:
 
 
 async def _from_csv(given: Path, reading: Reading, folder: Path) -> Path:
-    encoding = await asyncio.to_thread(_encoding, given, reading)
     _check_delimiter(reading.delimiter)
-    await asyncio.to_thread(_check_text, given, reading, encoding)
+    encoding = await asyncio.to_thread(_encoding, given, reading)
+    sign = await asyncio.to_thread(_checked_text, given, reading, encoding)
     (folder / "in").mkdir()
     (folder / "in" / f"rows.csv{'.gz' if reading.gzipped else ''}").hardlink_to(given)
-    options = {"encoding": encoding} | ({"delimiter": reading.delimiter} if reading.delimiter else {})
+    options = {"encoding": encoding, "delimiter": sign}
     config: dict[str, object] = {"url": f"file://{folder / 'in'}", "csv": options}
     path = folder / "rows.parquet"
     try:
@@ -109,28 +118,40 @@ async def _from_csv(given: Path, reading: Reading, folder: Path) -> Path:
 
 
 def _encoding(given: Path, reading: Reading) -> str:
+    """What the file's byte order mark says, where it has one; else what the caller says."""
     try:
-        known = codecs.lookup(reading.encoding)
+        named = codecs.lookup(reading.encoding)
         "".encode(reading.encoding)
     except LookupError:
         raise InvalidInput(
             f"There is no encoding {reading.encoding[:40]!r} of text.", hint="Such as utf-8, cp1252, latin-1, utf-16."
         ) from None
-    with given.open("rb") as file:
-        return "utf-16" if file.read(2) in _UTF16 else known.name
+    with _unpacking(), _bytes(given, reading) as file:
+        first = file.read(max(map(len, _MARKS)))
+    return next((name for mark, name in _MARKS.items() if first.startswith(mark)), named.name)
+
+
+@contextmanager
+def _unpacking() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as e:
+        raise InvalidInput(f"The file cannot be unpacked: {e}.", hint="Is it whole, and gzip?") from None
 
 
 def _check_delimiter(sign: str | None) -> None:
-    if sign is not None and (not sign.isascii() or sign.isalnum() or sign in (QUOTE, "\r", "\n", "\0")):
+    if sign and (len(sign) > 1 or not sign.isascii() or sign.isalnum() or sign in (QUOTE, "\r", "\n", "\0")):
         raise InvalidInput(f"{sign!r} cannot be a delimiter.", hint="Such as , ; | or a tab.")
 
 
-def _check_text(given: Path, reading: Reading, encoding: str) -> None:
-    """Text, not too long, with quotes that are closed."""
+def _checked_text(given: Path, reading: Reading, encoding: str) -> str:
+    """The delimiter of a file that is text, not too long, and has no row that would be misread."""
     quotes = length = 0
+    sign = None
     try:
-        with _opened(given, reading, encoding) as file:
+        with _unpacking(), _opened(given, reading, encoding) as file:
             while piece := file.read(_PIECE):
+                sign = sign or delimiter(piece[:_SAMPLE], Csv(delimiter=reading.delimiter))
                 length += len(piece)
                 quotes += piece.count(QUOTE)
                 if length > reading.most:
@@ -139,30 +160,31 @@ def _check_text(given: Path, reading: Reading, encoding: str) -> None:
                     )
                 if "\0" in piece:
                     raise InvalidInput("This is no CSV: it holds NUL characters.", hint=_OTHER_ENCODING)
-        if quotes % 2:
-            with _opened(given, reading, encoding) as file:
-                _check_closed(file, reading)
+        sign = sign or ","
+        with _opened(given, reading, encoding) as file:
+            wrong = misread(file, sign, QUOTE) if quotes or _has_one_column(file, sign) else None
     except UnicodeError as e:
-        raise InvalidInput(f"The CSV is not {reading.encoding}: {e}.", hint=_OTHER_ENCODING) from None
-    except (OSError, EOFError, gzip.BadGzipFile) as e:
-        raise InvalidInput(f"The file cannot be unpacked: {e}.", hint="Is it whole, and gzip?") from None
+        marked = encoding != codecs.lookup(reading.encoding).name
+        why = f"begins with the mark of {encoding}, but is not" if marked else "is not"
+        raise InvalidInput(f"The CSV {why} {encoding}: {e}.", hint=_OTHER_ENCODING) from None
+    if wrong is not None:
+        raise InvalidInput(f"The CSV {wrong.what}.", hint=wrong.hint, line=wrong.line)
+    return sign
+
+
+def _has_one_column(file: TextIO, sign: str) -> bool:
+    """Of a file without quotes, which is at its beginning again afterwards."""
+    header = next((line for line in file if line.strip("\r\n")), "")
+    file.seek(0)
+    return sign not in header
+
+
+def _bytes(given: Path, reading: Reading) -> gzip.GzipFile | io.BufferedReader:
+    return gzip.open(given, "rb") if reading.gzipped else given.open("rb")
 
 
 def _opened(given: Path, reading: Reading, encoding: str) -> TextIO:
-    if reading.gzipped:
-        return gzip.open(given, "rt", encoding=encoding, newline="")
-    return given.open(encoding=encoding, newline="")
-
-
-def _check_closed(file: TextIO, reading: Reading) -> None:
-    sign = delimiter(file.read(_SAMPLE), Csv(delimiter=reading.delimiter))
-    file.seek(0)
-    if (line := unclosed(file, sign, QUOTE)) is not None:
-        raise InvalidInput(
-            f"The CSV has a quote that is never closed, in the row that begins in line {line}.",
-            hint="Close it, or double a quote that is part of a text.",
-            line=line,
-        )
+    return io.TextIOWrapper(_bytes(given, reading), encoding=without_mark(encoding), newline="")
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -181,40 +203,7 @@ def _check_parquet(given: Path) -> None:
 
 
 def _from_sheet(given: Path, path: Path, most: int) -> None:
-    """The first sheet: a header, then rows; a column of one kind of value has its type, any other is text."""
-    from python_calamine import CalamineWorkbook
-
-    _check_unpacked(given, most)
-    try:
-        rows = CalamineWorkbook.from_path(str(given)).get_sheet_by_index(0).to_python()
-    except Exception as e:
-        raise InvalidInput(f"The workbook cannot be read ({type(e).__name__}).") from None
-    names = [str(cell).strip() for cell in rows[0]] if rows else []
+    names, columns = workbooks.read(given, most)
     _check_names(names)
-    columns = [_column([row[place] for row in rows[1:]]) for place in range(len(names))]
-    pq.write_table(pa.table(dict(zip(names, columns, strict=True))), path, compression="zstd")
-
-
-def _check_unpacked(given: Path, most: int) -> None:
-    if zipfile.is_zipfile(given):
-        with zipfile.ZipFile(given) as book:
-            if sum(entry.file_size for entry in book.infolist()) > most:
-                raise PayloadTooLarge(f"The workbook unpacks to more than {most:,} bytes.", limit=most)
-
-
-def _column(cells: list[Any]) -> pa.Array:
-    values = [None if cell == "" else cell for cell in cells]
-    kinds = {type(value) for value in values if value is not None}
-    if kinds == {float} and all(value is None or _is_whole(value) for value in values):
-        return pa.array([None if value is None else int(value) for value in values], pa.int64())
-    if len(kinds) == 1:
-        return pa.array(values)
-    return pa.array([None if value is None else _text(value) for value in values], pa.string())
-
-
-def _text(value: object) -> str:
-    return str(int(value)) if isinstance(value, float) and _is_whole(value) else str(value)
-
-
-def _is_whole(value: float) -> bool:
-    return value.is_integer() and abs(value) <= _EXACT
+    table = pa.table(dict(zip(names, columns, strict=True)))
+    pq.write_table(table, path, compression="zstd")

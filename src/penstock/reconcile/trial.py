@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,6 +10,7 @@ import pyarrow.parquet as pq
 from penstock.engines.contract import EngineLimits
 from penstock.engines.errors import EngineError
 from penstock.kit.errors import InvalidInput
+from penstock.kit.scratch import scratch_folder
 from penstock.reconcile.execution import Execution
 from penstock.reconcile.fault import Fault
 
@@ -39,8 +38,7 @@ def _rules(recipe: Recipe, schemas: Mapping[SideName, pa.Schema]) -> Iterator[Fa
 
 
 def _refused(recipe: Recipe, schemas: Mapping[SideName, pa.Schema], path: str) -> Fault | None:
-    with tempfile.TemporaryDirectory(prefix="penstock-trial-") as name:
-        folder = Path(name)
+    with scratch_folder("trial") as folder:
         for side, schema in schemas.items():
             pq.write_table(schema.empty_table(), folder / f"{side}.parquet")
         files = {side: [folder / f"{side}.parquet"] for side in schemas}
@@ -53,5 +51,5 @@ def _refused(recipe: Recipe, schemas: Mapping[SideName, pa.Schema], path: str) -
 
 def _suggestion(path: str) -> str:
     if path == "match_sql":
-        return "Write SQL that DuckDB understands, over the columns of left_src and right_src."
+        return "docs/reference/match-sql.md lists what its SQL has."
     return "Leave the condition out that the engine does not understand; …/explain shows the SQL."

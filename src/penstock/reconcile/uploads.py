@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -15,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.kit.errors import NotFound
+from penstock.kit.scratch import scratch_folder
 from penstock.kit.sqlfile import load
 from penstock.reconcile.scope import kept
 from penstock.reconcile.stored_file import StoredFile, batches
@@ -25,6 +24,7 @@ from penstock.storage.part import Part
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
+    from pathlib import Path
 
     from penstock.kit.db import Db
     from penstock.reconcile.recipe import Side
@@ -62,8 +62,8 @@ class Uploads:
     ) -> Upload:
         reading = Reading(name=name, encoding=encoding, delimiter=delimiter)
         upload_id = uuid4().hex
-        with tempfile.TemporaryDirectory(prefix="penstock-upload-") as folder:
-            path = await as_parquet(given, reading, Path(folder))
+        with scratch_folder("upload") as folder:
+            path = await as_parquet(given, reading, folder)
             schema, rows = await asyncio.to_thread(_described, path)
             key = f"uploads/{upload_id}.parquet"
             digest, size = await asyncio.to_thread(_put, self.store(), key, path)
@@ -97,12 +97,12 @@ class Uploads:
         if not side.filters:
             file = StoredFile(store, upload.key, upload.size_bytes, asyncio.get_running_loop())
             return await asyncio.to_thread(_first, file, rows)
-        with tempfile.TemporaryDirectory(prefix="penstock-sample-") as folder:
-            path = Path(folder) / "rows.parquet"
+        with scratch_folder("sample") as folder:
+            path = folder / "rows.parquet"
             with path.open("wb") as target:
                 async for data in store.stream(upload.key):
                     await asyncio.to_thread(target.write, data)
-            found = await asyncio.to_thread(kept, [path], side, Path(folder) / "scope", rows)
+            found = await asyncio.to_thread(kept, [path], side, folder / "scope", rows)
             return await asyncio.to_thread(pq.read_table, found)
 
 

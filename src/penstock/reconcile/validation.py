@@ -10,10 +10,14 @@ from pydantic import ValidationError
 from penstock.engines.registry import ENGINES
 from penstock.kit.errors import InvalidInput
 from penstock.reconcile import form as forms
+from penstock.reconcile.amounts import FULL, WIDE, digits_of, scale_of
+from penstock.reconcile.carried import totalled
 from penstock.reconcile.column import Kind
-from penstock.reconcile.draft import whole
+from penstock.reconcile.decided import MANUAL_RULE
+from penstock.reconcile.draft import readable, whole
 from penstock.reconcile.errors import RecipeInvalid
 from penstock.reconcile.fault import Fault, nearest
+from penstock.reconcile.free_sql import check_names
 from penstock.reconcile.query import condition_sql
 from penstock.reconcile.recipe import (
     Compare,
@@ -53,10 +57,13 @@ def read(document: object) -> Recipe:
 
 
 def form(document: object) -> Recipe | list[Fault]:
+    """The recipe, or the faults that its document has whatever the columns of its sources are."""
     try:
-        return Recipe.model_validate(document)
+        recipe = Recipe.model_validate(document)
     except ValidationError as e:
-        return forms.faults(e.errors(include_url=False, include_input=False))
+        faults = forms.faults(e.errors(include_url=False, include_input=False))
+        return [*faults, *_names(readable(document))]
+    return [*_names(whole(recipe)), *_thresholds(recipe)] or recipe
 
 
 def invalid(faults: Sequence[Fault]) -> RecipeInvalid:
@@ -71,10 +78,10 @@ def against(draft: Draft, known: Known) -> list[Fault]:
     """What is wrong with a recipe for sources that have these columns; a side that is not known is not looked at."""
     return [
         *_engine(draft),
+        *_sql_names(draft, known),
         *(fault for side in known for fault in _source(draft, side, known[side])),
         *(fault for path, rule in draft.rules for fault in _rule(path, rule, known)),
         *(fault for path, condition in draft.conditions for fault in _condition(path, condition, known)),
-        *_names(draft),
         *_chosen(draft, known),
         *_parameters(draft),
         *_currencies(draft, known),
@@ -97,10 +104,21 @@ def _engine(draft: Draft) -> Iterator[Fault]:
         )
 
 
+def _sql_names(draft: Draft, known: Known) -> Iterator[Fault]:
+    """Free SQL over columns whose names SQL takes for one."""
+    for side, columns in known.items() if draft.match_sql is not None else ():
+        try:
+            check_names(columns, side)
+        except InvalidInput as e:
+            suggestion = e.hint or "Rename one of them."
+            yield Fault(path=f"sources.{side}", message=e.message, suggestion=suggestion)
+
+
 def _source(draft: Draft, side: SideName, found: Columns) -> Iterator[Fault]:
     wanted, path = draft.sides.get(side), f"sources.{side}"
     for name in wanted.primary_key if wanted else ():
         yield from _known(f"{path}.primary_key", name, found)
+        yield from _text(f"{path}.primary_key", name, found)
     if wanted and wanted.partition_key:
         yield from _known(f"{path}.partition_key", wanted.partition_key, found)
     for at, condition in draft.filters[side]:
@@ -174,6 +192,8 @@ def _condition(path: str, condition: Condition, known: Known) -> Iterator[Fault]
     match condition:
         case Tolerance() | SumWithin():
             yield from _fits(path, condition.op, columns, _NUMBERS, "numbers")
+            yield from _decimals(path, columns, WIDE)
+            yield from _bounds(path, condition, columns)
         case DateWindow():
             yield from _fits(path, condition.op, columns, _DAYS, "dates")
         case Similar():
@@ -182,10 +202,13 @@ def _condition(path: str, condition: Condition, known: Known) -> Iterator[Fault]
             dates = {"month", "year"} & {step for step in condition.steps if isinstance(step, str)}
             if dates:
                 yield from _fits(path, dates.pop(), columns, _DAYS, "dates")
+            yield from _have_text(path, columns)
         case Compare(op="contains" | "startswith" | "endswith"):
             yield from _fits(path, condition.op, columns, _TEXT, "text")
         case Compare() if len(columns) == 2:
             yield from _comparable(path, *columns)
+            yield from _decimals(path, columns, FULL)
+            yield from _have_text(path, columns)
 
 
 def _fits(path: str, op: str, columns: Sequence[Column], kinds: frozenset[Kind], what: str) -> Iterator[Fault]:
@@ -195,6 +218,51 @@ def _fits(path: str, op: str, columns: Sequence[Column], kinds: frozenset[Kind],
                 path=path,
                 message=f"{op} takes {what}, but {column.name} is a {column.kind}.",
                 suggestion=f"Choose a column of {what}, or cast it in the source's query.",
+            )
+
+
+def _text(path: str, name: str, found: Columns) -> Iterator[Fault]:
+    if name in found:
+        yield from _have_text(path, [found[name]])
+
+
+def _have_text(path: str, columns: Sequence[Column]) -> Iterator[Fault]:
+    """Values that engines order or write in different ways are compared by none."""
+    for column in (column for column in columns if not column.has_text):
+        yield Fault(
+            path=path,
+            message=f"{column.name} is a {column.type}, which cannot be compared.",
+            suggestion="Choose another column, or make a text of it in the source's query.",
+        )
+
+
+def _decimals(path: str, columns: Sequence[Column], most: int) -> Iterator[Fault]:
+    """More decimals than there are digits would have to be rounded, which nothing is."""
+    for column in columns:
+        if column.kind is Kind.NUMBER and column.scale > most:
+            yield Fault(
+                path=path,
+                message=f"{column.name} has {column.scale} decimals; {most} are the most.",
+                suggestion="Round it in the source's query.",
+            )
+
+
+def _bounds(
+    path: str,
+    condition: Tolerance | SumWithin,
+    columns: Sequence[Column],
+) -> Iterator[Fault]:
+    """A bound is compared with amounts of the most decimals that either side or the bound has."""
+    possible = (condition.absolute, condition.minus, condition.plus)
+    bounds = [bound for bound in possible if bound is not None]
+    scale = max((scale_of(bound) for bound in bounds), default=0)
+    scale = max([scale, *(column.scale for column in columns if column.kind in _NUMBERS)])
+    for bound in bounds:
+        if digits_of(bound) + scale > WIDE:
+            yield Fault(
+                path=path,
+                message=f"{bound:f} has more than {WIDE} digits, {scale} of them after the point.",
+                suggestion="Give a smaller bound, or round the column in the source's query.",
             )
 
 
@@ -218,7 +286,22 @@ def _names(draft: Draft) -> Iterator[Fault]:
                 message=f"Another rule is called {rule.name!r} already.",
                 suggestion="Give each rule a name of its own; the evidence tells rules by it.",
             )
+        if rule.name == MANUAL_RULE:
+            yield Fault(
+                path=f"{path}.name",
+                message=f"{MANUAL_RULE!r} is what evidence calls decisions by hand.",
+                suggestion="Give the rule another name.",
+            )
         seen.add(rule.name)
+
+
+def _thresholds(recipe: Recipe) -> Iterator[Fault]:
+    if recipe.thresholds.max_unmatched_amount is not None and totalled(recipe) is None:
+        yield Fault(
+            path="thresholds.max_unmatched_amount",
+            message="The recipe names no amounts, so this threshold can never be checked.",
+            suggestion='Add output.amount, such as {"left": "amount", "right": "amount"}.',
+        )
 
 
 def _chosen(draft: Draft, known: Known) -> Iterator[Fault]:
@@ -228,14 +311,21 @@ def _chosen(draft: Draft, known: Known) -> Iterator[Fault]:
     for side, found in known.items():
         for path, pair in draft.compare:
             yield from _known(f"{path}.{side}", getattr(pair, side), found)
+            yield from _text(f"{path}.{side}", getattr(pair, side), found)
+            if (column := found.get(getattr(pair, side))) is not None:
+                yield from _decimals(f"{path}.{side}", [column], FULL)
         for name in getattr(draft.output.columns, side):
             yield from _known(f"output.columns.{side}", name, found)
         for what in ("amount", "currency"):
             wanted = getattr(draft.output, what)
             if wanted is not None:
                 yield from _known(f"output.{what}.{side}", getattr(wanted, side), found)
+        if draft.output.currency is not None:
+            name = getattr(draft.output.currency, side)
+            yield from _text(f"output.currency.{side}", name, found)
         if draft.output.amount is not None and (column := found.get(getattr(draft.output.amount, side))):
             yield from _fits(f"output.amount.{side}", "amount", [column], _NUMBERS, "numbers")
+            yield from _decimals(f"output.amount.{side}", [column], WIDE)
 
 
 def _parameters(draft: Draft) -> Iterator[Fault]:
