@@ -14,7 +14,18 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.graphdb.contract import EdgeTable, GraphEngine, GraphSchema, Interrupt, NodeTable, Property
+from penstock.graphdb.contract import (
+    KEY,
+    OFFSET,
+    SOURCE,
+    TARGET,
+    EdgeTable,
+    GraphEngine,
+    GraphSchema,
+    Interrupt,
+    NodeTable,
+    Property,
+)
 from penstock.graphdb.errors import CypherError, GraphFailed, LoadRefused, QueryInterrupted, SchemaRefused
 
 if TYPE_CHECKING:
@@ -102,6 +113,16 @@ def what_is_missing_is_null(engine: GraphEngine, folder: Path) -> None:
     _fill(engine, folder)
     text = "OPTIONAL MATCH (n:Person {id: 99})-[e:KNOWS]->(m) RETURN n, e, n.name AS x"
     assert _rows(engine, text) == [{"n": None, "e": None, "x": None}]
+    # The same beside what is there.
+    text = "MATCH (n:Person) OPTIONAL MATCH (n)-[e:KNOWS]->(m) WHERE n.id < 0 RETURN DISTINCT e, m"
+    assert _rows(engine, text) == [{"e": None, "m": None}]
+
+
+def an_integer_parameter_has_64_bits(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    text = "UNWIND $l AS x RETURN $p + $p AS p, x + x AS x, 1.5 < $p * 2 AS b"
+    expected = [{"p": 200, "x": 200, "b": True}, {"p": 200, "x": -256, "b": True}]
+    assert _rows(engine, text, {"p": 100, "l": [100, -128]}) == expected
 
 
 def an_empty_answer_has_its_columns(engine: GraphEngine, folder: Path) -> None:
@@ -185,14 +206,37 @@ def many_readers_read_at_once(engine: GraphEngine, folder: Path) -> None:
 def tables_for_algorithms_are_dense(engine: GraphEngine, folder: Path) -> None:
     _fill(engine, folder)
     people = engine.node_table("Person", ["name"])
-    assert people.column("offset").to_pylist() == [0, 1, 2, 3]
-    keys = people.column("key").to_pylist()
+    assert people.column(OFFSET).to_pylist() == [0, 1, 2, 3]
+    keys = people.column(KEY).to_pylist()
     assert dict(zip(keys, people.column("name").to_pylist(), strict=True))[1] == "Ada"
     edges = engine.edge_table(KNOWS, ["weight"]).to_pylist()
-    assert {(keys[e["src"]], keys[e["dst"]], e["weight"]) for e in edges} == {(1, 2, 0.5), (2, 3, None), (3, BIG, 2.0)}
-    cities = engine.node_table("City").column("key").to_pylist()
+    assert {(keys[e[SOURCE]], keys[e[TARGET]], e["weight"]) for e in edges} == {
+        (1, 2, 0.5),
+        (2, 3, None),
+        (3, BIG, 2.0),
+    }
+    cities = engine.node_table("City").column(KEY).to_pylist()
     lives = engine.edge_table(LIVES).to_pylist()
-    assert {(keys[e["src"]], cities[e["dst"]]) for e in lives} == {(1, "London"), (2, "Żółw")}
+    assert {(keys[e[SOURCE]], cities[e[TARGET]]) for e in lives} == {(1, "London"), (2, "Żółw")}
+
+
+def tables_for_algorithms_hold_properties_of_any_name(engine: GraphEngine, folder: Path) -> None:
+    names = tuple(Property(name=name, type="INT64") for name in ("key", "offset", "src", "dst"))
+    stop = NodeTable(label="Stop", key=Property(name="id", type="INT64"), properties=names)
+    trip = EdgeTable(type="TRIP", from_node="Stop", to_node="Stop", properties=names)
+    engine.create(GraphSchema(nodes=(stop,), edges=(trip,)))
+    values = {p.name: pa.array([10 * i, 10 * i + 1]) for i, p in enumerate(names, start=1)}
+    engine.load(stop, [_file(folder, "stop", pa.table({"id": pa.array([1, 2]), **values}))])
+    ends = {"from": pa.array([1, 2]), "to": pa.array([2, 2])}
+    engine.load(trip, [_file(folder, "trip", pa.table({**ends, **values}))])
+    expected = [{"key": 10, "offset": 20, "src": 30, "dst": 40}, {"key": 11, "offset": 21, "src": 31, "dst": 41}]
+    stops = engine.node_table("Stop", list(values)).to_pylist()
+    assert [row.pop(KEY) for row in stops] == [1, 2]
+    assert [row.pop(OFFSET) for row in stops] == [0, 1]
+    assert stops == expected
+    trips = engine.edge_table(trip, list(values)).sort_by(SOURCE).to_pylist()
+    assert [(row.pop(SOURCE), row.pop(TARGET)) for row in trips] == [(0, 1), (1, 1)]
+    assert trips == expected
 
 
 def write_back_sets_replaces_and_changes_its_type(engine: GraphEngine, folder: Path) -> None:
@@ -252,9 +296,9 @@ def keys_of_every_kind_are_found(engine: GraphEngine, folder: Path) -> None:
     [row] = _rows(engine, "MATCH (t:Thing)-[e:`ON`]->(d:Day) RETURN t, e, d")
     assert (row["t"]["_id"], row["d"]["_id"]) == (f"Thing:{uid}", "Day:2026-01-01")
     assert (row["e"]["_src"], row["e"]["_dst"]) == (f"Thing:{uid}", "Day:2026-01-01")
-    keys = engine.node_table("Thing").column("key")
+    keys = engine.node_table("Thing").column(KEY)
     assert engine.write_back("Thing", "n", pa.table({"key": keys, "value": pa.array([1])})) == 1
-    keys = engine.node_table("Day").column("key")
+    keys = engine.node_table("Day").column(KEY)
     assert engine.write_back("Day", "n", pa.table({"key": keys, "value": pa.array([1, 2])})) == 2
 
 

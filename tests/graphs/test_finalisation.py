@@ -11,6 +11,7 @@ import pytest
 from penstock.graphs.finalisation import GATE
 from penstock.graphs.reconciliation import ExportReconciliation
 from penstock.graphs.snapshot import SnapshotStatus
+from penstock.jobs.gates import GATE_PAUSE
 from penstock.jobs.model import Ending, Failed, Parking, Succeeded
 from penstock.kit.errors import PenstockError
 from tests.graphs.stand import CUSTOMER, Stand, connected
@@ -176,7 +177,9 @@ async def test_a_gate_whose_handler_failed_is_fired_again(stand: Stand, duck: in
     await finish(stand, job)
     assert await publishes(database) == 0
     stand.parts.store.gates.handle(GATE, stand.graphs.exports.finalisation)
-    await reconciliation(stand).run_once()
+    async with connected(database) as connection:
+        await Clock(connection).advance(GATE_PAUSE)
+        await reconciliation(stand).run_once()
     assert await publishes(database) == 1
 
 

@@ -29,7 +29,7 @@ STEPS = {
     "running": {"stopping", "failed", "suspended"},
     "suspended": {"resuming", "stopping"},
     "resuming": {"running", "failed", "stopping"},
-    "failed": {"stopping"},
+    "failed": {"resuming", "stopping"},
     "stopping": set(),
 }
 

@@ -216,6 +216,53 @@ async def test_a_suspended_instance_has_no_process_and_resumes_with_another(flee
     await fleet.ask("POST", f"/api/instances/{found['id']}/resume", expect=409)
 
 
+async def test_a_failed_instance_is_given_more_memory_and_resumed_from_its_snapshot(fleet: Fleet) -> None:
+    found = await fleet.running()
+    place = f"/api/instances/{found['id']}"
+    row = await fleet.row(found["id"])
+    await fleet.launcher.resize(row.handle, cpu_cores=1, memory_bytes=300 << 20)
+    await fleet.through(found, "/grow?mib=400", method="POST")
+    await fleet.reaches(found["id"], "failed")
+    refused = await fleet.through(found, "/health")
+    assert f"{place}/resume" in refused.json()["error"]["details"]["hint"]
+    assert (await fleet.ask("PUT", f"{place}/memory", memory_gb=4))["memory_gb"] == 4
+    resumed = await fleet.ask("POST", f"{place}/resume")
+    assert (resumed["status"], resumed["error_code"], resumed["error_message"]) == ("resuming", None, None)
+    assert resumed["stack_trace"] is None
+    again = await fleet.reaches(found["id"], "running")
+    assert (again["url_slug"], again["snapshot_id"]) == (found["url_slug"], found["snapshot_id"])
+    environment = (await fleet.through(found, "/environment")).json()["environment"]
+    assert environment["PENSTOCK_INSTANCE_MEMORY_BYTES"] == str(4 * 1024**3)
+    events = await fleet.ask("GET", f"{place}/events")
+    [failed] = [event for event in events if event["event_type"] == "failed"]
+    assert failed["details"]["error_code"] == "OOM_KILLED"
+
+
+async def test_a_resumed_instance_that_fails_again_has_the_new_cause(fleet: Fleet) -> None:
+    fleet.tell(fail="DATA_LOAD_ERROR")
+    made = await fleet.create()
+    await fleet.reaches(made["id"], "failed")
+    fleet.tell(fail="SCHEMA_CREATE_ERROR")
+    await fleet.ask("POST", f"/api/instances/{made['id']}/resume")
+    failed = await fleet.reaches(made["id"], "failed")
+    assert failed["error_code"] == "SCHEMA_CREATE_ERROR"
+
+
+async def test_what_has_no_snapshot_to_load_is_not_resumed(fleet: Fleet) -> None:
+    fleet.tell(fail="DATA_LOAD_ERROR")
+    made = await fleet.create()
+    await fleet.reaches(made["id"], "failed")
+    await fleet.ask("DELETE", f"/api/snapshots/{made['snapshot_id']}")
+    refused = await fleet.ask("POST", f"/api/instances/{made['id']}/resume", expect=409)
+    assert (refused["code"], "was deleted" in refused["message"]) == ("INVALID_STATE", True)
+    waiting = await fleet.create(snapshot_id=await fleet.snapshot(ready=False))
+    await fleet.graphs.exports.fail(waiting["snapshot_id"], actor="test", reason="Gone.", step="Person")
+    await fleet.reaches(waiting["id"], "failed")
+    refused = await fleet.ask("POST", f"/api/instances/{waiting['id']}/resume", expect=409)
+    assert refused["details"]["snapshot_status"] == "failed"
+    assert "retry" in refused["details"]["hint"]
+
+
 async def test_cores_and_memory_reach_the_process_and_memory_never_shrinks(fleet: Fleet) -> None:
     found = await fleet.running(cpu_cores=1)
     place = f"/api/instances/{found['id']}"

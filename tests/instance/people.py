@@ -10,18 +10,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import httpx2 as httpx
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from fastapi import FastAPI
 from pydantic import SecretStr
 
-from penstock.graphdb.contract import EdgeTable, GraphEngine, GraphSchema, NodeTable, Property
-from penstock.graphdb.registry import Opening, open_engine
+from penstock.graphdb.contract import EdgeTable, GraphSchema, NodeTable, Property
 from penstock.instance import algorithms, errors
+from penstock.instance.engine.engine import Engine
+from penstock.instance.engine.work import Question
 from penstock.instance.executions import Executions
+from penstock.instance.isolation import Isolation
 from penstock.instance.lock import WriteLock
-from penstock.instance.room import EngineRoom
 from penstock.instance.served import Graph
+from penstock.instance.settings import InstanceSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -47,10 +51,12 @@ EDGES = (
 )
 
 
-def load(engine: GraphEngine, folder: Path, crowd: int = 0) -> GraphSchema:
+async def load(engine: Engine, folder: Path, crowd: int = 0) -> GraphSchema:
     """`crowd` more people who know nobody."""
     schema = GraphSchema(nodes=(PERSON, CITY), edges=EDGES)
-    engine.create(schema)
+    (folder / "db").mkdir()
+    await engine.open(folder / "db", [folder])
+    await engine.create(schema)
     others = list(range(6, 6 + crowd))
     nowhere = [0.0] * crowd
     tables = {
@@ -62,14 +68,15 @@ def load(engine: GraphEngine, folder: Path, crowd: int = 0) -> GraphSchema:
     }
     for (name, columns), table in zip(tables.items(), (*schema.nodes, *schema.edges), strict=True):
         pq.write_table(pa.table(columns), folder / f"{name}.parquet")
-        engine.load(table, [folder / f"{name}.parquet"])
+        await engine.load(table, [folder / f"{name}.parquet"], dangling="fail")
+    await engine.seal(schema)
     return schema
 
 
 @dataclass(frozen=True, slots=True)
 class People:
     executions: Executions
-    engine: GraphEngine
+    engine: Engine
     lock: WriteLock
     client: httpx.AsyncClient
 
@@ -83,22 +90,24 @@ class People:
         assert found["status"] == "completed"
         return found
 
-    def values(self, label: str, name: str) -> dict[Any, Any]:
-        result = self.engine.query(f"MATCH (n:{label}) RETURN n.id AS id, n.{name} AS v")
-        rows = [row for batch in result.batches(1000) for row in batch.to_pylist()]
-        result.close()
-        return {row["id"]: row["v"] for row in rows}
+    async def values(self, label: str, name: str) -> dict[Any, Any]:
+        text = f"MATCH (n:{label}) RETURN n.id AS id, n.{name} AS v"
+
+        def question(left: float) -> Question:
+            return Question(text=text, parameters={}, timeout=left, max_rows=100_000, guard=True)
+
+        answer = await self.engine.query(question, timeout=60)
+        return dict(orjson.loads(await answer.whole())["rows"])
 
 
 @asynccontextmanager
 async def people(
     folder: Path, *, patience: float = 60.0, memory_bytes: int | None = None, at_once: int = 4, crowd: int = 0
 ) -> AsyncIterator[People]:
-    (folder / "db").mkdir()
-    engine = open_engine("ladybug", Opening(folder=folder / "db", memory_bytes=256 * 2**20, threads=2))
-    schema = load(engine, folder, crowd)
-    room, lock = EngineRoom(2, lambda: None), WriteLock()
-    graph = Graph(engine=engine, room=room, schema=schema, counts=engine.counts())
+    settings = InstanceSettings(id=1, token=SecretStr(TOKEN), dir=folder, memory_bytes=1024**3, isolation="off")
+    engine, lock = Engine(settings, Isolation(level=0), lost=pytest.fail), WriteLock()
+    schema = await load(engine, folder, crowd)
+    graph = Graph(engine=engine, schema=schema, counts=await engine.counts())
     executions = Executions(
         graph=lambda: graph, lock=lock, folder=folder / "algorithms", memory_bytes=memory_bytes, at_once=at_once
     )
@@ -113,5 +122,4 @@ async def people(
             yield People(executions, engine, lock, client)
         finally:
             await executions.close()
-            room.close()
-            engine.close()
+            await engine.close()

@@ -40,6 +40,11 @@ class GraphServer:
         found: list[list[Any]] = answer.json()["rows"]
         return found
 
+    async def engine(self) -> dict[str, Any]:
+        """What the server says of its engine: pids, restarts by reason, the memory of queries."""
+        status: dict[str, Any] = (await self.http.get("/status")).json()["engine"]
+        return status
+
     async def exit_code(self) -> int:
         async with asyncio.timeout(DEADLINE):
             return await asyncio.to_thread(self.process.wait)
@@ -60,7 +65,7 @@ async def graph_server(
             "PENSTOCK_INSTANCE_TOKEN": TOKEN,
             "PENSTOCK_INSTANCE_DIR": str(folder / "own"),
             **({} if port else {"PENSTOCK_INSTANCE_SOCKET": sock}),
-            "PENSTOCK_INSTANCE_MEMORY_BYTES": str(1024**3),
+            "PENSTOCK_INSTANCE_MEMORY_BYTES": str(2 * 1024**3),
             "PENSTOCK_INSTANCE_CPU": "2",
             "PENSTOCK_INSTANCE_ISOLATION": "require",
             "TMPDIR": str(folder / "tmp"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.storage.contract import Store
+    from penstock.storage.parquet import SinkLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +58,27 @@ class Edge:
         }
 
 
-async def publish(store: Store, nodes: Sequence[Node], edges: Sequence[Edge], *, prefix: str) -> dict[str, Any]:
+async def publish(
+    store: Store,
+    nodes: Sequence[Node],
+    edges: Sequence[Edge],
+    *,
+    prefix: str,
+    limits: SinkLimits | None = None,
+    batch_rows: int | None = None,
+    delta_packed: bool = False,
+) -> dict[str, Any]:
     """Write them, the manifest last; what the control plane would say of it."""
     entities = {}
     for each in (*nodes, *edges):
         written = await write_parquet(
-            store, f"{prefix}{each.path}/", each.table.schema, _batches(each.table), attempt="a1"
+            store,
+            f"{prefix}{each.path}/",
+            each.table.schema,
+            _batches(each.table, batch_rows),
+            attempt="a1",
+            limits=limits,
+            delta_packed=delta_packed,
         )
         entities[each.path] = written.entity("SELECT 1")
     await write_manifest(store, prefix, Manifest(created_at=datetime(2026, 1, 1, tzinfo=UTC), entities=entities))
@@ -86,6 +102,6 @@ def _properties(given: Sequence[tuple[str, str]]) -> list[Mapping[str, str]]:
     return [{"name": name, "type": kind} for name, kind in given]
 
 
-async def _batches(table: pa.Table) -> AsyncIterator[pa.RecordBatch]:
-    for batch in table.to_batches():
+async def _batches(table: pa.Table, rows: int | None) -> AsyncIterator[pa.RecordBatch]:
+    for batch in table.to_batches(rows):
         yield batch

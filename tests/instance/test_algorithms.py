@@ -33,7 +33,7 @@ async def test_pagerank_is_written_to_the_chosen_label(graph: People) -> None:
     assert done["nodes_updated"] == 5
     assert done["result"]["converged"]
     assert (done["algorithm_type"], done["node_label"], done["progress_percent"]) == ("native", "Person", 100)
-    ranks = graph.values("Person", "rank")
+    ranks = await graph.values("Person", "rank")
     assert sum(ranks.values()) == pytest.approx(1)
     assert max(ranks, key=lambda person: ranks[person]) in (4, 5)
     assert not graph.lock.holding
@@ -43,16 +43,16 @@ async def test_writing_again_replaces_what_was_there(graph: People) -> None:
     for limit in (1, 2):
         asked = {"node_label": "Person", "edge_type": "KNOWS", "result_property": "steps"}
         await graph.done("/algo/bfs", asked | {"parameters": {"source_id": "Person:1", "max_depth": limit}})
-    assert graph.values("Person", "steps") == {1: 0, 2: 1, 3: 2, 4: 1, 5: 2}
+    assert await graph.values("Person", "steps") == {1: 0, 2: 1, 3: 2, 4: 1, 5: 2}
     await graph.done("/algo/bfs", asked | {"parameters": {"source_id": "Person:5"}})
-    assert graph.values("Person", "steps") == {1: None, 2: None, 3: None, 4: None, 5: 0}
+    assert await graph.values("Person", "steps") == {1: None, 2: None, 3: None, 4: None, 5: 0}
 
 
 async def test_keys_of_different_labels_never_collide(graph: People) -> None:
     done = await graph.done("/algo/degree", {"result_property": "edges"})
     assert done["nodes_updated"] == 8
-    assert graph.values("City", "edges") == {1: 2, 2: 2, 3: 1}
-    assert graph.values("Person", "edges")[1] == 4
+    assert await graph.values("City", "edges") == {1: 2, 2: 2, 3: 1}
+    assert (await graph.values("Person", "edges"))[1] == 4
     ids = [v["id"] for v in (await graph.done("/algo/degree"))["result"]["values"]]
     assert len(set(ids)) == 8
 
@@ -61,7 +61,7 @@ async def test_a_named_type_brings_in_its_other_end_and_writes_only_what_was_ask
     asked = {"node_label": "City", "edge_type": "LIVES_IN", "result_property": "people"}
     done = await graph.done("/algo/degree", asked | {"parameters": {"direction": "in"}})
     assert done["nodes_updated"] == 3
-    assert graph.values("City", "people") == {1: 2, 2: 2, 3: 1}
+    assert await graph.values("City", "people") == {1: 2, 2: 2, 3: 1}
 
 
 async def test_a_path_is_in_the_answer(graph: People) -> None:
@@ -87,14 +87,14 @@ async def test_a_star_goes_by_coordinates(graph: People) -> None:
 
 async def test_hits_writes_two_properties(graph: People) -> None:
     await graph.done("/algo/hits", {"node_label": "Person", "edge_type": "KNOWS", "result_property": "h"})
-    assert sum(graph.values("Person", "h_hub").values()) == pytest.approx(1)
-    assert sum(graph.values("Person", "h_authority").values()) == pytest.approx(1)
+    assert sum((await graph.values("Person", "h_hub")).values()) == pytest.approx(1)
+    assert sum((await graph.values("Person", "h_authority")).values()) == pytest.approx(1)
 
 
 async def test_vectors_are_written_as_lists(graph: People) -> None:
     asked = {"node_label": "Person", "result_property": "vector", "parameters": {"dimensions": 4}}
     await graph.done("/algo/fastrp", asked)
-    assert {len(v) for v in graph.values("Person", "vector").values()} == {4}
+    assert {len(v) for v in (await graph.values("Person", "vector")).values()} == {4}
 
 
 async def test_without_the_right_to_write_results_are_only_read(graph: People) -> None:
@@ -180,7 +180,7 @@ async def test_what_a_backend_cannot_do_is_refused_by_the_capability_s_name(
     graph: People, monkeypatch: pytest.MonkeyPatch, capability: str, path: str, body: dict[str, Any]
 ) -> None:
     fewer = dataclasses.replace(graph.engine.capabilities, **{capability: False})
-    monkeypatch.setattr(graph.engine, "capabilities", fewer)
+    monkeypatch.setattr(graph.engine, "_capabilities", fewer)
     status, error = await refused(graph, path, body)
     assert (status, error["code"], error["details"]["capability"]) == (422, "CAPABILITY_MISSING", capability)
     assert not graph.lock.holding
@@ -204,7 +204,7 @@ async def test_networkx_writes_back_and_answers(graph: People) -> None:
     load = await graph.done("/networkx/load_centrality", asked | {"result_property": "load"})
     assert load["nodes_updated"] == 5
     assert load["algorithm_type"] == "networkx"
-    assert graph.values("Person", "load")[4] == pytest.approx(0.25)
+    assert (await graph.values("Person", "load"))[4] == pytest.approx(0.25)
     paths = {"parameters": {"source": "Person:1", "target": "Person:5"}, "weight_property": "cost"}
     cheap = await graph.done("/networkx/dijkstra_path_length", asked | paths)
     assert cheap["result"]["value"] == 8.0

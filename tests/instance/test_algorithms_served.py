@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
+import pyarrow as pa
 import pytest
 import pytest_asyncio
 
@@ -18,7 +19,7 @@ from penstock.storage.stores import open_store
 from tests.instance.conftest import BIG, EDGES, NODES
 from tests.instance.plane import DEADLINE
 from tests.instance.server import PLANE, GraphServer, running_server
-from tests.instance.snapshots import publish
+from tests.instance.snapshots import Edge, Node, publish
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -128,3 +129,25 @@ async def test_no_process_outlives_a_killed_server(short_folder: Path) -> None:
 
 def _alive(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+async def test_networkx_goes_by_a_property_called_weight_and_the_lightest_of_parallel_edges() -> None:
+    """However the property is named in the request."""
+    places = Node(label="Place", key=("id", "INT64"), table=pa.table({"id": pa.array([1, 2, 3])}))
+    roads = Edge(
+        type="ROAD",
+        ends=("Place", "Place"),
+        properties=(("weight", "DOUBLE"),),
+        table=pa.table({"a": [1, 1, 2, 2], "b": [2, 2, 3, 3], "weight": [2.5, 9.0, 8.0, 4.0]}),
+    )
+    with tempfile.TemporaryDirectory(prefix="pg-") as folder:
+        root = Path(folder) / "storage"
+        root.mkdir()
+        published = await publish(open_store(str(root)), [places], [roads], prefix="ada/5/v3/44/")
+        async with running_server(Path(folder) / "i", f"file://{root}", published) as server:
+            ends = {"source": "Place:1", "target": "Place:3"}
+            by_field = {"parameters": ends, "weight_property": "weight"}
+            by_parameter = {"parameters": ends | {"weight": "weight"}}
+            for body in (by_field, by_parameter):
+                answer = await done(server, "/networkx/dijkstra_path_length", body)
+                assert answer["result"]["value"] == 6.5

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import psutil
 import pyarrow as pa
 import pytest
+import redis
 
 from penstock.storage.stores import StoreOptions, open_store
 from tests.instance.conftest import CITY, EDGES, LIVES, NODES
-from tests.instance.server import graph_server, running_server
+from tests.instance.server import PLANE, graph_server, running_server
 from tests.instance.snapshots import Edge, Node, publish
+from tests.instance.test_algorithms_served import done
 from tests.instance.test_queries import until_active
 from tests.servers.falkor import falkordb
 from tests.servers.process import free_ports
@@ -104,14 +106,13 @@ async def test_other_backends_serve_the_same_graph(short_folder: Path, backend: 
 async def algorithms_write_back(server: GraphServer) -> None:
     asked = {"node_label": "Person", "edge_type": "KNOWS", "result_property": "rank"}
     for path in ("/algo/pagerank", "/networkx/pagerank"):
-        answer = await server.http.post(path, json=asked, headers={"X-Penstock-Write": "1"})
-        assert (answer.status_code, answer.json()["nodes_updated"]) == (200, 2), answer.text
+        assert (await done(server, path, asked))["nodes_updated"] == 2
         ranks = await server.rows("MATCH (p:Person) RETURN p.rank ORDER BY p.id")
         assert [rank for [rank] in ranks] == pytest.approx([0.350877, 0.649123], abs=1e-4)
     person = (await server.http.get("/schema")).json()["node_tables"][0]
     assert person["properties"]["rank"] == "DOUBLE"
-    whole = await server.http.post("/algo/wcc", json={"result_property": "part"}, headers={"X-Penstock-Write": "1"})
-    assert (whole.json()["nodes_updated"], whole.json()["result"]["components"]) == (4, 1)
+    whole = await done(server, "/algo/wcc", {"result_property": "part"})
+    assert (whole["nodes_updated"], whole["result"]["components"]) == (4, 1)
 
 
 async def a_hang_up_leaves_it_sound(server: GraphServer) -> None:
@@ -146,3 +147,21 @@ async def test_a_backend_without_its_server_is_a_database_error(short_folder: Pa
     async with graph_server(short_folder / "i", f"file://{root}", given, **settings) as server:
         outcome = await server.plane.outcome()
         assert outcome["error_code"] == "FALKORDB_DATABASE_ERROR"
+
+
+async def test_two_instances_share_a_falkordb_and_each_leaves_it_as_it_was(short_folder: Path) -> None:
+    place = short_folder / "falkor"
+    place.mkdir()
+    root = short_folder / "storage"
+    root.mkdir()
+    given = await publish(open_store(str(root)), [CITY], [], prefix=PREFIX)
+    with falkordb(place) as url, redis.Redis(unix_socket_path=url.removeprefix("unix://")) as client:
+        settings = {"instance_backend": "falkordb", "instance_falkordb_url": url}
+        client.execute_command("GRAPH.QUERY", "penstock-8", "CREATE (:City {name: 'Atlantis'})")
+        async with running_server(short_folder / "i", f"file://{root}", given, **settings) as server:
+            assert await server.rows("MATCH (n:City) RETURN count(n)") == [[2]]
+            assert sorted(client.execute_command("GRAPH.LIST")) == [b"penstock-7", b"penstock-8"]
+            plain = {"Authorization": PLANE["Authorization"], "X-Penstock-User": ""}
+            await server.http.post("/shutdown", json={"grace_period_seconds": 5}, headers=plain)
+            assert await server.exit_code() == 0
+        assert client.execute_command("GRAPH.LIST") == [b"penstock-8"]

@@ -1,8 +1,11 @@
 """What a graph database must do, whichever it is.
 
-A `GraphEngine` is one opened database that holds one graph. It is filled once (`create`, then `load`, nodes before
-edges), and read by many threads from then on; `write_back` is the only write after the load. Every call blocks, so
-call it in a thread. Text that reaches `query` has passed the Cypher guard: the engine does not judge it.
+A `GraphEngine` is one opened database that holds one graph. It is filled once (`create`, then `load`,
+nodes before edges, then `seal`), and read by many threads from then on; `write_back` is the only write
+after the load. A sealed graph can be opened again after its process was killed, as it was when it was
+sealed: what was written back since is written back again by whoever opens it. Every call blocks, so call
+it in a thread. Text that reaches `query` has passed the Cypher guard: the engine does not judge it. An
+allocation that fails is a `MemoryError`.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from penstock.graphdb.errors import QueryInterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
 
 Dangling: TypeAlias = Literal["fail", "drop"]
 """What becomes of edges whose endpoints are not there."""
+OFFSET, KEY, SOURCE, TARGET = "_offset", "_key", "_src", "_dst"
+"""Columns of our own beside properties, whose names begin with a letter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +102,12 @@ class Loaded:
 
 @dataclass(slots=True)
 class Interrupt:
-    """A query's stop cord: pulled from any thread, before, while or after the query runs, as often as one likes."""
+    """A query's stop cord: pulled from any thread, before, while or after the query runs, as often as one likes.
 
+    `in_engine` hears when the engine begins to execute and when it has ended: what follows is our own work.
+    """
+
+    in_engine: Callable[[bool], object] = field(default=lambda _: None)
     _pulled: threading.Event = field(default_factory=threading.Event)
     _stop: Callable[[], object] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -104,6 +115,11 @@ class Interrupt:
     @property
     def pulled(self) -> bool:
         return self._pulled.is_set()
+
+    def check(self) -> None:
+        """Between two pieces of work: end here if somebody wants that."""
+        if self.pulled:
+            raise QueryInterrupted("The query was stopped.")
 
     def pull(self) -> None:
         """Engines forget a stop that comes before their first step, so who waits for the end pulls again."""
@@ -115,6 +131,7 @@ class Interrupt:
     @contextmanager
     def stopping(self, stop: Callable[[], object]) -> Iterator[None]:
         """While the block runs, a pull calls `stop`; never afterwards, when the connection may serve another."""
+        self.in_engine(True)
         with self._lock:
             self._stop = stop
         try:
@@ -122,6 +139,7 @@ class Interrupt:
         finally:
             with self._lock:
                 self._stop = None
+            self.in_engine(False)
 
 
 class Result(Protocol):
@@ -157,6 +175,10 @@ class GraphEngine(Protocol):
         """
         ...
 
+    def seal(self) -> None:
+        """Everything was loaded: make it last, for an `Opening` with its schema."""
+        ...
+
     def query(
         self,
         text: str,
@@ -177,11 +199,11 @@ class GraphEngine(Protocol):
         ...
 
     def node_table(self, label: str, properties: Sequence[str] = ()) -> pa.Table:
-        """Columns `offset` (int64, dense from 0 within the label), `key`, and the properties by name."""
+        """Columns OFFSET (int64, dense from 0 within the label), KEY, and the properties by name."""
         ...
 
     def edge_table(self, table: EdgeTable, properties: Sequence[str] = ()) -> pa.Table:
-        """Columns `src` and `dst` (int64, offsets within their labels) and the properties by name."""
+        """Columns SOURCE and TARGET (int64, offsets within their labels) and the properties by name."""
         ...
 
     def write_back(self, label: str, name: str, data: pa.Table) -> int:

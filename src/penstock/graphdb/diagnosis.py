@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import types
 
+from penstock.graphdb.contract import NodeTable
 from penstock.graphdb.errors import LoadRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from penstock.graphdb.contract import EdgeTable, NodeTable
+    from penstock.graphdb.contract import EdgeTable
 
 EXAMPLES = 5
 
@@ -44,7 +47,7 @@ def of_nodes(table: NodeTable, files: Sequence[Path], said: str) -> LoadRefused:
             null_keys=found.null_count,
         )
     if len(often):
-        examples = _text(often.field(0).slice(0, EXAMPLES)).to_pylist()
+        examples = texts(often.field(0).slice(0, EXAMPLES)).to_pylist()
         return LoadRefused(
             f"Node {table.label}: {len(often)} values of the primary key {table.key.name} are there more than once,"
             f" for example {', '.join(examples)}.",
@@ -53,7 +56,9 @@ def of_nodes(table: NodeTable, files: Sequence[Path], said: str) -> LoadRefused:
             duplicate_keys=len(often),
             examples=examples,
         )
-    return LoadRefused(f"Node {table.label} could not be loaded: {said}", label=table.label)
+    return _nil_uuid(f"Node {table.label}", said) or LoadRefused(
+        f"Node {table.label} could not be loaded: {said}", label=table.label
+    )
 
 
 def keys(table: NodeTable, files: Sequence[Path]) -> pa.Array:
@@ -64,23 +69,129 @@ def missing_ends(table: EdgeTable, files: Sequence[Path], starts: pa.Array, ends
     """What the edges name and the nodes, whose keys are `starts` and `ends`, do not have."""
     columns = pq.read_schema(files[0]).names[:2]
     sides = ((table.from_node, columns[0], starts), (table.to_node, columns[1], ends))
-    found = (_missing(label, column, _text(_column(files, column)), _text(keys)) for label, column, keys in sides)
+    found = (_missing(label, column, texts(_column(files, column)), texts(keys)) for label, column, keys in sides)
     return [missing for missing in found if missing.edges]
 
 
 def of_edges(table: EdgeTable, missing: Sequence[Missing], said: str) -> LoadRefused:
     name = f"Edge {table.type} ({table.from_node} to {table.to_node})"
     if not missing:
-        return LoadRefused(f"{name} could not be loaded: {said}", type=table.type)
+        return _nil_uuid(name, said) or LoadRefused(f"{name} could not be loaded: {said}", type=table.type)
     told = "; ".join(
         f"{m.edges} rows name a {m.label} in {m.column} that is not there, for example {', '.join(m.examples)}"
         for m in missing
     )
     return LoadRefused(
         f"{name}: {told}.",
-        hint="Join the edge's SQL with the nodes' tables, or let such edges be dropped (dangling_edges=drop).",
+        hint="Join the edge's SQL with the nodes' tables, or let such edges be dropped"
+        " (PENSTOCK_INSTANCE_DANGLING_EDGES=drop).",
         type=table.type,
         missing=[{"label": m.label, "column": m.column, "edges": m.edges, "examples": m.examples} for m in missing],
+    )
+
+
+def _nil_uuid(what: str, said: str) -> LoadRefused | None:
+    """The UUID of zeros is the least 128-bit integer to Ryugraph, which it cannot compress or hash."""
+    if "cannot negate INT128_MIN" not in said:
+        return None
+    return LoadRefused(
+        f"{what} has the UUID 00000000-0000-0000-0000-000000000000, which this engine cannot hold.",
+        hint="Make it null in the SQL, declare the column STRING, or use another wrapper_type.",
+    )
+
+
+def refuse_nan(table: NodeTable | EdgeTable, files: Sequence[Path]) -> None:
+    """Of an engine that would store another number in its place."""
+    for name, values in _columns(files, partial(_has, types.is_floating)):
+        if any(pc.any(pc.is_nan(leaf)).as_py() for leaf in _leaves(values) if types.is_floating(leaf.type)):
+            raise LoadRefused(
+                f"{_what(table)}: {name} has NaN, which this engine cannot hold.",
+                hint="Make it null in the SQL, or use another wrapper_type.",
+                column=name,
+            )
+
+
+def refuse_least_integers(table: NodeTable | EdgeTable, files: Sequence[Path]) -> None:
+    """Of an engine that loses the sign of numbers beside the least one of their type: it packs them by the greatest
+    absolute value, and that of the least does not fit the type."""
+    for name, values in _columns(files, partial(_has, types.is_signed_integer)):
+        for leaf in _leaves(values):
+            if types.is_signed_integer(leaf.type) and (least := _least(leaf.type)) == pc.min(leaf).as_py():
+                raise LoadRefused(
+                    f"{_what(table)}: {name} has {least}, which this engine cannot hold in {leaf.type}.",
+                    hint="Declare a wider integer, make it null in the SQL, or use another wrapper_type.",
+                    column=name,
+                )
+
+
+def _least(kind: pa.DataType) -> int:
+    bits: int = kind.bit_width
+    return -(1 << bits - 1)
+
+
+def refuse_list_items(table: NodeTable | EdgeTable, files: Sequence[Path]) -> None:
+    """Nulls and NaNs in lists, of an engine that holds lists of values only."""
+    for name, values in _columns(files, _is_list):
+        if word := _missing_item(values):
+            raise LoadRefused(
+                f"{_what(table)}: {name} has {word} in a list, which this engine cannot hold.",
+                hint="Leave such items out of the list in the SQL, or use another wrapper_type.",
+                column=name,
+            )
+
+
+def _missing_item(values: pa.Array) -> str:
+    items = values.flatten()
+    if items.null_count:
+        return "null"
+    if _is_list(items.type):
+        return _missing_item(items)
+    return "NaN" if types.is_floating(items.type) and pc.any(pc.is_nan(items)).as_py() else ""
+
+
+def _columns(files: Sequence[Path], chosen: Callable[[pa.DataType], bool]) -> Iterator[tuple[str, pa.Array]]:
+    """The columns of those types, a chunk at a time."""
+    names = [field.name for field in pq.read_schema(files[0]) if chosen(field.type)]
+    for name in names:
+        for file in files:
+            for chunk in pq.read_table(file, columns=[name]).column(0).chunks:
+                yield name, chunk
+
+
+def _has(is_wanted: Callable[[pa.DataType], bool], kind: pa.DataType) -> bool:
+    """Whether there are values of such a type in a column, however deep."""
+    if types.is_nested(kind):
+        return any(_has(is_wanted, kind.field(i).type) for i in range(kind.num_fields))
+    return is_wanted(kind)
+
+
+def _leaves(values: pa.Array) -> Iterator[pa.Array]:
+    kind = values.type
+    if types.is_map(kind):
+        yield from _leaves(values.keys)
+        yield from _leaves(values.items)
+    elif types.is_struct(kind):
+        for field in values.flatten():
+            yield from _leaves(field)
+    elif _is_list(kind):
+        yield from _leaves(values.flatten())
+    else:
+        yield values
+
+
+def _what(table: NodeTable | EdgeTable) -> str:
+    return f"Node {table.label}" if isinstance(table, NodeTable) else f"Edge {table.type}"
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def too_large(what: str, cache_bytes: int) -> LoadRefused:
+    return LoadRefused(
+        f"{what} could not be loaded: the engine's cache of {cache_bytes // 2**20} MiB is too small for it.",
+        hint="Give the instance more memory.",
+        cache_bytes=cache_bytes,
     )
 
 
@@ -95,7 +206,8 @@ def _column(files: Sequence[Path], name: str) -> pa.Array:
     return pa.concat_arrays(chunks) if chunks else pa.array([], pa.string())
 
 
-def _text(keys: pa.Array) -> pa.Array:
+def texts(keys: pa.Array) -> pa.Array:
+    """Keys of any type as text, the same for the same key."""
     if keys.type in (pa.uuid(), pa.binary(16)):
         return pa.array([None if key is None else str(UUID(bytes=bytes(key))) for key in _bytes(keys)], pa.string())
     return keys.cast(pa.string())

@@ -17,17 +17,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.graphdb import diagnosis, statements
-from penstock.graphdb.conforming import conform
-from penstock.graphdb.contract import Capabilities, EdgeTable, GraphSchema, Interrupt, Loaded, NodeTable, Property
-from penstock.graphdb.embedded_result import EmbeddedResult
-from penstock.graphdb.errors import CypherError, LoadRefused, QueryInterrupted, SchemaRefused
-from penstock.graphdb.parameters import harmless
+from penstock.graphdb import conforming, diagnosis, statements
+from penstock.graphdb.contract import (
+    KEY,
+    OFFSET,
+    SOURCE,
+    TARGET,
+    Capabilities,
+    EdgeTable,
+    GraphSchema,
+    Interrupt,
+    Loaded,
+    NodeTable,
+    Property,
+)
+from penstock.graphdb.embedded_result import EmbeddedResult, is_broken_in_arrow, row_batches
+from penstock.graphdb.errors import CypherError, LoadRefused, QueryInterrupted, SchemaRefused, out_of_memory
+from penstock.graphdb.parameters import harmless, inlined
 from penstock.graphdb.shapes import Shapes, named
 from penstock.graphdb.typenames import nested, quoted, wire_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import ModuleType
 
@@ -44,6 +55,7 @@ CAPABILITIES = Capabilities(
     algorithm_mode="library",
     memory_model="disk",
 )
+_FILE = "graph.db"
 _COPIED = re.compile(r"(\d+) tuples? ha(?:s|ve) been copied")
 _MADE = {"DATE": "date({})", "UUID": "uuid({})"}
 LONGEST_PATH = 1000
@@ -56,15 +68,35 @@ _LEAST_CACHE = 64 * 1024 * 1024
 class EmbeddedEngine:
     capabilities = CAPABILITIES
 
-    def __init__(self, library: ModuleType, opening: Opening, *, nested_arrow: bool) -> None:
-        """`nested_arrow`: whether structs with nulls come out of the library's Arrow export whole."""
-        self.schema = GraphSchema(nodes=(), edges=())
+    def __init__(
+        self,
+        library: ModuleType,
+        opening: Opening,
+        *,
+        nested_arrow: bool = True,
+        inlines_parameters: bool = False,
+        holds_extremes: bool = True,
+        settings: Sequence[str] = (),
+        rewritten: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        """`nested_arrow`: whether structs and UUIDs with nulls come out of the library's Arrow export whole;
+        `inlines_parameters`: whether parameters are written into the statement as literals; `holds_extremes`:
+        whether NaN and the least integers are stored as such; `settings` are for each connection;
+        `rewritten` makes of a query one that the engine answers rightly, or refuses it."""
+        self.schema = opening.schema or GraphSchema(nodes=(), edges=())
         self._library = library
         self._folder = opening.folder
+        self._cache_bytes = max(_LEAST_CACHE, opening.memory_bytes)
         self._nested_arrow = nested_arrow
+        self._inlines_parameters = inlines_parameters
+        self._holds_extremes = holds_extremes
+        self._settings = (f"var_length_extend_max_depth = {LONGEST_PATH}", *settings)
+        self._rewritten = rewritten
+        if opening.schema is not None:
+            _forget_unsealed(opening.folder)
         self._database = library.Database(
-            str(opening.folder / "graph.db"),
-            buffer_pool_size=max(_LEAST_CACHE, opening.memory_bytes),
+            str(opening.folder / _FILE),
+            buffer_pool_size=self._cache_bytes,
             max_num_threads=opening.threads,
             auto_checkpoint=False,
         )
@@ -74,20 +106,27 @@ class EmbeddedEngine:
         self._names: dict[str, pa.Array] = {}
         self._sources: dict[str, Sequence[Path]] = {}
         self._written: dict[str, dict[str, str]] = {}
+        if opening.schema is not None:
+            self._prepare()
 
     def create(self, schema: GraphSchema) -> None:
         self.schema = schema
-        # Nobody opens the files again; and Ryugraph's checkpoint crashes on a column that was dropped.
-        self._rows("CALL force_checkpoint_on_close = false")
         for table in schema.nodes:
             self._define(f"Node {table.label}", statements.create_node(table))
         for edge_type in schema.edge_types:
             self._define(f"Edge {edge_type}", statements.create_edge(edge_type, schema))
-        self._labels = {row[0]: row[1] for row in self._rows("CALL show_tables() RETURN id, name")}
+        self._prepare()
+
+    def seal(self) -> None:
+        self._rows("CHECKPOINT")
+        conforming.remove_copies(self._folder)
 
     def load(self, table: NodeTable | EdgeTable, files: Sequence[Path], *, dangling: Dangling = "fail") -> Loaded:
         if not files:
             return Loaded(rows=0)
+        if not self._holds_extremes:
+            diagnosis.refuse_nan(table, files)
+            diagnosis.refuse_least_integers(table, files)
         if isinstance(table, NodeTable):
             return self._load_nodes(table, self._conformed(table.columns, files))
         return self._load_edges(table, self._conformed(table.properties, files), dangling)
@@ -101,12 +140,16 @@ class EmbeddedEngine:
         interrupt: Interrupt | None = None,
     ) -> EmbeddedResult:
         cord, given = interrupt or Interrupt(), harmless(parameters or {})
+        text, given = inlined(text, given, every=self._inlines_parameters)
+        text = self._rewritten(text)
         with self._connection() as connection, cord.stopping(connection.interrupt):
             connection.set_query_timeout(int(timeout * 1000) + 1 if timeout else 0)
-            if cord.pulled:
-                raise QueryInterrupted("The query was stopped before it began.")
-            with _reading(connection):
-                found = _execute(connection, text, given)
+            cord.check()
+            try:
+                with _reading(connection):
+                    found = _execute(connection, text, given)
+            except _CacheFull:
+                raise out_of_memory(self._cache_bytes, of="the engine's cache has") from None
         return EmbeddedResult(found, self._shapes(), nested_arrow=self._nested_arrow)
 
     def key_of(self, table: NodeTable, value: str) -> str:
@@ -124,13 +167,14 @@ class EmbeddedEngine:
         key = self._node(label).key.name
         wanted = "".join(f", n.{quoted(name)} AS {quoted(name)}" for name in properties)
         found = self._table(
-            f"MATCH (n:{quoted(label)}) RETURN offset(id(n)) AS `offset`, n.{quoted(key)} AS `key`{wanted}"
+            f"MATCH (n:{quoted(label)}) RETURN offset(id(n)) AS {OFFSET}, n.{quoted(key)} AS {KEY}{wanted}"
         )
-        return found.take(pc.sort_indices(found.column("offset")))
+        return found.take(pc.sort_indices(found.column(OFFSET)))
 
     def edge_table(self, table: EdgeTable, properties: Sequence[str] = ()) -> pa.Table:
         wanted = "".join(f", e.{quoted(name)} AS {quoted(name)}" for name in properties)
-        return self._table(f"{statements.match_edges(table)}offset(id(a)) AS src, offset(id(b)) AS dst{wanted}")
+        ends = f"offset(id(a)) AS {SOURCE}, offset(id(b)) AS {TARGET}"
+        return self._table(f"{statements.match_edges(table)}{ends}{wanted}")
 
     def write_back(self, label: str, name: str, data: pa.Table) -> int:
         table = self._node(label)
@@ -156,7 +200,8 @@ class EmbeddedEngine:
             connection = self._idle.pop()
         except IndexError:
             connection = self._library.Connection(self._database)
-            _execute(connection, f"CALL var_length_extend_max_depth = {LONGEST_PATH}").close()
+            for setting in self._settings:
+                _execute(connection, f"CALL {setting}").close()
         try:
             yield connection
         except QueryInterrupted:
@@ -168,6 +213,12 @@ class EmbeddedEngine:
             raise
         self._idle.append(connection)
 
+    def _prepare(self) -> None:
+        # What is written after the seal is written again by whoever opens the files; and Ryugraph's
+        # checkpoint crashes on a column that was dropped.
+        self._rows("CALL force_checkpoint_on_close = false")
+        self._labels = {row[0]: row[1] for row in self._rows("CALL show_tables() RETURN id, name")}
+
     def _define(self, what: str, statement: str) -> None:
         try:
             self._rows(statement)
@@ -175,13 +226,15 @@ class EmbeddedEngine:
             raise SchemaRefused(f"{what} could not be created: {e.message}") from e
 
     def _conformed(self, columns: Sequence[Property], files: Sequence[Path]) -> list[Path]:
-        return conform(files, {p.name: p.type for p in columns}, self._folder)
+        return conforming.conform(files, {p.name: p.type for p in columns}, self._folder)
 
     def _load_nodes(self, table: NodeTable, files: Sequence[Path]) -> Loaded:
         self._sources[table.label] = files
         statement = statements.copy_nodes(table, files)
         try:
             return Loaded(rows=self._copy(statement))
+        except MemoryError as e:
+            raise diagnosis.too_large(f"Node {table.label}", self._cache_bytes) from e
         except CypherError as e:
             raise diagnosis.of_nodes(table, files, e.message) from e
 
@@ -189,6 +242,8 @@ class EmbeddedEngine:
         statement = statements.copy_edges(table, self.schema, files, drop=dangling == "drop")
         try:
             rows = self._copy(statement)
+        except MemoryError as e:
+            raise diagnosis.too_large(f"Edge {table.type}", self._cache_bytes) from e
         except CypherError as e:
             raise diagnosis.of_edges(table, self._missing(table, files), e.message) from e
         total = sum(pq.read_metadata(file).num_rows for file in files) if dangling == "drop" else rows
@@ -254,7 +309,10 @@ class EmbeddedEngine:
         with self._connection() as connection:
             connection.set_query_timeout(0)
             found = _execute(connection, statement)
-        table: pa.Table = found.get_as_arrow(_ROWS_AT_ONCE, fallbackExtensionTypes=True)
+        if not self._nested_arrow and any(map(is_broken_in_arrow, found.get_column_data_types())):
+            table = pa.Table.from_batches(row_batches(found, _ROWS_AT_ONCE)).rename_columns(found.get_column_names())
+        else:
+            table = found.get_as_arrow(_ROWS_AT_ONCE, fallbackExtensionTypes=True)
         found.close()
         return table
 
@@ -269,7 +327,7 @@ class EmbeddedEngine:
         if label is None or self.schema.node(label) is None:
             return None
         if label not in self._names:
-            self._names[label] = named(label, self.node_table(label).column("key").combine_chunks())
+            self._names[label] = named(label, self.node_table(label).column(KEY).combine_chunks())
         return self._names[label]
 
 
@@ -295,10 +353,24 @@ def _reading(connection: Any) -> Iterator[None]:
             _execute(connection, "COMMIT").close()
 
 
-def _fault(said: str) -> CypherError | QueryInterrupted:
+class _CacheFull(MemoryError):
+    """The engine's buffer pool has no room for what a statement holds at once."""
+
+
+def _fault(said: str) -> Exception:
     if said.startswith("Interrupted"):
         return QueryInterrupted("The query was stopped.")
     if "Unable to cast Python instance" in said:
         return CypherError("A parameter has a value that the engine cannot hold.", hint="Integers have 64 bits.")
-    hint = "Ask for less at once, or give the instance more memory." if "Buffer manager" in said else None
-    return CypherError(said, hint=hint)
+    if said.startswith("std::bad_alloc"):
+        return MemoryError(said)
+    if said.startswith("Buffer manager exception"):
+        return _CacheFull(said)
+    return CypherError(said)
+
+
+def _forget_unsealed(folder: Path) -> None:
+    """Leave of an engine's folder what was there when the graph was sealed: the log of later writes goes."""
+    for file in folder.iterdir():
+        if file.name.startswith(f"{_FILE}."):
+            file.unlink()

@@ -12,12 +12,16 @@ from pyarrow import types
 
 from penstock.graphdb.errors import CypherError
 from penstock.graphdb.typenames import wire_type
+from penstock.kit import memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.graphdb.shapes import Shapes
 
+_SAMPLED_ROWS = 32
+_GROWTH = 2.5
+"""Buffers double when they are full, and the old one is there until it was copied."""
 _INTERNAL = frozenset({"_dst", "_id", "_label", "_nodes", "_rels", "_src"})
 
 
@@ -31,7 +35,7 @@ class EmbeddedResult:
         engine: list[str] = found.get_column_data_types()
         self.types = tuple(wire_type(name) for name in engine)
         self.rows: int = found.get_num_tuples()
-        self._by_rows = not nested_arrow and any(_has_struct(name) for name in engine)
+        self._by_rows = not nested_arrow and any(map(is_broken_in_arrow, engine))
 
     def batches(self, size: int) -> Iterator[pa.RecordBatch]:
         raw = self._from_rows(size) if self._by_rows else self._from_arrow(size)
@@ -47,6 +51,7 @@ class EmbeddedResult:
             yield left.popleft()
 
     def _table(self, size: int) -> pa.Table:
+        self._check_size()
         try:
             return self._found.get_as_arrow(size, fallbackExtensionTypes=True)
         except (pa.ArrowException, RuntimeError) as e:
@@ -55,16 +60,50 @@ class EmbeddedResult:
     def close(self) -> None:
         self._found.close()
 
-    def _from_rows(self, size: int) -> Iterator[pa.RecordBatch]:
-        schema = self._table(size).schema
-        if not self.rows:
-            yield _empty(schema)
+    def _check_size(self) -> None:
+        """The library makes all of a result at once, and crashes where an allocation fails. So what would
+        not fit is refused before, by the width of the first rows."""
+        left = memory.left_bytes() if self.rows > _SAMPLED_ROWS else None
+        if left is None:
+            return
+        sample = self._found.get_n(_SAMPLED_ROWS)
         self._found.reset_iterator()
-        while rows := self._found.get_n(size):
-            columns = [
-                pa.array([as_stored(row[i], field.type) for row in rows], field.type) for i, field in enumerate(schema)
-            ]
-            yield pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+        needed = sum(map(width, sample)) * self.rows * _GROWTH / len(sample)
+        if needed > left:
+            raise MemoryError(f"about {int(needed)} bytes of results, {left} left")
+
+    def _from_rows(self, size: int) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from row_batches(self._found, size)
+        except (pa.ArrowException, RuntimeError) as e:
+            raise CypherError(f"The answer cannot be told: {e}.", hint="Nest its lists and structs less.") from e
+
+
+def row_batches(found: Any, size: int) -> Iterator[pa.RecordBatch]:
+    """A result of the library by its row interface; its columns are called 0, 1, 2 …"""
+    schema = _schema(found, size)
+    if not found.get_num_tuples():
+        yield _empty(schema)
+    found.reset_iterator()
+    while rows := found.get_n(size):
+        columns = [
+            pa.array([as_stored(row[i], field.type) for row in rows], field.type) for i, field in enumerate(schema)
+        ]
+        names = [str(i) for i in range(len(columns))]
+        yield pa.RecordBatch.from_arrays([_narrow(column) for column in columns], names=names)
+
+
+def _schema(found: Any, size: int) -> pa.Schema:
+    """Once all rows were read, the Arrow export has nothing left to export wrongly but the schema."""
+    while found.get_n(size):
+        continue
+    return found.get_as_arrow(size, fallbackExtensionTypes=True).schema
+
+
+def is_broken_in_arrow(engine: str) -> bool:
+    """Whether Ryugraph exports values of an engine's type wrongly where some are null: a struct loses what is in it,
+    a UUID becomes another row's or crashes the process."""
+    return any(word in engine for word in ("STRUCT(", "NODE", "REL", "UUID"))
 
 
 def as_stored(value: Any, kind: pa.DataType) -> Any:
@@ -81,18 +120,33 @@ def as_stored(value: Any, kind: pa.DataType) -> Any:
     return str(value) if isinstance(value, UUID) else value
 
 
-def _narrowed(found: pa.Table) -> pa.Table:
+def width(value: object) -> int:
+    """Bytes that a value of the library's row interface takes in Arrow, about."""
+    match value:
+        case str() | bytes():
+            return len(value) + 8
+        case list() | tuple():
+            return 8 + sum(map(width, value))
+        case dict():
+            return sum(map(width, value.values()))
+    return 9
+
+
+def _narrowed(table: pa.Table) -> pa.Table:
+    for i, field in enumerate(table.schema):
+        narrow = _narrow(table.column(i))
+        if narrow.type != field.type:
+            table = table.set_column(i, field.name, narrow)
+    return table
+
+
+def _narrow(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Sums of whole numbers have 128 bits; where 64 are enough, as nearly always, the column has 64."""
-    for i, field in enumerate(found.schema):
-        if types.is_decimal(field.type) and field.type.scale == 0:
-            with suppress(pa.ArrowInvalid):
-                found = found.set_column(i, field.name, found.column(i).cast(pa.int64()))
-    return found
+    if types.is_decimal(values.type) and values.type.scale == 0:
+        with suppress(pa.ArrowInvalid):
+            return values.cast(pa.int64())
+    return values
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
-
-
-def _has_struct(engine: str) -> bool:
-    return any(word in engine for word in ("STRUCT(", "NODE", "REL"))

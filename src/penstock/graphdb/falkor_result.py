@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from falkordb import Edge, Node, Path
+from falkordb.query_result import QueryResult
 
 from penstock.graphdb.falkor_values import column
 
@@ -14,17 +15,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
+_PARSED_AT_ONCE = 1000
+
+
 class FalkorResult:
-    """A `Result` of rows that the client has parsed."""
+    """A `Result` of the server's answer, parsed a piece at a time: parsing takes longer than the query."""
 
     def __init__(
-        self, found: Any, name: Callable[[Node], str], names: Callable[[Sequence[int]], dict[int, str]]
+        self,
+        answer: list[Any],
+        graph: Any,
+        name: Callable[[Node], str],
+        names: Callable[[Sequence[int]], dict[int, str]],
+        *,
+        check: Callable[[], None],
     ) -> None:
-        """`name` gives the id of a node, `names` those of nodes of which only the server's numbers are known."""
+        """`name` gives the id of a node, `names` those of nodes of which only the server's numbers are known; `check`
+        is called between two pieces, to stop it."""
         self._name = name
-        self.columns: tuple[str, ...] = tuple(_header(header[1]) for header in found.header)
-        rows: list[list[Any]] = found.result_set
-        self.rows = len(rows)
+        header, *rows_and_more = answer
+        raw: list[Any] = rows_and_more[0] if len(answer) > 1 else []
+        self.columns: tuple[str, ...] = tuple(_header(column[1]) for column in header) if len(answer) > 1 else ()
+        self.rows = len(raw)
+        rows: list[list[Any]] = []
+        for start in range(0, len(raw), _PARSED_AT_ONCE):
+            check()
+            rows += QueryResult(graph, [header, raw[start : start + _PARSED_AT_ONCE], answer[-1]]).result_set
         self._names = names(sorted({i for row in rows for value in row for i in _far_ends(value)}))
         made = [self._column([row[i] for row in rows]) for i in range(len(self.columns))]
         self.types = tuple(kind for kind, _ in made)

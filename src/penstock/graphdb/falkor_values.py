@@ -29,6 +29,8 @@ _SCALARS: Mapping[type, tuple[str, pa.DataType]] = {
     datetime: ("TIMESTAMP", pa.timestamp("us")),
 }
 _LEAST, _MOST = -(2**63), 2**63 - 1
+_INFINITY = "1e400"
+"""Which its parser reads as infinite; it has no word for that."""
 
 
 def prefix(parameters: Mapping[str, object]) -> str:
@@ -62,7 +64,9 @@ def _number(value: bool | int | float) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else "null"
+        if math.isnan(value):
+            raise CypherError("FalkorDB takes no NaN as a parameter.", hint="Write toFloat('nan') into the query.")
+        return repr(value) if math.isfinite(value) else f"{'-' if value < 0 else ''}{_INFINITY}"
     if not _LEAST <= value <= _MOST:
         raise CypherError("A parameter has a value that the engine cannot hold.", hint="Integers have 64 bits.")
     return str(value)

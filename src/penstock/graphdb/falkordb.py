@@ -1,10 +1,15 @@
 """FalkorDB: a server of its own, in memory. Rows go in by thousands in one statement; a query is read-only by the
-server's own word and ends by its clock, for nothing can stop one from outside."""
+server's own word and ends by its clock: nothing but the server's death stops one from outside."""
 
 from __future__ import annotations
 
+import math
 import re
 import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,19 +17,39 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from falkordb import FalkorDB, Node
-from redis.exceptions import RedisError
+from falkordb.query_result import QueryResult
+from redis import ConnectionPool, UnixDomainSocketConnection
+from redis.backoff import NoBackoff
+from redis.exceptions import BusyLoadingError, RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.retry import Retry
 
 from penstock.graphdb import diagnosis
-from penstock.graphdb.contract import Capabilities, EdgeTable, GraphSchema, Interrupt, Loaded, NodeTable, Property
+from penstock.graphdb.contract import (
+    KEY,
+    OFFSET,
+    SOURCE,
+    TARGET,
+    Capabilities,
+    EdgeTable,
+    GraphSchema,
+    Interrupt,
+    Loaded,
+    NodeTable,
+    Property,
+)
 from penstock.graphdb.errors import CypherError, GraphFailed, LoadRefused, QueryInterrupted, SchemaRefused
 from penstock.graphdb.falkor_result import FalkorResult
 from penstock.graphdb.falkor_values import column, prefix
+from penstock.graphdb.moments import cut_moments
 from penstock.graphdb.typenames import quoted
-from penstock.kit.errors import InvalidInput
+from penstock.kit.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path as FilePath
+
+    import numpy.typing as npt
 
     from penstock.graphdb.contract import Dangling, JsonValue
     from penstock.graphdb.registry import Opening
@@ -39,35 +64,65 @@ CAPABILITIES = Capabilities(
     algorithm_mode="library",
     memory_model="memory",
 )
-GRAPH = "penstock"
 ROWS_AT_ONCE = 5_000
+BYTES_AT_ONCE = 8 * 1024 * 1024
+"""A statement with its rows is in memory several times over, on both sides."""
 LONGEST_SECONDS = 3600.0
 _HELD = frozenset("STRING INT64 INT32 INT16 INT8 DOUBLE FLOAT DATE TIMESTAMP BOOL BLOB UUID LIST".split())  # noqa: SIM905
-_MADE = {"DATE": "date({})", "TIMESTAMP": "localdatetime({})"}
-_TIMED_OUT = re.compile(r"timed out|timeout", re.IGNORECASE)
+_UNREAD = "1969-12-31T23:59:59"
+_SPELLED = {"year": 1969, "month": 12, "day": 31, "hour": 23, "minute": 59, "second": 59}
+"""The second before 1970 is -1, which its parser of texts takes for an error."""
+_MADE = {
+    "DATE": "date({})",
+    "TIMESTAMP": "localdatetime({})",
+    # NaN has no literal and comes as text.
+    "DOUBLE": "toFloat({})",
+    "FLOAT": "toFloat({})",
+}
+_TIMED_OUT = re.compile(r"^query timed out", re.IGNORECASE)
+_INDEXES = "CALL db.indexes() YIELD status RETURN status"
+_PAUSE_SECONDS = 0.01
+_NO_ROOM = "mem consumption exceeded capacity"
 
 
 def open_engine(opening: Opening) -> FalkorEngine:
-    if opening.url is None:
-        raise InvalidInput("A FalkorDB server is needed.", hint="Set PENSTOCK_INSTANCE_FALKORDB_URL.")
-    return FalkorEngine(opening.url)
+    return FalkorEngine(opening)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Places:
+    """The server's numbers of a label's nodes, by their keys as text."""
+
+    keys: pa.Array
+    ids: npt.NDArray[np.int64]
+
+    def find(self, keys: pa.Array) -> list[int | None]:
+        """Of each key the node's number; None where there is no such node."""
+        where = pc.index_in(diagnosis.texts(keys), value_set=self.keys)
+        found: list[int | None] = pa.array(self.ids).take(where).to_pylist()
+        return found
 
 
 class FalkorEngine:
     capabilities = CAPABILITIES
 
-    def __init__(self, url: str) -> None:
-        self.schema = GraphSchema(nodes=(), edges=())
+    def __init__(self, opening: Opening) -> None:
+        if opening.url is None:
+            raise InvalidInput("A FalkorDB server is needed.", hint="Set PENSTOCK_INSTANCE_FALKORDB_URL.")
+        self.schema = opening.schema or GraphSchema(nodes=(), edges=())
         self._written: dict[str, dict[str, str]] = {}
         self._writing = threading.Lock()
         self._sources: dict[str, Sequence[FilePath]] = {}
+        self._places: dict[str, _Places] = {}
         try:
-            client = FalkorDB(unix_socket_path=url.removeprefix("unix://")) if url.startswith("unix://") else _at(url)
-            self._graph = client.select_graph(GRAPH)
-            if GRAPH in client.list_graphs():
+            client = FalkorDB(connection_pool=_pool(opening.url))
+            self._graph = client.select_graph(opening.name)
+            if opening.schema is None and opening.name in client.list_graphs():
                 self._graph.delete()
         except (RedisError, OSError) as e:
             raise GraphFailed(f"The FalkorDB server does not answer: {e}") from e
+        if opening.schema is not None and self._was_read_from_a_file():
+            self._rebuild_indexes()
 
     def create(self, schema: GraphSchema) -> None:
         for name, held in [(t.label, t.columns) for t in schema.nodes] + [(t.type, t.properties) for t in schema.edges]:
@@ -78,11 +133,15 @@ class FalkorEngine:
                 )
         self.schema = schema
         for table in schema.nodes:
-            self._write(f"CREATE INDEX FOR (n:{quoted(table.label)}) ON (n.{quoted(table.key.name)})")
+            self._write(f"CREATE INDEX {_index(table)}")
+
+    def seal(self) -> None:
+        """The graph is the server's, and outlives us as long as that does."""
 
     def load(self, table: NodeTable | EdgeTable, files: Sequence[FilePath], *, dangling: Dangling = "fail") -> Loaded:
         if not files:
             return Loaded(rows=0)
+        diagnosis.refuse_list_items(table, files)
         if isinstance(table, NodeTable):
             return self._load_nodes(table, files)
         return self._load_edges(table, files, dangling)
@@ -95,16 +154,12 @@ class FalkorEngine:
         timeout: float | None = None,
         interrupt: Interrupt | None = None,
     ) -> FalkorResult:
-        if interrupt is not None and interrupt.pulled:
-            raise QueryInterrupted("The query was stopped before it began.")
-        milliseconds = int((timeout or LONGEST_SECONDS) * 1000) + 1
-        try:
-            found = self._graph.ro_query(prefix(parameters or {}) + text, timeout=milliseconds)
-        except RedisError as e:
-            if _TIMED_OUT.search(str(e)):
-                raise QueryInterrupted("The query was stopped.") from e
-            raise CypherError(str(e)) from e
-        return FalkorResult(found, self.name, self.names)
+        cord, until = interrupt or Interrupt(), time.monotonic() + (timeout or LONGEST_SECONDS)
+        cord.check()
+        with cord.stopping(lambda: None):
+            answer = self._read(text, parameters or {}, until)
+        names = partial(self.names, until=until)
+        return FalkorResult(answer, self._graph, self.name, names, check=cord.check)
 
     def key_of(self, table: NodeTable, value: str) -> str:
         return _made(table.key, value)
@@ -117,8 +172,8 @@ class FalkorEngine:
 
     def node_table(self, label: str, properties: Sequence[str] = ()) -> pa.Table:
         rows = self._nodes_by_id(label, properties)
-        columns = {"offset": pa.array(np.arange(len(rows)))}
-        for i, name in enumerate(("key", *properties), start=1):
+        columns = {OFFSET: pa.array(np.arange(len(rows)))}
+        for i, name in enumerate((KEY, *properties), start=1):
             columns[name] = column([row[i] for row in rows])[1]
         return pa.table(columns)
 
@@ -128,23 +183,25 @@ class FalkorEngine:
         ids = {label: np.array([row[0] for row in self._nodes_by_id(label)], np.int64) for label in _ends(table)}
         columns = {
             name: pa.array(np.searchsorted(ids[label], np.array([row[i] for row in rows], np.int64)))
-            for i, (name, label) in enumerate((("src", table.from_node), ("dst", table.to_node)))
+            for i, (name, label) in enumerate(((SOURCE, table.from_node), (TARGET, table.to_node)))
         }
         return pa.table(columns | {n: column([row[i] for row in rows])[1] for i, n in enumerate(properties, start=2)})
 
     def write_back(self, label: str, name: str, data: pa.Table) -> int:
-        table = self._node(label)
-        if any(p.name == name for p in table.columns):
+        if any(p.name == name for p in self._node(label).columns):
             raise CypherError(
                 f"{label}.{name} comes from the mapping; it is never overwritten.", hint="Choose another name."
             )
         with self._writing:
             self._write(f"MATCH (n:{quoted(label)}) SET n.{quoted(name)} = NULL")
+            is_number = pa.types.is_floating(data.schema.field("value").type)
+            value = _MADE["DOUBLE"].format("r[1]") if is_number else "r[1]"
             statement = (
-                f"UNWIND $rows AS r MATCH (n:{quoted(label)} {{{quoted(table.key.name)}: {_made(table.key, 'r[0]')}}})"
-                f" SET n.{quoted(name)} = r[1] RETURN count(n)"
+                "UNWIND $rows AS r WITH r, r[0] AS i MATCH (n) WHERE id(n) = i"
+                f" SET n.{quoted(name)} = {value} RETURN count(n)"
             )
-            written = sum(self._write(statement, rows=rows).result_set[0][0] for rows in _slices(data))
+            places = self._places_of(label)
+            written = sum(self._write(statement, rows=rows).result_set[0][0] for rows in _slices(data, places))
             self._written.setdefault(label, {})[name] = column(data.column("value").slice(0, 1000).to_pylist())[0]
         return int(written)
 
@@ -152,12 +209,30 @@ class FalkorEngine:
         return dict(self._written.get(label, {}))
 
     def close(self) -> None:
+        """The graph goes, too: the server may be shared, and nobody else knows of it."""
+        with suppress(RedisError, OSError):
+            self._graph.delete()
         self._graph.client.connection.close()
 
-    def names(self, ids: Sequence[int]) -> dict[int, str]:
+    def names(self, ids: Sequence[int], until: float) -> dict[int, str]:
         """`Label:key` of nodes that the server only gave the numbers of."""
-        rows = self._rows("UNWIND $ids AS i MATCH (n) WHERE id(n) = i RETURN i, n", ids=list(ids)) if ids else []
+        if not ids:
+            return {}
+        text = "UNWIND $ids AS i MATCH (n) WHERE id(n) = i RETURN i, n"
+        rows = QueryResult(self._graph, self._read(text, {"ids": list(ids)}, until)).result_set
         return {row[0]: self.name(row[1]) for row in rows}
+
+    def _read(self, text: str, parameters: Mapping[str, object], until: float) -> list[Any]:
+        """The server's answer as it comes; a query that it does not end in time is an interrupted one."""
+        milliseconds = max(1, int((until - time.monotonic()) * 1000))
+        command = ("GRAPH.RO_QUERY", self._graph.name, prefix(parameters) + text, "--compact")
+        try:
+            answer: list[Any] = self._graph.execute_command(*command, "timeout", milliseconds)
+        except (ConnectionError, RedisConnectionError, BusyLoadingError) as e:
+            raise Unavailable(f"The FalkorDB server does not answer: {e}") from e
+        except RedisError as e:
+            raise _fault(str(e)) from e
+        return answer
 
     def name(self, node: Node) -> str:
         label = node.labels[0] if node.labels else ""
@@ -175,25 +250,57 @@ class FalkorEngine:
         if keys.null_count or len(keys.unique()) != len(keys):
             raise diagnosis.of_nodes(table, files, "")
         self._sources[table.label] = files
+        if _has_padded_text(keys):
+            # Its index does not find a text that is empty or begins or ends with a space.
+            self._write(f"DROP INDEX {_index(table)}")
         properties = _properties(table.columns, pq.read_schema(files[0]).names)
-        statement = f"UNWIND $rows AS r CREATE (n:{quoted(table.label)} {{{properties}}})"
-        rows = sum(self._write(statement, rows=rows).nodes_created for rows in _files(files))
-        return Loaded(rows=int(rows))
+        statement = f"UNWIND $rows AS r CREATE (n:{quoted(table.label)} {{{properties}}}) RETURN id(n)"
+        ids = [row[0] for rows in _files(files, table.columns) for row in self._write(statement, rows=rows).result_set]
+        self._places[table.label] = _Places(keys=diagnosis.texts(keys), ids=np.array(ids, np.int64))
+        return Loaded(rows=len(ids))
 
     def _load_edges(self, table: EdgeTable, files: Sequence[FilePath], dangling: Dangling) -> Loaded:
+        """By the server's own numbers of nodes, which is right for every key and faster than an index."""
         names = pq.read_schema(files[0]).names
         total = sum(pq.read_metadata(file).num_rows for file in files)
-        start, end = (self._node(label).key for label in _ends(table))
+        starts, ends = (self._places_of(label) for label in _ends(table))
+        if dangling == "fail":
+            missing = diagnosis.missing_ends(table, files, starts.keys, ends.keys)
+            if missing:
+                raise diagnosis.of_edges(table, missing, "edges are missing")
         statement = (
-            f"UNWIND $rows AS r MATCH (a:{quoted(table.from_node)} {{{quoted(start.name)}: {_made(start, 'r[0]')}}}),"
-            f" (b:{quoted(table.to_node)} {{{quoted(end.name)}: {_made(end, 'r[1]')}}})"
+            "UNWIND $rows AS r WITH r, r[0] AS s, r[1] AS t MATCH (a) WHERE id(a) = s"
+            " WITH r, a, t MATCH (b) WHERE id(b) = t"
             f" CREATE (a)-[e:{quoted(table.type)} {{{_properties(table.properties, names[2:], skip=2)}}}]->(b)"
         )
-        rows = int(sum(self._write(statement, rows=rows).relationships_created for rows in _files(files)))
-        if rows != total and dangling == "fail":
-            starts, ends = (diagnosis.keys(self._node(label), self._sources.get(label, ())) for label in _ends(table))
-            raise diagnosis.of_edges(table, diagnosis.missing_ends(table, files, starts, ends), "edges are missing")
+        rows = 0
+        for batch in statement_batches(files):
+            sources, targets = starts.find(batch.column(0)), ends.find(batch.column(1))
+            columns = [sources, targets, *_declared(batch.select(names[2:]), table.properties)]
+            whole = [row for row in zip(*columns, strict=True) if row[0] is not None and row[1] is not None]
+            rows += int(self._write(statement, rows=whole).relationships_created) if whole else 0
         return Loaded(rows=rows, dropped=total - rows)
+
+    def _places_of(self, label: str) -> _Places:
+        if label not in self._places:
+            rows = self._nodes_by_id(label)
+            keys = diagnosis.texts(column([row[1] for row in rows])[1])
+            self._places[label] = _Places(keys=keys, ids=np.array([row[0] for row in rows], np.int64))
+        return self._places[label]
+
+    def _was_read_from_a_file(self) -> bool:
+        """Whether the server was restarted since the graph was loaded; if only its client was, all is as it was."""
+        state: dict[str, Any] = self._graph.client.connection.info("persistence")
+        return bool(state.get("rdb_last_load_keys_loaded", 1))
+
+    def _rebuild_indexes(self) -> None:
+        """FalkorDB 4.16 loses a node of an index that it reads from its file, and then does not find it by key."""
+        indexed = {label for [label] in self._rows("CALL db.indexes() YIELD label RETURN label")}
+        for table in (table for table in self.schema.nodes if table.label in indexed):
+            self._write(f"DROP INDEX {_index(table)}")
+            self._write(f"CREATE INDEX {_index(table)}")
+        while any(status != "OPERATIONAL" for [status] in self._rows(_INDEXES)):
+            time.sleep(_PAUSE_SECONDS)
 
     def _node(self, label: str) -> NodeTable:
         table = self.schema.node(label)
@@ -208,15 +315,35 @@ class FalkorEngine:
             raise GraphFailed(f"FalkorDB refused: {e}") from e
 
     def _rows(self, statement: str, **parameters: object) -> list[list[Any]]:
-        found: list[list[Any]] = self._graph.ro_query(prefix(parameters) + statement, timeout=0).result_set
-        return found
+        answer = self._read(statement, parameters, time.monotonic() + LONGEST_SECONDS)
+        rows: list[list[Any]] = QueryResult(self._graph, answer).result_set
+        return rows
 
     def _one(self, statement: str) -> int:
         return int(self._rows(statement)[0][0])
 
 
-def _at(url: str) -> FalkorDB:
-    return FalkorDB.from_url(url)
+def _pool(url: str) -> ConnectionPool:
+    """Without the client's own retries: they would run a query again that the server died of."""
+    options: dict[str, Any] = {
+        "decode_responses": True,
+        "retry": Retry(NoBackoff(), 0),
+        "socket_timeout": None,
+    }
+    if url.startswith("unix://"):
+        path = url.removeprefix("unix://")
+        return ConnectionPool(UnixDomainSocketConnection, path=path, **options)
+    return ConnectionPool.from_url(re.sub("^falkor", "redis", url), **options)
+
+
+def _fault(said: str) -> Exception:
+    if _TIMED_OUT.search(said):
+        return QueryInterrupted("The query was stopped.")
+    return MemoryError(said) if _NO_ROOM in said else CypherError(said)
+
+
+def _index(table: NodeTable) -> str:
+    return f"FOR (n:{quoted(table.label)}) ON (n.{quoted(table.key.name)})"
 
 
 def _properties(known: Sequence[Property], names: Sequence[str], *, skip: int = 0) -> str:
@@ -239,21 +366,55 @@ def _ends(table: EdgeTable) -> tuple[str, str]:
     return table.from_node, table.to_node
 
 
-def _files(files: Sequence[FilePath]) -> Iterator[list[tuple[Any, ...]]]:
+def _files(files: Sequence[FilePath], columns: Sequence[Property]) -> Iterator[list[tuple[Any, ...]]]:
+    for batch in statement_batches(files):
+        yield list(zip(*_declared(batch, columns), strict=True))
+
+
+def _declared(batch: pa.RecordBatch, columns: Sequence[Property]) -> Iterator[list[Any]]:
+    """A batch's columns as the server takes them; a UUID is text, whatever it is at the source."""
+    uuids = {column.name for column in columns if column.type == "UUID"}
+    for name, values in zip(batch.schema.names, batch.columns, strict=True):
+        yield _plain(diagnosis.texts(values) if name in uuids else values)
+
+
+def statement_batches(files: Sequence[FilePath]) -> Iterator[pa.RecordBatch]:
+    """Rows for one statement each: the server closes the connection on one of 512 MB."""
     for file in files:
         with pq.ParquetFile(file) as source:
             for batch in source.iter_batches(ROWS_AT_ONCE):
-                yield list(zip(*(_plain(values) for values in batch.columns), strict=True))
+                yield from _halved(batch)
+
+
+def _halved(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    if batch.nbytes <= BYTES_AT_ONCE or batch.num_rows == 1:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _halved(batch.slice(0, half))
+    yield from _halved(batch.slice(half))
+
+
+def _has_padded_text(keys: pa.Array) -> bool:
+    if not pa.types.is_string(keys.type) and not pa.types.is_large_string(keys.type):
+        return False
+    trimmed = pc.utf8_trim_whitespace(keys)
+    return bool(pc.any(pc.or_(pc.not_equal(trimmed, keys), pc.equal(keys, ""))).as_py())
 
 
 def _plain(values: pa.Array) -> list[Any]:
     """Moments without their zone, in UTC: the server keeps seconds."""
     if pa.types.is_timestamp(values.type):
-        return list(pc.strftime(values.cast(pa.timestamp("s"), safe=False), "%Y-%m-%dT%H:%M:%S").to_pylist())
+        texts = pc.strftime(cut_moments(values, "s"), "%Y-%m-%dT%H:%M:%S").to_pylist()
+        return [_SPELLED if text == _UNREAD else text for text in texts]
     found: list[Any] = values.to_pylist()
+    if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
+        return ["nan" if value is not None and math.isnan(value) else value for value in found]
     return found
 
 
-def _slices(data: pa.Table) -> Iterator[list[tuple[Any, ...]]]:
+def _slices(data: pa.Table, places: _Places) -> Iterator[list[tuple[Any, ...]]]:
+    """Numbers of nodes with their values; a key that is no node's is left out."""
     for batch in data.select(["key", "value"]).to_batches(ROWS_AT_ONCE):
-        yield list(zip(*(_plain(values) for values in batch.columns), strict=True))
+        rows = zip(places.find(batch.column(0)), _plain(batch.column(1)), strict=True)
+        yield [row for row in rows if row[0] is not None]

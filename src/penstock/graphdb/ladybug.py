@@ -6,11 +6,18 @@ from typing import TYPE_CHECKING
 
 import ladybug
 
+from penstock.graphdb.barriers import with_barriers
+from penstock.graphdb.case_conditions import with_compared_conditions
 from penstock.graphdb.embedded import EmbeddedEngine
+from penstock.graphdb.offsets import with_offsets
 
 if TYPE_CHECKING:
     from penstock.graphdb.registry import Opening
 
 
 def open_engine(opening: Opening) -> EmbeddedEngine:
-    return EmbeddedEngine(ladybug, opening, nested_arrow=True)
+    return EmbeddedEngine(ladybug, opening, rewritten=_rewritten)
+
+
+def _rewritten(text: str) -> str:
+    return with_barriers(with_offsets(with_compared_conditions(text)))

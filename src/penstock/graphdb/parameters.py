@@ -3,12 +3,19 @@
 All items of a list have one type for them, which they take from one item: of maps with other keys they exchange the
 keys, of a mixed list they make text, and a null among maps crashes one of them. So maps in one list get the same keys,
 and what cannot have one type is refused.
+
+Ryugraph ignores a condition that depends on parameters alone (`WHERE $p` lets everything pass), so there they become
+literals, as far as they can be written as such. Ladybug gives an integer the smallest type that holds it, so `$p + $p`
+of 100 overflows; integers become literals for both engines, and so do empty lists, which have no type for them.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from typing import TYPE_CHECKING
 
+from penstock.graphdb.cypher_text import COMMENT, QUOTED
 from penstock.graphdb.errors import CypherError
 
 if TYPE_CHECKING:
@@ -18,10 +25,70 @@ if TYPE_CHECKING:
 
 _WORDS = {dict: "a map", list: "a list", str: "text", bool: "a truth value", type(None): "null"}
 _NUMBERS = frozenset({int, float})
+_TOKEN = re.compile(
+    rf"{QUOTED}|{COMMENT}"
+    r"""|\$(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9]+)""",
+    re.DOTALL,
+)
+"""A parameter, or something that holds a dollar sign which is none."""
+_MOST_ITEMS = 1000
+"""Of a list that is written out: the engine reads long statements slowly."""
+_QUOTED = re.compile(r"['\\]")
 
 
 def harmless(parameters: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return {name: _alike(name, [value])[0] for name, value in parameters.items()}
+
+
+def inlined(text: str, parameters: Mapping[str, JsonValue], *, every: bool) -> tuple[str, dict[str, JsonValue]]:
+    """The statement with literals in place of parameters (of `every` one that has a literal, or only of
+    integers, lists of them and lists without a type of their own), and the other parameters."""
+    literals = {
+        name: _literal(value)
+        for name, value in parameters.items()
+        if every or _is_untyped(value) or _is_integral(value)
+    }
+    left = {name: value for name, value in parameters.items() if literals.get(name) is None}
+
+    def written(match: re.Match[str]) -> str:
+        return literals.get(match["name"]) or match[0]
+
+    return (_TOKEN.sub(written, text) if len(left) < len(parameters) else text), left
+
+
+def _is_untyped(value: JsonValue) -> bool:
+    """An empty list, or one of nulls: as a parameter it has a type that no function takes."""
+    return isinstance(value, list) and all(item is None or _is_untyped(item) for item in value)
+
+
+def _is_integral(value: JsonValue) -> bool:
+    """An integer, or a list with one."""
+    if isinstance(value, list):
+        return any(map(_is_integral, value))
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _literal(value: JsonValue) -> str | None:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return _number(str(value)) if -(2**63) <= value < 2**63 else None
+        case float():
+            return _number(repr(value)) if math.isfinite(value) else f"CAST('{value}' AS DOUBLE)"
+        case str():
+            return None if "\x00" in value else "'" + _QUOTED.sub(r"\\\g<0>", value) + "'"
+        case list() if len(value) <= _MOST_ITEMS:
+            items = [_literal(item) for item in value]
+            return None if None in items else f"[{', '.join(item for item in items if item)}]"
+    return None
+
+
+def _number(digits: str) -> str:
+    """Bare where it can be, for LIMIT takes nothing else."""
+    return f"({digits})" if digits.startswith("-") else digits
 
 
 def _alike(name: str, values: list[JsonValue]) -> list[JsonValue]:

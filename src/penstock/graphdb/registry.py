@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
@@ -11,8 +12,9 @@ from penstock.kit.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+    from types import ModuleType
 
-    from penstock.graphdb.contract import GraphEngine
+    from penstock.graphdb.contract import GraphEngine, GraphSchema
 
 DEFAULT = "ladybug"
 _MODULES = {
@@ -25,22 +27,35 @@ BACKENDS = tuple(_MODULES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """`folder` is the engine's own and exists; `memory_bytes` is for its cache; `url` is for a server elsewhere."""
+    """`folder` is the engine's own and exists; `memory_bytes` is for its cache; `url` is for a server
+    elsewhere, where `name` tells the graph from others; `schema` is that of a graph which was sealed
+    there, and None where an empty one is to be opened."""
 
     folder: Path
     memory_bytes: int
     threads: int
     url: str | None = None
+    schema: GraphSchema | None = None
+    name: str = "penstock"
 
 
 def open_engine(backend: str, opening: Opening) -> GraphEngine:
-    """Import the backend's library and open an empty database."""
+    """Import the backend's library and open a database."""
+    return cast("Callable[[Opening], GraphEngine]", _driver(backend).open_engine)(opening)
+
+
+def warm_up(backend: str) -> None:
+    """Import the backend's library, which takes a while; what is wrong with it is said when it is opened."""
+    with suppress(InvalidInput):
+        _driver(backend)
+
+
+def _driver(backend: str) -> ModuleType:
     if backend not in _MODULES:
         raise InvalidInput(f"There is no graph backend {backend[:80]!r}.", hint=f"Use {', '.join(BACKENDS)}.")
     try:
-        driver = import_module(_MODULES[backend])
+        return import_module(_MODULES[backend])
     except ModuleNotFoundError as e:
         raise InvalidInput(
             f"The backend {backend} needs {e.name}, which is not installed.", hint=f"pip install 'penstock[{backend}]'"
         ) from e
-    return cast("Callable[[Opening], GraphEngine]", driver.open_engine)(opening)

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from penstock.graphdb.errors import CypherError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -65,6 +67,11 @@ class Shapes:
 
     def _edges(self, values: pa.Array, fields: dict[str, pa.Array]) -> pa.Array:
         labels, own = fields.pop("_LABEL"), fields.pop("_ID")
+        if pc.any(pc.equal(labels, "")).as_py():
+            raise CypherError(
+                "The engine lost a relationship of the answer: it has no type.",
+                hint="It does so where it groups by a relationship. Group by id(e), or return its properties.",
+            )
         ends = {"_src": self._ends(fields.pop("_SRC")), "_dst": self._ends(fields.pop("_DST"))}
         ids = pc.binary_join_element_wise(labels, _joined(_field(own, 1), _field(own, 0)), ":")
         return _build({"_id": ids, "_type": labels} | ends | fields, _missing(values, labels))
@@ -94,9 +101,8 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def _field(values: pa.Array, index: int) -> pa.Array:
-    """As long as the struct itself, which a slice's own children are not."""
-    field = values.field(index)
-    return field.slice(values.offset, len(values)) if len(field) != len(values) else field
+    """Null where the struct is; its own children hold anything there."""
+    return pc.struct_field(values, [index])
 
 
 def _joined(tables: pa.Array, offsets: pa.Array) -> pa.Array:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from penstock.graphs.instance import ErrorCode, Failure, Instance, InstanceStatus
 from penstock.kit import logging
+from penstock.kit.background import BackgroundTask
 from penstock.kit.errors import DatabaseUnavailable, NotFound, PenstockError
 from penstock.launchers.contract import LaunchOrder
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.graphs.graph_servers import GraphServers
     from penstock.graphs.instances import Instances
     from penstock.jobs.bell import Bell
+    from penstock.kit.background import BackgroundHealth
     from penstock.kit.db import Db
     from penstock.launchers.contract import Ended, Handle, Launcher
 
@@ -51,6 +53,7 @@ class Errands:
         token_of: Callable[[int], str],
         control_plane_url: str,
         environment: Mapping[str, str],
+        health: BackgroundHealth,
     ) -> None:
         self._db = db
         self._instances = instances
@@ -61,31 +64,28 @@ class Errands:
         self._url = control_plane_url
         self._environment = environment
         self._tasks: dict[tuple[str, Handle], asyncio.Task[None]] = {}
-        self._main: asyncio.Task[None] | None = None
+        self._main = BackgroundTask("instance errands", self._run, health)
         digest = hashlib.sha256(f"penstock.errands.{launcher.place}".encode()).digest()
         self._key = int.from_bytes(digest[:8], signed=True)
 
     async def __aenter__(self) -> Errands:
-        self._main = asyncio.create_task(self._run(), name="instance-errands")
+        self._main.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """What is under way is left as it stands; the rows tell the next one."""
-        tasks = [task for task in (self._main, *self._tasks.values()) if task is not None]
+        await self._main.stop()
+        tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self) -> None:
         while True:
-            try:
-                async with self._db.turn(self._key) as mine:
-                    if mine:
-                        await self._lead()
-            except DatabaseUnavailable:
-                log.warning("errands_wait_for_database")
-            except Exception:
-                log.exception("errands_failed")
+            async with self._db.turn(self._key) as mine:
+                self._main.works()
+                if mine:
+                    await self._lead()
             await asyncio.sleep(ELECTION_SECONDS)
 
     async def _lead(self) -> None:
@@ -94,6 +94,7 @@ class Errands:
             heard = self._bell.heard((BELL,))
             await self._launcher.attend()
             await self.look()
+            self._main.works()
             await self._bell.wait((BELL,), LOOK_SECONDS, heard=heard)
 
     async def adopt(self) -> None:

@@ -63,7 +63,7 @@ _STEPS: Mapping[InstanceStatus, frozenset[InstanceStatus]] = {
     _S.RUNNING: frozenset({_S.STOPPING, _S.FAILED, _S.SUSPENDED}),
     _S.SUSPENDED: frozenset({_S.RESUMING, _S.STOPPING}),
     _S.RESUMING: frozenset({_S.RUNNING, _S.FAILED, _S.STOPPING}),
-    _S.FAILED: frozenset({_S.STOPPING}),
+    _S.FAILED: frozenset({_S.RESUMING, _S.STOPPING}),
     _S.STOPPING: frozenset(),
 }
 

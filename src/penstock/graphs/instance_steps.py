@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from penstock.graphs.instance import ErrorCode, Failure, Instance, InstanceStatus
+from penstock.graphs.snapshot import SnapshotStatus
 from penstock.kit.errors import InvalidInput, InvalidState, NotFound
 
 if TYPE_CHECKING:
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from penstock.graphs.graph_servers import GraphServers
     from penstock.graphs.instances import Instances
     from penstock.graphs.quota import Quota
-    from penstock.kit.db import Db
+    from penstock.graphs.store import Snapshots
+    from penstock.kit.db import Db, Tx
     from penstock.launchers.contract import Launcher
 
 PATIENCE_SECONDS = 15.0
@@ -33,6 +35,7 @@ class InstanceSteps:
         *,
         quota: Quota,
         config: PlatformConfig,
+        snapshots: Snapshots,
     ) -> None:
         self._db = db
         self._instances = instances
@@ -40,6 +43,7 @@ class InstanceSteps:
         self._servers = servers
         self._quota = quota
         self._config = config
+        self._snapshots = snapshots
 
     @property
     def can_resume(self) -> bool:
@@ -72,24 +76,48 @@ class InstanceSteps:
         return await self._instances.get(instance_id)
 
     async def resume(self, instance_id: int, *, actor: str) -> Instance:
-        """A new process that loads the same snapshot; it counts against the limits again."""
+        """A new process that loads the same snapshot, of one that was suspended or has failed; it counts
+        against the limits again."""
         await _until(lambda: self._is_unplaced(instance_id))
         async with self._db.transaction() as tx:
             await self._config.refuse_in_maintenance(tx)
+            before = await self._instances.get(instance_id, tx=tx)
+            before.check(InstanceStatus.RESUMING)
+            await self._hold_snapshot(tx, before)
             instance = await self._instances.lock(tx, instance_id)
             instance.check(InstanceStatus.RESUMING)
             if instance.placed:
-                raise InvalidState(f"Instance {instance_id} is still being suspended.", hint="Try again in a moment.")
+                raise InvalidState(
+                    f"The last process of instance {instance_id} is still ending.",
+                    hint="Try again in a moment.",
+                )
             await self._quota.check(tx, instance.owner_username, instance.memory_gb, instance_id=instance_id)
             return await self._instances.move(tx, instance, InstanceStatus.RESUMING, actor=actor)
+
+    async def _hold_snapshot(self, tx: Tx, instance: Instance) -> None:
+        """Nobody deletes it from here on; before the instance's own row, as everywhere."""
+        if instance.snapshot_id is None:
+            raise InvalidState(
+                f"The snapshot of instance {instance.instance_id} was deleted.",
+                hint="Start another instance of its mapping.",
+            )
+        snapshot = await self._snapshots.lock(tx, instance.snapshot_id)
+        if snapshot.status is not SnapshotStatus.READY:
+            raise InvalidState(
+                f"Snapshot {snapshot.snapshot_id} of instance {instance.instance_id} is {snapshot.status}.",
+                hint=f"POST /api/snapshots/{snapshot.snapshot_id}/retry, then start another instance.",
+                snapshot_id=snapshot.snapshot_id,
+                snapshot_status=str(snapshot.status),
+            )
 
     async def resize(
         self, instance_id: int, *, actor: str, cpu_cores: int | None = None, memory_gb: int | None = None
     ) -> Instance:
-        """At once where the launcher can, else from the next launch; memory only grows, within the limits."""
+        """At once where the launcher can, else from the next launch: one that failed for want of memory is
+        given more, then resumed. Memory only grows, within the limits."""
         async with self._db.transaction() as tx:
             instance = await self._instances.lock(tx, instance_id)
-            if instance.status in (InstanceStatus.STOPPING, InstanceStatus.FAILED):
+            if instance.status is InstanceStatus.STOPPING:
                 raise InvalidState(f"Instance {instance_id} is {instance.status}.", status=str(instance.status))
             if memory_gb is not None and memory_gb < instance.memory_gb:
                 raise InvalidInput(
@@ -144,7 +172,8 @@ class InstanceSteps:
 
     async def _is_unplaced(self, instance_id: int) -> bool:
         instance = await self._instances.get(instance_id)
-        return not instance.placed or instance.status is not InstanceStatus.SUSPENDED
+        ending = (InstanceStatus.SUSPENDED, InstanceStatus.FAILED)
+        return not instance.placed or instance.status not in ending
 
 
 async def _until(true: Callable[[], Awaitable[bool]]) -> bool:

@@ -17,7 +17,7 @@ from penstock.kit.loop import Loop, LoopMetrics
 if TYPE_CHECKING:
     from penstock.graphs.config import PlatformConfig
     from penstock.graphs.finalisation import Finalisation
-    from penstock.jobs.store import PgJobStore
+    from penstock.jobs.reaper import Reaper
     from penstock.kit.db import Db
 
 SILENCE = timedelta(minutes=30)
@@ -44,7 +44,7 @@ class ExportReconciliation(Loop[Reconciled]):
     def __init__(
         self,
         db: Db,
-        jobs: PgJobStore,
+        reaper: Reaper,
         finalisation: Finalisation,
         *,
         every: float,
@@ -52,7 +52,7 @@ class ExportReconciliation(Loop[Reconciled]):
         config: PlatformConfig,
     ) -> None:
         super().__init__(db, every=every, metrics=metrics)
-        self._jobs = jobs
+        self._reaper = reaper
         self._finalisation = finalisation
         self._config = config
 
@@ -60,7 +60,7 @@ class ExportReconciliation(Loop[Reconciled]):
         longest = (await self._config.export()).max_duration.total_seconds()
         overdue = await self._db.fetch(SQL.export_overdue, seconds=longest, limit=BATCH)
         woken = await self._db.fetch(SQL.export_silent, seconds=SILENCE.total_seconds(), limit=BATCH)
-        reaped = await self._jobs.reap(limit=BATCH)
+        reaped = await self._reaper.run_once()
         return Reconciled(
             requeued=reaped.requeued,
             failed=reaped.failed + reaped.expired,

@@ -2,7 +2,10 @@
 
 import sys
 
-from penstock.instance.process import main
+from penstock.kit.loading import loading
+
+with loading():
+    from penstock.instance.process import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -133,10 +133,10 @@ def checked(
     describe, parameters = _described(kind, name), body.given()
     if body.result_property is not None:
         caller.must_write()
-    engine = executions.graph().engine
+    capabilities = executions.graph().engine.capabilities
     capability = "native_algorithms" if kind == "native" else "networkx"
-    if not getattr(engine.capabilities, capability):
-        raise CapabilityMissing(backend, capability)
+    if not getattr(capabilities, capability):
+        raise CapabilityMissing.of(backend, capability)
     selection = selecting(executions, name, body)
     _check_property(executions, body.result_property, selection, describe, backend)
     return Request(
@@ -159,7 +159,7 @@ def _native(executions: Executions, name: str, body: AlgorithmRequest) -> Select
         raise InvalidInput(f"weight_property: {name} knows no weights.", parameter="weight_property")
     coordinates = ["x_property", "y_property"] if parameters.get("heuristic", "none") != "none" else []
     return select(
-        executions.graph().engine.schema,
+        executions.graph().schema,
         labels=body.labels(),
         types=body.types(),
         weight=body.weight_property,
@@ -172,10 +172,10 @@ def _networkx(executions: Executions, name: str, body: AlgorithmRequest) -> Sele
     chosen.check(body.given())
     of_nodes, of_edges = chosen.properties(body.given(), body.weight_property)
     return select(
-        executions.graph().engine.schema,
+        executions.graph().schema,
         labels=body.labels(),
         types=body.types(),
-        weight=body.weight_property,
+        weight=chosen.edge_weight(body.given(), body.weight_property),
         node_properties=of_nodes,
         edge_properties=of_edges,
     )
@@ -197,11 +197,11 @@ def _check_property(
             "result_property must be 1 to 63 letters, digits and _, not beginning with a digit.",
             parameter="result_property",
         )
-    engine = executions.graph().engine
-    if not engine.capabilities.write_back:
-        raise CapabilityMissing(backend, "write_back")
+    graph = executions.graph()
+    if not graph.engine.capabilities.write_back:
+        raise CapabilityMissing.of(backend, "write_back")
     names = {f"{name}{suffix}" for suffix in described["result_suffixes"]}
-    for table in engine.schema.nodes:
+    for table in graph.schema.nodes:
         if table.label in selection.results and names & {p.name for p in table.columns}:
             raise InvalidInput(
                 f"result_property: {table.label}.{name} comes from the mapping and is never overwritten.",

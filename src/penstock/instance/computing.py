@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from penstock.graphdb.algorithms.order import Order
 
 _MODULE = "penstock.graphdb.algorithms.zygote"
+_OWN = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+    # Arrow's own pool takes a gibibyte at its first array, which the limit of a child would count as used.
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
 _PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 _GONE = -int(SIGKILL)
 
@@ -69,7 +75,7 @@ class _Nest:
 class Children:
     def __init__(self, *, threads: int) -> None:
         self._environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        self._environment |= {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+        self._environment |= _OWN | {"OMP_NUM_THREADS": str(threads)}
         self._nest: _Nest | None = None
         self._opening = asyncio.Lock()
 
@@ -77,6 +83,18 @@ class Children:
     def pids(self) -> frozenset[int]:
         children = self._nest.children.values() if self._nest is not None else ()
         return frozenset(child.pid for child in children if child.pid is not None)
+
+    @property
+    def forker_pid(self) -> int | None:
+        """The process that the children are forked from."""
+        return None if self._nest is None else self._nest.process.pid
+
+    def kill(self, pid: int) -> None:
+        """End a child; whoever waits for its answer hears that it was killed."""
+        if self._nest is not None:
+            for name, child in self._nest.children.items():
+                if child.pid == pid:
+                    self._nest.say({"kill": name})
 
     async def warm(self) -> None:
         """Start what the first order would have to wait for."""

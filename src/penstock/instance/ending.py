@@ -37,7 +37,7 @@ def router(served: Served, end: Callable[[float], None]) -> APIRouter:
                 algorithm=held.algorithm_name,
                 running_seconds=round((datetime.now(UTC) - held.acquired_at).total_seconds(), 1),
             )
-        active = served.room.active
+        active = served.engine.active
         log.info("shutdown_wished", reason=body.reason, active_queries=active)
         served.state = "stopping"
         end(body.grace_period_seconds)

@@ -11,14 +11,14 @@ import asyncio
 import shutil
 from collections import OrderedDict
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
-
-import pyarrow as pa
 
 from penstock.graphdb.algorithms.errors import AlgorithmCancelled, AlgorithmFailed, AlgorithmTimeout, ExecutionNotFound
 from penstock.graphdb.algorithms.order import Order
 from penstock.instance.computing import Children
+from penstock.instance.engine.work import Written
 from penstock.instance.execution import Execution, brief, holding
 from penstock.instance.extraction import Extraction
 from penstock.kit import logging
@@ -27,7 +27,6 @@ from penstock.kit.errors import InvalidInput, InvalidState, PenstockError, Unava
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from penstock.instance.execution import Kind, Request
     from penstock.instance.lock import WriteLock
@@ -86,6 +85,16 @@ class Executions:
     @property
     def child_pids(self) -> frozenset[int]:
         return self._children.pids
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """All processes that algorithms have."""
+        forker = self._children.forker_pid
+        return self.child_pids | (frozenset() if forker is None else {forker})
+
+    def end_child(self, pid: int) -> None:
+        """The execution that it computes for fails."""
+        self._children.kill(pid)
 
     def elapsed(self, execution: Execution) -> float:
         return execution.duration if execution.duration is not None else self._clock.monotonic() - execution.begun
@@ -218,9 +227,9 @@ class Executions:
         execution.writing = True
         updated: dict[str, int] = {}
         for file in files:
-            table = pa.ipc.open_file(pa.memory_map(file["path"])).read_all()
-            write = partial(graph.engine.write_back, file["label"], f"{name}{file['suffix']}", table)
-            updated[file["label"]] = max(updated.get(file["label"], 0), await graph.room.run(write))
+            written = Written(label=file["label"], name=f"{name}{file['suffix']}", file=Path(file["path"]))
+            rows = await graph.write_back(written)
+            updated[file["label"]] = max(updated.get(file["label"], 0), rows)
         execution.nodes_updated = sum(updated.values())
 
     def _out(self, execution: Execution) -> Path:

@@ -39,9 +39,10 @@ class Extraction:
     async def _fill(self, folder: Path, selection: Selection) -> None:
         graph = self._graph()
         with handover.whole(folder) as begun:
-            for piece in handover.pieces(graph.engine, selection):
-                table = await graph.room.run(piece.read)
-                await asyncio.to_thread(handover.write, table, begun / piece.name)
+            for piece in handover.node_pieces(graph.schema, selection):
+                await graph.engine.node_file(piece.label, piece.properties, begun / piece.name)
+            for edges in handover.edge_pieces(graph.schema, selection):
+                await graph.engine.edge_file(edges.table, edges.properties, begun / edges.name)
         await asyncio.to_thread(_forget_oldest, folder.parent)
 
 

@@ -1,23 +1,30 @@
 """Landlock, by its three system calls: a thread gives up, for good, every file and port that it does not name.
 
 What a thread has given up, the threads and processes it starts lack from their first moment, and nothing gives it back.
+Called `python -I -S landlock.py REACH COMMAND…`, it becomes that command, confined: REACH is JSON with the paths to
+`read`, `run` and `write` (none of them: not confined) and the `parent` that the command dies with. So this module
+imports nothing but the standard library.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import json
 import os
+import signal
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION_FLAG = 1
 _PATH_BENEATH = 1
 _NO_NEW_PRIVS = 38
+_SET_PDEATHSIG = 1
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
@@ -87,3 +94,18 @@ def _call(number: int, *arguments: object) -> int:
         code = ctypes.get_errno()
         raise OSError(code, f"landlock: {errno.errorcode.get(code, code)}")
     return result
+
+
+def main() -> None:
+    reach = json.loads(sys.argv[1])
+    _libc.prctl(_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != reach["parent"]:
+        return
+    if "write" in reach:
+        read, run, write = (list(map(Path, reach[name])) for name in ("read", "run", "write"))
+        confine(read=read, run=run, write=write, connect=False)
+    os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606 - no shell is wanted
+
+
+if __name__ == "__main__":
+    main()

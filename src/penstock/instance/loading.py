@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from penstock.graphdb.contract import EdgeTable
 from penstock.graphdb.errors import GraphFailed, LoadRefused
-from penstock.graphdb.registry import Opening, open_engine
 from penstock.instance import files, plan
 from penstock.instance.progress import Progress, Step
 from penstock.instance.served import Graph
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from penstock.graphdb.contract import GraphEngine
+    from penstock.instance.engine.engine import Engine
     from penstock.instance.plan import Plan, Source
     from penstock.instance.plane import Assignment, Plane
     from penstock.instance.served import Served
@@ -59,19 +58,19 @@ class Loading:
         async with self._phase("DATA_LOAD_ERROR"):
             await self.progress.enter("downloading")
             planned, brought = await self._bring(assignment)
-        own = self._folder("engine")
-        self._served.confine(own, sorted({file.parent for file in brought.values()}))
+        engine, folder = self._served.engine, self._folder("engine")
         async with self._phase("DATABASE_ERROR"):
             await self.progress.enter("loading_schema")
-            engine = await self._served.room.run(lambda: self._open(own))
+            await engine.open(folder, sorted({file.parent for file in brought.values()}))
         async with self._phase("SCHEMA_CREATE_ERROR"):
             await self._create(engine, planned)
         async with self._phase("DATA_LOAD_ERROR"):
             await self.progress.enter("loading_data")
             counts = await self._load(engine, planned, brought)
+            await engine.seal(planned.schema)
         shutil.rmtree(self._settings.dir / "files", ignore_errors=True)
         await self.progress.enter("ready")
-        return Graph(engine=engine, room=self._served.room, schema=planned.schema, counts=counts)
+        return Graph(engine=engine, schema=planned.schema, counts=counts)
 
     async def _bring(self, assignment: Assignment) -> tuple[Plan, Mapping[str, Path]]:
         store = open_store(self._start.storage_url, options=self._start.storage)
@@ -85,27 +84,27 @@ class Loading:
         await self.progress.end(download)
         return planned, brought
 
-    async def _create(self, engine: GraphEngine, planned: Plan) -> None:
+    async def _create(self, engine: Engine, planned: Plan) -> None:
         step = next(step for step in self.progress.steps if step.name == "schema_created")
         await self.progress.begin(step)
-        await self._served.room.run(lambda: engine.create(planned.schema))
+        await engine.create(planned.schema)
         await self.progress.end(step)
 
-    async def _load(self, engine: GraphEngine, planned: Plan, brought: Mapping[str, Path]) -> dict[str, int]:
+    async def _load(self, engine: Engine, planned: Plan, brought: Mapping[str, Path]) -> dict[str, int]:
         steps = self.progress.steps[-len(planned.sources) :]
         expected: dict[str, int] = {}
         for source, step in zip(planned.sources, steps, strict=True):
             await self.progress.begin(step)
             expected[source.counted_as] = rows = await self._load_one(engine, source, brought)
             await self.progress.end(step, rows=rows)
-        counts = await self._served.room.run(engine.counts)
+        counts = await engine.counts()
         _compare(counts, expected)
         return counts
 
-    async def _load_one(self, engine: GraphEngine, source: Source, brought: Mapping[str, Path]) -> int:
+    async def _load_one(self, engine: Engine, source: Source, brought: Mapping[str, Path]) -> int:
         paths = [brought[part.path] for part in source.parts]
         dangling = self._settings.dangling_edges if isinstance(source.table, EdgeTable) else "fail"
-        loaded = await self._served.room.run(lambda: engine.load(source.table, paths, dangling=dangling))
+        loaded = await engine.load(source.table, paths, dangling=dangling)
         log.info("table_loaded", table=source.name, kind=source.kind, rows=loaded.rows, dropped=loaded.dropped)
         if loaded.rows + loaded.dropped != source.rows:
             raise LoadRefused(
@@ -114,15 +113,6 @@ class Loading:
                 manifest=source.rows,
             )
         return loaded.rows
-
-    def _open(self, own: Path) -> GraphEngine:
-        opening = Opening(
-            folder=own,
-            memory_bytes=self._settings.cache_bytes,
-            threads=self._settings.cpu,
-            url=self._settings.falkordb_url,
-        )
-        return open_engine(self._settings.backend, opening)
 
     def _folder(self, name: str) -> Path:
         """A fresh one: what an earlier start left is worth nothing."""

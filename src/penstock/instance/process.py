@@ -21,13 +21,14 @@ import uvloop
 
 from penstock.instance import algorithms, settings
 from penstock.instance.app import create_app
+from penstock.instance.engine.engine import Engine
+from penstock.instance.engine.watchdog import Watchdog
 from penstock.instance.executions import Executions
 from penstock.instance.files import local_root
 from penstock.instance.isolation import confine_process
 from penstock.instance.loading import Loading, StartFailed
 from penstock.instance.plane import Plane
 from penstock.instance.reports import Reports
-from penstock.instance.results import warm
 from penstock.instance.served import Served
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
+    from penstock.instance.isolation import Isolation
     from penstock.instance.settings import InstanceSettings, Start
 
 log = logging.get(__name__)
@@ -60,24 +62,26 @@ def main() -> int:
         storage=local_root(start.storage_url),
         socket=start.instance.socket,
     )
-    served = Served(settings=start.instance, isolation=isolation)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        code = runner.run(Process(start, served).run())
+        code = runner.run(Process(start, isolation).run())
         sys.stderr.flush()
         os._exit(code)
 
 
 class Process:
-    def __init__(self, start: Start, served: Served) -> None:
+    def __init__(self, start: Start, isolation: Isolation) -> None:
         self._start = start
-        self._served = served
-        self._executions = Executions.of(served)
+        self._engine = Engine(start.instance, isolation, lost=self._engine_lost)
+        self._served = Served(settings=start.instance, isolation=isolation, engine=self._engine)
+        self._executions = Executions.of(self._served)
         self._ending = asyncio.Event()
+        self._lost = ""
         self._grace = 10.0
 
     async def run(self) -> int:
         for each in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(each, self._ending.set)
+        self._engine.supervisor.warm_up()
         with _bind(self._start.instance) as listener:
             routes = algorithms.router(self._executions, backend=self._start.instance.backend)
             server = _Server(create_app(self._served, end=self._end, more=[routes]))
@@ -93,11 +97,11 @@ class Process:
                 server.config.timeout_graceful_shutdown = int(self._grace)
                 server.should_exit = True
                 await listening
+                await self._engine.close()
 
     async def _serve(self, plane: Plane) -> int:
         loading = Loading(self._start, self._served, plane)
         work = asyncio.create_task(loading.run())
-        warming = asyncio.create_task(asyncio.to_thread(warm))
         stop = asyncio.create_task(self._ending.wait())
         await asyncio.wait({work, stop}, return_when="FIRST_COMPLETED")
         if not work.done():
@@ -115,12 +119,21 @@ class Process:
             log.warning("graph_server_unwanted", code=e.code, message=e.message)
             return 1
         log.info("graph_server_running", nodes=graph.node_count, edges=graph.edge_count)
-        reports = asyncio.create_task(Reports(self._served, plane).run())
-        await asyncio.gather(self._executions.warm(), warming)
+        watchdog = Watchdog(self._engine, self._executions, memory_bytes=self._start.instance.memory_bytes)
+        loops = [
+            asyncio.create_task(Reports(self._served, plane).run()),
+            asyncio.create_task(watchdog.run()),
+        ]
+        await self._executions.warm()
         # What is here now stays; a search for garbage among all of it would hold up every thread.
         gc.freeze()
         await stop
-        reports.cancel()
+        for loop in loops:
+            loop.cancel()
+        if self._lost:
+            failure = StartFailed("DATABASE_ERROR", loading.progress.phase, self._lost)
+            await self._failed(plane, loading, failure, failure)
+            return 1
         self._served.state = "stopping"
         log.info("graph_server_stopping")
         return 0
@@ -138,6 +151,10 @@ class Process:
     def _plane(self) -> Plane:
         mine = self._start.instance
         return Plane(self._start.plane_url, mine.token.get_secret_value(), mine.id)
+
+    def _engine_lost(self, message: str) -> None:
+        self._lost = message
+        self._ending.set()
 
     def _end(self, grace: float) -> None:
         self._grace = grace

@@ -1,25 +1,23 @@
 """`POST /query`: Cypher in, rows or an Arrow stream out."""
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
+from starlette.types import Send
 
-from penstock.graphdb.contract import GraphEngine, Interrupt, Result
-from penstock.graphdb.errors import CapabilityMissing, CypherError
-from penstock.guard.cypher import CypherQuery, check_cypher
 from penstock.instance.client import gone
+from penstock.instance.engine.engine import Answer
+from penstock.instance.engine.wire import PIECE_BYTES
+from penstock.instance.engine.work import Question
 from penstock.instance.identity import Trusted
-from penstock.instance.results import ARROW, arrow_stream, encode, fetch, stream_rows
-from penstock.instance.room import EngineRoom
-from penstock.instance.served import Graph, Served
+from penstock.instance.results import ARROW
+from penstock.instance.served import Served
 from penstock.kit.errors import InvalidInput
+
+JSON = "application/json"
 
 
 class QueryBody(BaseModel):
@@ -34,92 +32,50 @@ def router(served: Served) -> APIRouter:
 
     @routes.post("/query")
     async def query(body: QueryBody, request: Request, caller: Trusted) -> Response:  # noqa: ARG001 - it must be one
-        graph = served.graph
-        asked = _Asked(served, body)
-        began = time.perf_counter()
-        try:
-            if ARROW in request.headers.get("accept", ""):
-                return await _stream(served, asked, request)
-            content = await served.room.query(
-                partial(_answer, graph, asked), timeout=asked.timeout, gone=partial(gone, request)
-            )
-        finally:
-            served.tally.count(time.perf_counter() - began)
-        return Response(content, media_type="application/json")
+        engine, timeout = served.graph.engine, timeout_of(served, body.timeout_ms)
+        is_stream = ARROW in request.headers.get("accept", "")
+        ask = engine.stream if is_stream else engine.query
+        with served.tally.counted():
+            answer = await ask(partial(_question, served, body), timeout=timeout, gone=partial(gone, request))
+        return await respond(answer, ARROW if is_stream else JSON)
 
     return routes
 
 
-class _Asked:
-    """A request within the server's limits, its text judged."""
-
-    def __init__(self, served: Served, body: QueryBody) -> None:
-        limits = served.settings
-        self.checked = check_cypher(body.query) if limits.guard else _unchecked(body)
-        self.parameters: Mapping[str, Any] = {k: v for k, v in body.parameters.items() if k in self.checked.parameters}
-        self.timeout = limits.timeout_seconds if body.timeout_ms is None else body.timeout_ms / 1000
-        self.max_rows = min(body.max_rows or limits.max_rows, limits.max_rows)
-        if self.timeout > limits.max_timeout_seconds:
-            raise InvalidInput(f"timeout_ms is at most {int(limits.max_timeout_seconds * 1000)}.", field="timeout_ms")
-        if missing := sorted(self.checked.parameters - body.parameters.keys()):
-            raise CypherError(f"The query names ${missing[0]}, which is not among its parameters.", missing=missing)
-
-    @property
-    def capped(self) -> str:
-        """The text with a cap of its own, where it has none: the engine need not make rows that nobody will see."""
-        return f"{self.checked.text} LIMIT {self.max_rows + 1}" if self.checked.open_ended else self.checked.text
+def timeout_of(served: Served, milliseconds: int | None) -> float:
+    limits = served.settings
+    timeout = limits.timeout_seconds if milliseconds is None else milliseconds / 1000
+    if timeout > limits.max_timeout_seconds:
+        raise InvalidInput(f"timeout_ms is at most {int(limits.max_timeout_seconds * 1000)}.", field="timeout_ms")
+    return timeout
 
 
-def _unchecked(body: QueryBody) -> CypherQuery:
-    return CypherQuery(text=body.query, parameters=frozenset(body.parameters), open_ended=False)
+async def respond(answer: Answer, media_type: str) -> Response:
+    """A small answer at once, a large one as fast as the client reads it."""
+    if answer.length is not None and answer.length <= PIECE_BYTES:
+        return Response(await answer.whole(), media_type=media_type)
+    return _Streamed(answer, media_type)
 
 
-def _answer(graph: Graph, asked: _Asked, cord: Interrupt) -> bytes:
-    began = time.perf_counter()
-    result = graph.engine.query(asked.capped, asked.parameters, timeout=asked.timeout, interrupt=cord)
-    try:
-        found = fetch(result, max_rows=asked.max_rows, own=graph.own_properties(), turn=graph.turn)
-    finally:
-        result.close()
-    return encode(found, milliseconds=round((time.perf_counter() - began) * 1000))
+class _Streamed(StreamingResponse):
+    def __init__(self, answer: Answer, media_type: str) -> None:
+        length = {} if answer.length is None else {"Content-Length": str(answer.length)}
+        super().__init__(answer.pieces(), headers=length, media_type=media_type)
+        self._answer = answer
+
+    async def stream_response(self, send: Send) -> None:
+        try:
+            await super().stream_response(send)
+        finally:
+            self._answer.close()
 
 
-async def _stream(served: Served, asked: _Asked, request: Request) -> Response:
-    engine = served.graph.engine
-    if not engine.capabilities.arrow:
-        raise CapabilityMissing(served.settings.backend, "arrow")
-    begun = await served.room.query(partial(_begin, engine, asked), timeout=asked.timeout, gone=partial(gone, request))
-    return StreamingResponse(_chunks(served.room, begun), media_type=ARROW)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Begun:
-    """A stream whose first batch is made: what can go wrong has gone wrong before the answer's status is sent."""
-
-    result: Result
-    head: tuple[memoryview | bytes, ...]
-    rest: Iterator[memoryview | bytes]
-
-
-def _begin(engine: GraphEngine, asked: _Asked, cord: Interrupt) -> _Begun:
-    result = engine.query(asked.checked.text, asked.parameters, timeout=asked.timeout, interrupt=cord)
-    try:
-        stream = arrow_stream(result.batches(stream_rows(result)))
-        return _Begun(result=result, head=(next(stream), next(stream)), rest=stream)
-    except BaseException:
-        result.close()
-        raise
-
-
-async def _chunks(room: EngineRoom, begun: _Begun) -> AsyncIterator[memoryview | bytes]:
-    """One batch is made while the one before is on its way, and no more."""
-    coming = asyncio.ensure_future(room.run(lambda: next(begun.rest, None)))
-    try:
-        for piece in begun.head:
-            yield piece
-        while (chunk := await coming) is not None:
-            coming = asyncio.ensure_future(room.run(lambda: next(begun.rest, None)))
-            yield chunk
-    finally:
-        await asyncio.wait({coming})
-        await room.run(begun.result.close)
+def _question(served: Served, body: QueryBody, timeout: float) -> Question:
+    limits = served.settings
+    return Question(
+        text=body.query,
+        parameters=body.parameters,
+        timeout=timeout,
+        max_rows=min(body.max_rows or limits.max_rows, limits.max_rows),
+        guard=limits.guard,
+    )

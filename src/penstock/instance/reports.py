@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from penstock.kit import logging
+from penstock.kit.background import BackgroundHealth, BackgroundTask
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from penstock.instance.plane import Plane
     from penstock.instance.served import Served
 
-log = logging.get(__name__)
 ACTIVITY_SECONDS = 5.0
 
 
@@ -24,9 +23,18 @@ class Reports:
         self._told: datetime | None = None
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._metrics())
-            group.create_task(self._activity())
+        health = BackgroundHealth()
+        tasks = (
+            BackgroundTask("metrics report", self._metrics, health),
+            BackgroundTask("activity report", self._activity, health),
+        )
+        for task in tasks:
+            task.start()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for task in tasks:
+                await task.stop()
 
     async def metrics_once(self) -> bool:
         tally = self._served.tally

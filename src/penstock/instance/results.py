@@ -18,17 +18,16 @@ from pyarrow import types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from threading import Lock
 
-    from penstock.graphdb.contract import Result
+    from penstock.graphdb.contract import GraphSchema, Result
 
 ARROW = "application/vnd.apache.arrow.stream"
 BATCH_ROWS = 65_536
 NESTED_ROWS = 2_048
 JSON_ROWS = 1_024
-"""Rows taken from the engine and turned into JSON in one breath: neither the engine's library, nor Arrow, nor the JSON
-writer lets another thread in before it is done, and the one that answers `/health` must not wait. Nodes and other
-nested values take them many times longer than flat ones, so a stream has fewer of those in a batch, too."""
+"""Rows turned into JSON in one go: neither Arrow nor the JSON writer lets another thread in before it is
+done, and other queries must not wait. Nodes and other nested values take many times longer than flat
+ones, so a stream has fewer of those in a batch, too."""
 _WHOLE = frozenset({"INT8", "INT16", "INT32", "INT64"})
 _FLAT = frozenset("STRING INT64 DOUBLE BOOL DATE TIMESTAMP INTERVAL UUID BLOB".split())  # noqa: SIM905
 RESERVED = frozenset({"_id", "_label", "_type", "_src", "_dst"})
@@ -46,6 +45,17 @@ class Own:
 
     labels: Mapping[str, Mapping[str, str]]
     types: Mapping[str, Mapping[str, str]]
+
+    @classmethod
+    def of(cls, schema: GraphSchema, written: Callable[[str], Mapping[str, str]]) -> Own:
+        """`written` gives the properties that algorithms added to a label."""
+        labels = {
+            table.label: {p.name: p.type for p in table.columns} | dict(written(table.label)) for table in schema.nodes
+        }
+        types = {
+            name: {p.name: p.type for pair in schema.pairs(name) for p in pair.properties} for name in schema.edge_types
+        }
+        return cls(labels=labels, types=types)
 
     def only(self, entity: dict[str, Any], as_text: frozenset[str]) -> dict[str, Any]:
         known = self.labels.get(entity["_label"]) if "_label" in entity else self.types.get(entity["_type"])
@@ -66,17 +76,16 @@ class Rows:
     truncated: bool
 
 
-def fetch(result: Result, *, max_rows: int, own: Own, turn: Lock) -> Rows:
-    """At most `max_rows`, as JSON by now. Answers that are made at the same time take turns, a piece each: only one
-    thread can be at it anyway, and `/health` then waits behind one piece and not behind one of each."""
+def fetch(result: Result, *, max_rows: int, own: Own, check: Callable[[], None]) -> Rows:
+    """At most `max_rows`, as JSON by now; `check` is called between two pieces, to stop it."""
     pieces: list[bytes] = []
     left = max_rows
     for batch in result.batches(min(JSON_ROWS, max_rows)):
+        check()
         taken = batch.slice(0, left)
         left -= len(taken)
         if len(taken):
-            with turn:
-                pieces.append(_rows(taken, own))
+            pieces.append(_rows(taken, own))
         if not left:
             break
     return Rows(

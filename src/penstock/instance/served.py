@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -13,20 +13,19 @@ import psutil
 
 from penstock.instance.errors import NotReady
 from penstock.instance.lock import WriteLock
-from penstock.instance.results import Own
-from penstock.instance.room import EngineRoom
+from penstock.kit.memory import held_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from penstock.graphdb.contract import GraphEngine, GraphSchema
+    from penstock.graphdb.contract import GraphSchema
+    from penstock.instance.engine.engine import Engine
+    from penstock.instance.engine.work import Written
     from penstock.instance.isolation import Isolation
     from penstock.instance.plane import Assignment
     from penstock.instance.settings import InstanceSettings
 
-_SPARE_THREADS = 2
-"""For loading, counting and write-back, beside the queries."""
 State: TypeAlias = Literal["starting", "running", "stopping", "failed"]
 
 
@@ -44,6 +43,15 @@ class Tally:
         self.total_seconds += seconds
         self.active()
 
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """A query, from its arrival to its answer or error."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.count(time.perf_counter() - began)
+
     def active(self) -> None:
         """Someone is here; algorithms say so as well."""
         self.last_activity = datetime.now(UTC)
@@ -57,13 +65,13 @@ class Tally:
 
 @dataclass(slots=True, kw_only=True)
 class Graph:
-    """What is there once everything was loaded; `counts` are the engine's own. Who writes an answer has the `turn`."""
+    """What is there once everything was loaded; `counts` are the engine's own, `written` the properties that
+    algorithms gave to each label, with their types."""
 
-    engine: GraphEngine
-    room: EngineRoom
+    engine: Engine
     schema: GraphSchema
     counts: dict[str, int]
-    turn: threading.Lock = field(default_factory=threading.Lock)
+    written: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def node_count(self) -> int:
@@ -73,23 +81,18 @@ class Graph:
     def edge_count(self) -> int:
         return sum(self.counts.values()) - self.node_count
 
-    def own_properties(self) -> Own:
-        """Those that algorithms wrote are among them."""
-        labels = {
-            table.label: {p.name: p.type for p in table.columns} | self.engine.written(table.label)
-            for table in self.schema.nodes
-        }
-        types = {
-            name: {p.name: p.type for pair in self.schema.pairs(name) for p in pair.properties}
-            for name in self.schema.edge_types
-        }
-        return Own(labels=labels, types=types)
+    async def write_back(self, written: Written) -> int:
+        answer = await self.engine.write_back(written)
+        self.written[written.label] = answer["written"]
+        rows: int = answer["rows"]
+        return rows
 
 
 @dataclass(slots=True, kw_only=True)
 class Served:
     settings: InstanceSettings
     isolation: Isolation
+    engine: Engine
     state: State = "starting"
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     began: float = field(default_factory=time.monotonic)
@@ -97,21 +100,6 @@ class Served:
     loaded: Graph | None = None
     lock: WriteLock = field(default_factory=WriteLock)
     tally: Tally = field(default_factory=Tally)
-    room: EngineRoom = field(init=False)
-    _reach: tuple[Path, Sequence[Path]] | None = None
-
-    def __post_init__(self) -> None:
-        self.room = EngineRoom(self.settings.queries + _SPARE_THREADS, self._confine_thread)
-
-    def confine(self, own: Path, files: Sequence[Path]) -> None:
-        """What the engine's threads may reach; they start after it was said."""
-        self._reach = (own, files)
-
-    def _confine_thread(self) -> None:
-        if self._reach is None:
-            raise NotReady("The engine's threads have no place yet.")
-        own, files = self._reach
-        self.isolation.engine_thread(own=own, files=files, connect=self.settings.backend == "falkordb")
 
     @property
     def graph(self) -> Graph:
@@ -125,8 +113,9 @@ class Served:
 
     @property
     def memory_bytes(self) -> int:
-        used: int = psutil.Process(os.getpid()).memory_info().rss
-        return used
+        """Of this process and those that hold the graph."""
+        own: int = psutil.Process(os.getpid()).memory_info().rss
+        return own + sum(map(held_bytes, self.engine.supervisor.pids))
 
     @property
     def disk_bytes(self) -> int:

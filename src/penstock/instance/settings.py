@@ -15,15 +15,64 @@ from penstock.kit.errors import InvalidInput
 from penstock.storage.stores import StoreOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.kit.config import Settings
 
 _GIB = 1024**3
-_CACHE_SHARE = 0.6
-"""Of the memory that the process may use; the rest is for results, algorithms and Python."""
+_CACHE_SHARE = 0.5
+"""Of the instance's memory; the rest is for queries, results, algorithms and Python."""
+_BASE_BYTES = 384 * 1024**2
+"""Python, the libraries and what they hold when nobody asks anything, in all processes together."""
+_LEAST_QUERY_BYTES = 64 * 1024**2
 
 
-class InstanceSettings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="PENSTOCK_INSTANCE_", frozen=True, extra="ignore")
+PREFIX = "PENSTOCK_INSTANCE_"
+
+
+class GraphServerSettings(BaseSettings):
+    """What an operator chooses for every graph server; the control plane passes these on.
+
+    Nothing here identifies an instance and nothing belongs to the control plane itself, so a field
+    of this class is safe to hand to a process that runs queries of strangers.
+    """
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
+
+    dangling_edges: Literal["fail", "drop"] = Field(
+        "fail", description="What becomes of edges whose endpoints are not among the nodes."
+    )
+    max_rows: Annotated[int, Field(ge=1, le=10_000_000)] = Field(100_000, description="Rows of a JSON answer at most.")
+    queries: Annotated[int, Field(ge=1, le=256)] = Field(16, description="Queries that run at once; others wait.")
+    timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(
+        60.0, description="Timeout of a query that does not ask for one."
+    )
+    max_timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(
+        3600.0, description="Longest timeout a query may ask for."
+    )
+    kill_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
+        0.75,
+        description="How long after its timeout a query may take to stop before the engine's process is"
+        " killed and restarted.",
+    )
+    query_memory_bytes: Annotated[int, Field(ge=32 * 1024**2)] | None = Field(
+        None,
+        description="Memory that all running queries may take together, beside the engine's cache; unset"
+        " means: what the instance's memory leaves.",
+    )
+    report_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(60.0, description="Interval of the metrics reports.")
+    isolation: Literal["require", "prefer", "off"] = Field(
+        "prefer", description="Whether a kernel that cannot confine the engine's process stops the start."
+    )
+    falkordb_url: SecretStr | None = Field(
+        None,
+        description="redis://… or unix://… of a FalkorDB server to use; unset means: each graph server"
+        " of that backend starts its own.",
+    )
+
+
+class InstanceSettings(GraphServerSettings):
+    """All that one graph server is told."""
 
     id: int = Field(description="The instance's number; it names the internal routes that this server calls.")
     token: SecretStr = Field(description="Shown to the control plane, and expected of it.")
@@ -34,23 +83,28 @@ class InstanceSettings(BaseSettings):
     port: Annotated[int, Field(ge=0, le=65535)] = Field(8000, description="Port to listen on; 0 picks one.")
     memory_bytes: Annotated[int, Field(ge=256 * 1024**2)] = Field(2 * _GIB, description="What the process may use.")
     cpu: Annotated[int, Field(ge=1, le=256)] = Field(2, description="Cores that the engine may use.")
-    dangling_edges: Literal["fail", "drop"] = Field(
-        "fail", description="What becomes of edges whose endpoints are not among the nodes."
-    )
-    max_rows: Annotated[int, Field(ge=1, le=10_000_000)] = Field(100_000, description="Rows of a JSON answer at most.")
-    queries: Annotated[int, Field(ge=1, le=256)] = Field(16, description="Queries that run at once; others wait.")
-    timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(60.0, description="A query's time, if unsaid.")
-    max_timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(3600.0, description="The most it may ask.")
-    report_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(60.0, description="Pace of the metrics reports.")
-    isolation: Literal["require", "prefer", "off"] = Field(
-        "prefer", description="Whether a kernel that cannot confine the engine's threads stops the start."
-    )
     guard: bool = Field(True, description="Off only to show, in a test, that the isolation holds by itself.")
-    falkordb_url: str | None = Field(None, description="redis://… or unix://… of the FalkorDB server.")
 
     @property
     def cache_bytes(self) -> int:
         return int(self.memory_bytes * _CACHE_SHARE)
+
+    def query_bytes(self, held: int) -> int:
+        """Memory for running queries, beside what the graph itself has."""
+        left = self.memory_bytes - held - _BASE_BYTES
+        return self.query_memory_bytes or max(_LEAST_QUERY_BYTES, left)
+
+
+def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a control plane's environment that its graph servers get: the operator's
+    choices, checked now and not at the first launch."""
+    names = {name: f"{PREFIX}{name.upper()}" for name in GraphServerSettings.model_fields}
+    chosen = {name: environment[variable] for name, variable in names.items() if variable in environment}
+    try:
+        GraphServerSettings.model_validate(chosen)
+    except ValidationError as e:
+        raise _wrong(e) from None
+    return {names[name]: value for name, value in chosen.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +125,7 @@ def load() -> Start:
         # The fields without a default come from the environment, which the type checker cannot know.
         instance = InstanceSettings.model_validate(_environment())
     except ValidationError as e:
-        first = e.errors(include_url=False, include_input=False)[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise InvalidInput(f"PENSTOCK_INSTANCE_{name.upper()}: {first['msg']}.") from None
+        raise _wrong(e) from None
     start = _start(instance, config.load())
     for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
         del os.environ[name]
@@ -81,8 +133,13 @@ def load() -> Start:
 
 
 def _environment() -> dict[str, str]:
-    prefix = "PENSTOCK_INSTANCE_"
-    return {name.removeprefix(prefix).lower(): value for name, value in os.environ.items() if name.startswith(prefix)}
+    return {name.removeprefix(PREFIX).lower(): value for name, value in os.environ.items() if name.startswith(PREFIX)}
+
+
+def _wrong(error: ValidationError) -> InvalidInput:
+    first = error.errors(include_url=False, include_input=False)[0]
+    name = ".".join(str(part) for part in first["loc"])
+    return InvalidInput(f"{PREFIX}{name.upper()}: {first['msg']}.")
 
 
 def _start(instance: InstanceSettings, settings: Settings) -> Start:

@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from penstock.graphdb.contract import EdgeTable, NodeTable, Property
+from penstock.instance.engine.engine import Engine
 from penstock.instance.identity import Trusted
 from penstock.instance.lock import WriteLock
 from penstock.instance.results import dump
@@ -63,7 +64,7 @@ def _node(graph: Graph, table: NodeTable) -> dict[str, Any]:
         "label": table.label,
         "primary_key": table.key.name,
         "primary_key_type": table.key.type,
-        "properties": _types(table.columns) | graph.engine.written(table.label),
+        "properties": _types(table.columns) | graph.written.get(table.label, {}),
         "node_count": graph.counts[table.label],
     }
 
@@ -93,6 +94,7 @@ def _status(served: Served) -> dict[str, Any]:
         "owner_id": assignment.owner_username if assignment else None,
         "backend": served.settings.backend,
         "isolation": str(served.isolation),
+        "engine": _engine(served.engine),
         "started_at": served.started_at,
         "uptime_seconds": round(served.uptime, 3),
         "node_count": graph.node_count if graph else None,
@@ -105,13 +107,24 @@ def _status(served: Served) -> dict[str, Any]:
     }
 
 
+def _engine(engine: Engine) -> dict[str, Any]:
+    """The processes that hold the graph, and how often one had to be replaced, by reason."""
+    supervisor = engine.supervisor
+    return {
+        "pids": supervisor.pids,
+        "restarts": dict(supervisor.restarts),
+        "query_memory_bytes": supervisor.query_bytes,
+    }
+
+
 def _metrics(served: Served) -> str:
     graph = served.loaded
     figures = {
         "penstock_instance_ready": int(served.state == "running"),
-        "penstock_instance_active_queries": served.room.active,
+        "penstock_instance_active_queries": served.engine.active,
         "penstock_instance_queries_total": served.tally.total,
         "penstock_instance_query_seconds_total": round(served.tally.total_seconds, 6),
+        "penstock_instance_engine_restarts_total": served.engine.supervisor.restarts.total(),
         "penstock_instance_memory_bytes": served.memory_bytes,
         "penstock_instance_nodes": graph.node_count if graph else 0,
         "penstock_instance_edges": graph.edge_count if graph else 0,

@@ -13,7 +13,8 @@ from penstock.graphdb.algorithms.algorithm import Outcome, Task
 from penstock.graphdb.algorithms.catalogue import algorithm, direction, run
 from penstock.graphdb.algorithms.nodes import Nodes
 from penstock.graphdb.algorithms.parameters import check
-from penstock.graphdb.algorithms.topology import Edges, Topology, build
+from penstock.graphdb.algorithms.topology import WEIGHT, Edges, Topology, build
+from penstock.graphdb.contract import SOURCE, TARGET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,11 +59,11 @@ def topology(keys: Sequence[Any], edges: Sequence[tuple[Any, ...]], *, label: st
     names = list(keys)
     place = {key: at for at, key in enumerate(names)}
     columns: dict[str, pa.Array] = {
-        "src": pa.array([place[e[0]] for e in edges], pa.int64()),
-        "dst": pa.array([place[e[1]] for e in edges], pa.int64()),
+        SOURCE: pa.array([place[e[0]] for e in edges], pa.int64()),
+        TARGET: pa.array([place[e[1]] for e in edges], pa.int64()),
     }
     if edges and len(edges[0]) == 3:
-        columns["weight"] = pa.array([e[2] for e in edges], pa.float64())
+        columns[WEIGHT] = pa.array([e[2] for e in edges], pa.float64())
     table = Edges(type="LINK", from_label=label, to_label=label, table=pa.table(columns))
     return build(Nodes.of([label], [pa.array(names)]), [table])
 

@@ -138,3 +138,38 @@ def test_vectors_of_a_community_lie_closer_than_those_of_two() -> None:
     found /= np.linalg.norm(found, axis=1, keepdims=True)
     alike = found @ found.T
     assert alike[:50, :50].mean() > alike[:50, 50:].mean() + 0.3
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [
+        ("pagerank", (1e-320, 1e-320)),
+        ("degree", (1.7e308, 1.7e308)),
+        ("minimum_spanning_tree", (1.7e308, 1.7e308)),
+    ],
+)
+def test_weights_that_a_float_cannot_compute_with_are_refused(name: str, weights: tuple[float, float]) -> None:
+    graph = topology([0, 1, 2], [(0, 1, weights[0]), (1, 2, weights[1]), (2, 0, weights[1]), (0, 2, weights[0])])
+    with pytest.raises(InvalidInput, match="weights must be 0 or between"):
+        outcome(name, graph)
+
+
+@pytest.mark.parametrize("weight", [1e-100, 1e-9, 1e9, 1e99])
+@pytest.mark.parametrize(("name", "suffix"), [("eigenvector", ""), ("hits", "_hub"), ("hits", "_authority")])
+def test_eigenvectors_do_not_depend_on_the_unit_of_weights(name: str, suffix: str, weight: float) -> None:
+    edges = [(0, 1), (1, 2), (2, 0), (0, 2)]
+    plain = outcome(name, topology([0, 1, 2], edges))
+    weighted = outcome(name, topology([0, 1, 2], [(*edge, weight) for edge in edges]))
+    assert values(weighted, suffix) == pytest.approx(values(plain, suffix), abs=1e-9)
+
+
+@pytest.mark.parametrize("last", [0.0, 4.0])
+@pytest.mark.parametrize("unit", [1e-30, 0.1, 1e17, 1e90])
+def test_a_spanning_tree_has_the_weights_of_its_edges(unit: float, last: float) -> None:
+    graph = topology([0, 1, 2, 3], [(0, 1, unit), (1, 2, 2 * unit), (2, 0, 3 * unit), (2, 3, last * unit)])
+    summary = outcome("minimum_spanning_tree", graph).summary
+    assert (summary["trees"], summary["edges"], summary["total_weight"]) == (
+        1,
+        3,
+        pytest.approx((3 + last) * unit, abs=0),
+    )

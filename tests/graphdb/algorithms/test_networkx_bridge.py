@@ -19,7 +19,8 @@ from penstock.graphdb.algorithms.encoding import Encoder
 from penstock.graphdb.algorithms.equivalents import NATIVE, NOT_HERE, native
 from penstock.graphdb.algorithms.errors import AlgorithmNotFound
 from penstock.graphdb.algorithms.functions import function
-from penstock.graphdb.algorithms.topology import Edges
+from penstock.graphdb.algorithms.topology import WEIGHT, Edges
+from penstock.graphdb.contract import SOURCE, TARGET
 from penstock.kit.errors import InvalidInput
 from tests.graphdb.algorithms.graphs import Drawn, drawn
 
@@ -34,9 +35,10 @@ def asked(
     properties: dict[str, pa.Array] | None = None,
 ) -> dict[str, Any]:
     """The summary, with a column under `column`."""
-    ends = {"src": [e[0] for e in graph.edges], "dst": [e[1] for e in graph.edges], "cost": [e[2] for e in graph.edges]}
-    columns = pa.table(ends, schema=pa.schema({"src": pa.int64(), "dst": pa.int64(), "cost": pa.float64()}))
-    table = columns.append_column("weight", columns["cost"]) if weight else columns.drop_columns("cost")
+    sources, targets, costs = ([edge[i] for edge in graph.edges] for i in range(3))
+    ends = {SOURCE: sources, TARGET: targets, "cost": costs}
+    columns = pa.table(ends, schema=pa.schema({SOURCE: pa.int64(), TARGET: pa.int64(), "cost": pa.float64()}))
+    table = columns.append_column(WEIGHT, columns["cost"]) if weight else columns.drop_columns("cost")
     edges = [Edges(type="LINK", from_label="Node", to_label="Node", table=table)]
     chosen = function(name)
     chosen.check(parameters or {})
@@ -51,6 +53,27 @@ def asked(
         directed=directed,
     )
     return dict(found.summary) | {suffix or "column": c.to_pylist() for suffix, c in found.columns.items()}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("directed", [True, False])
+def test_of_parallel_edges_of_several_types_the_lightest_is_kept(order: int, directed: bool) -> None:
+    costs = {"CHEAP": [1.0, 5.0], "DEAR": [9.0, 2.0]}
+    schema = pa.schema({SOURCE: pa.int64(), TARGET: pa.int64(), "cost": pa.float64(), WEIGHT: pa.float64()})
+    tables = [
+        Edges(
+            type=name,
+            from_label="Node",
+            to_label="Node",
+            table=pa.table({SOURCE: [0, 1], TARGET: [1, 2], "cost": held, WEIGHT: held}, schema=schema),
+        )
+        for name, held in costs.items()
+    ][::order]
+    graph = Drawn(3, [(0, 1, 1.0), (1, 2, 5.0), (0, 1, 9.0), (1, 2, 2.0)]).topology(weighted=True)
+    parameters = {"source": 0, "target": 2}
+    common: dict[str, Any] = {"graph": graph, "edges": tables, "properties": {}, "directed": directed}
+    length = call(function("dijkstra_path_length"), parameters, weight="cost", **common)
+    assert length.summary["value"] == 3.0
 
 
 PATH = Drawn(4, [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)])

@@ -8,13 +8,14 @@ import pytest
 
 from penstock.graphdb.algorithms.errors import NodeNotFound
 from penstock.graphdb.algorithms.nodes import Nodes
-from penstock.graphdb.algorithms.topology import Edges, build
+from penstock.graphdb.algorithms.topology import WEIGHT, Edges, build
+from penstock.graphdb.contract import SOURCE, TARGET
 from penstock.kit.errors import InvalidInput
 from tests.graphdb.algorithms.graphs import outcome, topology, values
 
 
 def edges(src: list[int], dst: list[int], ends: tuple[str, str] = ("A", "B"), **columns: pa.Array) -> Edges:
-    table = pa.table({"src": pa.array(src, pa.int64()), "dst": pa.array(dst, pa.int64()), **columns})
+    table = pa.table({SOURCE: pa.array(src, pa.int64()), TARGET: pa.array(dst, pa.int64()), **columns})
     return Edges(type="LINK", from_label=ends[0], to_label=ends[1], table=table)
 
 
@@ -86,7 +87,7 @@ def test_a_way_that_costs_nothing_is_a_way() -> None:
 )
 def test_a_weight_that_is_none_is_refused(weights: list[float | None], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
-        build(TWO, [edges([0, 1], [0, 1], weight=pa.array(weights, pa.float64()))])
+        build(TWO, [edges([0, 1], [0, 1], **{WEIGHT: pa.array(weights, pa.float64())})])
 
 
 @pytest.mark.parametrize(("name", "weight", "refused"), [("sssp", -1.0, True), ("sssp", 0.0, False)])

@@ -11,6 +11,8 @@ import pyarrow as pa
 from penstock.graphdb.algorithms.algorithm import Outcome
 from penstock.graphdb.algorithms.encoding import Encoder
 from penstock.graphdb.algorithms.equivalents import NOT_HERE, UNDIRECTED_ONLY, native
+from penstock.graphdb.algorithms.topology import WEIGHT
+from penstock.graphdb.contract import SOURCE, TARGET
 from penstock.kit.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ def _reason(error: BaseException) -> str:
 def _graph(
     ids: list[str], topology: Topology, edges: list[Edges], properties: Mapping[str, pa.Array], *, directed: bool
 ) -> Any:
-    """Of parallel edges the lightest is kept: the heavier go in first and are written over."""
+    """Of parallel edges, of whatever types, the lightest is kept: the heavier go in first and are written over."""
     import networkx as nx
 
     graph = nx.DiGraph() if directed else nx.Graph()
@@ -82,19 +84,21 @@ def _graph(
     for name, column in properties.items():
         held = zip(ids, column.to_pylist(), strict=True)
         nx.set_node_attributes(graph, {node: value for node, value in held if value is not None}, name)
+    starts: list[Any] = []
+    ends: list[Any] = []
+    weights: list[Any] = []
+    attributes: list[dict[str, Any]] = []
     for table in edges:
         columns = table.table
-        if "weight" in columns.column_names:
-            columns = columns.sort_by([("weight", "descending")])
-        names = [name for name in columns.column_names if name not in ("src", "dst", "weight")]
-        starts = (topology.nodes.span(table.from_label).start, topology.nodes.span(table.to_label).start)
-        ends = [(columns[end].to_numpy() + at).tolist() for end, at in zip(("src", "dst"), starts, strict=True)]
-        attributes = columns.select(names).to_pylist() if names else None
-        pairs = ((ids[a], ids[b]) for a, b in zip(*ends, strict=True))
-        if attributes is None:
-            graph.add_edges_from(pairs)
-        else:
-            graph.add_edges_from((a, b, held) for (a, b), held in zip(pairs, attributes, strict=True))
+        names = [name for name in columns.column_names if name not in (SOURCE, TARGET, WEIGHT)]
+        starts.append(columns[SOURCE].to_numpy() + topology.nodes.span(table.from_label).start)
+        ends.append(columns[TARGET].to_numpy() + topology.nodes.span(table.to_label).start)
+        weights.append(columns[WEIGHT].to_numpy() if topology.weighted else np.zeros(len(columns)))
+        attributes += columns.select(names).to_pylist() if names else [{}] * len(columns)
+    if edges:
+        order = np.argsort(-np.concatenate(weights), kind="stable").tolist()
+        sources, targets = np.concatenate(starts).tolist(), np.concatenate(ends).tolist()
+        graph.add_edges_from((ids[sources[i]], ids[targets[i]], attributes[i]) for i in order)
     return graph
 
 

@@ -16,6 +16,7 @@ _ROOMS = (centrality, community, embedding, paths, ranking, similarity, structur
 _ALL: list[Algorithm] = sorted((a for room in _ROOMS for a in room.ALGORITHMS), key=lambda a: a.name)
 CATALOGUE = {a.name: a for a in _ALL}
 CATEGORIES = ("centrality", "community", "pathfinding", "similarity", "embedding", "structure")
+_LARGEST_WEIGHT = 1e100
 
 
 def algorithm(name: str) -> Algorithm:
@@ -39,11 +40,22 @@ def direction(chosen: Algorithm, wanted: bool | None) -> bool:
 
 
 def run(chosen: Algorithm, task: Task) -> Outcome:
-    check_weights(chosen, task.graph)
+    _check_weights(chosen, task.graph)
     return chosen.run(task)
 
 
-def check_weights(chosen: Algorithm, graph: Topology) -> None:
+def _check_range(graph: Topology) -> None:
+    """Products and sums of weights beyond this are wrong, or no finite numbers."""
+    numbers = graph.sums.data[graph.sums.data > 0]
+    if len(numbers) and (numbers.max() > _LARGEST_WEIGHT or numbers.min() < 1 / _LARGEST_WEIGHT):
+        raise InvalidInput(
+            f"weight_property: weights must be 0 or between {1 / _LARGEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}.",
+            hint="Scale them in the mapping's query.",
+            parameter="weight_property",
+        )
+
+
+def _check_weights(chosen: Algorithm, graph: Topology) -> None:
     if not graph.weighted or not graph.sums.nnz:
         return
     least = float((graph.sums if graph.lightest is None else graph.lightest).data.min())
@@ -54,3 +66,4 @@ def check_weights(chosen: Algorithm, graph: Topology) -> None:
             parameter="weight_property",
             range=bound,
         )
+    _check_range(graph)

@@ -15,12 +15,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.graphdb import arrow_file
 from penstock.graphdb.algorithms.algorithm import Outcome, Task
 from penstock.graphdb.algorithms.bridge import call
 from penstock.graphdb.algorithms.catalogue import algorithm, direction, run
 from penstock.graphdb.algorithms.errors import AlgorithmFailed, AlgorithmOutOfMemory
 from penstock.graphdb.algorithms.functions import function
-from penstock.graphdb.algorithms.handover import read_edges, read_nodes, read_topology, write
+from penstock.graphdb.algorithms.handover import read_edges, read_nodes, read_topology
 from penstock.graphdb.algorithms.parameters import check
 from penstock.kit.errors import PenstockError
 
@@ -99,7 +100,7 @@ def _write_values(path: Path, keys: pa.Array, values: pa.Array) -> None:
     table = pa.table({"key": keys, "value": values})
     if values.null_count:
         table = table.filter(pc.is_valid(table["value"]))
-    write(table, path)
+    arrow_file.write(table, path)
 
 
 def _shown(nodes: Nodes, outcome: Outcome) -> dict[str, Value]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.graphdb.algorithms.algorithm import Task
-from penstock.graphdb.algorithms.catalogue import algorithm, check_weights
+from penstock.graphdb.algorithms.catalogue import algorithm, run
 from penstock.graphdb.algorithms.parameters import check
 
 if TYPE_CHECKING:
@@ -95,6 +95,5 @@ def native(name: str, given: Mapping[str, Value], graph: Topology, *, directed: 
     chosen = algorithm(known.algorithm)
     parameters = check(chosen.parameters, {**known.fixed, **{known.takes[k]: v for k, v in given.items()}})
     single = graph.merged(directed=directed)
-    check_weights(chosen, single)
     way = chosen.directed if chosen.direction != "either" else directed
-    return known.shape(chosen.run(Task(graph=single, directed=way, parameters=parameters)), ids)
+    return known.shape(run(chosen, Task(graph=single, directed=way, parameters=parameters)), ids)

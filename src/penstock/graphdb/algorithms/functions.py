@@ -23,7 +23,8 @@ _NODES = {"nodes", "nbunch", "sources", "targets", "S", "T", "C", "center_nodes"
 _NODES |= {"nbunch1", "nbunch2", "nodelist"}
 _GROUPS = {"communities", "partition"}
 _BY_NODE = {"personalization", "dangling", "nstart", "states"}
-_EDGE_PROPERTY = {"weight", "distance", "capacity", "edge_attr"}
+_EDGE_NUMBER = ("weight", "distance", "capacity")
+_EDGE_PROPERTY = {*_EDGE_NUMBER, "edge_attr"}
 _NODE_PROPERTY = {"attribute", "node_attr", "community"}
 _NOT_OFFERED = {"backend", "backend_kwargs", "kwargs", "dtype", "flow_func", "auxiliary", "residual", "heap", "attr"}
 _NOT_OFFERED |= {"sort_neighbors", "heuristic", "e", "scc", "sp", "preserve_attrs", "cliques", "core_number", "keys"}
@@ -63,6 +64,12 @@ class Function:
         nodes = [value for name, value in named.items() if name in of_node]
         edges = [value for name, value in named.items() if name in _EDGE_PROPERTY - of_node]
         return nodes, [*edges, *([weight] if weight else [])]
+
+    def edge_weight(self, given: Mapping[str, Value], weight: str | None) -> str | None:
+        """The edge property that the function goes by, by which the lightest of parallel edges is chosen."""
+        own = () if self.name in _OF_NODE_WEIGHT else _EDGE_NUMBER
+        named = (given[name] for name in own if isinstance(given.get(name), str))
+        return next((str(name) for name in named), weight)
 
     def check(self, given: Mapping[str, Value]) -> None:
         if strangers := sorted(set(given) - set(self.names)):

@@ -10,7 +10,6 @@ import os
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -20,46 +19,57 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
+from penstock.graphdb import arrow_file
 from penstock.graphdb.algorithms.nodes import Nodes
-from penstock.graphdb.algorithms.topology import Edges, Topology, build
+from penstock.graphdb.algorithms.topology import WEIGHT, Edges, Topology, build
+from penstock.graphdb.contract import KEY, OFFSET, SOURCE, TARGET
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from penstock.graphdb.algorithms.nodes import Ints
     from penstock.graphdb.algorithms.selection import Selection
     from penstock.graphdb.algorithms.topology import Matrix
-    from penstock.graphdb.contract import GraphEngine
+    from penstock.graphdb.contract import EdgeTable, GraphSchema
 
 _PARTS = ("data", "indices", "indptr")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """One file of a folder, and how the engine gives its table."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePiece:
+    """One file of a folder, and which of the engine's tables it holds."""
 
     name: str
-    read: Callable[[], pa.Table]
+    label: str
+    properties: tuple[str, ...]
 
 
-def pieces(engine: GraphEngine, selection: Selection) -> list[Piece]:
-    found = []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgePiece:
+    name: str
+    table: EdgeTable
+    properties: tuple[str, ...]
+
+
+def node_pieces(schema: GraphSchema, selection: Selection) -> list[NodePiece]:
+    pieces = []
     for number, label in enumerate(selection.labels):
-        has = {p.name for table in engine.schema.nodes if table.label == label for p in table.columns}
-        wanted = [name for name in selection.node_properties if name in has]
-        found.append(Piece(f"nodes-{number}.arrow", partial(engine.node_table, label, wanted)))
-    names = dict.fromkeys([*([selection.weight] if selection.weight else []), *selection.edge_properties])
+        has = {p.name for table in schema.nodes if table.label == label for p in table.columns}
+        names = tuple(name for name in selection.node_properties if name in has)
+        pieces.append(NodePiece(name=f"nodes-{number}.arrow", label=label, properties=names))
+    return pieces
+
+
+def edge_pieces(schema: GraphSchema, selection: Selection) -> list[EdgePiece]:
+    weight = [selection.weight] if selection.weight else []
+    names = tuple(dict.fromkeys([*weight, *selection.edge_properties]))
+    pieces = []
     for number, edge in enumerate(selection.edges):
         pair = (edge.from_label, edge.to_label)
-        table = next(t for t in engine.schema.pairs(edge.type) if (t.from_node, t.to_node) == pair)
-        found.append(Piece(f"edges-{number}.arrow", partial(engine.edge_table, table, list(names))))
-    return found
-
-
-def write(table: pa.Table, path: Path) -> None:
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
+        table = next(t for t in schema.pairs(edge.type) if (t.from_node, t.to_node) == pair)
+        pieces.append(EdgePiece(name=f"edges-{number}.arrow", table=table, properties=names))
+    return pieces
 
 
 @contextmanager
@@ -76,28 +86,27 @@ def whole(folder: Path) -> Iterator[Path]:
 
 def read_nodes(folder: Path, selection: Selection) -> tuple[Nodes, dict[str, pa.Array], dict[str, Ints]]:
     """Nodes in the order of their offsets, their properties, and the offsets of labels whose numbers have holes."""
-    tables = [_mapped(folder / f"nodes-{n}.arrow") for n in range(len(selection.labels))]
+    tables = [arrow_file.read(folder / f"nodes-{n}.arrow") for n in range(len(selection.labels))]
     tables = [_in_order(table) for table in tables]
-    nodes = Nodes.of(selection.labels, [_whole(table["key"]) for table in tables])
+    nodes = Nodes.of(selection.labels, [_whole(table[KEY]) for table in tables])
     properties = {name: _property(tables, name) for name in selection.node_properties}
     holes = {}
     for label, table in zip(selection.labels, tables, strict=True):
-        offsets = table["offset"].to_numpy()
+        offsets = table[OFFSET].to_numpy()
         if len(offsets) and offsets[-1] != len(offsets) - 1:
             holes[label] = offsets
     return nodes, properties, holes
 
 
 def read_edges(folder: Path, selection: Selection, holes: dict[str, Ints] | None = None) -> list[Edges]:
-    """The raw edges with all properties, and the weight under that name too."""
+    """The raw edges with all properties, and the weights beside them."""
     found = []
     for number, edge in enumerate(selection.edges):
-        table = _mapped(folder / f"edges-{number}.arrow")
+        table = arrow_file.read(folder / f"edges-{number}.arrow")
         if selection.weight:
             numbers = table[selection.weight].cast(pa.float64())
-            kept = [name for name in table.column_names if name != "weight"]
-            table = table.select(kept).append_column("weight", numbers)
-        for end, label in (("src", edge.from_label), ("dst", edge.to_label)):
+            table = table.append_column(WEIGHT, numbers)
+        for end, label in ((SOURCE, edge.from_label), (TARGET, edge.to_label)):
             if holes and label in holes:
                 dense = np.searchsorted(holes[label], table[end].to_numpy())
                 table = table.set_column(table.column_names.index(end), end, pa.array(dense, pa.int64()))
@@ -139,17 +148,13 @@ def _load(folder: Path, name: str, count: int) -> Matrix:
     return sp.csr_array((data, indices, indptr), shape=(count, count))
 
 
-def _mapped(path: Path) -> pa.Table:
-    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-
-
 def _whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
 
 
 def _in_order(table: pa.Table) -> pa.Table:
-    offsets = table["offset"].to_numpy()
-    return table if (offsets[1:] > offsets[:-1]).all() else table.take(pc.sort_indices(table["offset"]))
+    offsets = table[OFFSET].to_numpy()
+    return table if (offsets[1:] > offsets[:-1]).all() else table.take(pc.sort_indices(table[OFFSET]))
 
 
 def _property(tables: list[pa.Table], name: str) -> pa.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.sparse as sp
 
 from penstock.graphdb.algorithms.algorithm import Algorithm, Outcome, Task, column, statistics
 from penstock.graphdb.algorithms.parameters import Parameter
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from penstock.graphdb.algorithms.nodes import Floats
     from penstock.graphdb.algorithms.parameters import Value
+    from penstock.graphdb.algorithms.topology import Matrix
 
 _RUNAWAY = 1e12
 _ITERATIONS = Parameter(
@@ -85,7 +87,7 @@ def _walk(task: Task, jump: Floats) -> Outcome:
 
 
 def _eigenvector(task: Task) -> Outcome:
-    inward = task.graph.flow(directed=task.directed).T
+    inward = _scaled_flow(task).T
     count = task.graph.count
 
     def step(values: Floats) -> Floats:
@@ -114,7 +116,7 @@ def _katz(task: Task) -> Outcome:
 
 
 def _hits(task: Task) -> Outcome:
-    matrix = task.graph.flow(directed=task.directed)
+    matrix = _scaled_flow(task)
     count = max(task.graph.count, 1)
 
     def step(hubs: Floats) -> Floats:
@@ -124,6 +126,15 @@ def _hits(task: Task) -> Outcome:
     hubs, summary = iterate(task, np.full(task.graph.count, 1 / count), step)
     authorities = _share(matrix.T @ hubs)
     return Outcome(summary=summary, columns={"_hub": column(hubs), "_authority": column(authorities)})
+
+
+def _scaled_flow(task: Task) -> Matrix:
+    """The largest weight as 1: eigenvectors are the same in any unit, and in this one no weight vanishes."""
+    matrix = task.graph.flow(directed=task.directed)
+    largest = float(matrix.data.max(initial=0.0))
+    if not task.graph.weighted or not largest or not np.isfinite(largest):
+        return matrix
+    return sp.csr_array((matrix.data / largest, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def _share(values: Floats) -> Floats:

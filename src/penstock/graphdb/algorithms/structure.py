@@ -99,12 +99,12 @@ def _slices(work: Ints) -> list[tuple[int, int]]:
 
 
 def _spanning_tree(task: Task) -> Outcome:
-    """All weights are lifted above zero first: SciPy takes a zero for no edge, and every tree has as many edges."""
+    """By the weights' ranks from 1: SciPy takes a zero for no edge, and a tree depends on nothing but their order."""
     costs = sp.triu(without_loops(task.graph.costs(directed=False))).tocsr()
-    lift = 1.0 - float(costs.data.min()) if costs.nnz else 0.0
-    lifted = sp.csr_array((costs.data + lift, costs.indices, costs.indptr), shape=costs.shape)
-    tree = minimum_spanning_tree(lifted).tocoo()
-    weights = tree.data - lift
+    different, ranks = np.unique(costs.data, return_inverse=True)
+    ranked = sp.csr_array((ranks + 1.0, costs.indices, costs.indptr), shape=costs.shape)
+    tree = minimum_spanning_tree(ranked).tocoo()
+    weights = different[tree.data.astype(np.int64) - 1]
     ids = task.graph.nodes.ids
     shown = slice(0, LIST_LIMIT)
     ends = zip(ids(tree.row[shown]), ids(tree.col[shown]), weights[shown].tolist(), strict=True)

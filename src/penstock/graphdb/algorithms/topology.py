@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from penstock.graphdb.contract import SOURCE, TARGET
 from penstock.kit.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
 
 Matrix: TypeAlias = Any
 """A `scipy.sparse.csr_array`; SciPy has no types."""
+WEIGHT = "_weight"
+"""The column of weights beside an edge's properties, whose names begin with a letter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edges:
-    """Some edges between two labels: columns `src`, `dst` (offsets within their label) and perhaps `weight`."""
+    """Some edges between two labels: columns `src`, `dst` (offsets within their label) and perhaps `_weight`."""
 
     type: str
     from_label: str
@@ -101,9 +104,9 @@ class Topology:
 
 def build(nodes: Nodes, edges: Sequence[Edges], *, offsets: dict[str, Ints] | None = None) -> Topology:
     """`offsets` are the sorted offsets of a label whose numbers have holes; the others count from 0 without one."""
-    weighted = bool(edges) and all("weight" in e.table.column_names for e in edges)
-    rows = _joined([_indexes(nodes, e.from_label, e.table["src"], offsets) for e in edges])
-    columns = _joined([_indexes(nodes, e.to_label, e.table["dst"], offsets) for e in edges])
+    weighted = bool(edges) and all(WEIGHT in e.table.column_names for e in edges)
+    rows = _joined([_indexes(nodes, e.from_label, e.table[SOURCE], offsets) for e in edges])
+    columns = _joined([_indexes(nodes, e.to_label, e.table[TARGET], offsets) for e in edges])
     if not weighted:
         return _topology(nodes, merge(nodes.count, rows, columns, np.ones(len(rows)), np.add), None, len(rows), False)
     weights = np.concatenate([_weights(e) for e in edges])
@@ -162,7 +165,7 @@ def _indexes(nodes: Nodes, label: str, column: pa.ChunkedArray, offsets: dict[st
 
 
 def _weights(edges: Edges) -> Floats:
-    column = edges.table["weight"]
+    column = edges.table[WEIGHT]
     if column.null_count:
         raise InvalidInput(
             f"weight_property: {column.null_count} edges of type {edges.type} have no weight.",

@@ -13,6 +13,6 @@ WITH overdue AS MATERIALIZED (
   FOR UPDATE OF l SKIP LOCKED
 )
 UPDATE penstock.live l
-SET deadline = penstock.now(), lease_until = CASE WHEN l.status = 1 THEN penstock.now() END
+SET deadline = penstock.now(), overdue = l.status = 1, lease_until = CASE WHEN l.status = 1 THEN penstock.now() END
 FROM overdue o WHERE l.job_id = o.job_id
 RETURNING l.job_id
