@@ -6,7 +6,6 @@ import pytest
 
 from penstock.maintenance.catalogs import CatalogConfig, open_catalog
 from tests.maintenance.tables import Stand
-from tests.servers import maven
 from tests.servers.spark import spark as serving_spark
 
 if TYPE_CHECKING:
@@ -32,9 +31,6 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
 
 @pytest.fixture(scope="session")
 async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Spark]:
-    """One server for all tests that want one; skips them where none can be had."""
-    try:
-        async with serving_spark(tmp_path_factory.mktemp("spark")) as server:
-            yield server
-    except maven.Unobtainable as e:
-        pytest.skip(str(e))
+    """One server for all tests that want one."""
+    async with serving_spark(tmp_path_factory.mktemp("spark")) as server:
+        yield server

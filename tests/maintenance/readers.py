@@ -5,17 +5,19 @@ DuckDB's extension exists for one version of DuckDB, and the provider of pyicebe
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-ROOT = Path(__file__).parents[2]
-CACHE = ROOT / ".cache" / "readers"
+from tests.servers.parts import LOCAL, Part, alone, from_pypi, new_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CACHE = LOCAL / "readers"
 _SAY = "import json, sys; sys.stdout.write(json.dumps([read(each) for each in sys.argv[1:]]))"
 _DUCKDB = f"""
 import duckdb, pathlib, duckdb_extension_avro, duckdb_extension_iceberg
@@ -41,10 +43,6 @@ def read(location):
 """
 
 
-class Unobtainable(Exception):
-    pass
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
     name: str
@@ -53,7 +51,7 @@ class Reader:
 
     def read(self, locations: list[str]) -> list[list[list[object]]]:
         """The rows of each table, in the order of their ids."""
-        env = os.environ | {"PYTHONPATH": str(self._folder())}
+        env = os.environ | {"PYTHONPATH": str(self.folder())}
         command = [sys.executable, "-c", self.script, *locations]
         done = subprocess.run(command, capture_output=True, env=env, timeout=120, check=False)
         if done.returncode != 0:
@@ -61,27 +59,22 @@ class Reader:
         found: list[list[list[object]]] = json.loads(done.stdout)
         return found
 
-    def _folder(self) -> Path:
-        folder = CACHE / "-".join(self.wheels[0].split("=="))
-        CACHE.mkdir(parents=True, exist_ok=True)
-        with (CACHE / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not folder.is_dir():
-                self._fetch(folder)
-        return folder
+    def folder(self) -> Path:
+        """Where its packages are."""
+        self.part.require()
+        return self._folder
 
-    def _fetch(self, folder: Path) -> None:
-        bootstrapped = ROOT / ".cache" / "bootstrap" / "bin" / "uv"
-        uv = str(bootstrapped) if bootstrapped.is_file() else shutil.which("uv")
-        if uv is None:
-            raise Unobtainable(f"no {self.name}: uv is not here to fetch it from PyPI")
-        work = folder.with_suffix(".fetching")
-        shutil.rmtree(work, ignore_errors=True)
-        command = [uv, "pip", "install", "-q", "--python", sys.executable, "--no-deps", "--target", str(work)]
-        done = subprocess.run([*command, *self.wheels], capture_output=True, timeout=300, check=False)
-        if done.returncode != 0:
-            raise Unobtainable(f"no {self.name}: PyPI does not give {' '.join(self.wheels)}")
-        work.rename(folder)
+    @property
+    def part(self) -> Part:
+        return Part(name=self.name, present=self._folder.is_dir, fetch=self._fetch)
+
+    @property
+    def _folder(self) -> Path:
+        return CACHE / "-".join(self.wheels[0].split("=="))
+
+    def _fetch(self) -> None:
+        with alone(CACHE), new_folder(self._folder) as work:
+            from_pypi(work, *self.wheels)
 
 
 DUCKDB = Reader(

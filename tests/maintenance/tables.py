@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
-from pyiceberg.manifest import ManifestContent
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
+from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
 from penstock.maintenance import embedded
@@ -110,6 +111,39 @@ class Stand:
             return [*made, *head.manifests], carried(totals, {"total-delete-files": len(made)})
 
         commit(self.lake, run, ManifestReader(table.io), build)
+
+    def add_file(
+        self,
+        rows: pa.Table,
+        *,
+        partition: Record | None = None,
+        spec_id: int = 0,
+        statistics: dict | None = None,
+        **how: object,
+    ) -> str:
+        """A data file as some other writer leaves it; `how` goes to Arrow's Parquet writer."""
+        run, path = self.attempt(), f"{self.table.location()}/data/{uuid4().hex}.parquet"
+        with self.table.io.new_output(path).create() as sink:
+            pa.parquet.write_table(rows, sink, **how)
+
+        def build(draft, head):
+            file = DataFile.from_args(
+                content=DataFileContent.DATA,
+                file_path=path,
+                file_format=FileFormat.PARQUET,
+                partition=partition or Record(),
+                record_count=rows.num_rows,
+                file_size_in_bytes=len(draft.table.io.new_input(path)),
+                **(statistics or {}),
+            )
+            file.spec_id = spec_id
+            number = draft.table.metadata.next_sequence_number()
+            return [draft.manifest(spec_id, ManifestContent.DATA, [draft.added(file, number)]), *head.manifests], {}
+
+        if self.table.current_snapshot() is None:
+            self.table.append(self.table.schema().as_arrow().empty_table())
+        commit(self.lake, run, ManifestReader(self.table.io), build)
+        return path
 
     def run(self, *actions: object, step: Callable[[str], None] = lambda _: None, **kept: object) -> Outcome:
         [action] = parse(actions)

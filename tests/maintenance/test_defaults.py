@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry, ManifestEntryStatus
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 
 from penstock.kit.errors import InvalidInput
@@ -21,7 +23,7 @@ from penstock.maintenance.errors import CommitUnknown, Refused
 from penstock.maintenance.lake import CatalogLake
 from penstock.maintenance.leftovers import remove_leftovers
 from penstock.maintenance.manifest_rewrite import TARGET as MANIFEST_TARGET
-from tests.maintenance.tables import COMPACT, LATER, Stand
+from tests.maintenance.tables import COMPACT, LATER, SCHEMA, Stand
 
 if TYPE_CHECKING:
     from penstock.maintenance.compaction_plan import CompactionPlan
@@ -188,3 +190,29 @@ def test_a_commit_that_nobody_answers_for_deletes_no_snapshots_files(stand: Stan
     done = embedded.execute(Silent(stand.catalog, stand.name), stand.attempt(), action)
     assert done.status is Ended.UNKNOWN
     assert set(Path(stand.table.location().removeprefix("file://")).rglob("*.parquet")) == there
+
+
+def test_files_of_a_partition_that_is_called_like_an_attempt_are_not_leftovers(stand: Stand) -> None:
+    """A writer has written them, and not committed them yet."""
+    by_day = PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="penstock-1-day")
+    stand.catalog.create_namespace("shop")
+    stand.catalog.create_table(stand.name, SCHEMA, partition_spec=PartitionSpec(by_day))
+    stand.append(0, 3)
+    folder = Path(stand.table.location().removeprefix("file://"), "data", "penstock-1-day=d9")
+    folder.mkdir()
+    (folder / "new.parquet").write_bytes(b"x")
+    assert remove_leftovers(stand.lake, stand.attempt(now=lambda: LATER)) == 0
+    assert (folder / "new.parquet").exists()
+
+
+@pytest.mark.parametrize("digits", [100, 101, 5_000])
+def test_a_property_of_very_many_digits_is_no_internal_error(stand: Stand, digits: int) -> None:
+    names = ("write.target-file-size-bytes", "history.expire.min-snapshots-to-keep")
+    stand.create()
+    with stand.table.transaction() as transaction:
+        transaction.set_properties(dict.fromkeys(names, "9" * digits))
+    before = stand.ids()
+    assert stand.run(COMPACT).status is Ended.COMPLETED
+    expected = Ended.NOTHING_TO_DO if digits == 100 else Ended.REFUSED
+    assert stand.run("expire_snapshots", now=lambda: LATER).status is expected
+    assert stand.ids() == before

@@ -3,11 +3,13 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from pyiceberg.expressions import GreaterThanOrEqual
 
 from penstock.maintenance.action import Ended
 from penstock.maintenance.references import references
-from tests.maintenance.tables import COMPACT, LATER, Stand, once
+from tests.maintenance.tables import COMPACT, LATER, Stand, once, rows
 
 KEEP_ONE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
 
@@ -121,3 +123,39 @@ def test_five_days_are_the_default_age(stand: Stand) -> None:
     first = datetime.fromtimestamp(made, UTC)
     assert stand.plan("expire_snapshots", now=lambda: first + timedelta(days=4.99)).expired_snapshots == 0
     assert stand.plan("expire_snapshots", now=lambda: first + timedelta(days=5.01)).expired_snapshots == 3
+
+
+@pytest.mark.parametrize("name", ["max-snapshot-age-ms", "min-snapshots-to-keep", "max-ref-age-ms"])
+def test_a_promise_that_is_no_number_refuses_the_expiry(stand: Stand, name: str) -> None:
+    stand.create(**{f"history.expire.{name}": "5 days"})
+    done = stand.run(KEEP_ONE, now=lambda: LATER)
+    assert (done.status, name in done.message) == (Ended.REFUSED, True)
+    assert len(stand.table.metadata.snapshots) == 6
+
+
+def test_snapshots_that_somebody_else_expired_meanwhile_are_planned_anew(stand: Stand) -> None:
+    stand.create()
+    first = stand.table.metadata.snapshots[0].snapshot_id
+
+    def expire_elsewhere() -> None:
+        stand.table.maintenance.expire_snapshots().by_id(first).commit()
+
+    done = stand.run(KEEP_ONE, now=lambda: LATER, step=once("deletion_recorded", expire_elsewhere))
+    assert (done.status, done.expired_snapshots) == (Ended.COMPLETED, 4)
+    assert not list(Path(stand.table.location().removeprefix("file://")).rglob("*-expired-*"))
+
+
+def test_the_same_file_under_another_spelling_of_its_name_is_not_deleted(stand: Stand) -> None:
+    """Spark says `file:/…` where PyIceberg says `file:///…`: the one is expired, the other one
+    stays.
+    """
+    stand.create(files=1)
+    file = Path(stand.table.location().removeprefix("file://")) / "data" / "added.parquet"
+    pq.write_table(rows(100, 10), file)
+    stand.table.add_files([f"file://{file}"])
+    stand.table.delete(GreaterThanOrEqual("id", 100))
+    stand.table.add_files([f"file:{file}"])
+    before = stand.all_rows()
+    assert stand.run(KEEP_ONE, now=lambda: LATER).status is Ended.COMPLETED
+    assert stand.all_rows() == before
+    assert len(before) == 20

@@ -10,8 +10,9 @@ from penstock.kit.errors import InvalidInput
 from penstock.maintenance.action import Name, parse
 from penstock.maintenance.catalogs import Catalogs, open_catalog
 from penstock.maintenance.errors import NoSuchCatalog, UnknownAction
+from penstock.maintenance.expectation import Compaction, Judged, Rewrite
 from penstock.maintenance.facts import Facts, look
-from penstock.maintenance.health import judge
+from penstock.maintenance.health import Health, judge
 from penstock.maintenance.tier import Tier
 from tests.maintenance.tables import COMPACT, Stand
 
@@ -87,14 +88,84 @@ def test_each_tier_says_what_it_looked_at_and_the_rest_is_not_known(stand: Stand
 
 
 def test_a_table_is_no_worse_after_it_was_maintained(stand: Stand) -> None:
+    def health() -> Health:
+        facts = look(stand.table, Tier.MANIFESTS, now=NOW, judged=Judged.by(parse([COMPACT])))
+        return judge(facts, now_ms=int(NOW.timestamp() * 1000))
+
     stand.create()
     stand.delete([3])
-    before = judge(look(stand.table, Tier.MANIFESTS, now=NOW), now_ms=int(NOW.timestamp() * 1000))
+    before = health()
     stand.run(COMPACT)
     stand.run("rewrite_position_delete_files")
-    after = judge(look(stand.table, Tier.MANIFESTS, now=NOW), now_ms=int(NOW.timestamp() * 1000))
+    after = health()
     assert after.score > before.score
-    assert after.gain.files == 0
+    assert (before.gain.files, after.gain.files) == (5 + 1, 0)
+
+
+COMPACT_ALL = {"name": "rewrite_data_files", "force": True, "rewrite_all": True}
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("deletes", [0, 1])
+@pytest.mark.parametrize(
+    "action",
+    [
+        "rewrite_data_files",
+        COMPACT,
+        COMPACT_ALL,
+        {"name": "rewrite_data_files", "min_input_files": 2, "force": True, "hot_seconds": 300},
+        {"name": "rewrite_data_files", "force": True, "where": "day = 'd1'"},
+    ],
+)
+def test_what_is_expected_is_what_the_plan_takes_now_and_later(
+    stand: Stand, partitioned: bool, deletes: int, action: object
+) -> None:
+    stand.create(partitioned=partitioned)
+    if deletes:
+        stand.delete([3, 4])
+    for now in (NOW, NOW + timedelta(hours=1)):
+        facts = look(stand.table, Tier.MANIFESTS, now=NOW, judged=Judged.by(parse([action])))
+        assert facts.compaction is not None
+        rewrite = facts.compaction.at(int(now.timestamp() * 1000))
+        outcome = stand.plan(action, now=lambda at=now: at)
+        assert (rewrite.files, rewrite.outputs) == (outcome.rewritten_files, outcome.added_files)
+
+
+def test_what_is_expected_of_manifests_and_history_is_what_their_plans_take(stand: Stand) -> None:
+    stand.create()
+    for now in (NOW, NOW + timedelta(days=6)):
+        facts = look(stand.table, Tier.MANIFESTS, now=now)
+        assert facts.expirable_snapshots == stand.plan("expire_snapshots", now=lambda at=now: at).expired_snapshots
+        planned = stand.plan("rewrite_manifests").rewritten_files
+        assert (facts.manifests, facts.manifests_after, planned) == (6, 1, 6)
+    stand.run("rewrite_manifests")
+    facts = look(stand.table, Tier.MANIFESTS, now=NOW)
+    assert (facts.manifests, facts.manifests_after) == (1, 1)
+    assert stand.plan("rewrite_manifests").status == "nothing_to_do"
+
+
+def test_a_table_that_refuses_an_action_is_not_unwell_for_it(stand: Stand) -> None:
+    stand.create(**{"gc.enabled": "false", "writer.lock-owner": "somebody"})
+    facts = look(stand.table, Tier.MANIFESTS, now=NOW + timedelta(days=30), judged=Judged.by(parse([COMPACT])))
+    assert (facts.expirable_snapshots, facts.manifests_after) == (0, 6)
+    assert facts.compaction is not None
+    assert "lock-owner" in str(facts.compaction.refused)
+    health = judge(facts, now_ms=int((NOW + timedelta(days=30)).timestamp() * 1000))
+    assert health.score == 100
+    assert {issue.code: issue.severity for issue in health.issues} == {"small_files": "info", "history": "info"}
+
+
+def test_only_what_can_be_cured_weighs() -> None:
+    none = Compaction()
+    half = Compaction(rewrites=(Rewrite(files=500, bytes=500 * MB, outputs=1, delete_files=10),))
+    small = {"data_files": 1000, "bytes": 1000 * MB, "small_files": 1000}
+    assert score(**small, compaction=none) == 100
+    assert score(**small) < score(**small, compaction=half) < 100
+    deleted = {"delete_files": 20, "position_deletes": 300_000}
+    of_deletes = Compaction(rewrites=(Rewrite(files=2, bytes=1000 * MB, outputs=2, delete_files=10),))
+    assert [score(**deleted, compaction=c) for c in (None, of_deletes, none)] == [70, 85, 100]
+    assert [score(snapshots=500, expirable_snapshots=n) for n in (None, 480, 390, 0)] == [85, 85, 92, 100]
+    assert [score(manifests=400, manifests_after=n) for n in (None, 1, 105, 400)] == [85, 85, 92, 100]
 
 
 def test_actions_come_in_their_order_whatever_is_asked_and_options_have_limits() -> None:

@@ -11,9 +11,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import asyncpg
 import pytest
 
 from penstock.jobs.model import Status
+from penstock.maintenance.action import ORDER
 from penstock.maintenance.order import CANCEL_REMOTE, MAINTENANCE, REMOTE
 from penstock.maintenance.references import references
 from penstock.worker import Handlers
@@ -21,8 +23,9 @@ from penstock.worker.maintaining import Maintainer, RemoteCanceller
 from penstock.worker.plane import plane_factory
 from tests.graphs.stand import TOKEN, settings, standing, until
 from tests.graphs.stand import Stand as PlaneStand
+from tests.jobs.conformance import Clock
 from tests.maintenance.tables import Stand, once
-from tests.maintenance.victim import STEPS
+from tests.maintenance.victim import EXPIRY_STEPS, STEPS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -66,6 +69,13 @@ class Scene:
         maintainer = Maintainer(planes, step=step)
         handlers = Handlers({MAINTENANCE: maintainer, REMOTE: maintainer, CANCEL_REMOTE: RemoteCanceller(planes)})
         return self.plane.working(handlers=handlers, queues=(MAINTENANCE,))
+
+
+@pytest.fixture
+async def clock(database: str) -> AsyncIterator[Clock]:
+    connection = await asyncpg.connect(database)
+    yield Clock(connection)
+    await connection.close()
 
 
 @pytest.fixture
@@ -184,24 +194,67 @@ async def test_a_cancelled_job_commits_nothing_and_frees_the_table_at_once(scene
     assert await scene.kept.desk.store.actions(job_id) == []
 
 
-async def test_killed_at_every_step_the_table_reads_the_same_and_the_next_run_is_clean(scene: Scene) -> None:
+async def test_killed_at_every_step_the_table_reads_the_same_and_whoever_starts_in_its_place_ends_the_job(
+    scene: Scene,
+) -> None:
+    """Under the same name: nobody waits for a lease. What had ended is not done again."""
     table, store = scene.table, scene.plane.parts.store
+    await asyncio.to_thread(keep_all_metadata, table)
     async with zygote() as victims:
         for step in STEPS:
             await asyncio.to_thread(litter, table)
             before = await asyncio.to_thread(table.all_rows)
             job_id = await scene.submit()
-            await victims.say(url=scene.url, token=TOKEN, die=step)
+            await victims.say(url=scene.url, token=TOKEN, name="maintainer-0", die=step)
             assert await victims.hear("code") == -signal.SIGKILL, step
             assert await asyncio.to_thread(table.all_rows) == before, step
-            await store.cancel(job_id, actor="me")
-        job_id = await scene.submit()
-        await victims.say(url=scene.url, token=TOKEN)
+            ended = await scene.kept.desk.store.actions(job_id)
+            await victims.say(url=scene.url, token=TOKEN, name="maintainer-0")
+            assert await victims.hear("code") == 0, step
+            view = await store.job(job_id)
+            assert [a.how for a in view.attempts] == ["lapsed", "succeeded"], step
+            assert view.result["ended_by_earlier_attempts"] == [a["action"] for a in ended], step
+            assert set(view.result["actions"].values()) <= {"completed", "nothing_to_do"}, step
+            told = await scene.kept.desk.store.actions(job_id)
+            assert [a["action"] for a in told] == list(ORDER), f"{step}: each is done once"
+            assert await asyncio.to_thread(table.all_rows) == before, step
+            assert await asyncio.to_thread(unnamed_files_of_ours, table) == [], step
+
+
+async def test_a_job_whose_worker_does_not_come_back_is_run_again_when_its_lease_is_over(
+    scene: Scene, clock: Clock
+) -> None:
+    store = scene.plane.parts.store
+    job_id = await scene.submit()
+    async with zygote() as victims:
+        await victims.say(url=scene.url, token=TOKEN, name="gone", die="files_written")
+        assert await victims.hear("code") == -signal.SIGKILL
+        await clock.advance(91)
+        await store.reap()
+        await victims.say(url=scene.url, token=TOKEN, name="another")
         assert await victims.hear("code") == 0
     view = await store.job(job_id)
-    assert set(view.result["actions"].values()) <= {"completed", "nothing_to_do"}
-    assert await asyncio.to_thread(table.all_rows) == before
-    assert await asyncio.to_thread(unnamed_files_of_ours, table) == []
+    assert (view.status, view.attempt_no, view.worker) == (Status.SUCCEEDED, 2, "another")
+
+
+async def test_a_job_that_kills_every_worker_fails_after_three_and_frees_its_table(scene: Scene) -> None:
+    store = scene.plane.parts.store
+    job_id = await scene.submit()
+    async with zygote() as victims:
+        for _ in range(3):
+            await victims.say(url=scene.url, token=TOKEN, name="maintainer-0", die="files_written")
+            assert await victims.hear("code") == -signal.SIGKILL
+        await victims.say(url=scene.url, token=TOKEN, name="maintainer-0", wait="0.1")
+        assert await victims.hear("code") == 0, "there was no job left"
+    view = await store.job(job_id)
+    assert (view.status, view.error["code"], view.attempt_no) == (Status.FAILED, "ATTEMPTS_USED_UP", 3)
+    assert await scene.submit()
+
+
+def keep_all_metadata(table: Stand) -> None:
+    """Metadata that fell off the table's log is left alone for a day, for a reader may be about to open it."""
+    with table.table.transaction() as change:
+        change.set_properties({"write.metadata.previous-versions-max": "10000"})
 
 
 def unnamed_files_of_ours(table: Stand) -> list[str]:
@@ -211,6 +264,54 @@ def unnamed_files_of_ours(table: Stand) -> list[str]:
     there = {p.as_uri() for p in root.rglob("*") if p.is_file() and ".trash" not in p.parts}
     assert named.files | named.manifests | named.lists <= there
     return sorted(u for u in there - named.all if "penstock" in u.removeprefix(root.as_uri()))
+
+
+async def test_killed_at_every_step_of_an_expiry_the_next_job_deletes_what_is_left(
+    scene: Scene,
+) -> None:
+    """Whatever that job is asked for: here it has nothing to do with snapshots."""
+    table, store = scene.table, scene.plane.parts.store
+    async with zygote() as victims:
+        for step in (*EXPIRY_STEPS, "metadata_written"):
+            await asyncio.to_thread(litter, table)
+            before = await asyncio.to_thread(table.all_rows)
+            expiry = await scene.submit(ALL[:1])
+            await victims.say(url=scene.url, token=TOKEN, die=step)
+            assert await victims.hear("code") == -signal.SIGKILL, step
+            await store.cancel(expiry, actor="me")
+            next_job = await scene.submit(["rewrite_manifests"])
+            await victims.say(url=scene.url, token=TOKEN)
+            assert await victims.hear("code") == 0, step
+            assert (await store.job(next_job)).status is Status.SUCCEEDED
+            assert await asyncio.to_thread(table.all_rows) == before, step
+            assert await asyncio.to_thread(unnamed_files, table) == [], step
+
+
+async def test_a_dry_run_after_a_kill_deletes_nothing(scene: Scene) -> None:
+    from penstock.maintenance.action import parse
+    from penstock.maintenance.order import Order
+
+    expiry = await scene.submit(ALL[:1])
+    async with zygote() as victims:
+        await victims.say(url=scene.url, token=TOKEN, die="expiry_committed")
+        assert await victims.hear("code") == -signal.SIGKILL
+        await scene.plane.parts.store.cancel(expiry, actor="me")
+        left = await asyncio.to_thread(unnamed_files, scene.table)
+        name = scene.kept.desk.name(None, "shop", "orders")
+        order = Order(name=name, actions=parse(COMPACT), dry_run=True)
+        await scene.kept.desk.submit(order, actor="me")
+        await victims.say(url=scene.url, token=TOKEN)
+        assert await victims.hear("code") == 0
+    assert left
+    assert await asyncio.to_thread(unnamed_files, scene.table) == left
+
+
+def unnamed_files(table: Stand) -> list[str]:
+    """Data files, manifests, lists and records that no snapshot names."""
+    root = Path(table.table.location().removeprefix("file://"))
+    named = references(table.table).all
+    files = [*root.rglob("*.parquet"), *root.rglob("*.avro"), *root.rglob("*-expired-*")]
+    return sorted({file.as_uri() for file in files} - named)
 
 
 async def test_one_job_decides_the_exit_code(scene: Scene) -> None:

@@ -4,14 +4,14 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from penstock.kit.errors import InvalidInput
 from penstock.maintenance.action import DAY_SECONDS, Ended, parse
-from penstock.maintenance.errors import Refused
 from penstock.maintenance.leftovers import remove_leftovers
-from penstock.maintenance.orphans import Place, normal
-from tests.maintenance.tables import COMPACT, Stand, once
+from penstock.maintenance.storage import TableLocation
+from tests.maintenance.tables import COMPACT, Stand, once, rows
 
 OLD = datetime.now(UTC) - timedelta(days=4)
 
@@ -98,13 +98,13 @@ def test_a_listing_that_misses_a_file_is_refused(stand: Stand) -> None:
     assert "misses 1 files" in done.message
 
 
-def test_names_in_another_scheme_are_refused(stand: Stand) -> None:
+def test_names_in_another_scheme_are_told_from_those_elsewhere(stand: Stand) -> None:
     stand.create()
-    place = Place(stand.table)
-    assert place.inside(f"file:{place.path}/data/x") == f"{place.path}/data/x"
-    assert place.inside("s3://bucket/elsewhere/x") is None
-    with pytest.raises(Refused, match="another scheme"):
-        place.inside(f"s3://bucket{place.path}/data/x")
+    location = TableLocation(stand.table)
+    assert location.inside(f"file:{location.path}/data/x") == f"{location.path}/data/x"
+    far, near = "s3://bucket/elsewhere/x", f"s3://bucket{location.path}/data/x"
+    assert (location.inside(far), location.inside(near)) == (None, None)
+    assert location.in_another_store([far, near, stand.table.metadata_location]) == [near]
 
 
 def test_more_than_half_of_the_bytes_is_refused(stand: Stand) -> None:
@@ -115,12 +115,6 @@ def test_more_than_half_of_the_bytes_is_refused(stand: Stand) -> None:
     assert done.status is Ended.REFUSED
     assert "more than half" in done.message
     assert path.exists()
-
-
-@pytest.mark.parametrize("name", ["/a/b", "file:/a/b", "file:///a/b", "file:///a/b/", "FILE:///a/b"])
-def test_one_file_has_one_name(name: str) -> None:
-    assert normal(name) == ("file", "", "/a/b")
-    assert normal("s3a://bucket/x") == normal("s3://bucket/x")
 
 
 def test_what_a_killed_attempt_left_is_removed_when_it_cannot_come_back(stand: Stand) -> None:
@@ -150,3 +144,27 @@ def test_metadata_of_a_killed_attempt_goes_and_what_may_have_been_current_stays_
     lake.exact = True
     assert remove_leftovers(lake, stand.attempt()) == 2
     assert [path.exists() for path in (killed, before, long_before, foreign)] == [False, True, False, True]
+
+
+def test_a_file_that_was_added_from_the_trash_is_not_purged(stand: Stand) -> None:
+    stand.create()
+    trash = root(stand) / ".trash" / "20260101T000000-3"
+    trash.mkdir(parents=True)
+    restored, forgotten = trash / "restored.parquet", trash / "forgotten.parquet"
+    for file in (restored, forgotten):
+        pq.write_table(rows(900, 5), file)
+    stand.table.add_files([restored.as_uri()])
+    before = stand.ids()
+    done = stand.run("remove_orphan_files", now=lambda: datetime.now(UTC) + timedelta(days=10))
+    assert (done.status, "1 older ones are purged" in done.message) == (Ended.COMPLETED, True)
+    assert (restored.exists(), forgotten.exists()) == (True, False)
+    assert stand.ids() == before
+
+
+def test_a_folder_in_the_trash_that_is_called_by_no_date_stays(stand: Stand) -> None:
+    stand.create()
+    odd = root(stand) / ".trash" / "20261399T250000-3" / "x"
+    odd.parent.mkdir(parents=True)
+    odd.write_bytes(b"x")
+    done = stand.run("remove_orphan_files", now=lambda: datetime.now(UTC) + timedelta(days=10))
+    assert (done.status, odd.exists()) == (Ended.NOTHING_TO_DO, True)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.maintenance.facts import look
+from penstock.maintenance.tier import Tier
 from tests.maintenance.spark_scene import SparkScene, spark_scene
 from tests.maintenance.tables import COMPACT
 from tests.servers.spark import content
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from tests.maintenance.tables import Stand
     from tests.servers.spark import Spark
@@ -67,3 +71,36 @@ async def test_java_deletes_rows_and_both_engines_go_on_from_there(scene: SparkS
     rows = await asyncio.to_thread(table.all_rows)
     assert [row["id"] for row in rows] == [i for i in range(60) if i not in (7, 8, 9)]
     assert await scene.spark.content("shop.orders") == content(rows)
+
+
+ODD = ["a b", "a/b", "50%", "c:d", "e+f", "ünï", "i#j", "k?l", "..", "a%20b", "*y", "~z"]
+
+
+async def test_files_that_java_wrote_into_odd_partitions_are_known_by_their_names(
+    scene: SparkScene,
+) -> None:
+    """Java names them `file:/…` and writes what it percent-encoded as it is; we list `/…`."""
+    table = scene.table
+    root = Path(table.table.location().removeprefix("file://"))
+    at = "TIMESTAMP '2026-01-01 00:00:00'"
+    for start in (1000, 2000):
+        values = ", ".join(f"({start + n}, '{value}', 'n', {at})" for n, value in enumerate(ODD))
+        await scene.spark.rows(f"INSERT INTO kept.shop.orders VALUES {values}")
+    before = await asyncio.to_thread(table.all_rows)
+
+    def tidy() -> list[str]:
+        junk = root / "data" / "day=a%2Fb" / "junk.parquet"
+        junk.write_bytes(b"x")
+        for path in root.rglob("*"):
+            os.utime(path, (0, 0))
+        assert look(table.table, Tier.STORAGE, now=datetime.now(UTC)).orphan_files == 1
+        planned = table.plan("remove_orphan_files")
+        assert planned.files == (str(junk),)
+        expiry = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
+        rewrite = {**COMPACT, "min_input_files": 2}
+        return [table.run(action).status for action in ("remove_orphan_files", rewrite, expiry)]
+
+    assert await asyncio.to_thread(tidy) == ["completed"] * 3
+    assert await asyncio.to_thread(table.all_rows) == before
+    assert await scene.spark.content("shop.orders") == content(before)
+    assert len(list((root / "data").rglob("*.parquet"))) == 3 + len(ODD)

@@ -94,3 +94,9 @@ def test_who_stops_listening_leaves_nothing_behind(monkeypatch: pytest.MonkeyPat
     found = sorting.in_order(cut(people(500), 50), lambda batch: [batch.column(1)], ["ASC"], check=lambda: None)
     next(found)
     found.close()
+
+
+def test_a_column_may_be_called_as_sorting_calls_its_own() -> None:
+    names = ["place", "number", "k0"]
+    rows = pa.table({name: [3, 1, 2] for name in names})
+    assert ordered(rows, ["ASC"]) == [(n, n, n) for n in (1, 2, 3)]

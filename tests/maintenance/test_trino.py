@@ -20,7 +20,6 @@ from penstock.sources.trino.wire import Wire
 from tests.graphs.stand import settings, standing, until
 from tests.maintenance.tables import COMPACT, Stand
 from tests.maintenance.test_lifecycle import Scene
-from tests.servers import maven
 from tests.servers.process import free_ports
 from tests.servers.trino import Trino, trino
 from tests.servers.weed import weed
@@ -79,11 +78,8 @@ def serving(folder: Path, url: str, s3: Any) -> Iterator[Trino]:
         "s3.aws-access-key": s3.access_key,
         "s3.aws-secret-key": s3.secret_key,
     }
-    try:
-        with trino(folder, {"kept": properties}) as server:
-            yield server
-    except maven.Unobtainable as e:
-        pytest.skip(str(e))
+    with trino(folder, {"kept": properties}) as server:
+        yield server
 
 
 async def ask(server: Trino, sql: str) -> list[list[Any]]:

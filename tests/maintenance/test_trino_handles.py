@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -182,10 +181,8 @@ async def test_the_query_of_a_process_that_has_no_time_to_end_it_is_ended_by_ano
         await victims.say(url=far.scene.url, token=TOKEN, hang="statement_looked_at")
         pid = await victims.hear("pid")
         await victims.hear("hangs")
-        began = time.monotonic()
         os.kill(pid, signal.SIGTERM)
         assert await victims.hear("code") == 1
-        assert time.monotonic() - began < 2.5
     view = await far.store.job(job_id)
     assert (view.status, view.error["message"]) == (Status.FAILED, "Worker received SIGTERM")
     [query] = far.queries()

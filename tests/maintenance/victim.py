@@ -20,12 +20,17 @@ from penstock.worker.maintaining import Maintainer
 from penstock.worker.plane import plane_factory
 from penstock.worker.process import run_worker
 
-STEPS = (
+EXPIRY_STEPS = (
     "expiry_planned",
+    "deletion_recorded",
     "expiry_committed",
     "data_deleted",
     "manifests_deleted",
     "lists_deleted",
+    "record_removed",
+)
+STEPS = (
+    *EXPIRY_STEPS,
     "files_written",
     "files_verified",
     "manifests_written",
@@ -54,7 +59,8 @@ def work(order: dict[str, str]) -> int:
     told = config.Settings(url=order["url"], service_token=order["token"], worker_port=0, log_level="WARNING")
     maintainer = Maintainer(plane_factory(told), step=step)
     handlers = Handlers({MAINTENANCE: maintainer, REMOTE: maintainer})
-    return run_worker(told, handlers=handlers, queues=[MAINTENANCE], once=True, wait=float(order.get("wait", 20)))
+    wait, name = float(order.get("wait", 20)), order.get("name")
+    return run_worker(told, handlers=handlers, queues=[MAINTENANCE], name=name, once=True, wait=wait)
 
 
 def main() -> None:

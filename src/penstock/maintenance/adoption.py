@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from pyiceberg.table.snapshots import ancestors_of
 
+from penstock.kit import logging
 from penstock.maintenance.action import Name
 from penstock.maintenance.embedded import measure
-from penstock.maintenance.errors import Refused
-from penstock.maintenance.expiry import check_collectable
+from penstock.maintenance.errors import CatalogUnavailable, Refused
+from penstock.maintenance.garbage_collection import check_collectable
 from penstock.maintenance.guarding import opted_out
-from penstock.maintenance.orphans import normal
+from penstock.maintenance.neighbours import check_alone, check_neighbours
+from penstock.maintenance.orphans import TRASH
+from penstock.maintenance.storage import Locator, TableLocation
+from penstock.maintenance.table_folders import TableFolders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
     Made = Callable[[Mapping[str, str]], bool]
 
+log = logging.get(__name__)
 REWRITES = frozenset({Name.REWRITE_DATA_FILES, Name.REWRITE_POSITION_DELETE_FILES, Name.REWRITE_MANIFESTS})
 """Those that leave a snapshot."""
 _COUNTS = {
@@ -48,7 +53,11 @@ def changes(table: Table, since: int, made: Made) -> dict[str, Any]:
     """Files and bytes that came and went, as the snapshots that were made since say."""
     found = list(_snapshots(table, since, made))
     counts = {name: sum(int(s.get(key, 0)) for _, s in found for key in keys) for name, keys in _COUNTS.items()}
-    return {**counts, "commits": len(found), "snapshot_ids": tuple(snapshot.snapshot_id for snapshot, _ in found)}
+    return {
+        **counts,
+        "commits": len(found),
+        "snapshot_ids": tuple(snapshot.snapshot_id for snapshot, _ in found),
+    }
 
 
 def check_elsewhere(lake: Lake, table: Table, action: Action) -> None:
@@ -57,17 +66,26 @@ def check_elsewhere(lake: Lake, table: Table, action: Action) -> None:
         raise Refused(why)
     if action.name in (Name.EXPIRE_SNAPSHOTS, Name.REMOVE_ORPHAN_FILES):
         check_collectable(table)
+    if action.name is Name.EXPIRE_SNAPSHOTS:
+        TableFolders(table, lake.neighbours()).check_own()
     if action.name is Name.REMOVE_ORPHAN_FILES:
         _check_alone(lake, table)
 
 
 def _check_alone(lake: Lake, table: Table) -> None:
-    *place, ours = normal(table.location())
-    for other in lake.neighbours():
-        *there, theirs = normal(other.location())
-        if place == there and f"{ours}/".startswith(f"{theirs}/") | f"{theirs}/".startswith(f"{ours}/"):
-            name = ".".join(other.name())
-            raise Refused(f"The location is shared with {name}.", hint="Give each table its own location.")
+    """As on the embedded engine; by what the catalogs know alone where we cannot list."""
+    try:
+        location = TableLocation(table)
+        trash = f"{location.path}/{TRASH}/"
+        listed = [file for file in location.files() if not file.path.startswith(trash)]
+    except (Refused, CatalogUnavailable) as e:
+        log.info("storage_not_listed", table=".".join(table.name()), why=e.message)
+        locator = Locator(table.io.properties)
+        check_neighbours(locator, locator.resolve(table.location()), lake.neighbours())
+        return
+    lists = (snapshot.manifest_list for snapshot in table.metadata.snapshots)
+    named = location.protected((table.metadata_location, *lists))
+    check_alone(lake, table, location, listed, named)
 
 
 def _snapshots(table: Table, since: int, made: Made) -> Iterator[tuple[Snapshot, Mapping[str, str]]]:
@@ -75,6 +93,9 @@ def _snapshots(table: Table, since: int, made: Made) -> Iterator[tuple[Snapshot,
         if snapshot.snapshot_id == since:
             return
         if snapshot.summary is not None:
-            summary = {**snapshot.summary.additional_properties, "operation": snapshot.summary.operation.value}
+            summary = {
+                **snapshot.summary.additional_properties,
+                "operation": snapshot.summary.operation.value,
+            }
             if made(summary):
                 yield snapshot, summary

@@ -5,13 +5,19 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from penstock.maintenance.catalogs import Catalogs, open_catalog
+from penstock.kit.errors import PenstockError
+from penstock.maintenance.catalogs import Catalogs, all_tables, open_catalog
+from penstock.maintenance.errors import CatalogUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
+    from penstock.maintenance.catalogs import CatalogConfig
     from penstock.maintenance.lake import CatalogLake
+    from penstock.maintenance.neighbours import TablePointer
     from penstock.maintenance.order import TableName
 
 
@@ -26,22 +32,36 @@ class CatalogPool:
         config = self.catalogs.get(name)
         with self._lock:
             if name not in self._open:
-                self._open[name] = open_catalog(config, shared_uri=self._shared_uri)
+                self._open[name] = self._opened(config)
             return self._open[name]
 
-    def lake(self, name: TableName) -> CatalogLake:
+    def _opened(self, config: CatalogConfig) -> Catalog:
+        try:
+            return open_catalog(config, shared_uri=self._shared_uri)
+        except PenstockError:
+            raise
+        except Exception as e:
+            message = f"Catalog {config.name} cannot be opened: {type(e).__name__}."
+            raise CatalogUnavailable(message) from e
+
+    def lake(self, name: TableName, others: Sequence[TablePointer] = ()) -> CatalogLake:
+        """`others` are tables of other catalogs that may share its storage."""
         from penstock.maintenance.lake import CatalogLake
 
-        return CatalogLake(self.get(name.catalog), name.identifier)
+        return CatalogLake(self.get(name.catalog), name.identifier, elsewhere=lambda: list(others))
 
     def load(self, name: TableName) -> Table:
         return self.lake(name).load()
 
     def names(self, catalog: str) -> list[tuple[str, str]]:
-        """Every table: its namespace, with dots, and its name."""
+        """Every table, of namespaces on every level: its namespace, with dots, and its name."""
         opened = self.get(catalog)
-        found = [name for space in opened.list_namespaces() for name in opened.list_tables(space)]
-        return [(".".join(name[:-1]), name[-1]) for name in found]
+        try:
+            tables = all_tables(opened)
+        except Exception as e:
+            message = f"The tables of {catalog} cannot be listed: {type(e).__name__}."
+            raise CatalogUnavailable(message) from e
+        return [(".".join(name[:-1]), name[-1]) for name in tables]
 
     def close(self) -> None:
         with self._lock:

@@ -32,6 +32,10 @@ TYPES = {
 NEED_URI = ("rest", "hive")
 ENGINES = ("trino", "spark")
 FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
+_ALL_SNAPSHOTS = {"snapshot-loading-mode": "all"}
+"""Whatever the configuration or a REST server says: with `refs`, the snapshots that only the
+history names would not be seen, and their files be taken for orphans.
+"""
 _DRIVERS = {"postgresql://": "postgresql+psycopg://", "postgres://": "postgresql+psycopg://"}
 
 
@@ -63,6 +67,11 @@ class Catalogs:
 
     def __len__(self) -> int:
         return len(self._configs)
+
+    @property
+    def shared(self) -> list[str]:
+        """The names of those that live in the job store's database."""
+        return [config.name for config in self if config.shared]
 
     def get(self, name: str | None = None) -> CatalogConfig:
         found = self._configs.get(name) if name else next(iter(self), None)
@@ -108,7 +117,44 @@ def open_catalog(config: CatalogConfig, *, shared_uri: str | None = None, mark: 
     from penstock.maintenance.marking import with_mark
 
     opened: Catalog = with_mark(_class(config), mark)(config.name, **properties)
+    opened.properties = {**opened.properties, **_ALL_SNAPSHOTS}
     return opened
+
+
+def all_namespaces(catalog: Catalog) -> list[tuple[str, ...]]:
+    """Namespaces on every level, parents before their children."""
+    from pyiceberg.exceptions import BadRequestError, NoSuchNamespaceError
+
+    namespaces: dict[tuple[str, ...], None] = {}
+    pending: list[tuple[str, ...]] = [()]
+    while pending:
+        parent = pending.pop(0)
+        try:
+            children = sorted(tuple(child) for child in catalog.list_namespaces(parent))
+        except (NoSuchNamespaceError, BadRequestError):
+            if not parent:
+                raise
+            continue  # it went meanwhile, or the catalog has no namespaces in namespaces
+        # A server that ignores `parent` answers with all of them, or with the first level again.
+        depth = len(parent)
+        deeper = [child for child in children if len(child) > depth and child[:depth] == parent]
+        below = [child for child in deeper if child not in namespaces]
+        namespaces.update(dict.fromkeys(below))
+        pending += below
+    return list(namespaces)
+
+
+def all_tables(catalog: Catalog) -> list[tuple[str, ...]]:
+    """The identifiers of all tables, of all namespaces."""
+    from pyiceberg.exceptions import NoSuchNamespaceError
+
+    tables: dict[tuple[str, ...], None] = {}
+    for namespace in all_namespaces(catalog):
+        try:
+            tables.update(dict.fromkeys(tuple(name) for name in catalog.list_tables(namespace)))
+        except NoSuchNamespaceError:
+            continue  # it went meanwhile
+    return list(tables)
 
 
 def _class(config: CatalogConfig) -> type:

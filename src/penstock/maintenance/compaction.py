@@ -10,12 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.kit import logging
+from penstock.kit.errors import StaleAttempt
 from penstock.maintenance.action import Action, Ended, Name, Outcome
 from penstock.maintenance.budget import Budget
 from penstock.maintenance.compaction_plan import CompactionPlan, plan_compaction
 from penstock.maintenance.content import ManifestReader
 from penstock.maintenance.errors import CommitConflict, CommitUnknown
-from penstock.maintenance.replacement import Change, Replacement
+from penstock.maintenance.replacement import Change, NewFile, Replacement
 from penstock.maintenance.rewriting import GroupWriter, Rewritten, discard
 
 if TYPE_CHECKING:
@@ -81,28 +82,29 @@ class Compaction:
                 break
             waiting.append(writer.write(group))
             if len(waiting) == GROUPS_A_COMMIT:
-                self._commit(replacement, waiting, tally)
+                self._commit(replacement, writer, waiting, tally)
                 waiting = []
         if waiting:
-            self._commit(replacement, waiting, tally)
+            self._commit(replacement, writer, waiting, tally)
 
-    def _commit(self, replacement: Replacement, done: list[Rewritten], tally: _Tally) -> None:
+    def _commit(self, replacement: Replacement, writer: GroupWriter, done: list[Rewritten], tally: _Tally) -> None:
+        number = replacement.plan.snapshot.sequence_number or 0
         change = Change(
             removed=tuple(entry for each in done for entry in each.group.inputs),
-            added=tuple(file for each in done for file in each.files),
-            sequence_number=replacement.plan.snapshot.sequence_number or 0,
+            added=tuple(NewFile(file=file, sequence_number=number) for each in done for file in each.files),
         )
-        self._run.step("files_verified")
         try:
+            writer.check_independently(min(done, key=lambda each: each.bytes))
+            self._run.step("files_verified")
             committed = replacement.commit(change, self._run.summary(Name.REWRITE_DATA_FILES))
-        except CommitUnknown:
+        except (CommitUnknown, StaleAttempt):
             raise
         except CommitConflict as e:
-            discard(self._table, change.added)
+            discard(self._table, change.added_files)
             tally.conflict(e.message, len(change.removed))
             log.info("compaction_abandoned", job_id=self._run.job_id, why=e.message)
         except BaseException:
-            discard(self._table, change.added)
+            discard(self._table, change.added_files)
             raise
         else:
             tally.committed(done, committed.snapshot_id, committed.tries)

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from pyiceberg.manifest import DataFileContent, FileFormat
 
 from penstock.kit.errors import InvalidInput
-from penstock.maintenance.content import Content, applies, partition_key, path_bounds
+from penstock.maintenance.content import (
+    Content,
+    DeleteIndex,
+    duplicate_paths,
+    entry_key,
+    only_data_file,
+    partition_key,
+)
 from penstock.maintenance.errors import Refused
 from penstock.maintenance.sizes import (
     DELETE_FILES,
@@ -23,6 +30,7 @@ from penstock.maintenance.sizes import (
     MIN_INPUT_FILES,
     SMALL,
     TARGET,
+    whole_number,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.manifest import ManifestEntry
     from pyiceberg.table import Table
+    from pyiceberg.typedef import Record
 
     from penstock.maintenance.action import Action
     from penstock.maintenance.content import PartitionKey
@@ -39,7 +48,7 @@ TARGET_PROPERTY = "write.target-file-size-bytes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Files of one partition that become others together. `deletes` may hold rows of them."""
+    """Files of one partition that become others together. Each of `deletes` applies to one at least."""
 
     key: PartitionKey
     inputs: tuple[ManifestEntry, ...]
@@ -52,6 +61,11 @@ class Group:
     @property
     def rows(self) -> int:
         return sum(entry.data_file.record_count for entry in self.inputs)
+
+    @property
+    def partition(self) -> Record:
+        """The values of the partition that all inputs are in."""
+        return self.inputs[0].data_file.partition
 
     def outputs(self, target: int) -> int:
         return max(1, ceil(self.bytes / target))
@@ -91,7 +105,8 @@ def plan_compaction(table: Table, content: Content | None, action: Action, *, no
 
 def target_bytes(table: Table, action: Action) -> int:
     """A request's word, then the table's, then ours."""
-    return action.number("target_file_bytes", int(table.properties.get(TARGET_PROPERTY, TARGET)))
+    of_table = whole_number(table.properties.get(TARGET_PROPERTY, ""))
+    return action.number("target_file_bytes", of_table or TARGET)
 
 
 def check_readable(content: Content) -> None:
@@ -113,9 +128,7 @@ class _Planning:
         self._action = action
         self._target = target
         self._all = bool(action.options.get("rewrite_all"))
-        self._deletes: dict[PartitionKey, list[ManifestEntry]] = defaultdict(list)
-        for entry in content.deletes:
-            self._deletes[partition_key(entry.data_file)].append(entry)
+        self._deletes = DeleteIndex(content.deletes)
         self._young = now_ms - 1000 * action.number("hot_seconds", 0 if action.options.get("force") else HOT_SECONDS)
         self.skipped: Counter[str] = Counter()
 
@@ -129,17 +142,29 @@ class _Planning:
         ]
         return tuple(sorted(groups, key=lambda group: -len(group.inputs)))
 
+    def _rewritable(self) -> Sequence[ManifestEntry]:
+        """A file that is live more than once stays as it is: deletes name rows by path, and its
+        entries may have different ones.
+        """
+        twice = duplicate_paths(self._content.data)
+        entries = [entry for entry in self._content.data if entry.data_file.file_path not in twice]
+        if twice:
+            self.skipped["duplicate_path"] += len(self._content.data) - len(entries)
+        return entries
+
     def _wanted(self) -> Sequence[ManifestEntry]:
         where = self._action.options.get("where")
+        entries = self._rewritable()
         if where is None:
-            return self._content.data
+            return entries
         try:
             tasks = self._table.scan(row_filter=where, snapshot_id=self._content.snapshot.snapshot_id).plan_files()
         except Exception as e:
             raise InvalidInput(f"where: {str(e)[:200]}", field="where") from e
         paths = {task.file.file_path for task in tasks}
-        self.skipped["where"] += len(self._content.data) - len(paths)
-        return [entry for entry in self._content.data if entry.data_file.file_path in paths]
+        matching = [entry for entry in entries if entry.data_file.file_path in paths]
+        self.skipped["where"] += len(entries) - len(matching)
+        return matching
 
     def _hot(self, key: PartitionKey, entries: Sequence[ManifestEntry]) -> bool:
         """A partition that is being written to is left alone: writers there would conflict with us. An unpartitioned
@@ -156,7 +181,7 @@ class _Planning:
         bins: list[list[ManifestEntry]] = []
         size = limit + 1
         for entry in entries:
-            if not (self._all or self._candidate(key, entry)):
+            if not (self._all or self._candidate(entry)):
                 self.skipped["good_size"] += 1
                 continue
             if size + entry.data_file.file_size_in_bytes > limit:
@@ -164,26 +189,26 @@ class _Planning:
                 size = 0
             bins[-1].append(entry)
             size += entry.data_file.file_size_in_bytes
-        return [self._group(key, each) for each in bins if self._worth(key, each)]
+        return [self._group(key, each) for each in bins if self._worth(each)]
 
     def _group(self, key: PartitionKey, inputs: list[ManifestEntry]) -> Group:
-        deletes = [d for d in self._deletes[key] if any(applies(d, entry) for entry in inputs)]
-        return Group(key=key, inputs=tuple(inputs), deletes=tuple(deletes))
+        deletes = {entry_key(d): d for entry in inputs for d in self._deletes.applying_to(entry)}
+        return Group(key=key, inputs=tuple(inputs), deletes=tuple(deletes.values()))
 
-    def _candidate(self, key: PartitionKey, entry: ManifestEntry) -> bool:
+    def _candidate(self, entry: ManifestEntry) -> bool:
         size = entry.data_file.file_size_in_bytes
-        return not SMALL * self._target <= size <= LARGE * self._target or self._delete_heavy(key, entry)
+        return not SMALL * self._target <= size <= LARGE * self._target or self._delete_heavy(entry)
 
-    def _delete_heavy(self, key: PartitionKey, entry: ManifestEntry) -> bool:
-        applying = [d for d in self._deletes[key] if applies(d, entry)]
+    def _delete_heavy(self, entry: ManifestEntry) -> bool:
+        applying = self._deletes.applying_to(entry)
         path = entry.data_file.file_path
-        own = sum(d.data_file.record_count for d in applying if path_bounds(d.data_file) == (path, path))
+        own = sum(d.data_file.record_count for d in applying if only_data_file(d.data_file) == path)
         return len(applying) >= DELETE_FILES or own >= DELETED_SHARE * max(1, entry.data_file.record_count)
 
-    def _worth(self, key: PartitionKey, entries: Sequence[ManifestEntry]) -> bool:
+    def _worth(self, entries: Sequence[ManifestEntry]) -> bool:
         size = sum(e.data_file.file_size_in_bytes for e in entries)
         enough = len(entries) >= self._action.number("min_input_files", MIN_INPUT_FILES)
         large = size > self._target and (len(entries) > 1 or size > LARGE * self._target)
-        worth = self._all or enough or large or any(self._delete_heavy(key, entry) for entry in entries)
+        worth = self._all or enough or large or any(self._delete_heavy(entry) for entry in entries)
         self.skipped["too_few_files"] += 0 if worth else len(entries)
         return worth

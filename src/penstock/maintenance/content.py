@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import struct
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -9,12 +12,18 @@ from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFileContent, ManifestContent
 from pyiceberg.types import StringType
 
+from penstock.maintenance.manifest_entries import listed_manifests, live_entries, referenced_data_file
+from penstock.maintenance.whole_avro import TOTAL_DATA_FILES, TOTAL_DELETE_FILES, check_totals
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
     from pyiceberg.table.snapshots import Snapshot
 
 PartitionKey: TypeAlias = tuple[int, tuple[object, ...]]
+EntryKey: TypeAlias = tuple[str, int, int | None]
 PATH_FIELD = 2147483546
 
 
@@ -34,13 +43,18 @@ class Content:
         """As the files count them, rows that are marked as deleted included."""
         return sum(entry.data_file.record_count for entry in self.data)
 
-    @property
-    def paths(self) -> frozenset[str]:
-        return frozenset(entry.data_file.file_path for entry in self.data)
 
-    @property
-    def delete_paths(self) -> frozenset[str]:
-        return frozenset(entry.data_file.file_path for entry in self.deletes)
+def duplicate_paths(entries: Iterable[ManifestEntry]) -> frozenset[str]:
+    """Paths that are live more than once: readers read such a file once for each of its entries."""
+    counts = Counter(entry.data_file.file_path for entry in entries)
+    return frozenset(path for path, count in counts.items() if count > 1)
+
+
+def entry_key(entry: ManifestEntry) -> EntryKey:
+    """Equal for one entry in two snapshots. A path does not identify it: a file that was removed and
+    added again has the same path, but another sequence number, so other deletes apply to it.
+    """
+    return entry.data_file.file_path, entry.sequence_number or 0, entry.snapshot_id
 
 
 @dataclass(slots=True)
@@ -49,22 +63,37 @@ class ManifestReader:
 
     io: FileIO
     _read: dict[str, list[ManifestEntry]] = field(default_factory=dict)
+    _lists: dict[str, tuple[ManifestFile, ...]] = field(default_factory=dict)
 
     def entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
         found = self._read.get(manifest.manifest_path)
         if found is None:
-            found = self._read[manifest.manifest_path] = manifest.fetch_manifest_entry(self.io, discard_deleted=True)
+            found = self._read[manifest.manifest_path] = live_entries(self.io, manifest)
         return found
 
     def content(self, snapshot: Snapshot) -> Content:
-        manifests = tuple(snapshot.manifests(self.io))
+        manifests = self._lists.get(snapshot.manifest_list)
+        if manifests is None:
+            manifests = self._lists[snapshot.manifest_list] = listed_manifests(self.io, snapshot)
         data = [e for m in manifests if m.content == ManifestContent.DATA for e in self.entries(m)]
         deletes = [e for m in manifests if m.content != ManifestContent.DATA for e in self.entries(m)]
+        check_totals(snapshot, {TOTAL_DATA_FILES: len(data), TOTAL_DELETE_FILES: len(deletes)})
         return Content(snapshot=snapshot, manifests=manifests, data=tuple(data), deletes=tuple(deletes))
 
 
 def partition_key(file: DataFile) -> PartitionKey:
-    return file.spec_id, tuple(file.partition[i] for i in range(len(file.partition)))
+    """Equal for two files of one partition and for no others: NaN is NaN, and 0.0 is not -0.0."""
+    return file.spec_id, tuple(_canonical(value) for value in partition_values(file))
+
+
+def partition_values(file: DataFile) -> tuple[object, ...]:
+    return tuple(file.partition[at] for at in range(len(file.partition)))
+
+
+def _canonical(value: object) -> object:
+    if isinstance(value, float):
+        return ("double", b"NaN" if math.isnan(value) else struct.pack(">d", value))
+    return value
 
 
 def path_bounds(delete_file: DataFile) -> tuple[str, str] | None:
@@ -85,10 +114,47 @@ def may_touch(delete_file: DataFile, path: str) -> bool:
     return bounds is None or bounds[0] <= path <= bounds[1]
 
 
+def only_data_file(delete_file: DataFile) -> str | None:
+    """The path of the one data file whose positions a delete file holds; None if it may hold those
+    of several.
+    """
+    if delete_file.content != DataFileContent.POSITION_DELETES:
+        return None
+    if (path := referenced_data_file(delete_file)) is not None:
+        return path
+    bounds = path_bounds(delete_file)
+    return bounds[0] if bounds is not None and bounds[0] == bounds[1] else None
+
+
 def applies(delete: ManifestEntry, data: ManifestEntry) -> bool:
-    """Whether a position delete may hold rows of a data file."""
-    return (
-        partition_key(delete.data_file) == partition_key(data.data_file)
-        and (delete.sequence_number or 0) >= (data.sequence_number or 0)
-        and may_touch(delete.data_file, data.data_file.file_path)
+    """Whether readers apply a position delete to a data file, if it holds rows of it.
+
+    One for a single data file applies to that file whichever partition either is recorded under.
+    """
+    if (delete.sequence_number or 0) < (data.sequence_number or 0):
+        return False
+    path = only_data_file(delete.data_file)
+    if path is not None:
+        return path == data.data_file.file_path
+    return partition_key(delete.data_file) == partition_key(data.data_file) and may_touch(
+        delete.data_file, data.data_file.file_path
     )
+
+
+class DeleteIndex:
+    """Finds the delete files that apply to a data file."""
+
+    def __init__(self, deletes: Iterable[ManifestEntry]) -> None:
+        self._by_path: dict[str, list[ManifestEntry]] = defaultdict(list)
+        self._by_partition: dict[PartitionKey, list[ManifestEntry]] = defaultdict(list)
+        for entry in deletes:
+            path = only_data_file(entry.data_file)
+            if path is not None:
+                self._by_path[path].append(entry)
+            else:
+                self._by_partition[partition_key(entry.data_file)].append(entry)
+
+    def applying_to(self, data: ManifestEntry) -> list[ManifestEntry]:
+        file = data.data_file
+        near = (*self._by_path.get(file.file_path, ()), *self._by_partition.get(partition_key(file), ()))
+        return [delete for delete in near if applies(delete, data)]

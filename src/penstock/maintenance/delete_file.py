@@ -10,10 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.conversions import to_bytes
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.typedef import Record
 from pyiceberg.types import StringType
 
-from penstock.maintenance.content import PATH_FIELD, partition_key
+from penstock.maintenance.content import PATH_FIELD
 from penstock.maintenance.errors import ContentDiffers
 from penstock.maintenance.rewriting import data_root
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
 
-    from penstock.maintenance.content import PartitionKey
     from penstock.maintenance.run import Run
 
 SCHEMA = pa.schema(
@@ -35,11 +33,11 @@ SCHEMA = pa.schema(
 
 def write_deletes(table: Table, run: Run, file: DataFile, positions: Sequence[int]) -> DataFile:
     rows = pa.table({"file_path": [file.file_path] * len(positions), "pos": sorted(positions)}, SCHEMA)
-    return write_positions(table, run, partition_key(file), rows)
+    return write_positions(table, run, file, rows)
 
 
-def write_positions(table: Table, run: Run, key: PartitionKey, rows: pa.Table) -> DataFile:
-    """One delete file of sorted rows, read back before it counts."""
+def write_positions(table: Table, run: Run, neighbor: DataFile, rows: pa.Table) -> DataFile:
+    """One delete file of sorted rows in the partition of `neighbor`, read back before it counts."""
     rows = rows.cast(SCHEMA)
     output = table.io.new_output(f"{data_root(table)}/{run.name}/deletes-{uuid4().hex[:12]}.parquet")
     with output.create(overwrite=True) as sink:
@@ -51,11 +49,11 @@ def write_positions(table: Table, run: Run, key: PartitionKey, rows: pa.Table) -
         content=DataFileContent.POSITION_DELETES,
         file_path=output.location,
         file_format=FileFormat.PARQUET,
-        partition=Record(*key[1]),
+        partition=neighbor.partition,
         record_count=rows.num_rows,
         file_size_in_bytes=len(output),
         lower_bounds={PATH_FIELD: to_bytes(StringType(), pc.min(rows["file_path"]).as_py())},
         upper_bounds={PATH_FIELD: to_bytes(StringType(), pc.max(rows["file_path"]).as_py())},
     )
-    made.spec_id = key[0]
+    made.spec_id = neighbor.spec_id
     return made

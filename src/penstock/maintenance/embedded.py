@@ -7,13 +7,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.kit import logging
-from penstock.kit.errors import InvalidInput
+from penstock.kit.errors import InvalidInput, PenstockError, Unavailable
 from penstock.maintenance.action import Action, Ended, Name, Outcome
 from penstock.maintenance.budget import TOO_SMALL
 from penstock.maintenance.compaction import Compaction
 from penstock.maintenance.content import ManifestReader
 from penstock.maintenance.delete_rewrite import DeleteRewrite
-from penstock.maintenance.errors import CommitConflict, CommitUnknown, ContentDiffers, Refused
+from penstock.maintenance.errors import (
+    CommitConflict,
+    CommitUnknown,
+    ContentDiffers,
+    NoSuchTable,
+    Refused,
+    TableUnreadable,
+    UnreadableFile,
+)
 from penstock.maintenance.expiry import Expiry
 from penstock.maintenance.guarding import check_table
 from penstock.maintenance.manifest_rewrite import ManifestRewrite
@@ -93,19 +101,26 @@ def _guarded(lake: Lake, run: Run, action: Action, act: Callable[[Work], Outcome
     started = time.monotonic()
     table = lake.load()
     reader = ManifestReader(table.io)
-    before = measure(table, reader) if measured else {}
+    before: dict[str, int] = {}
     try:
         check_table(table, action.name)
+        before = _measured(table, reader) if measured else {}
         outcome = act(_work(lake, run, action, reader))
     except (Refused, InvalidInput) as e:
-        outcome = Outcome(action=action.name, status=Ended.REFUSED, message=_said(e))
+        outcome = Outcome(action=action.name, status=Ended.REFUSED, message=_message(e))
     except CommitConflict as e:
-        outcome = Outcome(action=action.name, status=Ended.ABANDONED, message=_said(e))
+        outcome = Outcome(action=action.name, status=Ended.ABANDONED, message=_message(e))
     except CommitUnknown as e:
-        outcome = Outcome(action=action.name, status=Ended.UNKNOWN, message=_said(e))
-    except ContentDiffers as e:
-        outcome = Outcome(action=action.name, status=Ended.FAILED, message=_said(e))
-    after = measure(lake.load(), reader) if measured else {}
+        outcome = Outcome(action=action.name, status=Ended.UNKNOWN, message=_message(e))
+    except (ContentDiffers, TableUnreadable, UnreadableFile, Unavailable) as e:
+        outcome = Outcome(action=action.name, status=Ended.FAILED, message=_message(e))
+    except FileNotFoundError as e:
+        message = f"A file of the table is not there: {e}"
+        outcome = Outcome(action=action.name, status=Ended.FAILED, message=message)
+    except OSError as e:
+        message = f"The storage failed: {e}"
+        outcome = Outcome(action=action.name, status=Ended.FAILED, message=message)
+    after = _measured_after(lake, run, reader) if measured and before else {}
     log.info("action_ended", job_id=run.job_id, action=action.name, status=outcome.status, message=outcome.message)
     return replace(
         outcome,
@@ -115,6 +130,22 @@ def _guarded(lake: Lake, run: Run, action: Action, act: Callable[[Work], Outcome
         files_left_out=max(0, len(outcome.files) - MAX_FILES_TOLD),
         seconds=round(time.monotonic() - started, 3),
     )
+
+
+def _measured(table: Table, reader: ManifestReader) -> dict[str, int]:
+    try:
+        return measure(table, reader)
+    except FileNotFoundError as e:
+        raise TableUnreadable(f"The table names a file which is not there: {e}") from e
+
+
+def _measured_after(lake: Lake, run: Run, reader: ManifestReader) -> dict[str, int]:
+    """Nothing where it cannot be measured: what was done stays done."""
+    try:
+        return measure(lake.load(), reader)
+    except (OSError, NoSuchTable, TableUnreadable, Unavailable) as e:
+        log.warning("table_not_measured", job_id=run.job_id, error=str(e))
+        return {}
 
 
 def measure(table: Table, reader: ManifestReader | None = None) -> dict[str, int]:
@@ -133,5 +164,5 @@ def measure(table: Table, reader: ManifestReader | None = None) -> dict[str, int
     }
 
 
-def _said(error: Refused | InvalidInput | CommitConflict | CommitUnknown | ContentDiffers) -> str:
+def _message(error: PenstockError) -> str:
     return error.message if error.hint is None else f"{error.message} {error.hint}"

@@ -13,6 +13,19 @@ class NoSuchTable(NotFound):
     pass
 
 
+class TableUnreadable(PenstockError):
+    """The catalog knows the table, but its metadata or a file that this names cannot be read."""
+
+    code = "TABLE_UNREADABLE"
+    status = 422
+
+
+class CatalogUnavailable(Unavailable):
+    """The catalog, or the storage of its tables, does not answer."""
+
+    code = "CATALOG_UNAVAILABLE"
+
+
 class UnknownAction(InvalidInput):
     """No action at all, or one that is not known: the request itself is wrong."""
 
@@ -50,3 +63,9 @@ class ContentDiffers(PenstockError):
     """What was written does not hold what was read. It was not committed."""
 
     code = "CONTENT_DIFFERS"
+
+
+class UnreadableFile(PenstockError):
+    """A data file that is missing or damaged, or whose columns the table cannot hold. Nothing was committed."""
+
+    code = "UNREADABLE_FILE"

@@ -6,28 +6,33 @@ Three tiers: its metadata (one small file), its manifests, its storage. What a t
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyiceberg.manifest import DataFileContent
 
-from penstock.maintenance.action import Action, Name
+from penstock.maintenance import expectation
+from penstock.maintenance.action import Name
 from penstock.maintenance.compaction_plan import target_bytes
 from penstock.maintenance.content import ManifestReader, partition_key
-from penstock.maintenance.orphans import DEFAULT_AGE, TRASH, Place
+from penstock.maintenance.expectation import Compaction, Judged
+from penstock.maintenance.neighbours import foreign_metadata
+from penstock.maintenance.orphans import DEFAULT_AGE, TRASH, without_hidden
+from penstock.maintenance.pending_deletion import is_pending_deletion
 from penstock.maintenance.references import references
-from penstock.maintenance.sizes import SMALL
+from penstock.maintenance.sizes import SMALL, whole_number
+from penstock.maintenance.storage import TableLocation
 from penstock.maintenance.tier import Tier
+from penstock.maintenance.version_hint import version_hint_files
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from pyiceberg.table import Table
 
     from penstock.maintenance.content import Content
-
-_COMPACT = Action(name=Name.REWRITE_DATA_FILES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,26 +63,66 @@ class Facts:
     deleted_share: float | None = None
     orphan_files: int | None = None
     orphan_bytes: int | None = None
+    judged_with: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the actions by which the following was found; without any, the defaults."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Actions that the table's metadata forbids, with the reason."""
+    expirable_snapshots: int | None = None
+    compaction: Compaction | None = None
+    manifests_after: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def look(table: Table, tier: Tier, *, now: datetime) -> Facts:
-    found = _from_metadata(table)
+DEFAULTS = Judged()
+_OF_MANIFESTS = (
+    "data_files",
+    "rows",
+    "bytes",
+    "delete_files",
+    "position_deletes",
+    "equality_deletes",
+    "manifests",
+    "manifest_bytes",
+    "small_files",
+    "small_bytes",
+    "partitions",
+    "largest_partition_share",
+    "deleted_share",
+    "manifests_after",
+)
+"""What does not change while the snapshot, and what is judged with, do not."""
+
+
+def look(table: Table, tier: Tier, *, now: datetime, judged: Judged = DEFAULTS) -> Facts:
+    found = _from_metadata(table, judged, now)
     if tier is not Tier.METADATA:
-        found |= _from_manifests(table)
+        found |= _from_manifests(table, judged, now)
     if tier is Tier.STORAGE:
         found |= _from_storage(table, now)
     return Facts(tier=tier, **found)
 
 
-def _from_metadata(table: Table) -> dict[str, Any]:
+def look_again(table: Table, stored: Mapping[str, Any], *, now: datetime, judged: Judged = DEFAULTS) -> Facts | None:
+    """The facts of the manifests without reading one, from those that were stored; None where they
+    do not hold."""
+    fresh = _from_metadata(table, judged, now)
+    decisive = ("table_uuid", "snapshot_id", "target_bytes", "judged_with", "refused")
+    same = all(stored.get(name) == fresh[name] for name in decisive)
+    if not same or stored.get("compaction") is None:
+        return None
+    unchanged = {name: stored.get(name) for name in _OF_MANIFESTS}
+    compaction = Compaction.read(stored["compaction"])
+    return Facts(tier=Tier.MANIFESTS, **fresh | unchanged, compaction=compaction)
+
+
+def _from_metadata(table: Table, judged: Judged, now: datetime) -> dict[str, Any]:
     metadata, snapshot = table.metadata, table.metadata.current_snapshot()
     summary = snapshot.summary.additional_properties if snapshot is not None and snapshot.summary is not None else {}
 
     def total(name: str) -> int | None:
-        return 0 if snapshot is None else int(summary[name]) if name in summary else None
+        return 0 if snapshot is None else whole_number(summary.get(name, ""))
 
     return {
         "table_uuid": str(metadata.table_uuid),
@@ -89,7 +134,10 @@ def _from_metadata(table: Table) -> dict[str, Any]:
         "oldest_snapshot_ms": min((s.timestamp_ms for s in metadata.snapshots), default=None),
         "refs": len(metadata.refs),
         "metadata_log": len(metadata.metadata_log),
-        "target_bytes": target_bytes(table, _COMPACT),
+        "target_bytes": target_bytes(table, judged[Name.REWRITE_DATA_FILES]),
+        "judged_with": judged.options,
+        "refused": expectation.refusals(table),
+        "expirable_snapshots": expectation.expirable_snapshots(table, judged, now=now),
         "data_files": total("total-data-files"),
         "rows": total("total-records"),
         "bytes": total("total-files-size"),
@@ -99,15 +147,16 @@ def _from_metadata(table: Table) -> dict[str, Any]:
     }
 
 
-def _from_manifests(table: Table) -> dict[str, Any]:
+def _from_manifests(table: Table, judged: Judged, now: datetime) -> dict[str, Any]:
     snapshot = table.metadata.current_snapshot()
     if snapshot is None:
-        return {"manifests": 0, "manifest_bytes": 0, "small_files": 0, "small_bytes": 0, "partitions": 0}
+        nothing = ("manifests", "manifest_bytes", "small_files", "small_bytes", "partitions", "manifests_after")
+        return dict.fromkeys(nothing, 0) | {"compaction": Compaction()}
     content = ManifestReader(table.io).content(snapshot)
     small = [
         e.data_file.file_size_in_bytes
         for e in content.data
-        if e.data_file.file_size_in_bytes < SMALL * target_bytes(table, _COMPACT)
+        if e.data_file.file_size_in_bytes < SMALL * target_bytes(table, judged[Name.REWRITE_DATA_FILES])
     ]
     by_partition: Counter[object] = Counter()
     for entry in content.data:
@@ -122,6 +171,8 @@ def _from_manifests(table: Table) -> dict[str, Any]:
         "small_bytes": sum(small),
         "partitions": len(by_partition),
         "largest_partition_share": max(by_partition.values(), default=0) / max(1, content.bytes),
+        "compaction": expectation.compaction(table, content, judged, now=now),
+        "manifests_after": expectation.manifests_after(table, content, judged),
     }
 
 
@@ -137,10 +188,20 @@ def _deletes(content: Content) -> dict[str, Any]:
     }
 
 
-def _from_storage(table: Table, now: datetime) -> dict[str, Any]:
-    place = Place(table)
-    listed = [f for f in place.listed() if not f.path.startswith(f"{place.path}/{TRASH}/")]
-    named = {place.inside(location) for location in references(table).all}
+def _from_storage(table: Table, now: datetime) -> dict[str, int | None]:
+    """Orphans are not counted where files of another table may be among them."""
+    location = TableLocation(table)
+    trash = f"{location.path}/{TRASH}/"
+    listed = [file for file in location.files() if not file.path.startswith(trash)]
+    names = references(table).all | version_hint_files(table, location)
+    named = location.protected(names)
+    if location.in_another_store(names) or foreign_metadata(table, location, listed, named):
+        return {"orphan_files": None, "orphan_bytes": None}
     old = now - timedelta(seconds=DEFAULT_AGE)
-    orphans = [f for f in listed if f.path not in named and f.modified < old]
-    return {"orphan_files": len(orphans), "orphan_bytes": sum(f.size for f in orphans)}
+    orphans = [
+        file
+        for file in without_hidden(table, location, listed)
+        if file.path not in named and file.modified < old
+        if not is_pending_deletion(table, location, file)
+    ]
+    return {"orphan_files": len(orphans), "orphan_bytes": sum(file.size for file in orphans)}

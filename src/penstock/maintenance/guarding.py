@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyiceberg.table import TableProperties
+from pyiceberg.transforms import UnknownTransform
+
 from penstock.maintenance.action import Name
+from penstock.maintenance.committable import check_committable
 from penstock.maintenance.errors import Refused
+from penstock.maintenance.locations import NAMES_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyiceberg.partitioning import PartitionField
     from pyiceberg.table import Table
+    from pyiceberg.table.metadata import TableMetadata
 
 NEWEST_FORMAT = 2
 ENABLED = "penstock.maintenance.enabled"
@@ -30,12 +37,53 @@ def check_table(table: Table, name: Name) -> None:
         )
     if metadata.format_version < NEWEST_FORMAT and name in _REWRITES:
         raise Refused("The table has format version 1, which has no sequence numbers.", hint="Upgrade it to version 2.")
+    if (field := _unknown_transform(metadata)) is not None:
+        raise Refused(
+            f"The partition field {field.name!r} has a transform that this release does not know.",
+            hint="Use a remote engine.",
+        )
+    if (fixed := _fixed_partition(metadata)) is not None:
+        raise Refused(
+            f"The partition field {fixed!r} holds values of the type fixed, which Java's Iceberg writes "
+            "into manifests in a form that no other reader understands.",
+            hint="Use a remote engine.",
+        )
+    if NAMES_CODE in metadata.properties:
+        raise Refused(f"The property {NAMES_CODE} names code, which is not loaded here.", hint="Remove it.")
+    _check_name_mapping(metadata)
     if any(key.startswith("encryption.") for key in metadata.properties):
         raise Refused("The table is encrypted.", hint="Use an engine that has its keys.")
     if (lock := _locked(metadata.properties)) is not None:
         raise Refused(f"Another writer holds this table ({lock}).", hint="Try again when it has let go.")
     if (why := opted_out(metadata.properties)) is not None:
         raise Refused(why)
+    if name is not Name.REMOVE_ORPHAN_FILES:
+        check_committable(metadata)
+
+
+def _fixed_partition(metadata: TableMetadata) -> str | None:
+    """A partition field of any spec, live or not, whose column is of the type fixed in any schema."""
+    for spec in metadata.partition_specs:
+        for field in spec.fields:
+            for schema in metadata.schemas:
+                if field.source_id in schema.field_ids:
+                    type_ = field.transform.result_type(schema.find_type(field.source_id))
+                    if str(type_).startswith("fixed"):
+                        return str(field.name)
+    return None
+
+
+def _unknown_transform(metadata: TableMetadata) -> PartitionField | None:
+    fields = (field for spec in metadata.partition_specs for field in spec.fields)
+    return next((field for field in fields if isinstance(field.transform, UnknownTransform)), None)
+
+
+def _check_name_mapping(metadata: TableMetadata) -> None:
+    try:
+        metadata.name_mapping()
+    except ValueError as e:
+        name = TableProperties.DEFAULT_NAME_MAPPING
+        raise Refused(f"The property {name} is no name mapping.", hint="Mend or remove it.") from e
 
 
 def opted_out(properties: Mapping[str, str]) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.maintenance.action import MB, Action, Ended, Name, Outcome
 from penstock.maintenance.budget import Budget
-from penstock.maintenance.content import ManifestReader, partition_key
+from penstock.maintenance.content import ManifestReader, partition_values
 from penstock.maintenance.draft import Draft, kept
 from penstock.maintenance.errors import ContentDiffers
 from penstock.maintenance.replacement import Abandoned, carried, commit
@@ -127,7 +127,7 @@ class ManifestRewrite:
             groups[manifest.content, manifest.partition_spec_id] += self._reader.entries(manifest)
         result = []
         for (content, spec_id), entries in groups.items():
-            ordered = sorted(entries, key=lambda e: _order(partition_key(e.data_file)[1]))
+            ordered = sorted(entries, key=lambda e: _order(partition_values(e.data_file)))
             result += list(self._written(draft, spec_id, content, ordered))
         count, wanted = sum((m.existing_files_count or 0) for m in result), sum(len(e) for e in groups.values())
         if count != wanted:
@@ -166,5 +166,12 @@ class _Round:
 
 
 def _order(partition: tuple[object, ...]) -> tuple[tuple[bool, str, object], ...]:
-    """Any order will do that keeps equal partitions together and like values near; None comes first."""
-    return tuple((value is not None, type(value).__name__, 0 if value is None else value) for value in partition)
+    """Any order will do that keeps equal partitions together and like values near; None and NaN come first."""
+    return tuple(
+        (
+            value is not None and value == value,
+            type(value).__name__,
+            value if value == value and value is not None else 0,
+        )
+        for value in partition
+    )

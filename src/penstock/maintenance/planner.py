@@ -1,7 +1,10 @@
-"""The planner: looks at every table that a policy covers and asks for what is worth the most for its cost.
+"""The planner: looks at every table that a policy covers and asks for what is worth the most for
+its cost.
 
-One job a table, which the lock sees to; a table whose jobs failed is left alone for longer each time. What it did is
-kept as a run: assessed, skipped and why, healthy, submitted.
+One job a table, which the lock sees to. A table whose jobs failed, or found nothing to do on the
+snapshot that it still has, is left alone for longer each time. Manifests are read only of tables
+that changed since they were read last; how old something is, is judged anew at each pass. What it
+did is kept as a run: assessed, skipped and why, healthy, submitted.
 """
 
 from __future__ import annotations
@@ -104,19 +107,24 @@ class MaintenancePlanner(Loop[Planned]):
     async def judge(self, seen: SeenTable, policies: Sequence[Policy]) -> Verdict:
         name = TableName(catalog=seen.catalog, db=seen.db, table=seen.table)
         policy = next((p for p in policies if p.fits(name)), None)
-        if (why := self._barred(seen, policy)) is not None or policy is None:
+        if (why := self._barred(seen, policy)) is not None or policy is None or seen.score is None:
             return Verdict(name=name, policy=policy, skipped=why or "no policy")
         last = await self._desk.store.last_jobs(name)
         if last and last[0]["status"] is None:
             return Verdict(name=name, policy=policy, skipped="under way")
-        if (waits := _waits(last)) is not None:
+        if (waits := _waits(last, seen.facts.get("snapshot_id"))) is not None:
             return Verdict(name=name, policy=policy, skipped=waits)
         done = next((row for row in last if row["status"] == Status.SUCCEEDED), None)
-        commits = None if policy.commits is None else await self._commits_since(name, done)
-        due = policy.due(score=seen.score, since=None if done is None else done["age"], commits=commits)
+        try:
+            commits = None if policy.commits is None else await self._commits_since(name, done)
+        except PenstockError as e:
+            log.warning("table_not_readable", table=str(name), error=str(e))
+            return Verdict(name=name, policy=policy, skipped="not readable")
+        score = _score_for(policy, seen)
+        due = policy.due(score=score, since=None if done is None else done["age"], commits=commits)
         gain = seen.health.get("gain") or {}
         rate = gain.get("files", 0) / (1.0 + gain.get("cost_seconds", 0.0))
-        return Verdict(name=name, policy=policy, due=due, rate=rate + (100 - seen.score))
+        return Verdict(name=name, policy=policy, due=due, rate=rate + (100 - score))
 
     def _barred(self, seen: SeenTable, policy: Policy | None) -> str | None:
         if seen.error is not None:
@@ -176,14 +184,24 @@ class MaintenancePlanner(Loop[Planned]):
         return None
 
 
-def _waits(last: Sequence[asyncpg.Record]) -> str | None:
-    """Failures in a row back off: an hour, two, four, up to two days."""
-    failures = 0
+def _score_for(policy: Policy, seen: SeenTable) -> int:
+    """The score as far as the policy's actions can change it: a job that expires snapshots cures no
+    small files."""
+    names = {str(action.name) for action in policy.actions}
+    issues = [issue for issue in seen.health.get("issues", ()) if issue.get("action") in names]
+    return max(0, round(100 - float(sum(issue.get("points", 0.0) for issue in issues))))
+
+
+def _waits(last: Sequence[asyncpg.Record], snapshot_id: int | None) -> str | None:
+    """Jobs in vain back off: an hour, two, four, up to two days. One that found nothing to do
+    counts for as long as the table has the snapshot that it was asked for on."""
+    in_vain = 0
     for row in last:
-        if row["status"] == Status.SUCCEEDED:
+        idle = row["idle"] and row["snapshot_id"] == snapshot_id
+        if row["status"] == Status.SUCCEEDED and not idle:
             break
-        failures += 1
-    if not failures:
+        in_vain += 1
+    if not in_vain:
         return None
     ago: timedelta = last[0]["ended_ago"] or timedelta(0)
-    return "backs off" if ago < pause_after(failures) else None
+    return "backs off" if ago < pause_after(in_vain) else None

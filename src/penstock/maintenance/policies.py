@@ -43,5 +43,5 @@ class Policies:
                 await tx.changed(SQL.policy_add, **values, updated_by=actor)
 
     async def of(self, name: TableName) -> Policy | None:
-        """The first that fits."""
-        return next((policy for policy in await self.all() if policy.fits(name)), None)
+        """The first in force that fits."""
+        return next((policy for policy in await self.all() if policy.enabled and policy.fits(name)), None)

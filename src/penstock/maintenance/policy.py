@@ -64,9 +64,10 @@ class Policy:
         return None
 
 
-def pause_after(failures: int) -> timedelta:
-    """How long a table is left alone after so many failures in a row."""
-    return min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** max(0, failures - 1)) if failures else timedelta(0)
+def pause_after(jobs_in_vain: int) -> timedelta:
+    """How long a table is left alone after so many jobs in a row that failed or found nothing to
+    do."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** max(0, jobs_in_vain - 1)) if jobs_in_vain else timedelta(0)
 
 
 def read(given: Mapping[str, Any]) -> Policy:

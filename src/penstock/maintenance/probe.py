@@ -7,9 +7,7 @@ replacement must be refused, and a plan made after that must yield the rows with
 
 from __future__ import annotations
 
-import tempfile
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -17,13 +15,14 @@ import pyarrow as pa
 from pyiceberg.manifest import ManifestContent
 
 from penstock.kit import logging
+from penstock.kit.scratch import scratch_folder
 from penstock.maintenance.action import Action, Ended, Name
 from penstock.maintenance.catalogs import CatalogConfig, open_catalog
 from penstock.maintenance.compaction import Compaction
 from penstock.maintenance.content import ManifestReader
 from penstock.maintenance.delete_file import write_deletes
 from penstock.maintenance.lake import CatalogLake
-from penstock.maintenance.replacement import Abandoned, Change, Replacement, commit
+from penstock.maintenance.replacement import Abandoned, Change, NewFile, Replacement, commit
 from penstock.maintenance.rewriting import GroupWriter
 from penstock.maintenance.run import Run
 
@@ -45,9 +44,9 @@ _FORCED = Action(name=Name.REWRITE_DATA_FILES, options={"rewrite_all": True})
 def proven() -> bool:
     """Once a process."""
     try:
-        with tempfile.TemporaryDirectory(prefix="penstock-probe-") as folder:
+        with scratch_folder("probe") as folder:
             config = CatalogConfig(
-                name="probe", type="sql", uri="sqlite://", properties={"warehouse": Path(folder).as_uri()}
+                name="probe", type="sql", uri="sqlite://", properties={"warehouse": (folder / "warehouse").as_uri()}
             )
             catalog = open_catalog(config)
             try:
@@ -81,10 +80,10 @@ def _refuses_late(lake: Lake, run: Run) -> bool:
     writer.close()
     delete_row(lake, run, plan.groups[0].inputs[0].data_file.file_path, 1)
     lake.load().append(pa.table({"id": pa.array([6], pa.int64())}))
+    number = plan.content.snapshot.sequence_number or 0
     change = Change(
         removed=plan.groups[0].inputs,
-        added=rewritten.files,
-        sequence_number=plan.content.snapshot.sequence_number or 0,
+        added=tuple(NewFile(file=file, sequence_number=number) for file in rewritten.files),
     )
     try:
         Replacement(lake=lake, run=run, plan=plan.content, reader=reader).commit(change, {})

@@ -1,8 +1,9 @@
 """Files take the place of others: validated against everything since the plan, committed, tried again beside appends.
 
 The rule: what the plan saw of the inputs must still be all there is to see of them. So, on each try and on the first
-one too, against the head of that moment: the plan's snapshot is an ancestor, every input is live, and no delete file
-is live that the plan did not know and that may hold rows of an input. The rest of what others did stands beside it.
+one too, against the head of that moment: the plan's snapshot is an ancestor; every input is live, once, and by the very
+entry that was planned; no delete file is live that the plan did not know and that holds rows of an input; and none is
+gone that applied to one. The rest of what others did stands beside it.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from pyiceberg.table.snapshots import ancestors_of
 
 from penstock.kit import logging
 from penstock.kit.errors import StaleAttempt
-from penstock.maintenance.content import ManifestReader, may_touch, partition_key
+from penstock.maintenance.content import DeleteIndex, ManifestReader, duplicate_paths, entry_key
 from penstock.maintenance.draft import Draft, kept
 from penstock.maintenance.errors import CommitConflict, CommitUnknown
 from penstock.maintenance.positions import touches
+from penstock.maintenance.sizes import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
     from pyiceberg.table import Table
 
-    from penstock.maintenance.content import Content
+    from penstock.maintenance.content import Content, EntryKey
     from penstock.maintenance.lake import Lake, Requirements, Updates
     from penstock.maintenance.run import Run
 
@@ -41,17 +43,22 @@ LONGEST_PAUSE = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    file: DataFile
+    sequence_number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """What goes and what comes in its place, all of one content (data files, or delete files)."""
 
     removed: tuple[ManifestEntry, ...]
-    added: tuple[DataFile, ...]
-    sequence_number: int
+    added: tuple[NewFile, ...]
     content: ManifestContent = ManifestContent.DATA
 
     @property
-    def removed_paths(self) -> frozenset[str]:
-        return frozenset(entry.data_file.file_path for entry in self.removed)
+    def added_files(self) -> tuple[DataFile, ...]:
+        return tuple(new.file for new in self.added)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,26 +88,37 @@ class Replacement:
         ancestors = {s.snapshot_id for s in ancestors_of(head.snapshot, table.metadata)}
         if self.plan.snapshot.snapshot_id not in ancestors:
             raise Abandoned("The snapshot that was planned on is not in the table's history any more.")
-        live = head.paths if change.content == ManifestContent.DATA else head.delete_paths
-        if gone := change.removed_paths - live:
+        live = head.data if change.content == ManifestContent.DATA else head.deletes
+        if gone := {entry_key(e) for e in change.removed} - {entry_key(e) for e in live}:
             raise Abandoned(f"{len(gone)} of the files to be replaced were removed by another writer.")
+        if twice := {e.data_file.file_path for e in change.removed} & duplicate_paths(live):
+            raise Abandoned(f"{len(twice)} of the files to be replaced were added a second time by another writer.")
         if change.content == ManifestContent.DATA:
             self._validate_deletes(table, head, change)
 
     def _validate_deletes(self, table: Table, head: Content, change: Change) -> None:
-        known, inputs = self.plan.delete_paths, change.removed_paths
-        partitions = {partition_key(entry.data_file) for entry in change.removed}
-        for entry in head.deletes:
-            file = entry.data_file
-            if file.file_path in known:
-                continue
-            if file.content != DataFileContent.POSITION_DELETES:
-                raise Abandoned(
-                    "Another writer added equality deletes, which may hold rows of the files to be replaced."
-                )
-            near = partition_key(file) in partitions and any(may_touch(file, path) for path in inputs)
-            if near and touches(table.io, file, inputs):
+        planned = {entry_key(entry): entry for entry in self.plan.deletes}
+        live = {entry_key(entry): entry for entry in head.deletes}
+        added = [entry for key, entry in live.items() if key not in planned]
+        if any(entry.data_file.content != DataFileContent.POSITION_DELETES for entry in added):
+            raise Abandoned("Another writer added equality deletes, which may hold rows of the files to be replaced.")
+        for delete, paths in _applying(added, change.removed):
+            if touches(table.io, delete.data_file, paths):
                 raise Abandoned("Another writer deleted rows of the files to be replaced.")
+        if _applying([entry for key, entry in planned.items() if key not in live], change.removed):
+            raise Abandoned("Another writer removed delete files of the files to be replaced.")
+
+
+def _applying(
+    deletes: Sequence[ManifestEntry], inputs: Sequence[ManifestEntry]
+) -> list[tuple[ManifestEntry, list[str]]]:
+    """The delete files that apply to any input, each with the paths of those inputs."""
+    index = DeleteIndex(deletes)
+    paths: dict[EntryKey, list[str]] = defaultdict(list)
+    for entry in inputs if deletes else ():
+        for delete in index.applying_to(entry):
+            paths[entry_key(delete)].append(entry.data_file.file_path)
+    return [(delete, paths[key]) for delete in deletes if (key := entry_key(delete)) in paths]
 
 
 class Abandoned(CommitConflict):
@@ -124,6 +142,11 @@ def commit(
             draft.discard()
             raise
         except CommitConflict as e:
+            # A server or proxy that repeats a request whose answer was lost is refused the second
+            # time, because of our own snapshot.
+            if _found(lake, draft.snapshot_id):
+                log.info("commit_adopted", job_id=run.job_id, snapshot_id=draft.snapshot_id)
+                return Committed(snapshot_id=draft.snapshot_id, tries=tries)
             draft.discard()
             log.info("commit_tried_again", job_id=run.job_id, tries=tries, why=e.message)
             pause(random.uniform(0.5, 1) * min(LONGEST_PAUSE, 0.05 * 2**tries))  # noqa: S311 - it spreads pauses
@@ -148,12 +171,25 @@ def _swap(lake: Lake, table: Table, requirements: Requirements, updates: Updates
         raise CommitUnknown(f"The commit was interrupted: {type(e).__name__}.") from e
 
 
+def _found(lake: Lake, snapshot_id: int) -> bool:
+    try:
+        return _has_snapshot(lake, snapshot_id)
+    except StaleAttempt:
+        raise
+    except Exception as e:
+        raise CommitUnknown(f"The table cannot be loaded after the commit: {type(e).__name__}.") from e
+
+
 def _landed(lake: Lake, snapshot_id: int) -> bool:
     try:
-        return lake.load().metadata.snapshot_by_id(snapshot_id) is not None
+        return _has_snapshot(lake, snapshot_id)
     except Exception as e:
         log.warning("commit_not_looked_up", snapshot_id=snapshot_id, error=type(e).__name__)
         return False
+
+
+def _has_snapshot(lake: Lake, snapshot_id: int) -> bool:
+    return lake.load().metadata.snapshot_by_id(snapshot_id) is not None
 
 
 def _manifests(draft: Draft, head: Content, change: Change, reader: ManifestReader) -> list[ManifestFile]:
@@ -161,21 +197,21 @@ def _manifests(draft: Draft, head: Content, change: Change, reader: ManifestRead
     result: list[ManifestFile] = []
     stays: dict[int, list[ManifestEntry]] = defaultdict(list)
     goes: dict[int, list[ManifestEntry]] = defaultdict(list)
-    paths = change.removed_paths
+    removed = {entry_key(entry) for entry in change.removed}
     for manifest in head.manifests:
         entries = reader.entries(manifest)
-        if manifest.content == change.content and any(e.data_file.file_path in paths for e in entries):
+        if manifest.content == change.content and any(entry_key(e) in removed for e in entries):
             for entry in entries:
                 spec_id = manifest.partition_spec_id
-                if entry.data_file.file_path in paths:
+                if entry_key(entry) in removed:
                     goes[spec_id].append(draft.deleted(entry))
                 else:
                     stays[spec_id].append(kept(entry))
         elif entries:
             result.append(manifest)
     comes: dict[int, list[ManifestEntry]] = defaultdict(list)
-    for file in change.added:
-        comes[file.spec_id].append(draft.added(file, change.sequence_number))
+    for new_file in change.added:
+        comes[new_file.file.spec_id].append(draft.added(new_file.file, new_file.sequence_number))
     new = [draft.manifest(spec, change.content, e) for part in (comes, goes, stays) for spec, e in part.items()]
     return new + result
 
@@ -184,7 +220,7 @@ def _summary(head: Content, change: Change) -> dict[str, str]:
     """The counts of the change, and the totals after it."""
     before = head.snapshot.summary
     totals = dict(before.additional_properties) if before is not None else {}
-    added, removed = change.added, [e.data_file for e in change.removed]
+    added, removed = change.added_files, [e.data_file for e in change.removed]
     size = sum(f.file_size_in_bytes for f in added) - sum(f.file_size_in_bytes for f in removed)
     rows = [sum(f.record_count for f in files) for files in (added, removed)]
     data = change.content == ManifestContent.DATA
@@ -212,7 +248,8 @@ def _summary(head: Content, change: Change) -> dict[str, str]:
 
 
 def carried(totals: Mapping[str, str], deltas: Mapping[str, int]) -> dict[str, str]:
-    """The totals of the parent with what changed; one that the parent does not know stays unknown."""
+    """The totals of the parent with what changed; one that the parent does not know, or has no number for, stays
+    unknown."""
     names = ("data-files", "records", "files-size", "delete-files", "position-deletes", "equality-deletes")
-    known = {f"total-{name}": totals[f"total-{name}"] for name in names if f"total-{name}" in totals}
-    return {name: str(max(0, int(value) + deltas.get(name, 0))) for name, value in known.items()}
+    parent = {f"total-{name}": whole_number(totals.get(f"total-{name}", "")) for name in names}
+    return {name: str(max(0, value + deltas.get(name, 0))) for name, value in parent.items() if value is not None}

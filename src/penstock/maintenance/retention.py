@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import ancestors_of
 
+from penstock.maintenance.errors import Refused
+from penstock.maintenance.sizes import whole_number
+
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.refs import SnapshotRef
@@ -42,20 +45,32 @@ class Verdict:
 
 def rule_for(metadata: TableMetadata, action: Action) -> Rule:
     """What the table promises its readers is never undercut by a request, nor by our defaults."""
-    properties = metadata.properties
     age = action.number("older_than_seconds", -1) * 1000
     keep = action.number("retain_last", -1)
-    promised_age, promised_keep = properties.get(AGE), properties.get(KEEP)
+    promised_age, promised_keep = _number(metadata, AGE), _number(metadata, KEEP)
     if age < 0:
-        age = DEFAULT_AGE_MS if promised_age is None else int(promised_age)
+        age = DEFAULT_AGE_MS if promised_age is None else promised_age
     if keep < 0:
-        keep = DEFAULT_KEEP if promised_keep is None else int(promised_keep)
-    ref_age = properties.get(REF_AGE)
+        keep = DEFAULT_KEEP if promised_keep is None else promised_keep
     return Rule(
-        age_ms=max(age, int(promised_age or 0)),
-        keep=max(keep, int(promised_keep or 1)),
-        ref_age_ms=None if ref_age is None else int(ref_age),
+        age_ms=max(age, promised_age or 0),
+        keep=max(keep, promised_keep or 1),
+        ref_age_ms=_number(metadata, REF_AGE),
     )
+
+
+def _number(metadata: TableMetadata, name: str) -> int | None:
+    """A promise that cannot be read is not guessed at: the table is left as it is."""
+    value = metadata.properties.get(name)
+    if value is None:
+        return None
+    number = whole_number(value)
+    if number is None:
+        raise Refused(
+            f"The table's {name} is {value[:80]!r}, which is not a number.",
+            hint="Set it to a number, or remove it.",
+        )
+    return number
 
 
 def expired(metadata: TableMetadata, rule: Rule, *, now_ms: int) -> Verdict:

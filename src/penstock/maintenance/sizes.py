@@ -13,3 +13,13 @@ HOT_SECONDS = 300
 LEAST_FILES, LEAST_BYTES = 2, 32 * MB
 """A table with less than this is skipped unless that is asked for."""
 DELETE_FILES, DELETED_SHARE = 2, 0.1
+_MOST_DIGITS = 100
+"""Python refuses to read numbers of more than 4,300 digits."""
+
+
+def whole_number(text: str) -> int | None:
+    """What a table's property says, if it is a number that is not negative."""
+    stripped = text.strip()
+    if not stripped.isdecimal() or len(stripped) > _MOST_DIGITS:
+        return None
+    return int(stripped)

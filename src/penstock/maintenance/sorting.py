@@ -8,16 +8,19 @@ are, then into buckets of places that follow each other, and each bucket is put 
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
-from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+
+from penstock.kit.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Keys: TypeAlias = Callable[[pa.RecordBatch], Sequence[pa.Array]]
 Places: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -36,8 +39,7 @@ def in_order(
     batches: Iterator[pa.RecordBatch], keys: Keys, ways: Sequence[str], *, check: Callable[[], None]
 ) -> Iterator[pa.RecordBatch]:
     """`ways` says of each key how it goes, such as `DESC NULLS FIRST`; rows that are alike keep their order."""
-    with tempfile.TemporaryDirectory(prefix="penstock-sort-") as name:
-        folder = Path(name)
+    with scratch_folder("sort") as folder:
         heap = _Heap(folder / "rows")
         with _engine(folder) as engine:
             _rank(engine, heap.keep(batches, keys), ways)
@@ -149,8 +151,9 @@ def _sorted(bucket: Path) -> Iterator[pa.RecordBatch]:
     with pa.OSFile(str(bucket)) as source, pa.ipc.open_stream(source) as reader:
         rows = reader.read_all()
     bucket.unlink()
-    order = np.argsort(rows.column("place").to_numpy())
-    yield from rows.drop_columns("place").take(pa.array(order)).combine_chunks().to_batches()
+    last = rows.num_columns - 1  # not by its name, which a column of the table may have too
+    order = np.argsort(rows.column(last).to_numpy())
+    yield from rows.remove_column(last).take(pa.array(order)).combine_chunks().to_batches()
 
 
 @contextmanager

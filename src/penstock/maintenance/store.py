@@ -31,12 +31,24 @@ class SeenTable:
     catalog: str
     db: str
     table: str
-    enabled: bool
-    score: int
+    enabled: bool | None
+    """None where it is not known, and then there is no score and an error."""
+    score: int | None
     facts: dict[str, Any]
     health: dict[str, Any]
     error: str | None
     seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherTable:
+    """A table beside the one that a job is about, as far as this database knows it."""
+
+    catalog: str
+    db: str
+    table: str
+    metadata_location: str | None = None
+    location: str | None = None
 
 
 class MaintenanceStore:
@@ -57,7 +69,7 @@ class MaintenanceStore:
         )
 
     async def could_not_see(self, name: TableName, error: str) -> None:
-        values = {"enabled": False, "score": 100, "facts": "{}", "health": "{}", "error": error}
+        values = {"enabled": None, "score": None, "facts": "{}", "health": "{}", "error": error}
         await self._db.changed(SQL.table_put, **name.values(), **values)
 
     async def seen(self, name: TableName) -> SeenTable | None:
@@ -74,9 +86,15 @@ class MaintenanceStore:
         limit: int = 10_000,
         offset: int = 0,
     ) -> tuple[list[SeenTable], int]:
-        """The worst first."""
+        """The worst first; before them those that cannot be read, whose level is `unreadable`."""
         rows = await self._db.fetch(
-            SQL.table_list, catalog=catalog, db=db, enabled=enabled, level=level, limit=limit, offset=offset
+            SQL.table_list,
+            catalog=catalog,
+            db=db,
+            enabled=enabled,
+            level=level,
+            limit=limit,
+            offset=offset,
         )
         return [_seen(row) for row in rows], rows[0]["total"] if rows else 0
 
@@ -90,7 +108,14 @@ class MaintenanceStore:
     # jobs and their actions
 
     async def add_job(
-        self, tx: Tx, job_id: int, name: TableName, *, run_id: int | None, policy: str | None, snapshot_id: int | None
+        self,
+        tx: Tx,
+        job_id: int,
+        name: TableName,
+        *,
+        run_id: int | None,
+        policy: str | None,
+        snapshot_id: int | None,
     ) -> None:
         values = {"run_id": run_id, "policy": policy, "snapshot_id": snapshot_id}
         await tx.changed(SQL.job_add, job_id=job_id, **name.values(), **values)
@@ -128,8 +153,27 @@ class MaintenanceStore:
             return True
         return await self.pointer(tx, name) == new
 
-    async def others(self, tx: Tx, name: TableName) -> list[asyncpg.Record]:
-        return await tx.fetch(SQL.pointer_others, **name.values())
+    async def other_tables(
+        self,
+        tx: Tx,
+        name: TableName,
+        shared: Sequence[str],
+    ) -> list[OtherTable]:
+        """The other tables of this database, where the catalogs that are `shared` live; and those
+        of all other catalogs but the table's own, as they were seen last.
+        """
+        here: list[asyncpg.Record] = []
+        if shared and await tx.value(SQL.pointer_any):
+            here = await tx.fetch(SQL.pointer_others, **name.values())
+        elsewhere = await tx.fetch(SQL.table_locations, catalogs=[*shared, name.catalog])
+        pointers = [
+            OtherTable(catalog=catalog, db=db, table=table, metadata_location=location)
+            for catalog, db, table, location in here
+        ]
+        return pointers + [
+            OtherTable(catalog=catalog, db=db, table=table, location=location)
+            for catalog, db, table, location in elsewhere
+        ]
 
 
 def _seen(row: asyncpg.Record) -> SeenTable:

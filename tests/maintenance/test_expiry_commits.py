@@ -1,0 +1,120 @@
+"""Tables to which nothing can be committed safely now: a date in the future, a property that cannot
+be read.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from penstock.maintenance.action import Ended
+from penstock.maintenance.committable import LEEWAY_MS
+from penstock.maintenance.rest_catalog import BadRequest, RestCatalogFace
+from tests.maintenance.tables import COMPACT, LATER, Stand, once
+
+KEEP_ONE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
+DELETES = {"name": "rewrite_position_delete_files", "min_input_files": 1}
+COMMITTING = {
+    "expiry": KEEP_ONE,
+    "data": COMPACT,
+    "deletes": DELETES,
+    "manifests": "rewrite_manifests",
+}
+MINUTES_AHEAD = 10 * 60_000
+FAR_AHEAD = 10**15
+
+
+def date_ahead(stand: Stand, field: str, *, by: int = MINUTES_AHEAD) -> None:
+    """As a writer leaves it whose clock is ahead."""
+    path = Path(stand.table.metadata_location.removeprefix("file://"))
+    metadata = json.loads(path.read_text())
+    ahead = int(time.time() * 1000) + by
+    if field == "last-updated-ms":
+        metadata[field] = ahead
+    else:
+        metadata[field][-1]["timestamp-ms"] = ahead
+    path.write_text(json.dumps(metadata))
+
+
+@pytest.mark.parametrize("field", ["last-updated-ms", "snapshot-log", "metadata-log"])
+@pytest.mark.parametrize("action", COMMITTING.values(), ids=COMMITTING)
+def test_nothing_is_committed_before_the_date_of_the_last_change(
+    stand: Stand, action: str | dict[str, object], field: str
+) -> None:
+    stand.create(files=5)
+    stand.delete([1, 11])
+    date_ahead(stand, field)
+    before = stand.table.metadata_location
+    done = stand.run(action, now=lambda: LATER)
+    assert (done.status, stand.table.metadata_location) == (Ended.REFUSED, before)
+    assert "Commits are possible from " in done.message
+
+
+def test_a_date_beyond_all_calendars_is_refused_too(stand: Stand) -> None:
+    stand.create(files=2)
+    date_ahead(stand, "last-updated-ms", by=FAR_AHEAD)
+    done = stand.run(KEEP_ONE, now=lambda: LATER)
+    assert (done.status, "ms after 1970" in done.message) == (Ended.REFUSED, True)
+
+
+def test_a_clock_that_is_seconds_ahead_does_not_matter(stand: Stand) -> None:
+    stand.create(files=5)
+    date_ahead(stand, "last-updated-ms", by=LEEWAY_MS // 2)
+    assert stand.run(KEEP_ONE, now=lambda: LATER).status is Ended.COMPLETED
+
+
+def test_orphans_are_removed_whatever_the_dates_say(stand: Stand) -> None:
+    stand.create(files=2)
+    date_ahead(stand, "last-updated-ms")
+    assert stand.run("remove_orphan_files").status is Ended.NOTHING_TO_DO
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("write.metadata.previous-versions-max", "abc"),
+        ("write.object-storage.enabled", "perhaps"),
+        ("write.object-storage.partitioned-paths", "perhaps"),
+    ],
+)
+@pytest.mark.parametrize("action", COMMITTING.values(), ids=COMMITTING)
+def test_a_property_that_would_end_the_commit_half_way_is_refused_by_name(
+    stand: Stand, action: str | dict[str, object], name: str, value: str
+) -> None:
+    stand.create(files=5)
+    set_in_file(stand, name, value)
+    before = stand.table.metadata_location
+    done = stand.run(action, now=lambda: LATER)
+    assert (done.status, stand.table.metadata_location) == (Ended.REFUSED, before)
+    assert (name in done.message, value in done.message) == (True, True)
+
+
+def set_in_file(stand: Stand, name: str, value: str) -> None:
+    path = Path(stand.table.metadata_location.removeprefix("file://"))
+    metadata = json.loads(path.read_text())
+    metadata["properties"][name] = value
+    if name.endswith("partitioned-paths"):
+        metadata["properties"]["write.object-storage.enabled"] = "true"
+    path.write_text(json.dumps(metadata))
+
+
+def test_our_rest_catalog_takes_no_commit_before_the_date_of_the_last_change(stand: Stand) -> None:
+    stand.create(files=2)
+    date_ahead(stand, "snapshot-log")
+    before = stand.table.metadata_location
+    updates = [{"action": "set-properties", "updates": {"a": "b"}}]
+    with pytest.raises(BadRequest, match="has not come yet"):
+        RestCatalogFace(stand.catalog).commit("shop", "orders", {"updates": updates})
+    assert stand.table.metadata_location == before
+
+
+def test_what_comes_between_the_check_and_the_commit_is_seen_by_the_commit(stand: Stand) -> None:
+    stand.create(files=5)
+    before = len(stand.table.metadata.snapshots)
+    change = once("deletion_recorded", lambda: date_ahead(stand, "last-updated-ms"))
+    done = stand.run(KEEP_ONE, now=lambda: LATER, step=change)
+    assert (done.status, "has not come yet" in done.message) == (Ended.ABANDONED, True)
+    assert len(stand.table.metadata.snapshots) == before

@@ -1,0 +1,99 @@
+"""What was current at a time: an expiry leaves no gap in the snapshot log over which a reader would
+be given the wrong snapshot.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyiceberg.table import CommitTableRequest, TableIdentifier
+from pyiceberg.table.update import RemoveSnapshotsUpdate
+
+from penstock.maintenance import embedded
+from penstock.maintenance.action import Ended, parse
+from penstock.maintenance.lake import PointerLake
+from penstock.maintenance.rest_catalog import RestCatalogFace
+from penstock.maintenance.snapshot_log import RemoveSnapshots
+from tests.maintenance.tables import LATER, Stand
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+    from penstock.maintenance.lake import Lake
+
+KEEP_ONE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
+
+
+def pointer_lake(stand: Stand) -> PointerLake:
+    """As a worker has a table of our own catalog."""
+    pointer = [stand.table.metadata_location]
+
+    def swap(expected: str, new: str) -> bool:
+        if pointer[0] != expected:
+            return False
+        pointer[0] = new
+        return True
+
+    return PointerLake(
+        stand.name,
+        properties={},
+        current=lambda: pointer[0],
+        swap=swap,
+        others=list,
+        run=stand.attempt(),
+    )
+
+
+def with_a_tag(stand: Stand, at: int) -> list[int]:
+    """Four snapshots, one of which a tag keeps."""
+    stand.create(files=4)
+    ids = [snapshot.snapshot_id for snapshot in stand.table.metadata.snapshots]
+    stand.table.manage_snapshots().create_tag(ids[at], "old").commit()
+    return ids
+
+
+def logged(table: Table) -> list[int]:
+    return [entry.snapshot_id for entry in table.metadata.snapshot_log]
+
+
+@pytest.mark.parametrize("access", ["catalog", "pointer"])
+@pytest.mark.parametrize("tag", [0, 1])
+def test_nothing_is_logged_before_a_gap(stand: Stand, access: str, tag: int) -> None:
+    ids = with_a_tag(stand, tag)
+    lake: Lake = stand.lake if access == "catalog" else pointer_lake(stand)
+    times = [snapshot.timestamp_ms for snapshot in stand.table.metadata.snapshots]
+    [action] = parse([KEEP_ONE])
+    done = embedded.execute(lake, stand.attempt(now=lambda: LATER), action)
+    assert (done.status, done.expired_snapshots) == (Ended.COMPLETED, 2)
+    table = lake.load()
+    assert logged(table) == [ids[3]]
+    assert table.snapshot_as_of_timestamp(times[3] - 1) is None
+    assert len(stand.ids(ids[tag])) == 10 * (tag + 1)
+
+
+def test_a_tag_right_before_the_head_is_still_found_by_its_time(stand: Stand) -> None:
+    ids = with_a_tag(stand, 2)
+    stand.run(KEEP_ONE, now=lambda: LATER)
+    assert logged(stand.table) == ids[2:]
+
+
+def test_what_other_engines_remove_through_our_rest_catalog_leaves_no_gap_either(
+    stand: Stand,
+) -> None:
+    ids = with_a_tag(stand, 0)
+    removals = [{"action": "remove-snapshots", "snapshot-ids": [one]} for one in ids[1:3]]
+    body = {"requirements": [], "updates": removals}
+    RestCatalogFace(stand.catalog).commit("shop", "orders", body)
+    assert logged(stand.table) == [ids[3]]
+
+
+def test_a_rest_catalog_is_sent_the_plain_update() -> None:
+    sent = [
+        CommitTableRequest(
+            identifier=TableIdentifier(namespace=["shop"], name="orders"),
+            updates=(update(snapshot_ids=[1, 2]),),
+        ).model_dump_json()
+        for update in (RemoveSnapshots, RemoveSnapshotsUpdate)
+    ]
+    assert sent[0] == sent[1]

@@ -1,0 +1,172 @@
+"""`gc.enabled` is honoured at the very moment of a commit and of each deletion, not only when work
+begins.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.maintenance import orphans, pending_deletion
+from penstock.maintenance.action import Ended
+from penstock.maintenance.errors import CommitConflict
+from penstock.maintenance.garbage_collection import Collectable, may_collect
+from penstock.maintenance.leftovers import remove_leftovers
+from tests.maintenance.tables import COMPACT, LATER, Stand, once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEEP_ONE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
+ORPHANS = "remove_orphan_files"
+
+
+def folder_of(stand: Stand) -> Path:
+    return Path(stand.table.location().removeprefix("file://"))
+
+
+def data_files(stand: Stand) -> set[Path]:
+    return {path for path in folder_of(stand).rglob("*") if path.suffix in (".parquet", ".avro")}
+
+
+def junk(stand: Stand, count: int) -> list[Path]:
+    paths = [folder_of(stand) / "data" / f"junk-{number:03d}" for number in range(count)]
+    for path in paths:
+        path.write_bytes(b"x")
+        os.utime(path, (0, 0))
+    return paths
+
+
+def forbid(stand: Stand) -> Callable[[], None]:
+    def change() -> None:
+        with stand.table.transaction() as transaction:
+            transaction.set_properties({"gc.enabled": "false"})
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("properties", "allowed"),
+    [
+        ({}, True),
+        ({"gc.enabled": "true"}, True),
+        ({"gc.enabled": "TRUE"}, True),
+        ({"gc.enabled": "false"}, False),
+        ({"gc.enabled": "False"}, False),
+        ({"gc.enabled": " false "}, False),
+        ({"gc.enabled": "0"}, False),
+        ({"gc.enabled": "no"}, False),
+        ({"gc.enabled": ""}, False),
+        ({"GC.Enabled": "false"}, False),
+    ],
+)
+def test_only_true_is_true(properties: dict[str, str], allowed: bool) -> None:
+    assert may_collect(properties) is allowed
+
+
+@pytest.mark.parametrize("value", ["False", "0", "off"])
+def test_any_other_word_than_true_refuses_deletions(stand: Stand, value: str) -> None:
+    stand.create(**{"gc.enabled": value})
+    before = data_files(stand)
+    for action in (KEEP_ONE, ORPHANS):
+        assert stand.run(action, now=lambda: LATER).status is Ended.REFUSED
+    assert data_files(stand) == before
+
+
+@pytest.mark.parametrize("step", ["expiry_planned", "deletion_recorded"])
+def test_forbidden_between_plan_and_commit_nothing_is_expired(stand: Stand, step: str) -> None:
+    stand.create()
+    before = data_files(stand)
+    done = stand.run(KEEP_ONE, now=lambda: LATER, step=once(step, forbid(stand)))
+    assert (done.status, "gc.enabled" in done.message) == (Ended.REFUSED, True)
+    assert len(stand.table.metadata.snapshots) == 6
+    assert data_files(stand) == before
+    assert not list(folder_of(stand).rglob("*-expired-*")), "no record of what did not happen"
+
+
+def test_the_commit_itself_asserts_it(stand: Stand) -> None:
+    stand.create()
+    table = stand.table
+    stand.lake.commit(table, (Collectable(),), ())
+    forbid(stand)()
+    with pytest.raises(CommitConflict, match=r"gc\.enabled"):
+        stand.lake.commit(table, (Collectable(),), ())
+
+
+def test_forbidden_right_after_the_commit_no_file_is_deleted(stand: Stand) -> None:
+    stand.create()
+    stand.run(COMPACT)
+    before = data_files(stand)
+    done = stand.run(KEEP_ONE, now=lambda: LATER, step=once("expiry_committed", forbid(stand)))
+    assert (done.status, done.expired_snapshots, done.deleted_files) == (Ended.PARTIAL, 6, 0)
+    assert "gc.enabled" in done.message
+    assert data_files(stand) == before
+    lake = stand.lake
+    lake.exact = True
+    assert remove_leftovers(lake, stand.attempt(now=lambda: LATER)) == 0
+    assert data_files(stand) == before, "not by the next job either"
+
+
+def test_what_was_forbidden_and_is_allowed_again_is_finished_by_the_next_job(stand: Stand) -> None:
+    stand.create()
+    stand.run(COMPACT)
+    stand.run(KEEP_ONE, now=lambda: LATER, step=once("expiry_committed", forbid(stand)))
+    with stand.table.transaction() as transaction:
+        transaction.set_properties({"gc.enabled": "true"})
+    assert remove_leftovers(stand.lake, stand.attempt()) == 6 + 6 + 6
+    assert len(list(folder_of(stand).rglob("*.parquet"))) == 1
+    assert len(stand.ids()) == 60
+
+
+def test_each_batch_of_deletions_asks_again(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending_deletion, "BATCH", 2)
+    stand.create()
+    stand.run(COMPACT)
+    done = stand.run(KEEP_ONE, now=lambda: LATER, step=once("data_deleted", forbid(stand)))
+    assert (done.status, done.deleted_files) == (Ended.PARTIAL, 6), "data files had gone by then"
+    assert len(stand.ids()) == 60
+
+
+def test_orphans_stay_once_it_is_forbidden(stand: Stand) -> None:
+    for step in ("storage_listed", "orphans_found"):
+        if stand.catalog.table_exists(stand.name):
+            stand.catalog.drop_table(stand.name)
+        stand.create(files=12)
+        paths = junk(stand, 3)
+        done = stand.run(ORPHANS, step=once(step, forbid(stand)))
+        assert (done.status, done.deleted_files) == (Ended.REFUSED, 0)
+        assert all(path.exists() for path in paths)
+
+
+def test_each_batch_of_moves_asks_again(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orphans, "BATCH", 2)
+    stand.create(files=12)
+    paths = junk(stand, 5)
+    done = stand.run(ORPHANS, step=once("orphans_moved", forbid(stand)))
+    assert (done.status, done.deleted_files) == (Ended.PARTIAL, 2)
+    assert "gc.enabled" in done.message
+    assert [path.exists() for path in paths] == [False, False, True, True, True]
+
+
+def test_the_trash_is_not_emptied_once_it_is_forbidden(stand: Stand) -> None:
+    stand.create(files=12)
+    junk(stand, 1)
+    stand.run(ORPHANS)
+    [trashed] = folder_of(stand).glob(".trash/*/data/*")
+    done = stand.run(ORPHANS, now=lambda: LATER, step=once("orphans_found", forbid(stand)))
+    assert (done.status, trashed.exists()) == (Ended.REFUSED, True)
+
+
+def test_what_a_killed_attempt_wrote_stays_while_it_is_forbidden(stand: Stand) -> None:
+    """The table may be registered elsewhere too, where the attempt's files are live."""
+    stand.create(**{"gc.enabled": "false"})
+    path = folder_of(stand) / "data" / "penstock-3-dead" / "00001.parquet"
+    path.parent.mkdir()
+    path.write_bytes(b"x")
+    lake = stand.lake
+    lake.exact = True
+    assert remove_leftovers(lake, stand.attempt(now=lambda: LATER)) == 0
+    assert path.exists()

@@ -1,0 +1,363 @@
+"""Tables that may share a location: found in every namespace and catalog, readable or not, and in
+the storage itself.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyiceberg.table.update import SetLocationUpdate
+
+from penstock.maintenance.action import Ended, parse
+from penstock.maintenance.adoption import check_elsewhere
+from penstock.maintenance.catalogs import CatalogConfig, all_namespaces, all_tables, open_catalog
+from penstock.maintenance.errors import Refused
+from penstock.maintenance.facts import look
+from penstock.maintenance.lake import CatalogLake, PointerLake
+from penstock.maintenance.leftovers import remove_leftovers
+from penstock.maintenance.neighbours import TablePointer
+from penstock.maintenance.tier import Tier
+from tests.maintenance.tables import COMPACT, LATER, SCHEMA, Stand, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyiceberg.catalog import Catalog
+
+    from penstock.maintenance.action import Outcome
+    from penstock.maintenance.lake import Lake
+
+ORPHANS = "remove_orphan_files"
+
+
+def folder_of(stand: Stand) -> Path:
+    return Path(stand.table.location().removeprefix("file://"))
+
+
+def beside(
+    stand: Stand,
+    *name: str,
+    location: str | None = None,
+    files: int = 2,
+    **properties: str,
+) -> Stand:
+    """Another table of the catalog."""
+    stand.catalog.create_namespace_if_not_exists(name[:-1])
+    stand.catalog.create_table(name, SCHEMA, location=location, properties=properties)
+    other = Stand(stand.catalog, name)
+    for number in range(files):
+        other.table.append(rows(number * 10, 10))
+    return other
+
+
+def inside(stand: Stand, folder: str) -> str:
+    return f"{stand.table.location()}/{folder}"
+
+
+def age_all(*folders: Path) -> None:
+    for folder in folders:
+        for path in folder.rglob("*"):
+            os.utime(path, (0, 0))
+
+
+def pointer_lake(stand: Stand) -> PointerLake:
+    """As the worker has it: the pointers come from somebody else."""
+
+    def others() -> list[TablePointer]:
+        with stand.catalog.engine.connect() as connection:
+            sql = "SELECT table_namespace, table_name, metadata_location FROM iceberg_tables"
+            pointers = connection.exec_driver_sql(sql).all()
+        own = (".".join(stand.name[:-1]), stand.name[-1])
+        return [
+            TablePointer(name=f"{namespace}.{name}", metadata_location=location)
+            for namespace, name, location in pointers
+            if (namespace, name) != own
+        ]
+
+    return PointerLake(
+        stand.name,
+        properties={},
+        current=lambda: stand.table.metadata_location,
+        swap=lambda _old, _new: False,
+        others=others,
+        run=stand.attempt(),
+    )
+
+
+@pytest.fixture(params=["catalog", "pointer"])
+def access(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def lake_of(stand: Stand, access: str) -> Lake:
+    return stand.lake if access == "catalog" else pointer_lake(stand)
+
+
+def orphans(stand: Stand, access: str, **run: object) -> Outcome:
+    from penstock.maintenance import embedded
+
+    [action] = parse([ORPHANS])
+    return embedded.execute(lake_of(stand, access), stand.attempt(**run), action)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [("shop", "inner"), ("shop", "deep", "inner"), ("far", "deeper", "still", "inner")],
+    ids=".".join,
+)
+def test_a_table_of_any_namespace_inside_the_location_is_not_touched(
+    stand: Stand, access: str, name: tuple[str, ...]
+) -> None:
+    stand.create()
+    inner = beside(stand, *name, location=inside(stand, "inner"))
+    age_all(folder_of(stand))
+    done = orphans(stand, access)
+    assert (done.status, ".".join(name) in done.message) == (Ended.REFUSED, True)
+    assert len(inner.ids()) == 20
+
+
+def test_a_table_inside_another_one_is_refused_too(stand: Stand, access: str) -> None:
+    stand.create()
+    inner = beside(stand, "a", "b", "inner", location=inside(stand, "data"))
+    age_all(folder_of(stand))
+    done = orphans(inner, access)
+    assert (done.status, "shop.orders" in done.message) == (Ended.REFUSED, True)
+    assert len(stand.ids()) == 60
+
+
+@pytest.mark.parametrize(
+    "alias",
+    ["file:{path}/inner", "file://{path}/x/../inner/", "file://{link}/inner"],
+)
+def test_the_spelling_of_the_other_location_does_not_matter(
+    stand: Stand, tmp_path: Path, access: str, alias: str
+) -> None:
+    stand.create()
+    path, link = folder_of(stand), tmp_path / "link"
+    link.symlink_to(path)
+    (path / "x").mkdir()
+    beside(stand, "a", "inner", location=alias.format(path=path, link=link))
+    age_all(path)
+    assert orphans(stand, access).status is Ended.REFUSED
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["write.data.path", "write.metadata.path", "write.object-storage.path"],
+)
+def test_a_table_that_writes_into_the_location_is_not_touched(
+    stand: Stand,
+    access: str,
+    name: str,
+) -> None:
+    stand.create()
+    other = beside(stand, "a", "b", "guest", **{name: inside(stand, "guests")})
+    age_all(folder_of(stand))
+    done = orphans(stand, access)
+    assert (done.status, "a.b.guest" in done.message) == (Ended.REFUSED, True)
+    assert len(other.ids()) == 20
+
+
+def test_a_table_that_was_moved_away_keeps_the_files_that_it_left(
+    stand: Stand,
+    tmp_path: Path,
+    access: str,
+) -> None:
+    """Its location is another one by now; its older manifest lists are still here."""
+    moved = beside(stand, "shop", "moved", location=f"file://{tmp_path}/w/t")
+    move = SetLocationUpdate(location=f"file://{tmp_path}/w/elsewhere")
+    stand.catalog.commit_table(moved.table, (), (move,))
+    moved.table.append(rows(20, 10))
+    ours = beside(stand, "shop", "ours", location=f"file://{tmp_path}/w/t", files=6)
+    age_all(tmp_path / "w")
+    done = orphans(ours, access)
+    assert (done.status, "shop.moved" in done.message) == (Ended.REFUSED, True)
+    assert len(moved.ids()) == 30
+
+
+def spoil(other: Stand, how: str) -> None:
+    path = Path(other.table.metadata_location.removeprefix("file://"))
+    if how == "gone":
+        path.unlink()
+    else:
+        path.write_text('{"format-version": 2, "location"' if how == "cut" else "nonsense")
+
+
+@pytest.mark.parametrize("how", ["gone", "cut", "nonsense"])
+def test_a_table_that_cannot_be_read_does_not_stand_in_the_way_of_one_that_is_far(
+    stand: Stand, access: str, how: str
+) -> None:
+    stand.create()
+    spoil(beside(stand, "a", "b", "broken"), how)
+    junk = folder_of(stand) / "data" / "junk"
+    junk.write_bytes(b"x")
+    age_all(folder_of(stand))
+    done = orphans(stand, access)
+    assert (done.status, done.deleted_files) == (Ended.COMPLETED, 1), done.message
+    assert not junk.exists()
+
+
+@pytest.mark.parametrize("how", ["gone", "cut"])
+@pytest.mark.parametrize("place", ["inner", "data/inner", ".."])
+def test_a_table_that_cannot_be_read_protects_what_is_near_it(
+    stand: Stand,
+    access: str,
+    how: str,
+    place: str,
+) -> None:
+    stand.create()
+    spoil(beside(stand, "a", "b", "broken", location=inside(stand, place)), how)
+    age_all(folder_of(stand))
+    files = sorted(folder_of(stand).rglob("*"))
+    done = orphans(stand, access)
+    assert (done.status, "a.b.broken" in done.message) == (Ended.REFUSED, True)
+    assert sorted(folder_of(stand).rglob("*")) == files
+
+
+@contextmanager
+def another_catalog(tmp_path: Path, name: str, database: str) -> Iterator[Catalog]:
+    uri, properties = f"sqlite:///{tmp_path}/{database}", {"warehouse": tmp_path.as_uri()}
+    catalog = open_catalog(CatalogConfig(name=name, type="sql", uri=uri, properties=properties))
+    yield catalog
+    catalog.close()
+
+
+def test_a_table_of_another_catalog_in_the_same_database_is_found(
+    stand: Stand,
+    tmp_path: Path,
+) -> None:
+    stand.create()
+    with another_catalog(tmp_path, "second", "catalog.db") as second:
+        beside(Stand(second), "a", "guest", **{"write.data.path": inside(stand, "guests")})
+    age_all(folder_of(stand))
+    done = stand.run(ORPHANS)
+    assert (done.status, "second.a.guest" in done.message) == (Ended.REFUSED, True)
+
+
+def test_a_table_of_a_catalog_that_we_do_not_know_is_recognized_by_its_metadata(
+    stand: Stand,
+    tmp_path: Path,
+) -> None:
+    stand.create()
+    with another_catalog(tmp_path, "unknown", "other.db") as unknown:
+        inner = beside(Stand(unknown), "a", "inner", location=inside(stand, "inner"))
+        age_all(folder_of(stand))
+        done = stand.run(ORPHANS)
+        assert (done.status, "inner/metadata" in done.message) == (Ended.REFUSED, True)
+        facts = look(stand.table, Tier.STORAGE, now=LATER)
+        assert facts.orphan_files is None, "what cannot be told is not 0"
+        assert len(inner.ids()) == 20
+
+
+def test_a_location_in_that_of_an_unknown_table_is_recognized(stand: Stand, tmp_path: Path) -> None:
+    with another_catalog(tmp_path, "unknown", "other.db") as unknown:
+        outer = beside(Stand(unknown), "a", "outer", location=f"file://{tmp_path}/w/outer", files=6)
+        ours = beside(stand, "shop", "ours", location=f"file://{tmp_path}/w/outer/data")
+        age_all(tmp_path / "w")
+        done = ours.run(ORPHANS)
+        assert (done.status, "outer/metadata" in done.message) == (Ended.REFUSED, True)
+        assert len(outer.ids()) == 60
+
+
+def test_what_the_control_plane_knows_of_other_catalogs_counts(stand: Stand) -> None:
+    stand.create()
+    near = TablePointer(name="far.a.guest", location=inside(stand, "guests"))
+    lost = TablePointer(
+        name="far.a.lost",
+        metadata_location="nonsense://nowhere/x",
+        location=inside(stand, "guests"),
+    )
+    away = TablePointer(name="far.a.away", location="s3://bucket/away")
+    for pointer, status in (
+        (near, Ended.REFUSED),
+        (lost, Ended.REFUSED),
+        (away, Ended.NOTHING_TO_DO),
+    ):
+        lake = CatalogLake(stand.catalog, stand.name, elsewhere=lambda p=pointer: [p])
+        from penstock.maintenance import embedded
+
+        [action] = parse([ORPHANS])
+        done = embedded.execute(lake, stand.attempt(), action)
+        assert (done.status, pointer.name in done.message) == (status, status is Ended.REFUSED)
+
+
+def test_a_table_that_was_dropped_and_created_anew_is_tidied(stand: Stand) -> None:
+    """Metadata of its predecessor is in its own folder: that is an orphan like others."""
+    stand.create(files=1)
+    predecessor = Path(stand.table.metadata_location.removeprefix("file://"))
+    stand.catalog.drop_table(stand.name)
+    stand.create(files=8)
+    age_all(folder_of(stand))
+    done = stand.run(ORPHANS)
+    assert (done.status, predecessor.exists()) == (Ended.COMPLETED, False), done.message
+    assert len(stand.ids()) == 80
+
+
+def test_a_table_that_took_the_name_of_a_renamed_one_does_not_delete_its_files(
+    stand: Stand,
+    access: str,
+) -> None:
+    """Both have the same location: neither orphans nor what looks like a killed attempt's files may
+    go.
+    """
+    stand.create()
+    stand.run(COMPACT)
+    stand.catalog.rename_table(stand.name, ("shop", "renamed"))
+    renamed = Stand(stand.catalog, ("shop", "renamed"))
+    stand.create()
+    age_all(folder_of(stand))
+    lake = lake_of(stand, access)
+    lake.exact = True
+    assert remove_leftovers(lake, stand.attempt(now=lambda: LATER)) == 0
+    assert orphans(stand, access).status is Ended.REFUSED
+    assert (len(renamed.ids()), len(stand.ids())) == (60, 60)
+
+
+def test_two_tables_that_write_to_one_data_path_do_not_take_each_others_files(
+    stand: Stand,
+    tmp_path: Path,
+) -> None:
+    one_path = {"write.data.path": f"file://{tmp_path}/pool"}
+    stand.create(**one_path)
+    other = beside(stand, "a", "b", "other", files=6, **one_path)
+    other.run(COMPACT)
+    lake = stand.lake
+    lake.exact = True
+    assert remove_leftovers(lake, stand.attempt(now=lambda: LATER)) == 0
+    assert len(other.ids()) == 60
+
+
+def test_a_remote_engine_is_not_asked_where_the_embedded_one_refuses(
+    stand: Stand,
+    tmp_path: Path,
+) -> None:
+    stand.create()
+    [action] = parse([ORPHANS])
+    check_elsewhere(stand.lake, stand.table, action)
+    with another_catalog(tmp_path, "unknown", "other.db") as unknown:
+        beside(Stand(unknown), "a", "inner", location=inside(stand, "inner"))
+        with pytest.raises(Refused, match="inner/metadata"):
+            check_elsewhere(stand.lake, stand.table, action)
+    beside(stand, "deep", "er", "nested", location=inside(stand, "nested"))
+    with pytest.raises(Refused, match=r"deep\.er\.nested"):
+        check_elsewhere(stand.lake, stand.table, action)
+
+
+def test_all_namespaces_and_tables_are_listed_once(stand: Stand) -> None:
+    for name in (("a",), ("a", "b"), ("a", "b", "c"), ("a_", "b"), ("z",)):
+        stand.catalog.create_namespace_if_not_exists(name)
+        stand.catalog.create_table((*name, "t"), SCHEMA)
+    assert sorted(all_namespaces(stand.catalog)) == [
+        ("a",),
+        ("a", "b"),
+        ("a", "b", "c"),
+        ("a_",),
+        ("a_", "b"),
+        ("z",),
+    ]
+    expected = [("a", "b", "c", "t"), ("a", "b", "t"), ("a", "t"), ("a_", "b", "t"), ("z", "t")]
+    assert sorted(all_tables(stand.catalog)) == expected

@@ -1,0 +1,621 @@
+"""Schemas, values and files that PyIceberg does not write by itself: a rewrite changes nothing that a reader sees.
+
+The rows that are expected are those that the test wrote. They are read by PyIceberg's scan where it reads them right,
+and else by DuckDB's own Parquet reader by field id. Spark reads such tables in `differential/`.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform, VoidTransform
+from pyiceberg.typedef import Record
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+from penstock.maintenance import rewriting
+from penstock.maintenance.action import Ended
+from penstock.maintenance.content import ManifestReader
+from penstock.maintenance.file_schema import file_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyiceberg.manifest import DataFile
+
+    from tests.maintenance.tables import Stand
+
+ALL = {"name": "rewrite_data_files", "force": True, "rewrite_all": True}
+NAN = float("nan")
+Rows = list[dict[str, object]]
+
+
+def create(stand: Stand, *fields: NestedField, **how: object) -> Stand:
+    stand.catalog.create_namespace_if_not_exists(stand.name[0])
+    stand.catalog.create_table(stand.name, Schema(*fields), **how)
+    return stand
+
+
+def append(stand: Stand, rows: Rows) -> None:
+    table = stand.table
+    table.append(pa.Table.from_pylist(rows, schema=table.schema().as_arrow()))
+
+
+def scanned(stand: Stand) -> list[str]:
+    return sorted(map(repr, stand.table.scan().to_arrow().to_pylist()))
+
+
+def data_files(stand: Stand) -> list[DataFile]:
+    table = stand.table
+    return [e.data_file for e in ManifestReader(table.io).content(table.current_snapshot()).data]
+
+
+def by_field_id(stand: Stand, columns: dict[int, str]) -> list[tuple[object, ...]]:
+    """All rows of the current data files, as DuckDB reads these columns of these types."""
+    pairs = [f"{id_}: {{name: 'c{id_}', type: '{type_}', default_value: NULL}}" for id_, type_ in columns.items()]
+    paths = [file.file_path.removeprefix("file://") for file in data_files(stand)]
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'UTC'")
+        found = engine.execute(
+            f"SELECT {', '.join(f'c{id_}' for id_ in columns)} FROM "
+            f"read_parquet($paths, schema = MAP {{{', '.join(pairs)}}}) ORDER BY ALL",
+            {"paths": paths},
+        )
+        return found.fetchall()
+
+
+def field(number: int, name: str, kind: object, *, required: bool = False) -> NestedField:
+    return NestedField(number, name, kind, required=required)
+
+
+LIST = field(2, "tags", ListType(3, StringType(), element_required=False))
+MAP = field(4, "counts", MapType(5, StringType(), 6, LongType(), value_required=False))
+STRUCTS = field(
+    7,
+    "lines",
+    ListType(
+        8, StructType(field(9, "unit price", DoubleType()), field(10, "a.b", StringType())), element_required=False
+    ),
+)
+NESTED_ROWS: Rows = [
+    {"id": 1, "tags": ["x", None], "counts": [("k", 1), ("l", None)], "lines": [{"unit price": -0.0, "a.b": "p"}]},
+    {"id": 2, "tags": [], "counts": [], "lines": []},
+    {"id": 3, "tags": ["y"], "counts": [("k", 2)], "lines": [{"unit price": NAN, "a.b": None}]},
+]
+
+
+def nested(stand: Stand) -> Stand:
+    create(stand, field(1, "id", LongType()), LIST, MAP, STRUCTS)
+    for row in NESTED_ROWS:
+        append(stand, [row])
+    return stand
+
+
+def test_elements_keys_and_values_keep_their_field_ids(stand: Stand) -> None:
+    nested(stand)
+    before = scanned(stand)
+    outcome = stand.run(ALL)
+    assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 1)
+    [file] = data_files(stand)
+    parquet = pq.ParquetFile(file.file_path.removeprefix("file://"))
+    assert all(f"field_id={id_} " in str(parquet.schema) for id_ in range(1, 11))
+    assert scanned(stand) == before
+
+
+def test_lists_and_maps_beside_a_changed_schema(stand: Stand) -> None:
+    nested(stand)
+    with stand.table.update_schema() as update:
+        update.add_column("later", LongType())
+        update.add_column(("lines", "element", "tax"), DecimalType(9, 2))
+        update.rename_column(("lines", "element", "unit price"), "price per unit")
+        update.delete_column(("lines", "element", "a.b"))
+    append(stand, [{"id": 4, "lines": [{"price per unit": 1.5, "tax": Decimal("0.10")}], "later": 9}])
+    outcome = stand.run(ALL)
+    assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 1), outcome.message
+    lines = sorted(
+        (row["id"], [(each["price per unit"], each["tax"]) for each in row["lines"]], row["later"])
+        for row in stand.table.scan().to_arrow().to_pylist()
+        if row["id"] != 3
+    )
+    assert lines == [(1, [(-0.0, None)], None), (2, [], None), (4, [(1.5, Decimal("0.10"))], 9)]
+    assert math.copysign(1, lines[0][1][0][0]) == -1
+
+
+def test_struct_fields_with_a_dot_or_a_space_keep_their_values_when_the_schema_changed(stand: Stand) -> None:
+    create(
+        stand,
+        field(1, "id", LongType()),
+        field(2, "who", StructType(field(3, "e.mail", StringType()), field(4, "zip code", LongType()))),
+    )
+    append(stand, [{"id": 1, "who": {"e.mail": "a@b", "zip code": 4051}}])
+    append(stand, [{"id": 2, "who": None}])
+    with stand.table.update_schema() as update:
+        update.add_column("note", StringType())
+        update.add_column(("who", "last name"), StringType())
+    outcome = stand.run(ALL)
+    assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 1), outcome.message
+    rows = by_field_id(stand, {1: "BIGINT", 2: "STRUCT(e_x2Email VARCHAR, zip_x20code BIGINT, last_x20name VARCHAR)"})
+    assert rows == [(1, {"e_x2Email": "a@b", "zip_x20code": 4051, "last_x20name": None}), (2, None)]
+
+
+def test_int96_timestamps_of_any_year_keep_their_instant(stand: Stand) -> None:
+    create(stand, field(1, "id", LongType()), field(2, "at", TimestampType()), field(3, "zoned", TimestamptzType()))
+    texts = ("0001-01-01", "1677-09-21", "2024-02-29 12:00:00.123456", "9999-12-31 23:59:59")
+    moments = [datetime.fromisoformat(text) for text in texts]
+    schema = file_schema(stand.table.schema())
+    for number, moment in enumerate(moments):
+        rows = {"id": [number], "at": [moment], "zoned": [moment.replace(tzinfo=UTC)]}
+        stand.add_file(pa.table(rows, schema), use_deprecated_int96_timestamps=True)
+    outcome = stand.run(ALL)
+    assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 1), outcome.message
+    rows = by_field_id(stand, {1: "BIGINT", 2: "TIMESTAMP", 3: "TIMESTAMPTZ"})
+    assert rows == [(i, m, m.replace(tzinfo=UTC)) for i, m in enumerate(moments)]
+
+
+def by_double(stand: Stand, values: Sequence[float | None]) -> list[str]:
+    """A table with one file for each value of its partition column; the paths."""
+    spec = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="rate"))
+    create(stand, field(1, "id", LongType()), field(2, "rate", DoubleType()), partition_spec=spec)
+    schema = file_schema(stand.table.schema())
+    return [
+        stand.add_file(pa.table({"id": [number, 100 + number], "rate": [value] * 2}, schema), partition=Record(value))
+        for number, value in enumerate(values)
+    ]
+
+
+def bits(value: float | None) -> bytes | None:
+    return None if value is None else b"NaN" if math.isnan(value) else struct.pack(">d", value)
+
+
+def test_zero_and_minus_zero_are_two_partitions_and_nan_is_one(stand: Stand) -> None:
+    values = [NAN, 0.0, -0.0, 1.0, None]
+    by_double(stand, values * 2)
+    outcome = stand.run(ALL)
+    assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 5), outcome.message
+    partitions = {bits(file.partition[0]) for file in data_files(stand)}
+    assert partitions == {bits(value) for value in values}
+    rows = by_field_id(stand, {1: "BIGINT", 2: "DOUBLE"})
+    expected = [(100 * k + i, bits(value)) for i, value in enumerate(values * 2) for k in (0, 1)]
+    assert sorted((id_, bits(rate)) for id_, rate in rows) == sorted(expected)
+
+
+@pytest.mark.parametrize("action", [ALL, "rewrite_position_delete_files", "rewrite_manifests"])
+def test_a_deleted_row_of_a_nan_partition_stays_deleted(stand: Stand, action: object) -> None:
+    by_double(stand, [NAN, NAN, -0.0])
+    stand.delete([0, 102])
+    stand.delete([101])
+    outcome = stand.run(action)
+    assert outcome.status is Ended.COMPLETED, outcome.message
+    stand.run(ALL)
+    assert [id_ for (id_,) in by_field_id(stand, {1: "BIGINT"})] == [1, 2, 100]
+
+
+def test_a_row_of_a_nan_partition_deleted_meanwhile_is_not_brought_back(stand: Stand) -> None:
+    by_double(stand, [NAN, NAN])
+    done = []
+
+    def step(name: str) -> None:
+        if name == "files_verified" and not done:
+            done.append(name)
+            stand.delete([1])
+
+    assert stand.run(ALL, step=step).status is Ended.ABANDONED
+    assert stand.run(ALL).status is Ended.COMPLETED
+    assert [id_ for (id_,) in by_field_id(stand, {1: "BIGINT"})] == [0, 100, 101]
+
+
+def test_a_double_in_a_manifest_keeps_all_its_bits(stand: Stand) -> None:
+    """The library's compiled decoder would make 0.1 of it what a float has."""
+    by_double(stand, [0.1, 1 / 3])
+    for action in ("rewrite_manifests", ALL):
+        assert stand.run(action).status is Ended.COMPLETED
+        table = stand.table
+        [summary] = {
+            (s.lower_bound, s.upper_bound)
+            for m in table.current_snapshot().manifests(table.io)
+            for s in m.partitions
+            if m.has_added_files() or m.has_existing_files()
+        }
+        assert summary == (struct.pack("<d", 0.1), struct.pack("<d", 1 / 3))
+    assert {file.partition[0] for file in data_files(stand)} == {0.1, 1 / 3}
+
+
+def test_partition_values_of_a_required_column_may_be_null(stand: Stand) -> None:
+    """As those of `void` are, which is what a dropped partition field of format version 1 became."""
+    spec = PartitionSpec(PartitionField(source_id=1, field_id=1000, transform=VoidTransform(), name="gone"))
+    create(stand, field(1, "flag", BooleanType(), required=True), partition_spec=spec)
+    schema = file_schema(stand.table.schema())
+    for _ in range(2):
+        stand.add_file(pa.Table.from_arrays([pa.array([True])], schema=schema), partition=Record(None))
+    for action in ("rewrite_manifests", ALL):
+        assert stand.run(action).status is Ended.COMPLETED
+        assert {file.partition[0] for file in data_files(stand)} == {None}
+
+
+def test_a_manifest_that_was_cut_short_is_not_taken_for_whole(stand: Stand) -> None:
+    stand.create(files=1, each=1)
+    table = stand.table
+    [manifest] = table.current_snapshot().manifests(table.io)
+    with Path(manifest.manifest_path.removeprefix("file://")).open("r+b") as file:
+        header = file.read().index(b"Obj") + manifest.manifest_length
+        file.truncate(header - 500)
+    outcome = stand.run("rewrite_manifests")
+    assert outcome.status is Ended.FAILED
+    assert manifest.manifest_path in outcome.message
+    assert stand.operations() == ["append"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "partitioned", "word"),
+    [(FixedType(3), True, "of the type fixed"), (StructType(), False, "struct without fields")],
+)
+def test_what_cannot_be_stored_for_all_readers_is_refused(
+    stand: Stand, kind: object, partitioned: bool, word: str
+) -> None:
+    spec = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="code"))
+    create(
+        stand, field(1, "id", LongType()), field(2, "code", kind), **({"partition_spec": spec} if partitioned else {})
+    )
+    append(stand, [])
+    schema = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])
+    stand.add_file(pa.table({"id": [1]}, schema), partition=Record(None) if partitioned else None)
+    outcome = stand.run(ALL)
+    assert outcome.status is Ended.REFUSED
+    assert word in outcome.message
+
+
+def test_a_struct_that_came_later_with_a_required_field_is_null_in_old_rows(stand: Stand) -> None:
+    create(stand, field(1, "id", LongType()))
+    append(stand, [{"id": 1}])
+    inner = StructType(
+        field(3, "code", LongType(), required=True), field(4, "tags", ListType(5, StringType()), required=True)
+    )
+    with stand.table.update_schema() as update:
+        update.add_column("later", inner)
+    append(stand, [{"id": 2, "later": {"code": 7, "tags": ["x"]}}])
+    outcome = stand.run(ALL)
+    assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 1), outcome.message
+    rows = by_field_id(stand, {1: "BIGINT", 2: "STRUCT(code BIGINT, tags VARCHAR[])"})
+    assert rows == [(1, None), (2, {"code": 7, "tags": ["x"]})]
+
+
+def test_a_target_size_that_is_no_number_is_as_good_as_none(stand: Stand) -> None:
+    stand.create()
+    with stand.table.transaction() as change:
+        change.set_properties({"write.target-file-size-bytes": "512MB"})
+    assert stand.run(ALL).added_files == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("write.parquet.page-size-bytes", "big"), ("write.parquet.compression-codec", "lzo")],
+)
+def test_a_parquet_property_that_cannot_be_followed_is_refused_by_name(stand: Stand, name: str, value: str) -> None:
+    stand.create()
+    with stand.table.transaction() as change:
+        change.set_properties({name: value})
+    outcome = stand.run(ALL)
+    assert outcome.status is Ended.REFUSED
+    assert value in outcome.message
+
+
+def test_partition_bounds_of_a_rewritten_manifest_hold_both_zeros(stand: Stand) -> None:
+    by_double(stand, [0.0, -0.0, 3.0, NAN])
+    assert stand.run("rewrite_manifests").status is Ended.COMPLETED
+    table = stand.table
+    [manifest] = [m for m in table.current_snapshot().manifests(table.io) if m.partitions]
+    [summary] = manifest.partitions
+    assert (bits(struct.unpack("<d", summary.lower_bound)[0]), summary.contains_nan) == (bits(-0.0), True)
+
+
+EVERY_TYPE = [
+    field(1, "b", BooleanType()),
+    field(2, "i", IntegerType()),
+    field(3, "l", LongType()),
+    field(4, "f", FloatType()),
+    field(5, "d", DoubleType()),
+    field(6, "d9", DecimalType(9, 2)),
+    field(7, "d18", DecimalType(18, 0)),
+    field(8, "d38", DecimalType(38, 10)),
+    field(9, "day", DateType()),
+    field(10, "hour", TimeType()),
+    field(11, "at", TimestampType()),
+    field(12, "zoned", TimestamptzType()),
+    field(13, "s", StringType()),
+    field(14, "u", UUIDType()),
+    field(15, "x", FixedType(3)),
+    field(16, "y", BinaryType()),
+]
+EXTREMES: Rows = [
+    {
+        "b": True,
+        "i": -(2**31),
+        "l": -(2**63),
+        "f": -0.0,
+        "d": NAN,
+        "d9": Decimal("-9999999.99"),
+        "d18": Decimal(10**18 - 1),
+        "d38": Decimal("9" * 28 + "." + "9" * 10),
+        "day": date(1, 1, 1),
+        "hour": time(23, 59, 59, 999999),
+        "at": datetime.fromisoformat("0001-01-01"),
+        "zoned": datetime(9999, 12, 31, 23, 59, 59, 999999, UTC),
+        "s": "",
+        "u": UUID(int=2**128 - 1),
+        "x": b"\xff\xff\xff",
+        "y": b"\xff" * 20,
+    },
+    {
+        "b": False,
+        "i": 2**31 - 1,
+        "l": 2**63 - 1,
+        "f": math.inf,
+        "d": -0.0,
+        "d9": Decimal("0.01"),
+        "d18": Decimal(-(10**18) + 1),
+        "d38": Decimal("-0.0000000001"),
+        "day": date(9999, 12, 31),
+        "hour": time(0),
+        "at": datetime.fromisoformat("9999-12-31 23:59:59.999999"),
+        "zoned": datetime(1, 1, 1, tzinfo=UTC),
+        "s": "ends with " + "\U0010ffff" * 10,
+        "u": UUID(int=0),
+        "x": b"\x00\x00\x00",
+        "y": b"",
+    },
+    {},
+]
+
+
+def test_every_primitive_type_keeps_its_extremes(stand: Stand) -> None:
+    create(stand, *EVERY_TYPE)
+    for row in EXTREMES:
+        append(stand, [row])
+    before = scanned(stand)
+    outcome = stand.run(ALL)
+    assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 1), outcome.message
+    assert scanned(stand) == before
+    [file] = data_files(stand)
+    assert (file.nan_value_counts, file.null_value_counts[5]) == ({4: 0, 5: 1}, 1)
+    assert set(file.lower_bounds) == set(range(1, 17)) - {14}
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("a" * 15 + "\ud7ff" + "b", "a" * 15 + "\ue000"),
+        ("a" * 15 + "\U0010ffff" + "b", "a" * 14 + "b"),
+        ("\U0010ffff" * 17, None),
+        ("a" * 16, "a" * 16),
+    ],
+)
+def test_an_upper_bound_is_no_less_than_the_text_that_it_shortens(stand: Stand, text: str, bound: str | None) -> None:
+    create(stand, field(1, "id", LongType()), field(2, "s", StringType()))
+    for number in range(2):
+        stand.add_file(pa.table({"id": [number], "s": [text]}, file_schema(stand.table.schema())))
+    outcome = stand.run(ALL)
+    assert outcome.status is Ended.COMPLETED, outcome.message
+    [file] = data_files(stand)
+    upper = file.upper_bounds.get(2)
+    assert upper == (None if bound is None else bound.encode())
+    assert by_field_id(stand, {2: "VARCHAR"}) == [(text,), (text,)]
+
+
+def test_a_row_group_without_bounds_leaves_its_column_without_bounds(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow leaves out what is longer than 4 KB; bounds of the other row groups would hide those rows."""
+    create(stand, field(1, "id", LongType()), field(2, "s", StringType()))
+    long = "z" * 5000
+    for number, text in enumerate(["a", long, "b"]):
+        append(stand, [{"id": number, "s": text}])
+    monkeypatch.setattr(rewriting, "ROW_GROUP_BYTES", 1)
+    monkeypatch.setattr(rewriting, "LEAST_ROW_GROUP_BYTES", 1)
+    assert stand.run(ALL).added_files == 1
+    [file] = data_files(stand)
+    assert pq.ParquetFile(file.file_path.removeprefix("file://")).num_row_groups == 3
+    assert 2 not in file.upper_bounds
+    assert stand.table.scan(row_filter=f"s = '{long}'").to_arrow().num_rows == 1
+
+
+def test_names_that_files_must_not_tell_apart_by_case_or_by_escaping(stand: Stand) -> None:
+    create(
+        stand, *(field(n, name, LongType()) for n, name in enumerate(["a b", "a_x20b", "A b", "1", "select", "é"], 1))
+    )
+    schema = file_schema(stand.table.schema())
+    assert len(set(schema.names)) == 6
+    for number in range(2):
+        stand.add_file(pa.Table.from_arrays([pa.array([10 * id_ + number]) for id_ in range(1, 7)], schema=schema))
+    outcome = stand.run(ALL)
+    assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 1), outcome.message
+    rows = by_field_id(stand, dict.fromkeys(range(1, 7), "BIGINT"))
+    assert rows == [tuple(10 * id_ + number for id_ in range(1, 7)) for number in range(2)]
+
+
+def test_a_partition_column_that_is_only_in_the_metadata_is_written_out(stand: Stand) -> None:
+    """As Hive's folders have it, and `add_files` brings them in."""
+    spec = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="day"))
+    create(stand, field(1, "id", LongType()), field(2, "day", DateType()), partition_spec=spec)
+    for number in range(2):
+        stand.add_file(
+            pa.table({"id": [number]}, pa.schema([file_schema(stand.table.schema()).field(0)])),
+            partition=Record(19_000),
+        )
+    outcome = stand.run(ALL)
+    assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 1), outcome.message
+    assert by_field_id(stand, {1: "BIGINT", 2: "DATE"}) == [(n, date(2022, 1, 8)) for n in range(2)]
+
+
+def test_files_without_field_ids_are_read_by_the_name_mapping(stand: Stand) -> None:
+    mapping = (
+        '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["old name"], "fields":'
+        ' [{"field-id": 3, "names": ["element"], "fields": [{"field-id": 4, "names": ["q"]}]}]}]'
+    )
+    items = field(2, "items", ListType(3, StructType(field(4, "amount", LongType())), element_required=False))
+    create(stand, field(1, "id", LongType()), items, properties={"schema.name-mapping.default": mapping})
+    for number in range(2):
+        rows = pa.table({"old name": [[{"q": number}, None]], "id": [number], "stranger": ["?"]})
+        stand.add_file(rows)
+    outcome = stand.run(ALL)
+    assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 1), outcome.message
+    rows = by_field_id(stand, {1: "BIGINT", 2: "STRUCT(amount BIGINT)[]"})
+    assert rows == [(n, [{"amount": n}, None]) for n in range(2)]
+
+
+def unmapped(stand: Stand) -> None:
+    stand.add_file(pa.table({"id": [1]}))
+
+
+def of_another_type(stand: Stand) -> None:
+    schema = file_schema(Schema(field(1, "id", DoubleType())))
+    stand.add_file(pa.table({"id": [1.5]}, schema))
+
+
+def truncated(stand: Stand) -> None:
+    path = stand.add_file(pa.table({"id": [1]}, file_schema(stand.table.schema())))
+    with Path(path.removeprefix("file://")).open("r+b") as file:
+        file.truncate(20)
+
+
+def missing(stand: Stand) -> None:
+    path = stand.add_file(pa.table({"id": [1]}, file_schema(stand.table.schema())))
+    stand.table.io.delete(path)
+
+
+@pytest.mark.parametrize(
+    ("damage", "word"),
+    [(unmapped, "no field ids"), (of_another_type, "double"), (truncated, "cannot be read"), (missing, "is not there")],
+)
+def test_a_file_that_cannot_be_read_fails_the_action_with_its_name(
+    stand: Stand, damage: Callable[[Stand], None], word: str
+) -> None:
+    create(stand, field(1, "id", LongType()))
+    append(stand, [{"id": 0}])
+    damage(stand)
+    snapshot = stand.table.current_snapshot().snapshot_id
+    outcome = stand.run(ALL)
+    assert outcome.status is Ended.FAILED
+    assert word in outcome.message
+    assert ".parquet" in outcome.message
+    assert stand.table.current_snapshot().snapshot_id == snapshot
+
+
+def test_an_old_partition_spec_whose_column_was_dropped(stand: Stand) -> None:
+    spec = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="region"))
+    create(stand, field(1, "id", LongType()), field(2, "region", StringType()), partition_spec=spec)
+    for number in range(4):
+        append(stand, [{"id": number, "region": "north" if number % 2 else "south"}])
+    with stand.table.update_spec() as update:
+        update.remove_field("region")
+    with stand.table.update_schema() as update:
+        update.delete_column("region")
+    append(stand, [{"id": 9}])
+    for action in (ALL, "rewrite_manifests"):
+        outcome = stand.run(action)
+        assert outcome.status is Ended.COMPLETED, outcome.message
+    partitions = sorted((file.spec_id, file.partition[0]) for file in data_files(stand) if file.spec_id == 0)
+    assert partitions == [(0, "north"), (0, "south")]
+    assert [id_ for (id_,) in by_field_id(stand, {1: "BIGINT"})] == [0, 1, 2, 3, 9]
+
+
+def lying(stand: Stand, **statistics: dict[int, object]) -> None:
+    create(stand, field(1, "id", LongType()), field(2, "rate", DoubleType()))
+    schema = file_schema(stand.table.schema())
+    true = {"null_value_counts": {1: 0, 2: 0}, "nan_value_counts": {2: 1}}
+    stand.add_file(pa.table({"id": [1, 2], "rate": [1.0, NAN]}, schema), statistics=true)
+    stand.add_file(pa.table({"id": [3, None], "rate": [2.0, None]}, schema), statistics=statistics)
+
+
+@pytest.mark.parametrize(
+    "statistics",
+    [
+        {"null_value_counts": {1: 0}},
+        {"null_value_counts": {2: 3}},
+        {"nan_value_counts": {2: 2}},
+    ],
+)
+def test_counts_that_the_inputs_promise_must_hold_for_the_outputs(
+    stand: Stand, statistics: dict[str, dict[int, int]]
+) -> None:
+    lying(stand, **statistics)
+    snapshot = stand.table.current_snapshot().snapshot_id
+    outcome = stand.run(ALL)
+    assert outcome.status is Ended.FAILED
+    assert "promise" in outcome.message
+    assert stand.table.current_snapshot().snapshot_id == snapshot
+
+
+@pytest.mark.parametrize(("low", "high"), [(5, 6), (0, 2), (-1, 3), (0, 4)])
+def test_bounds_that_the_inputs_promise_must_hold_for_the_outputs(stand: Stand, low: int, high: int) -> None:
+    create(stand, field(1, "id", LongType()))
+    schema = file_schema(stand.table.schema())
+    bounds = {"lower_bounds": {1: struct.pack("<q", low)}, "upper_bounds": {1: struct.pack("<q", high)}}
+    true_bounds = {"lower_bounds": {1: struct.pack("<q", 1)}, "upper_bounds": {1: struct.pack("<q", 2)}}
+    stand.add_file(pa.table({"id": [1, 2]}, schema), statistics=true_bounds)
+    stand.add_file(pa.table({"id": [0, 3]}, schema), statistics=bounds)
+    outcome = stand.run(ALL)
+    assert outcome.status is Ended.FAILED
+    assert "was said to" in outcome.message
+
+
+@pytest.mark.parametrize("reader", ["_scanned", "_queried"])
+def test_another_reader_that_sees_other_values_stops_the_rewrite(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, reader: str
+) -> None:
+    """Our own reader is made to change a value, as a defect of it would: each of the others alone finds it."""
+    from penstock.maintenance import data_file_reader, independent
+
+    create(stand, field(1, "id", LongType()))
+    for number in range(2):
+        stand.add_file(pa.table({"id": [number]}, file_schema(stand.table.schema())))
+    project = data_file_reader.project
+    other = {"_scanned": "_queried", "_queried": "_scanned"}[reader]
+    monkeypatch.setattr(independent.IndependentReaders, other, lambda *_: {})
+    monkeypatch.setattr(data_file_reader, "project", lambda *a, **k: [pa.compute.add(x, 1) for x in project(*a, **k)])
+    outcome = stand.run(ALL)
+    assert outcome.status is Ended.FAILED
+    assert "reads other values than we do" in outcome.message
+    assert [id_ for (id_,) in by_field_id(stand, {1: "BIGINT"})] == [0, 1]
+
+
+def test_deletes_are_applied_as_other_readers_apply_them(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    from penstock.maintenance import data_file_reader
+
+    stand.create(files=3)
+    stand.delete([1, 12])
+    monkeypatch.setattr(data_file_reader, "_without", lambda batch, start, positions: batch.slice(1))
+    snapshot = stand.table.current_snapshot().snapshot_id
+    outcome = stand.run(ALL)
+    assert outcome.status is Ended.FAILED
+    assert "reads other values than we do" in outcome.message
+    assert stand.table.current_snapshot().snapshot_id == snapshot
