@@ -19,10 +19,14 @@ demo: .venv/.synced ## All three workloads in a minute, a worker killed on the w
 up: .venv/.synced ## Start everything on this machine and print its address
 	@$(RUN)penstock up
 
-JOBS ?= 2
+JOBS ?= 3
 .PHONY: test
-test: check ## All checks, then all tests on real servers, a file at a time on JOBS cores (default 2)
-	@$(RUN)pytest -n $(JOBS) --dist loadfile $(ARGS)
+test: check fetch ## All checks, then all tests on real servers, JOBS files at a time (default 3: tests wait a quarter of their time)
+	@$(RUN)pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
+
+.PHONY: fetch
+fetch: .venv/.synced ## Get the real servers and engines that tests need and this machine lacks
+	@$(PY) -m tests.servers.fetch
 
 .PHONY: check
 check: .venv/.synced ## Format, lint, types, imports
@@ -44,6 +48,11 @@ N ?= 1000
 .PHONY: chaos
 chaos: .venv/.synced ## Storm N schedules (default 1000) and check the history; SEED=n replays one
 	@$(PY) -m tests.chaos --schedules $(N) $(if $(SEED),--seed $(SEED))
+
+.PHONY: fuzz
+fuzz: fetch ## Run the fuzzer NAME (graphs, maintenance, reconcile, snapshots) on N generated cases (default 1000); SEED=n replays
+	@[ -n "$(NAME)" ] || { echo "Say which: make fuzz NAME=graphs|maintenance|reconcile|snapshots" >&2; exit 2; }
+	@$(PY) -m tests.fuzz $(NAME) --cases $(N) $(if $(SEED),--seed $(SEED))
 
 .PHONY: bench
 bench: .venv/.synced ## Measure NAME beside its peers and write bench/ledger/NAME.json

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
 import shutil
 import tempfile
@@ -13,20 +15,64 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import asyncpg
+import httpx2
 import pytest
 
 from penstock.kit.migrate import find, migrate
-from penstock.kit.postgres import Cluster, ClusterSettings, locate
+from penstock.kit.postgres import Cluster, ClusterSettings
 from penstock.rooms import ROOMS_WITH_TABLES
+from tests.memory_folder import use_memory
+from tests.servers import postgres
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+use_memory()
+# Thousands of tests and their libraries stay; looking through them for garbage again and again takes minutes.
+gc.set_threshold(50_000, 20, 100)
+# Each client would read all certificates again.
+httpx2._transports.default.create_ssl_context = functools.cache(httpx2.create_ssl_context)  # type: ignore[attr-defined]
+
 _TEMPLATE = "template_penstock"
+LONGEST = (
+    "tests/maintenance/differential/test_differential.py",
+    "tests/chaos/test_chaos.py",
+    "tests/proof/test_orders_of_attempts.py",
+    "tests/reconcile/oracle/test_oracle.py",
+    "tests/maintenance/test_lifecycle.py",
+    "tests/reconcile/test_kill.py",
+    "tests/worker/test_exports_trino.py",
+    "tests/instance/test_abuse.py",
+    "tests/docs/test_blocks.py",
+    "tests/api/test_schema.py",
+    "tests/proof/test_lock_order.py",
+    "tests/graphdb/oracle/test_oracle.py",
+    "tests/maintenance/test_spark_handles.py",
+    "tests/cli/test_stack.py",
+    "tests/cli/test_demo.py",
+    "tests/examples/test_notebooks.py",
+    "tests/maintenance/test_trino.py",
+    "tests/client/test_live.py",
+    "tests/graphs/test_graph.py",
+)
+"""Test files of half a minute and more, longest first."""
 _numbers = count(1)
 
 # The disk may lie in tests: killed processes lose nothing by that, only a power cut would.
-FAST = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "128MB", "max_connections": "200"}
+FAST = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "128MB",
+    "max_connections": "200",
+    "max_wal_size": "256MB",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take long come first, so that all cores are busy to the end."""
+    items.sort(
+        key=lambda item: LONGEST.index(name) if (name := item.nodeid.partition("::")[0]) in LONGEST else len(LONGEST)
+    )
 
 
 async def prepare_template(dsn: str) -> None:
@@ -46,7 +92,7 @@ def short_dir() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 async def pg(short_dir: Path) -> AsyncIterator[Cluster]:
     """A running server of this test process."""
-    binaries = locate(os.environ.get("PENSTOCK_TEST_PG"))
+    binaries = postgres.binaries(os.environ.get("PENSTOCK_TEST_PG"))
     settings = ClusterSettings(server=FAST)
     async with Cluster(short_dir / "pg", binaries, settings=settings) as cluster:
         yield cluster

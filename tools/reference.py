@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from pydantic_settings import BaseSettings
+
     from penstock.kit.errors import PenstockError
 
 ROOT = Path(__file__).parents[1]
@@ -40,6 +42,7 @@ def _blocks_are_output(text: str) -> str:
 
 
 def settings() -> str:
+    from penstock.instance.settings import GraphServerSettings
     from penstock.kit.config import Settings
 
     lines = [
@@ -51,15 +54,26 @@ def settings() -> str:
         " `PENSTOCK_CONFIG` names), or a file of that name in `PENSTOCK_SECRETS_DIR`. The environment wins over"
         " secrets, secrets over the file, the file over the default.",
         "",
-        "| variable | default | type | meaning |",
-        "|---|---|---|---|",
+        *_variables(Settings, "PENSTOCK_"),
+        "",
+        "## Graph servers",
+        "",
+        "These are set in the environment of the control plane, which checks them at its start and passes them on to"
+        " every graph server that it launches.",
+        "",
+        *_variables(GraphServerSettings, "PENSTOCK_INSTANCE_"),
     ]
-    schema = Settings.model_json_schema()["properties"]
-    for name, field in Settings.model_fields.items():
+    return "\n".join(lines) + "\n"
+
+
+def _variables(settings: type[BaseSettings], prefix: str) -> list[str]:
+    lines = ["| variable | default | type | meaning |", "|---|---|---|---|"]
+    schema = settings.model_json_schema()["properties"]
+    for name, field in settings.model_fields.items():
         default = "`~/.penstock`" if name == "home" else _code(field.get_default(call_default_factory=True))
         kind = _kind(schema[name]).replace("|", "\\|")
-        lines.append(f"| `PENSTOCK_{name.upper()}` | {default} | {kind} | {_cell(field.description or '')} |")
-    return "\n".join(lines) + "\n"
+        lines.append(f"| `{prefix}{name.upper()}` | {default} | {kind} | {_cell(field.description or '')} |")
+    return lines
 
 
 def errors() -> str:

@@ -30,7 +30,8 @@ async def keeping(
         yield None
         return
     pool = CatalogPool(Catalogs(settings.catalogs, settings.maintenance_engines), shared_uri=db.dsn)
-    desk, policies = MaintenanceDesk(db, jobs, MaintenanceStore(db), pool), Policies(db)
+    policies = Policies(db)
+    desk = MaintenanceDesk(db, jobs, MaintenanceStore(db), pool, policies)
     planner = MaintenancePlanner(db, jobs, desk, policies, every=settings.maintenance_seconds, metrics=metrics)
     try:
         yield Maintenance(desk=desk, policies=policies, planner=planner)

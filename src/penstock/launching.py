@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from penstock.graphs.quota import MemoryLimits, Quota
 from penstock.graphs.resource_monitor import ResourceMonitor
 from penstock.graphs.starts import Starts
 from penstock.graphs.vitals import Vitals
+from penstock.instance.settings import passed_on
 from penstock.kit.errors import Unavailable
 from penstock.launchers.subprocess import of_home
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.graphs.mapping import Mappings
     from penstock.graphs.store import Snapshots
     from penstock.jobs.bell import Bell
+    from penstock.kit.background import BackgroundHealth
     from penstock.kit.config import Settings
     from penstock.kit.db import Db
     from penstock.kit.loop import LoopMetrics
@@ -78,7 +81,7 @@ def instance_parts(
     return InstanceParts(
         store=store,
         creation=Creation(db, store, snapshots=snapshots, mappings=mappings, mapped=mapped, config=config, quota=quota),
-        steps=InstanceSteps(db, store, launcher, servers, quota=quota, config=config),
+        steps=InstanceSteps(db, store, launcher, servers, quota=quota, config=config, snapshots=snapshots),
         vitals=Vitals(db),
         quota=quota,
         servers=servers,
@@ -89,7 +92,9 @@ def instance_parts(
 
 
 @asynccontextmanager
-async def launching(settings: Settings, db: Db, bell: Bell, parts: InstanceParts) -> AsyncIterator[Errands]:
+async def launching(
+    settings: Settings, db: Db, bell: Bell, parts: InstanceParts, health: BackgroundHealth
+) -> AsyncIterator[Errands]:
     """What is asked for is launched and stopped until the block is left; the servers run on after it."""
     errands = Errands(
         db,
@@ -100,6 +105,7 @@ async def launching(settings: Settings, db: Db, bell: Bell, parts: InstanceParts
         token_of=parts.token_of,
         control_plane_url=internal_url(settings),
         environment=server_environment(settings),
+        health=health,
     )
     async with parts.servers, errands:
         yield errands
@@ -132,11 +138,12 @@ def _own_url(settings: Settings) -> str:
 
 
 def server_environment(settings: Settings) -> dict[str, str]:
-    """The storage, and how to log; of everything else that we know, nothing."""
+    """The storage, how to log, and what the operator set for graph servers; of everything else that
+    we know, nothing."""
     told = {name: getattr(settings, name) for name in _STORAGE} | {"storage_url": settings.storage_root}
     found: dict[str, str] = {"PENSTOCK_LOG_LEVEL": settings.log_level, "PENSTOCK_LOG_FORM": settings.log_form}
     for name, value in told.items():
         if value is not None:
             plain = value.get_secret_value() if hasattr(value, "get_secret_value") else value
             found[f"PENSTOCK_{name.upper()}"] = str(plain).lower() if isinstance(plain, bool) else str(plain)
-    return found
+    return found | passed_on(os.environ)

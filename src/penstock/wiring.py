@@ -61,6 +61,9 @@ if TYPE_CHECKING:
     from penstock.launchers.contract import Launcher
 
 SCHEDULER_SECONDS = 1.0
+REAPER_GRACE = 6
+"""Turns of the reaper that workers have to renew their leases in, after nobody could hear them:
+half a minute."""
 RETENTION_SECONDS = 3600.0
 RECONCILIATION_SECONDS = 5.0
 SWEEP_SECONDS = 3600.0
@@ -82,12 +85,13 @@ async def build_control_plane(
     """A control plane at work: its store listens for the bell and its loops run until the block is left."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
+    pooler = settings.database_pooler
     browsing = max(1, settings.database_pool // 4)
     working = max(2, settings.database_pool - browsing)
     async with (
-        Db(dsn, size=working, settings=ENGINE_SETTINGS, command_timeout=COMMAND_SECONDS) as engine,
-        Db(dsn, size=browsing, settings=BROWSE_SETTINGS) as browse,
-        _store(settings, engine, kinds or default_kinds(), registry) as store,
+        Db(dsn, size=working, settings=ENGINE_SETTINGS, command_timeout=COMMAND_SECONDS, pooler=pooler) as engine,
+        Db(dsn, size=browsing, settings=BROWSE_SETTINGS, pooler=pooler) as browse,
+        _store(settings, engine, kinds or default_kinds(settings.lease_seconds), registry) as store,
         admission(settings, engine, store.audit) as admitted,
     ):
         sources = _sources(settings, browse, store)
@@ -101,7 +105,7 @@ async def build_control_plane(
         watch_connections(registry, (engine, browse))
         metrics = LoopMetrics(registry)
         async with (
-            launching(settings, engine, store.bell, graphs.instances),
+            launching(settings, engine, store.bell, graphs.instances, store.metrics.background),
             keeping(settings, engine, store, metrics) as kept,
             _running(
                 (
@@ -145,14 +149,15 @@ def _loops(
     registry: CollectorRegistry,
     metrics: LoopMetrics,
 ) -> Loops:
-    finalisation = graphs.exports.finalisation
+    finalisation, pace = graphs.exports.finalisation, settings.reap_seconds
+    reaper = Reaper(db, store, every=pace, metrics=metrics, grace=REAPER_GRACE * pace)
     return (
-        Reaper(db, store, every=settings.reap_seconds, metrics=metrics),
+        reaper,
         Scheduler(db, store, every=SCHEDULER_SECONDS, metrics=metrics),
         Retention(db, every=RETENTION_SECONDS, metrics=metrics, days=settings.retention_days),
         AnswerRetention(db, every=RETENTION_SECONDS, metrics=metrics),
         ExportReconciliation(
-            db, store, finalisation, every=RECONCILIATION_SECONDS, metrics=metrics, config=graphs.config
+            db, reaper, finalisation, every=RECONCILIATION_SECONDS, metrics=metrics, config=graphs.config
         ),
         StorageSweep(db, store, every=SWEEP_SECONDS, metrics=metrics),
         SchemaRefresh(db, sources.records, sources.cache, every=SCHEMA_SECONDS, metrics=metrics),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
@@ -18,7 +18,7 @@ from penstock.accounts.instance_token import InstanceTokens
 from penstock.accounts.keys import ApiKeys
 from penstock.accounts.service import StaticToken
 from penstock.accounts.users import Users
-from penstock.api.app import create_app
+from penstock.api.app import attach, create_app
 from penstock.api.credentials import KeyHolders, TrustedHeaders
 from penstock.api.identity import Identity, OperatorToken, Role
 from penstock.api.parts import Parts, People, Sources
@@ -45,6 +45,8 @@ SERVICE = "service-token-for-tests"
 OPERATOR = "operator-token-for-tests"
 ADMIN = "admin-token-for-tests"
 ANALYST = "analyst-token-for-tests"
+OPTIONAL = ("graphs", "people", "sources", "maintenance", "reconciliation")
+"""Parts whose routes are there only with them."""
 INSTANCE_TOKENS = InstanceTokens("key-for-tests")
 POLICIES = (
     KindPolicy(name="work", lease=60, heartbeat=10, timeout=600, max_attempts=3),
@@ -63,12 +65,16 @@ class Roles:
 
 @asynccontextmanager
 async def plane(
-    dsn: str, *, service_token: str | None = SERVICE, trust: Literal["local", "proxy"] | None = None
+    dsn: str,
+    *,
+    service_token: str | None = SERVICE,
+    trust: Literal["local", "proxy"] | None = None,
+    pooler: str | None = None,
 ) -> AsyncIterator[Parts]:
     registry = CollectorRegistry()
     async with (
-        Db(dsn, size=10, settings=ENGINE_SETTINGS, command_timeout=15) as engine,
-        Db(dsn, size=3, settings=BROWSE_SETTINGS, command_timeout=15) as browse,
+        Db(dsn, size=10, settings=ENGINE_SETTINGS, command_timeout=15, pooler=pooler) as engine,
+        Db(dsn, size=3, settings=BROWSE_SETTINGS, command_timeout=15, pooler=pooler) as browse,
         PgJobStore(engine, Kinds(POLICIES), metrics=KernelMetrics(registry)) as store,
     ):
         records = DataSources(browse, Vault([new_key()]), reach=Reach(private=True), audit=store.audit)
@@ -101,6 +107,7 @@ class Edge:
     def __init__(self) -> None:
         self.url = ""
         self.app: FastAPI | None = None
+        self._apps: dict[tuple[Any, ...], FastAPI] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Edge]:
@@ -117,12 +124,21 @@ class Edge:
 
     @contextmanager
     def showing(self, parts: Parts) -> Iterator[str]:
-        self.app = create_app(parts)
+        self.app = self._app(parts)
         try:
             yield self.url
         finally:
             parts.polls.close()
             self.app = None
+
+    def _app(self, parts: Parts) -> FastAPI:
+        """One for all planes of one shape: a new app reads all models again at its first request."""
+        shape = (parts.max_body_bytes, *(getattr(parts, name) is None for name in OPTIONAL))
+        if shape in self._apps:
+            attach(self._apps[shape], parts)
+        else:
+            self._apps[shape] = create_app(parts)
+        return self._apps[shape]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert self.app is not None

@@ -23,7 +23,7 @@ async def test_a_job_is_shown_with_its_attempts_its_fences_and_its_lock(
     job_id = await enqueue(operator, payload={"table": "a"}, lock_key="table:a", priority=2)
     [claimed] = await parts.store.claim("w1", ["default"], 1)
     shown = (await operator.get(f"/api/jobs/{job_id}")).json()["data"]
-    assert shown["status"] == "running"
+    assert (shown["status"], shown["maintenance_status"]) == ("running", None)
     assert shown["payload"] == {"table": "a"}
     assert shown["created_by"] == "operator"
     assert shown["lock"] == {"key": "table:a", "held": True}
@@ -52,13 +52,21 @@ async def test_lists_filter_page_and_count(operator: httpx2.AsyncClient, parts: 
     assert await listed(status="failed") == [ids[1]]
     assert await listed(status="running") == [ids[2]]
     assert await listed(status="queued") == [other, ids[4], ids[3]]
+    assert await listed(status="pending") == await listed(status="queued")
+    assert await listed(status="completed") == [ids[0]]
     assert await listed(kind="elsewhere") == [other]
     assert await listed(queue="other") == [other]
     assert await listed(created_after="2999-01-01T00:00:00Z") == []
     assert await listed(created_before="2000-01-01") == []
     assert await listed(offset=1, limit=2) == [ids[4], ids[3]]
     answer = (await operator.get("/api/jobs", params={"limit": 2, "status": "queued"})).json()
-    assert answer["meta"] | {"request_id": ""} == {"total": 3, "offset": 0, "limit": 2, "request_id": ""}
+    assert answer["meta"] | {"request_id": ""} == {
+        "total": 3,
+        "offset": 0,
+        "limit": 2,
+        "request_id": "",
+        "total_is_estimate": False,
+    }
     assert "payload" not in answer["data"][0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -131,9 +132,10 @@ async def test_a_suggestion_for_one_side_or_none_is_refused(me: httpx2.AsyncClie
     assert "recipe_id" in refused.json()["error"]["details"]["hint"]
 
 
-async def test_the_first_rows_of_evidence_are_read_without_the_rest(
+async def test_the_first_rows_of_evidence_are_decoded_without_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The file is streamed once for its digest, and never held whole."""
     rows = pa.table({"id": range(400_000), "text": [f"{i:032x}" for i in range(400_000)]})
     pq.write_table(rows, tmp_path / "m.parquet", row_group_size=100_000)
     store = open_store(f"file://{tmp_path}")
@@ -152,10 +154,9 @@ async def test_the_first_rows_of_evidence_are_read_without_the_rest(
 
     monkeypatch.setattr(store, "get_range", counted)
     monkeypatch.setattr(store, "get", never)
-    manifest = {
-        "files": [{"table": "matched", "name": "m.parquet", "size": len(data), "rows": 400_000}],
-        "run": {"run_id": 1},
-    }
+    file = {"table": "matched", "name": "m.parquet", "size": len(data), "rows": 400_000}
+    sha256 = hashlib.sha256(data).hexdigest()
+    manifest = {"files": [{**file, "sha256": sha256}], "run": {"run_id": 1}}
     _, some = await Shelf(store, manifest).download("matched", "csv", 3)
     assert b"".join([piece async for piece in some]).count(b"\n") == 4
     assert read < len(data) / 2

@@ -126,7 +126,11 @@ async def test_one_answer_tells_what_is_wrong_with_the_form_the_sources_the_colu
     assert files.keys() == {"match_sql"}
     wrong = {"left": "ref", "op": "normalized", "right": "ref", "steps": [{"regex": r"a\Z"}]}
     odd = await faults(rules=[RULES[0], {"name": "odd", "conditions": [wrong]}])
-    assert {path for path, fault in odd.items() if fault["severity"] == "error"} == {"rules.1"}
+    errors = {path for path, fault in odd.items() if fault["severity"] == "error"}
+    assert errors == {"rules.1.conditions.0.steps.0.regex"}
+    unlike = await faults(match_sql=f"{select} l.ref = r.id + 1")
+    assert unlike.keys() == {"match_sql"}
+    assert "CAST(x AS VARCHAR)" in unlike["match_sql"]["suggestion"]
 
 
 async def test_a_recipe_that_asks_for_another_engine_is_explained_in_its_words(

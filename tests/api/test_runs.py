@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import io
 import json
+import tempfile
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from penstock.worker.duties import default_handlers
 from penstock.worker.plane import plane_factory
 from penstock.worker.run_callbacks import RunCaller
 from penstock.worker.staging import StagePlanner
+from tests.engines.small_disk import small_disk
 from tests.graphs.stand import Stand, connected, postgres, settings, standing, until
 
 if TYPE_CHECKING:
@@ -430,7 +432,8 @@ async def test_decisions_and_open_items_live_from_run_to_run(stand: Stand, me: h
     ]
     opened = {(row["side"], row["key"]): row["runs_open"] for row in await rows(me, second, "open_items")}
     assert opened == {("left", "2"): 2, ("right", "2"): 2}
-    assert {row["key"] for row in await rows(me, second, "cleared_items")} == {"3", "4"}
+    cleared = {(row["key"], row["outcome"]) for row in await rows(me, second, "cleared_items")}
+    assert cleared == {("3", "matched"), ("4", "matched")}
     [noted] = (await me.get("/api/recipes/monthly/items", params={"assignee": "ann"})).json()["data"]
     assert (noted["key"], noted["label"]) == (["2"], "dispute")
     decision = made.json()["data"]["decision_id"]
@@ -438,6 +441,93 @@ async def test_decisions_and_open_items_live_from_run_to_run(stand: Stand, me: h
     assert (await me.get("/api/recipes/monthly/decisions")).json()["data"] == []
     audited = (await me.get("/api/audit")).json()["data"]
     assert {"item.match", "item.note", "item.take_back"} <= {line["action"] for line in audited}
+
+
+FLIPPED = [
+    ("matched", "/evidence/matched"),
+    ("unmatched_left", "/evidence/unmatched_left?format=csv"),
+    ("unmatched_left", "/evidence/unmatched_left?format=parquet&limit=1"),
+    ("open_items", "/evidence/open_items?format=xlsx"),
+    ("manifest.json", "/manifest"),
+    ("manifest.json", "/report"),
+    ("manifest.json", "/evidence/matched"),
+]
+
+
+async def test_evidence_of_which_a_byte_is_flipped_is_refused_by_its_name(
+    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    recipe = {"recipe_id": "monthly", "name": "monthly", "sources": await two(me), "rules": RULES}
+    assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 201
+    async with stand.working(queues=QUEUES):
+        run = await over(me, await start(me, recipe_id="monthly"))
+    folder = tmp_path / "home" / "storage" / "runs" / str(run["run_id"])
+    for name, path in FLIPPED:
+        [file] = [one for one in folder.rglob("*") if one.is_file() and one.name.startswith(name)]
+        written = file.read_bytes()
+        for place in (5, len(written) // 2):
+            file.chmod(0o644)
+            file.write_bytes(written[:place] + bytes([written[place] ^ 1]) + written[place + 1 :])
+            refused = await me.get(f"/api/runs/{run['run_id']}{path}")
+            assert refused.status_code == 502, (path, place, refused.status_code)
+            assert refused.json()["error"]["code"] == "OBJECT_DAMAGED"
+            assert file.name in refused.json()["error"]["message"]
+        file.write_bytes(written)
+        assert (await me.get(f"/api/runs/{run['run_id']}{path}")).status_code == 200
+
+
+async def test_a_run_does_not_match_an_upload_that_is_damaged(
+    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    sources = await two(me)
+    [file] = (tmp_path / "home" / "storage" / "uploads").glob(f"{sources['left']['upload']}*")
+    written = file.read_bytes()
+    file.chmod(0o644)
+    file.write_bytes(written[:40] + bytes([written[40] ^ 1]) + written[41:])
+    async with stand.working(queues=QUEUES):
+        run = await over(me, await start(me, recipe={"name": "monthly", "sources": sources, "rules": RULES}))
+    assert (run["status"], run["error"]["code"]) == ("failed", "OBJECT_DAMAGED")
+    assert file.name in run["error"]["message"]
+
+
+async def test_the_setting_limits_how_far_candidates_outnumber_records(
+    database: str,
+    tmp_path: Path,
+) -> None:
+    """1,500 records a side with one reference: 2.25 million candidates."""
+    same = b"id,ref\n" + b"".join(b"%d,A\n" % number for number in range(1500))
+    rules = [{"name": "crowd", "conditions": [{"left": "ref", "op": "eq", "right": "ref"}]}]
+    tight = settings(tmp_path / "home").model_copy(update={"reconcile_candidates_per_row": 1})
+    headers = {"Authorization": "Bearer operator"}
+    async with (
+        standing(database, tight) as stand,
+        httpx2.AsyncClient(base_url=stand.http.base_url, headers=headers, timeout=60) as me,
+    ):
+        side = {"upload": await upload(me, "same.csv", same), "primary_key": ["id"]}
+        recipe = {"name": "crowd", "sources": {"left": side, "right": side}, "rules": rules}
+        async with stand.working(queues=QUEUES):
+            stopped = await over(me, await start(me, recipe=recipe))
+            allowed = await over(me, await start(me, recipe={**recipe, "limits": {"candidates_per_row": 750}}))
+    assert stopped["error"]["code"] == "RECONCILE_TOO_MANY"
+    assert "PENSTOCK_RECONCILE_CANDIDATES_PER_ROW" in stopped["error"]["hint"]
+    assert allowed["status"] == "completed", allowed["error"]
+    assert allowed["rules"][0]["matches"] == 1500
+
+
+async def test_a_scratch_disk_that_is_full_is_named_with_its_setting(
+    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = b"id,ref,amount\n" + b"".join(b"%d,R%d,1.00\n" % (n, n * 7919 % 99_991) for n in range(60_000))
+    side = {"upload": await upload(me, "many.csv", many), "primary_key": ["id"]}
+    recipe = {"name": "many", "engine": "datafusion", "sources": {"left": side, "right": side}, "rules": RULES}
+    async with stand.working(queues=QUEUES):
+        with small_disk(tmp_path / "small", 300_000) as folder:
+            monkeypatch.setattr(tempfile, "tempdir", str(folder))
+            run = await over(me, await start(me, recipe=recipe))
+            monkeypatch.undo()
+    assert (run["status"], run["error"]["code"]) == ("failed", "SCRATCH_FULL")
+    assert str(folder) in run["error"]["message"]
+    assert "TMPDIR" in run["error"]["hint"]
 
 
 async def test_rules_are_suggested_and_a_recipe_runs_by_the_clock(stand: Stand, me: httpx2.AsyncClient) -> None:

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from prometheus_client import CollectorRegistry
 
-from penstock.jobs.model import Ending, Fence, Status, Succeeded
+from penstock.jobs.model import Ending, Fence, Parking, Status, Succeeded
 from penstock.keeping import keeping
 from penstock.kinds import default_kinds
 from penstock.kit.config import Settings
@@ -140,7 +140,12 @@ async def test_a_failing_audit_does_not_fail_the_request(http: httpx2.AsyncClien
 
 async def test_tables_are_listed_by_their_health_and_filtered(http: httpx2.AsyncClient) -> None:
     assert (await http.get("/tables")).json()["data"] == []
-    assert (await http.post("/tables/refresh")).json()["data"] == {"seen": 1, "failed": 0, "forgotten": 0}
+    assert (await http.post("/tables/refresh")).json()["data"] == {
+        "seen": 1,
+        "failed": 0,
+        "forgotten": 0,
+        "unavailable": [],
+    }
     [listed] = (await http.get("/tables?catalog=lake&db=shop&enabled=true&health=healthy")).json()["data"]
     assert (listed["table"], listed["score"], listed["facts"]["data_files"]) == ("orders", 100, 6)
     assert (await http.get("/tables?health=critical")).json()["meta"]["total"] == 0
@@ -298,17 +303,21 @@ async def test_of_two_requests_at_once_one_is_taken_and_the_other_names_it(http:
     assert refused.json()["error"]["details"]["holder_job_id"] == taken.json()["data"]["id"]
 
 
-async def test_the_lock_of_a_worker_that_vanished_is_freed_when_its_lease_lapses(
+async def test_the_lock_of_a_worker_that_vanished_is_freed_when_its_attempts_are_used_up(
     http: httpx2.AsyncClient, tables: Parts, move_time
 ) -> None:
+    """Three times a minute and a half, not half an hour; until then the job keeps its table and is
+    run again."""
     body = {"actions": ["expire_snapshots"]}
     job = (await http.post(f"{PATH}/maintenance", json=body)).json()["data"]
-    await tables.store.claim("gone", ["maintenance"], 1)
-    await move_time("1700 seconds")
-    await tables.store.reap()
-    assert (await http.post(f"{PATH}/maintenance", json=body)).status_code == 409
-    await move_time("1801 seconds")
-    await tables.store.reap()
+    for attempt in range(1, 4):
+        [claimed] = await tables.store.claim("gone", ["maintenance"], 1)
+        assert (claimed.job_id, claimed.attempt_no) == (job["id"], attempt)
+        await move_time(f"{attempt * 100 - 20} seconds")
+        await tables.store.reap()
+        assert (await http.post(f"{PATH}/maintenance", json=body)).status_code == 409
+        await move_time(f"{attempt * 100} seconds")
+        await tables.store.reap()
     view = await tables.store.job(job["id"])
     assert (view.status, view.error["code"]) == (Status.FAILED, "ATTEMPTS_USED_UP")
     assert (await http.post(f"{PATH}/maintenance", json=body)).status_code == 202
@@ -349,3 +358,28 @@ async def test_another_client_reads_writes_and_is_maintained_through_our_rest_ca
     stale = {"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 1}], "updates": []}
     refused = await http.post("/api/iceberg/lake/v1/namespaces/shop/tables/orders", json=stale)
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, 409)
+
+
+async def test_a_maintenance_client_reads_the_status_in_its_own_words(http: httpx2.AsyncClient, tables: Parts) -> None:
+    """Beside ours, in the answer to its request, at the address that this names, and in the table's
+    history."""
+
+    async def shown() -> set[tuple[str, str]]:
+        job = (await http.get(location)).json()["data"]
+        [entry] = (await http.get(f"{PATH}/history")).json()["data"]
+        return {(one["status"], one["maintenance_status"]) for one in (job, entry)}
+
+    asked = await http.post(f"{PATH}/maintenance", json={"actions": ["expire_snapshots"]})
+    location, job = asked.headers["Location"], asked.json()["data"]
+    assert (job["status"], job["maintenance_status"]) == ("queued", "pending")
+    assert await shown() == {("queued", "pending")}
+    [claimed] = await tables.store.claim("here", ["maintenance"], 1)
+    assert await shown() == {("running", "running")}
+    await tables.store.park([Parking(fence=claimed.fence, state={}, wake_in=0)])
+    assert await shown() == {("parked", "running")}
+    [claimed] = await tables.store.claim("here", ["maintenance"], 1)
+    await tables.store.finish([Ending(fence=claimed.fence, outcome=Succeeded())])
+    assert await shown() == {("succeeded", "completed")}
+    for filters in ({"status": "completed"}, {"status": "succeeded"}):
+        listed = (await http.get("/api/jobs", params=filters | {"kind": "maintenance"})).json()["data"]
+        assert [one["id"] for one in listed] == [job["id"]]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import psutil
-import pytest
 
 from penstock.client.session import Session
 
@@ -55,7 +54,6 @@ def servers(home: Path) -> list[int]:
 
 
 def test_graph_servers_sleep_when_everything_stops_and_wake_when_it_is_back(cli: Cli, tmp_path: Path) -> None:
-    pytest.importorskip("ladybug")
     with duckdb.connect(str(tmp_path / "people.duckdb")) as db:
         db.execute("CREATE TABLE people AS SELECT range AS id FROM range(5)")
     assert cli("up", "--detach", "--port", "0").code == 0

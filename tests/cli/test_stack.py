@@ -51,6 +51,18 @@ def test_a_worker_that_is_killed_is_started_again(up: Cli) -> None:
     assert up("doctor").code == 0
 
 
+def test_a_postgresql_that_is_killed_is_started_again_with_all_it_held(up: Cli) -> None:
+    assert up("doctor").code == 0
+    jobs = up("job", "list", "--kind", "probe", "--json").json["data"]
+    assert jobs
+    before = _postgres(supervisor(up))
+    os.kill(before[0], SIGKILL)
+    until(lambda: bool(now := _postgres(supervisor(up))) and now != before)
+    until(lambda: up("doctor").code == 0)
+    ids = {job["id"] for job in up("job", "list", "--kind", "probe", "--json").json["data"]}
+    assert {job["id"] for job in jobs} <= ids
+
+
 def test_jobs_outlive_a_restart(cli: Cli) -> None:
     assert cli("up", "--detach", "--port", "0").code == 0
     assert cli("doctor").code == 0
@@ -109,6 +121,10 @@ def test_secrets_are_readable_by_their_owner_alone_and_on_no_command_line(up: Cl
 def _workers(pid: int) -> list[int]:
     found = (p for p in psutil.Process(pid).children() if _lives(p))
     return [p.pid for p in found if re.search(r"penstock\.cli worker", " ".join(p.cmdline()))]
+
+
+def _postgres(pid: int) -> list[int]:
+    return [p.pid for p in psutil.Process(pid).children() if _lives(p) and "postgres" in p.name()]
 
 
 def _lives(process: psutil.Process) -> bool:

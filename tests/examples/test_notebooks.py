@@ -23,6 +23,12 @@ SAYS = {
 }
 
 
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lasts as long as the home whose sources notebooks leave here."""
+    return tmp_path_factory.mktemp("notebooks")
+
+
 def test_every_notebook_is_tried() -> None:
     assert {file.name for file in NOTEBOOKS.glob("*.ipynb")} == SAYS.keys()
 
@@ -34,16 +40,16 @@ def test_a_notebook_is_kept_without_outputs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SAYS))
-def test_a_notebook_runs_and_shows_what_it_promises(running: Cli, name: str, tmp_path: Path) -> None:
-    shown = _executed(NOTEBOOKS / name, tmp_path, running)
+def test_a_notebook_runs_and_shows_what_it_promises(running: Cli, name: str, folder: Path) -> None:
+    shown = _executed(NOTEBOOKS / name, folder, running)
     for words in SAYS[name]:
         assert words in shown
 
 
-def test_a_notebook_runs_a_second_time(running: Cli, tmp_path: Path) -> None:
+def test_a_notebook_runs_a_second_time(running: Cli, folder: Path) -> None:
     """Whoever opens it again finds what they left."""
     for _ in range(2):
-        assert "Bookshop" in _executed(NOTEBOOKS / "quickstart.ipynb", tmp_path, running)
+        assert "Bookshop" in _executed(NOTEBOOKS / "quickstart.ipynb", folder, running)
 
 
 def _executed(notebook: Path, folder: Path, running: Cli) -> str:

@@ -141,7 +141,7 @@ async def test_a_server_that_does_not_hear_is_killed_after_its_grace(yard: Yard)
     assert await yard.said() == "up\n"
     pids, began = yard.pids(), time.monotonic()
     await launcher.stop(RUN, grace=0.3)
-    assert 0.3 <= time.monotonic() - began < 3
+    assert time.monotonic() - began >= 0.3
     assert not any(map(alive, pids))
     found = await launcher.inspect(RUN)
     assert found is not None

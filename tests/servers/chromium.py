@@ -6,24 +6,23 @@ Debian's packages are known by their signature.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-import subprocess
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 from playwright.async_api import async_playwright
+
+from tests.servers import debian
+from tests.servers.parts import LOCAL, Part, alone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from playwright.async_api import Browser
 
-CACHE = Path(__file__).parents[2] / ".cache" / "chromium"
+CACHE = LOCAL / "chromium"
 ROOT = CACHE / "root"
 BINARY = ROOT / "usr/lib/chromium/chromium"
 FONT_RULES = ("10-hinting-slight", "10-yes-antialias", "45-latin", "49-sansserif", "60-latin")
@@ -55,38 +54,24 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 def chromium() -> Chromium:
-    """Skips the test, and says why, where there is none and Debian's archive cannot be asked."""
+    PART.require()
     if installed := shutil.which("chromium"):
         return Chromium(executable=installed)
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (CACHE / "unpacked").exists():
-            _unpack()
-        (CACHE / "fonts.conf").write_text(_fonts())
     return Chromium(executable=str(BINARY), environment=_environment())
 
 
-def _unpack() -> None:
-    apt = shutil.which("apt-get") or pytest.skip("there is no Chromium here, and no apt to fetch Debian's")
-    for name in ("state/lists/partial", "cache/archives/partial"):
-        (CACHE / name).mkdir(parents=True, exist_ok=True)
-    options = {
-        "APT::Sandbox::User": "",
-        "Debug::NoLocking": "1",
-        "Dir::Cache": CACHE / "cache",
-        "Dir::State": CACHE / "state",
-        "Dir::State::status": "/var/lib/dpkg/status",
-    }
-    own = [apt, *(part for name, value in options.items() for part in ("-o", f"{name}={value}"))]
-    for words in (["update"], ["install", "-y", "--no-install-recommends", "--download-only", "chromium"]):
-        done = subprocess.run([*own, "-qq", *words], capture_output=True, text=True, timeout=250, check=False)
-        if done.returncode != 0:
-            pytest.skip(f"there is no Chromium here, and apt cannot fetch it: {done.stderr.strip()[-200:]}")
-    for package in (CACHE / "cache" / "archives").glob("*.deb"):
-        subprocess.run(["dpkg-deb", "-x", str(package), str(ROOT)], check=True)
-        package.unlink()
-    (CACHE / "unpacked").touch()
+def _present() -> bool:
+    return shutil.which("chromium") is not None or (CACHE / "unpacked").exists()
+
+
+def _fetch() -> None:
+    with alone(CACHE):
+        debian.unpack(["chromium"], CACHE)
+        (CACHE / "fonts.conf").write_text(_fonts())
+        (CACHE / "unpacked").touch()
+
+
+PART = Part(name="Chromium", present=_present, fetch=_fetch)
 
 
 def _fonts() -> str:

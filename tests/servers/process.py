@@ -22,11 +22,16 @@ if os.getppid() == int(sys.argv[1]):
 """
 
 
+def die_with_parent(command: Sequence[str]) -> list[str]:
+    """The command as a child of this process that the kernel kills with it."""
+    return [sys.executable, "-c", _SHIM, str(os.getpid()), *command]
+
+
 @contextmanager
 def running(
     command: Sequence[str], *, log: Path, cwd: Path, env: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    shim = [sys.executable, "-c", _SHIM, str(os.getpid()), *command]
+    shim = die_with_parent(command)
     environment = {**os.environ, **(env or {})}
     with log.open("wb") as out, subprocess.Popen(shim, stdout=out, stderr=out, cwd=cwd, env=environment) as process:
         try:

@@ -1,24 +1,18 @@
 """A real Spark 3.5 with Iceberg, behind its Thrift server and Spark Connect, in one Java.
 
-Spark comes from PyPI, once, into a cache outside the repository; Iceberg and Connect from Maven Central. Its catalog is
-ours, by way of a door at which a test may hold a request.
-
-python -m tests.servers.spark
+Spark comes from PyPI, Iceberg and Connect from Maven Central. Its catalog is ours, by way of a door at which a test may
+hold a request.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import re
 import shutil
-import subprocess
-import sys
 import time
 import zlib
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -26,23 +20,30 @@ import httpx2
 from penstock.maintenance.remote import Failed, Running
 from penstock.maintenance.spark.address import read_address
 from penstock.maintenance.spark.hive import HiveEngine
-from tests.servers import maven
+from tests.servers import java
 from tests.servers.http import HttpServer, Request, Response, as_json
+from tests.servers.parts import SHARED, Part, alone, from_maven, from_pypi, new_folder
 from tests.servers.process import free_ports, running
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import AsyncIterator, Iterable
+    from pathlib import Path
 
 VERSION = "3.5.7"
+PY4J = "0.10.9.7"
+"""Which this Spark asks for."""
 ICEBERG = "1.10.2"
-JAVA = (17, 23)
 CATALOG = "kept"
-FETCH_SECONDS = 240
 READY_SECONDS = 120
-_ARTIFACTS = (
-    f"org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:{ICEBERG}",
-    f"org.apache.spark:spark-connect_2.12:{VERSION}",
-)
+_ARTIFACTS = {
+    f"org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:{ICEBERG}:jar": (
+        "c562d482dcd16b666e808b755469fbc4b2604284b41622c9d87e2c02b7cc6c5f"
+    ),
+    f"org.apache.spark:spark-connect_2.12:{VERSION}:jar": (
+        "15366e21273a874c760b51fa00743a2acb8fa78642cc35d7a076a3ade0c5eef6"
+    ),
+}
 _OPENED = (
     *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util"),
     *("java.util.concurrent", "java.util.concurrent.atomic", "sun.nio.ch", "sun.nio.cs", "sun.security.action"),
@@ -50,48 +51,44 @@ _OPENED = (
 )
 
 
-def cache() -> Path:
-    return maven.cache().parent / f"spark-{VERSION}-iceberg-{ICEBERG}"
+def folder() -> Path:
+    return SHARED / f"spark-{VERSION}-iceberg-{ICEBERG}"
 
 
-def install(patience: float) -> Path:
-    """The folder with all jars, fetched when it is not there yet."""
-    home = cache() / "jars"
-    cache().mkdir(parents=True, exist_ok=True)
-    with (cache() / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not home.is_dir():
-            _fetch(home, time.monotonic() + patience)
-    return home
+def jars() -> Path:
+    """The folder with all jars."""
+    PART.require()
+    return folder() / "jars"
 
 
-def _fetch(home: Path, deadline: float) -> None:
-    work = cache() / "fetching"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir()
-    _fetch_spark(work, deadline)
-    jars = work / "pyspark" / "jars"
-    for artifact in _ARTIFACTS:
-        maven.copy(artifact, jars, deadline, what="Spark")
-    jars.rename(home)
-    shutil.rmtree(work)
+def client() -> Path:
+    """The folder with the packages `pyspark` (without its jars, which it links to) and `py4j`."""
+    PART.require()
+    return folder() / "python"
 
 
-def _fetch_spark(work: Path, deadline: float) -> None:
-    bootstrapped = Path(__file__).parents[2] / ".cache" / "bootstrap" / "bin" / "uv"
-    uv = str(bootstrapped) if bootstrapped.is_file() else shutil.which("uv")
-    if uv is None:
-        raise maven.Unobtainable("no real Spark: uv is not here to fetch it from PyPI")
-    command = [uv, "pip", "install", "-q", "--python", sys.executable, "--no-deps", "--target", str(work)]
-    try:
-        left = max(1.0, deadline - time.monotonic())
-        done = subprocess.run([*command, f"pyspark=={VERSION}"], capture_output=True, timeout=left, check=False)
-    except subprocess.TimeoutExpired:
-        raise maven.Unobtainable(
-            "no real Spark: fetching it takes long; run python -m tests.servers.spark once, and wait"
-        ) from None
-    if done.returncode != 0:
-        raise maven.Unobtainable(f"no real Spark: PyPI does not give pyspark {VERSION}")
+def _present() -> bool:
+    return (folder() / "jars").is_dir() and (folder() / "python").is_dir()
+
+
+def _fetch() -> None:
+    with alone(folder()):
+        if not (folder() / "python").is_dir() or not (folder() / "jars").is_dir():
+            _fetch_both()
+
+
+def _fetch_both() -> None:
+    with new_folder(folder() / "python") as work:
+        from_pypi(work, f"pyspark=={VERSION}", f"py4j=={PY4J}")
+        with new_folder(folder() / "jars") as fetched:
+            shutil.copytree(work / "pyspark" / "jars", fetched, dirs_exist_ok=True)
+            for artifact, digest in _ARTIFACTS.items():
+                from_maven(artifact, digest, fetched)
+        shutil.rmtree(work / "pyspark" / "jars")
+        (work / "pyspark" / "jars").symlink_to(folder() / "jars")
+
+
+PART = Part(name=f"Spark {VERSION} with Iceberg {ICEBERG}", present=_present, fetch=_fetch)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -215,25 +212,24 @@ def content(rows: Iterable[dict[str, Any]]) -> tuple[int, int]:
 
 
 @asynccontextmanager
-async def spark(folder: Path) -> AsyncIterator[Spark]:
-    """The server, ready for statements; `maven.Unobtainable` says why there is none."""
-    java = maven.java_home(*JAVA, what="Spark") / "bin" / "java"
-    jars = await asyncio.to_thread(install, FETCH_SECONDS)
+async def spark(scratch: Path) -> AsyncIterator[Spark]:
+    """The server, ready for statements."""
+    program = java.FOR_SPARK.home() / "bin" / "java"
     hive_port, connect_port = free_ports(2)
     async with Door() as door:
         it = Spark(hive_port=hive_port, connect_port=connect_port, door=door)
-        command = _command(str(java), jars, folder, it)
-        with running(command, log=folder / "spark.log", cwd=folder) as process:
-            await _ready(it, process, folder)
+        command = _command(str(program), jars(), scratch, it)
+        with running(command, log=scratch / "spark.log", cwd=scratch) as process:
+            await _ready(it, process, scratch)
             yield it
 
 
-async def _ready(it: Spark, process: subprocess.Popen[bytes], folder: Path) -> None:
+async def _ready(it: Spark, process: subprocess.Popen[bytes], scratch: Path) -> None:
     deadline = time.monotonic() + READY_SECONDS
     for port in (it.hive_port, it.connect_port):
         while not await _answers(port):
             if time.monotonic() > deadline or process.poll() is not None:
-                raise RuntimeError(f"Spark did not start:\n{(folder / 'spark.log').read_text()[-3000:]}")
+                raise RuntimeError(f"Spark did not start:\n{(scratch / 'spark.log').read_text()[-3000:]}")
             await asyncio.sleep(0.1)
 
 
@@ -245,10 +241,10 @@ async def _answers(port: int) -> bool:
     return False
 
 
-def _command(java: str, jars: Path, folder: Path, it: Spark) -> list[str]:
+def _command(program: str, classes: Path, scratch: Path, it: Spark) -> list[str]:
     catalog = f"spark.sql.catalog.{CATALOG}"
     settings = {
-        "java.io.tmpdir": folder,
+        "java.io.tmpdir": scratch,
         "spark.app.name": "tests",
         "spark.connect.grpc.binding.port": it.connect_port,
         "spark.driver.bindAddress": "127.0.0.1",
@@ -280,12 +276,14 @@ def _command(java: str, jars: Path, folder: Path, it: Spark) -> list[str]:
         f"{catalog}.uri": f"{it.door.url}/api/iceberg/lake",
     }
     return [
-        *(java, "-Xmx1G", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djdk.reflect.useDirectMethodHandle=false"),
+        *(
+            program,
+            "-Xmx1G",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Djdk.reflect.useDirectMethodHandle=false",
+        ),
         *(f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in _OPENED),
         *(f"-D{name}={value}" for name, value in settings.items()),
-        *("-cp", f"{jars}/*", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"),
+        *("-cp", f"{classes}/*", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"),
     ]
-
-
-if __name__ == "__main__":
-    print(maven.java_home(*JAVA, what="Spark"), install(3600), file=sys.stderr)  # noqa: T201

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import secrets
+import tarfile
 import time
+import zipfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import httpx2
 
-from tests.servers import maven
+from tests.servers import java
+from tests.servers.parts import SHARED, Part, alone, from_maven, new_folder
 from tests.servers.process import free_ports, running
 from tests.servers.weed import Weed, weed
 
@@ -22,10 +25,42 @@ if TYPE_CHECKING:
 
 READY_SECONDS = 120
 CLIENT_TIMEOUT = 10
-FETCH_SECONDS = 240
 BUCKET = "spool"
+VERSION = "476"
+VECTORS = "jdk.incubator.vector"
+"""A module that Trino uses where Java has it."""
 
-_PLUGINS = ("spooling-filesystem", *(f"trino-{name}-{maven.VERSION}" for name in maven.CONNECTORS))
+_SERVER = "0f388f9967c177ae70a47c099082fc95387f0c3cb96d8000d1d41fc3a5223158"
+_CONNECTORS = {
+    "iceberg": "99edba5b491ed94d599aeb61e0794272d3569d8b563f3bb8569e8a49daa87b6c",
+    "memory": "bade81c52e2f7177a7b867aee1b10fae48fefda9c38f3ec6aeb006fdde5f0378",
+    "tpch": "d83467efe864b1e77013208c293835e197bc3135318c2895521c1efbb7f232bd",
+}
+_PLUGINS = ("spooling-filesystem", *(f"trino-{name}-{VERSION}" for name in _CONNECTORS))
+
+
+def cache() -> Path:
+    return SHARED / f"trino-{VERSION}"
+
+
+def _fetch() -> None:
+    with alone(cache()), new_folder(cache() / "server") as work:
+        packed = from_maven(f"io.trino:trino-server-core:{VERSION}:tar.gz", _SERVER, work)
+        with tarfile.open(packed) as archive:
+            archive.extractall(work, filter="data")
+        packed.unlink()
+        inner = work / f"trino-server-core-{VERSION}"
+        for part in inner.iterdir():
+            part.rename(work / part.name)
+        inner.rmdir()
+        for name, digest in _CONNECTORS.items():
+            packed = from_maven(f"io.trino:trino-{name}:{VERSION}:zip", digest, work)
+            with zipfile.ZipFile(packed) as archive:
+                archive.extractall(work / "plugin")
+            packed.unlink()
+
+
+PART = Part(name=f"Trino {VERSION}", present=(cache() / "server").is_dir, fetch=_fetch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,25 +72,26 @@ class Trino:
 
 @contextmanager
 def trino(folder: Path, catalogs: Mapping[str, dict[str, object]] | None = None) -> Iterator[Trino]:
-    """The server, ready for queries, with more catalogs than its own; `maven.Unobtainable` says why there is none."""
-    java, home = maven.java_home() / "bin" / "java", maven.install(FETCH_SECONDS)
+    """The server, ready for queries, with more catalogs than its own."""
+    PART.require()
+    runtime, home = java.FOR_TRINO.home(), cache() / "server"
     [port] = free_ports(1)
     (folder / "weed").mkdir()
     with weed(folder / "weed", BUCKET) as (s3, weed_process):
         _configure(folder, home, port, s3)
         for name, properties in (catalogs or {}).items():
             _write(folder / f"etc/catalog/{name}.properties", properties)
-        archive = maven.cache() / "classes.jsa"
-        with running(_command(str(java), folder, home, archive), log=folder / "server.log", cwd=folder) as process:
+        archive = cache() / "classes.jsa"
+        with running(_command(runtime, folder, home, archive), log=folder / "server.log", cwd=folder) as process:
             it = Trino(url=f"http://127.0.0.1:{port}", folder=folder, spool=s3)
             _await(it, (process, weed_process))
             yield it
             _end(process, archive)
 
 
-def _command(java: str, folder: Path, home: Path, archive: Path) -> list[str]:
+def _command(runtime: Path, folder: Path, home: Path, archive: Path) -> list[str]:
     return [
-        java,
+        str(runtime / "bin" / "java"),
         "-Xmx1G",
         "-XX:+UseG1GC",
         # A short life: no time to win back what the better compiler costs. The archive saves a third of the start.
@@ -63,7 +99,7 @@ def _command(java: str, folder: Path, home: Path, archive: Path) -> list[str]:
         "-XX:+AutoCreateSharedArchive",
         f"-XX:SharedArchiveFile={archive}",
         "-Djdk.attach.allowAttachSelf=true",
-        "--add-modules=jdk.incubator.vector",
+        *([f"--add-modules={VECTORS}"] if java.has_module(runtime, VECTORS) else []),
         "-Dnode.environment=test",
         "-Dnode.id=test",
         f"-Dnode.data-dir={folder / 'data'}",

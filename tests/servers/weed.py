@@ -24,6 +24,8 @@ class Weed:
     filer: str
     bucket: str
     access_key: str = "penstock"
+    blind_key: str = "blind"
+    """Of somebody who may read and write, and not list."""
     secret_key: str = "penstock-secret"
 
     def ready(self) -> bool:
@@ -45,12 +47,16 @@ def weed(folder: Path, bucket: str) -> Iterator[tuple[Weed, subprocess.Popen[byt
     """The server, started but perhaps not ready yet."""
     master, volume, filer, s3, *grpc = free_ports(8)
     it = Weed(endpoint=f"http://127.0.0.1:{s3}", filer=f"http://127.0.0.1:{filer}", bucket=bucket)
-    identity = {
-        "name": "penstock",
-        "credentials": [{"accessKey": it.access_key, "secretKey": it.secret_key}],
-        "actions": ["Admin", "Read", "Write", "List"],
-    }
-    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    rights = {it.access_key: ["Admin", "Read", "Write", "List"], it.blind_key: ["Read", "Write"]}
+    identities = [
+        {
+            "name": key,
+            "credentials": [{"accessKey": key, "secretKey": it.secret_key}],
+            "actions": actions,
+        }
+        for key, actions in rights.items()
+    ]
+    (folder / "s3.json").write_text(json.dumps({"identities": identities}))
     ports = zip(("master", "volume", "filer", "s3"), (master, volume, filer, s3), grpc, strict=True)
     command = [
         str(Path(sys.executable).with_name("weed")),

@@ -63,6 +63,12 @@ SOURCES = (data_sources.router, schema_browser.router)
 RECONCILIATION = (recipes.router, items.router, runs.router, runs.internal, uploads.router, record_sources.router)
 
 
+def attach(app: FastAPI, parts: Parts) -> None:
+    """Let an app answer with these parts; they must have what its routes were made for."""
+    app.state.parts = parts
+    app.state.gauges = health.QueueGauges(parts)
+
+
 def create_app(parts: Parts) -> FastAPI:
     app = DescribedApi(
         title="Penstock",
@@ -73,7 +79,7 @@ def create_app(parts: Parts) -> FastAPI:
         redirect_slashes=False,
     )
     routers = (
-        health.create_router(parts),
+        health.router,
         jobs.router,
         queues.router,
         schedules.router,
@@ -84,7 +90,7 @@ def create_app(parts: Parts) -> FastAPI:
         *(TABLES if parts.maintenance is not None else ()),
         *(RECONCILIATION if parts.reconciliation is not None else ()),
     )
-    app.state.parts = parts
+    attach(app, parts)
     app.state.routes = [route for router in routers for route in router.routes]
     app.state.written_out = matrix.written_out(app.state.routes)
     matrix.check(app.state.routes)

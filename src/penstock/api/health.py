@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import Gauge, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -12,8 +12,10 @@ from pydantic import BaseModel, Field
 
 from penstock.api.errors import declare
 from penstock.api.parts import HasParts, Parts
+from penstock.kit import logging
 from penstock.kit.errors import DatabaseUnavailable, PenstockError, Unavailable
 
+log = logging.get(__name__)
 ANSWER_SECONDS = 3.0
 FRESH_SECONDS = 1.0
 METRICS: dict[int | str, dict[str, Any]] = {
@@ -27,6 +29,10 @@ class Health(BaseModel):
 
 class Readiness(Health):
     draining: bool
+    failing: dict[str, str] = Field(
+        description="Background tasks that fail at present, with their errors; requests are served meanwhile.",
+        examples=[{"notification listener": "InvalidPasswordError: password authentication failed"}],
+    )
 
 
 class QueueGauges:
@@ -44,36 +50,56 @@ class QueueGauges:
         async with self._looking:
             if time.monotonic() - self._looked_at < FRESH_SECONDS:
                 return
-            try:
-                async with asyncio.timeout(ANSWER_SECONDS):
-                    self._parts.store.metrics.queues(await self._parts.browser.queues())
-                self._database.set(1)
-            except (PenstockError, TimeoutError):
-                self._database.set(0)
+            self._database.set(await self._look())
             self._looked_at = time.monotonic()
 
-
-def create_router(parts: Parts) -> APIRouter:
-    router = APIRouter(tags=["health"])
-    gauges = QueueGauges(parts)
-
-    @router.get("/health", summary="Is the process alive?")
-    async def health() -> Health:
-        return Health(status="ok")
-
-    @router.get("/ready", summary="Can it work?", responses=declare(Unavailable, DatabaseUnavailable))
-    async def ready(parts: HasParts) -> Readiness:
-        """Really asks the database."""
+    async def _look(self) -> bool:
+        """Whether the database answers; a count that takes too long says nothing about that."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                control = await parts.store.control()
-        except TimeoutError:
-            raise DatabaseUnavailable("The database does not answer.") from None
-        return Readiness(status="ready", draining=control["draining"])
+                await self._parts.store.control()
+        except (PenstockError, TimeoutError):
+            return False
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                self._parts.store.metrics.queues(await self._parts.browser.queues())
+        except DatabaseUnavailable:
+            return False
+        except (Unavailable, TimeoutError):
+            log.warning("queues_not_counted", seconds=ANSWER_SECONDS)
+        return True
 
-    @router.get("/metrics", summary="Prometheus metrics", response_class=PlainTextResponse, responses=METRICS)
-    async def metrics() -> Response:
-        await gauges.refresh()
-        return Response(generate_latest(parts.registry), media_type=CONTENT_TYPE_LATEST)
 
-    return router
+router = APIRouter(tags=["health"])
+
+
+def _gauges(request: Request) -> QueueGauges:
+    gauges: QueueGauges = request.app.state.gauges
+    return gauges
+
+
+@router.get("/health", summary="Is the process alive?")
+async def health() -> Health:
+    return Health(status="ok")
+
+
+@router.get("/ready", summary="Can it work?", responses=declare(Unavailable, DatabaseUnavailable))
+async def ready(parts: HasParts) -> Readiness:
+    """Really asks the database."""
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            control = await parts.store.control()
+    except TimeoutError:
+        raise DatabaseUnavailable("The database does not answer.") from None
+    failing = parts.store.metrics.background.failing | {
+        f"{loop.name} loop": "Its last pass failed; the log says why."
+        for loop in parts.loops
+        if loop.last_status == "failed"
+    }
+    return Readiness(status="ready", draining=control["draining"], failing=failing)
+
+
+@router.get("/metrics", summary="Prometheus metrics", response_class=PlainTextResponse, responses=METRICS)
+async def metrics(parts: HasParts, gauges: Annotated[QueueGauges, Depends(_gauges)]) -> Response:
+    await gauges.refresh()
+    return Response(generate_latest(parts.registry), media_type=CONTENT_TYPE_LATEST)

@@ -186,6 +186,7 @@ async def suspend(
     responses=declare(*WRITES, InvalidStateTransition, InvalidState, ConcurrencyLimit, Maintenance),
 )
 async def resume(instance_id: InstanceId, graphs: HasGraphs, grant: Permit) -> Data[Instance]:
+    """One that was suspended or has failed loads its snapshot again, in a new process."""
     await _owned(graphs, instance_id, grant)
     return Data(data=shown(await graphs.instances.steps.resume(instance_id, actor=grant.username), graphs, grant))
 

@@ -56,6 +56,7 @@ class ClaimedJob(Fence):
     seconds_left: float
     waited: float
     polls: int
+    unhandled: int = Field(description="Workers without a handler that put it off, one after another.")
     group_id: int | None
     lock_key: str | None
     trace: str | None
@@ -73,9 +74,16 @@ class Exchanged(ClaimedJobs, Verdicts):
     pass
 
 
+class Registered(BaseModel):
+    requeued: int = Field(description="Attempts of an earlier process of this name that went back to the queue.")
+    failed: int = Field(description="Those that had no attempt left.")
+    shared: bool = Field(description="Two live processes use this name: nothing was taken over.")
+
+
 class Renewal(BaseModel):
     lost: list[Fence]
     cancelled: list[Fence]
+    superseded: bool = Field(description="Another process registered this worker's name and took its attempts over.")
 
 
 class Written(BaseModel):
@@ -102,11 +110,25 @@ async def enqueue(body: bodies.EnqueueBody, parts: HasParts) -> Reply:
     return _data({"jobs": [wire.dump_enqueued(a) for a in added]})
 
 
+@router.post(
+    "/register",
+    summary="Start as a worker, in the place of an earlier process of its name",
+    response_model=Data[Registered],
+    responses=declare(Conflict, *INTERNAL),
+)
+async def register(body: bodies.RegistrationBody, parts: HasParts) -> Reply:
+    """Once, before the first claim; repeated it changes nothing. What the earlier process still ran
+    is taken off it."""
+    return _data(wire.dump_registered(await parts.store.register(body.value())))
+
+
 @router.post("/claim", summary="Claim jobs, waiting for the first", response_model=Data[ClaimedJobs])
 async def claim(body: bodies.ClaimBody, request: Request, parts: HasParts) -> Reply:
     """Most urgent first. A caller who leaves while waiting gets nothing, and nothing is claimed for them."""
     async with parts.polls.line(request) as line:
-        claimed = await parts.store.claim(body.worker, body.queues, body.limit, wait=body.wait_seconds, line=line)
+        claimed = await parts.store.claim(
+            body.worker, body.queues, body.limit, wait=body.wait_seconds, session=body.session, line=line
+        )
     return _data({"jobs": await _handed_over(claimed, request, parts)})
 
 
@@ -116,7 +138,7 @@ async def exchange(body: bodies.ExchangeBody, request: Request, parts: HasParts)
     endings = [ending.value() for ending in body.endings]
     async with parts.polls.line(request) as line:
         done = await parts.store.exchange(
-            endings, body.worker, body.queues, body.limit, wait=body.wait_seconds, line=line
+            endings, body.worker, body.queues, body.limit, wait=body.wait_seconds, session=body.session, line=line
         )
     return _data({"verdicts": done.verdicts, "jobs": await _handed_over(done.claimed, request, parts)})
 

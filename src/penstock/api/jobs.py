@@ -15,13 +15,27 @@ from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Listing
 from penstock.jobs import model
 from penstock.jobs.bodies import Body, JobBody, Name, Text
-from penstock.jobs.browse import Filter, StatusWord
+from penstock.jobs.browse import Filter, StatusFilter, StatusWord
 from penstock.jobs.limits import MAX_JOB_ID
-from penstock.jobs.model import JobView
+from penstock.jobs.model import JobView, Status
 from penstock.kit.errors import Conflict, Draining, InvalidState, NotFound, PayloadTooLarge, ResourceLocked
+from penstock.maintenance.order import MAINTENANCE, REMOTE
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=StrictRoute)
 JobId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
+
+
+MaintenanceStatus = Literal["pending", "running", "completed", "failed", "cancelled"]
+_OF_MAINTENANCE: dict[Status, MaintenanceStatus] = {
+    Status.READY: "pending",
+    Status.SCHEDULED: "pending",
+    Status.RUNNING: "running",
+    Status.PARKED: "running",
+    Status.SUCCEEDED: "completed",
+    Status.FAILED: "failed",
+    Status.CANCELLED: "cancelled",
+}
+"""A parked job's statement runs on its engine."""
 
 
 class JobSummary(BaseModel):
@@ -76,6 +90,9 @@ class JobDetail(JobSummary):
     trace: str | None
     lock: Lock | None
     attempts: list[Attempt]
+    maintenance_status: MaintenanceStatus | None = Field(
+        description="Of a maintenance job, its status in the words of maintenance clients; null for other kinds."
+    )
 
 
 class Enqueued(BaseModel):
@@ -95,7 +112,9 @@ class CancelReason(Body):
 
 class JobQuery(Page):
     sort_by: Literal["created_at", "id"] = "created_at"
-    status: StatusWord | None = None
+    status: Annotated[
+        StatusFilter | None, Field(description="`pending` is another word for queued, `completed` for succeeded.")
+    ] = None
     kind: Name | None = None
     queue: Name | None = None
     group_id: Annotated[int, Field(ge=1, le=MAX_JOB_ID)] | None = None
@@ -169,7 +188,12 @@ def _summary(view: JobView) -> JobSummary:
 
 def detail(view: JobView) -> JobDetail:
     lock = None if view.lock_key is None else Lock(key=view.lock_key, held=not view.status.over)
-    return JobDetail.model_validate(_values(view) | {"lock": lock})
+    maintenance = maintenance_status(view.status) if view.kind in (MAINTENANCE, REMOTE) else None
+    return JobDetail.model_validate(_values(view) | {"lock": lock, "maintenance_status": maintenance})
+
+
+def maintenance_status(status: Status) -> MaintenanceStatus:
+    return _OF_MAINTENANCE[status]
 
 
 def _values(view: JobView) -> dict[str, Any]:

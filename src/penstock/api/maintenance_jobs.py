@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.matrix import Inside
@@ -56,6 +56,10 @@ class Ending(Holding):
     outcome: OutcomeBody
 
 
+class EndedActions(BaseModel):
+    outcomes: list[dict[str, Any]]
+
+
 class CatalogOpening(BaseModel):
     name: str
     type: str
@@ -78,9 +82,13 @@ class Moved(BaseModel):
 
 
 class OtherTable(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    catalog: str
     db: str
     table: str
-    metadata_location: str
+    metadata_location: str | None = Field(description="Of a table in the job store's database.")
+    location: str | None = Field(description="Of a table elsewhere, as it was seen last.")
 
 
 class OtherTables(BaseModel):
@@ -130,16 +138,13 @@ async def swap(job_id: JobId, body: Swap, parts: HasParts, maintenance: HasMaint
     return Data(data=Moved(moved=moved))
 
 
-@router.post("/{job_id:int}/neighbours", summary="List the other tables of a job's catalog")
+@router.post("/{job_id:int}/neighbours", summary="List tables that may share a job's storage")
 async def neighbours(job_id: JobId, body: Holding, parts: HasParts, maintenance: HasMaintenance) -> Data[OtherTables]:
     order = await _order(parts.store, job_id)
     async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
-        rows = await maintenance.desk.store.others(tx, order.name)
-    tables = [
-        OtherTable(db=row["table_namespace"], table=row["table_name"], metadata_location=row["metadata_location"])
-        for row in rows
-    ]
-    return Data(data=OtherTables(tables=tables))
+        shared = maintenance.desk.pool.catalogs.shared
+        tables = await maintenance.desk.store.other_tables(tx, order.name, shared)
+    return Data(data=OtherTables(tables=[OtherTable.model_validate(table) for table in tables]))
 
 
 @router.post("/{job_id:int}/actions", summary="Tell how an action ended")
@@ -148,6 +153,18 @@ async def action_ended(job_id: JobId, body: Ending, parts: HasParts, maintenance
         result: dict[str, Any] = body.outcome.model_dump(mode="json")
         await maintenance.desk.store.action_ended(tx, job_id, body.attempt_id, result)
     return Data(data=Held())
+
+
+@router.post("/{job_id:int}/ended-actions", summary="List the actions that earlier attempts ended")
+async def ended_actions(
+    job_id: JobId, body: Holding, parts: HasParts, maintenance: HasMaintenance
+) -> Data[EndedActions]:
+    """What a worker that takes over from one that died need not do again; of an action told twice,
+    the last end."""
+    async with parts.store.fenced_transaction(body.fence(job_id)):
+        rows = await maintenance.desk.store.actions(job_id)
+    last = {row["action"]: row["result"] for row in rows if row["attempt_id"] != body.attempt_id}
+    return Data(data=EndedActions(outcomes=list(last.values())))
 
 
 async def _order(store: PgJobStore, job_id: int) -> Order:

@@ -166,6 +166,7 @@ MATRIX: Mapping[str, Row] = {
     "POST /api/internal/maintenance/{job_id}/swap": WORKER,
     "POST /api/internal/maintenance/{job_id}/neighbours": WORKER,
     "POST /api/internal/maintenance/{job_id}/actions": WORKER,
+    "POST /api/internal/maintenance/{job_id}/ended-actions": WORKER,
     # operations
     "GET /api/config/lifecycle": OPS,
     "PUT /api/config/lifecycle": OPS,
@@ -231,6 +232,7 @@ MATRIX: Mapping[str, Row] = {
     "POST /api/internal/jobs/claim": WORKER,
     "POST /api/internal/jobs/exchange": WORKER,
     "POST /api/internal/jobs/finish": WORKER,
+    "POST /api/internal/jobs/register": WORKER,
     "POST /api/internal/jobs/renew": WORKER,
     "POST /api/internal/jobs/progress": WORKER,
     "POST /api/internal/jobs/park": WORKER,

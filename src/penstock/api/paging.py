@@ -15,6 +15,7 @@ from fastapi import Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from penstock.api.reply import Listing, Meta, request_id
+from penstock.jobs.counting import Count
 
 T = TypeVar("T")
 MAX_LIMIT = 100
@@ -59,9 +60,16 @@ class Page(BaseModel):
     def ascending(self) -> bool:
         return self.sort_order == "asc"
 
-    def of(self, found: Sequence[T], total: int, request: Request) -> Listing[T]:
+    def of(self, found: Sequence[T], total: int | Count, request: Request) -> Listing[T]:
         """The envelope of a page that was already cut."""
-        meta = Meta(total=total, offset=self.offset, limit=self.limit, request_id=request_id(request))
+        counted = Count(value=total, estimated=False) if isinstance(total, int) else total
+        meta = Meta(
+            total=counted.value,
+            total_is_estimate=counted.estimated,
+            offset=self.offset,
+            limit=self.limit,
+            request_id=request_id(request),
+        )
         return Listing(data=list(found), meta=meta)
 
     def cut(self, found: Sequence[T], request: Request) -> Listing[T]:

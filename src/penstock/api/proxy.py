@@ -98,6 +98,7 @@ def _check_running(instance: Instance) -> None:
         case InstanceStatus.FAILED:
             raise InvalidState(
                 f"Instance {instance.instance_id} has failed: {instance.error_message}",
+                hint=f"POST /api/instances/{instance.instance_id}/resume loads its snapshot again.",
                 status=str(instance.status),
                 error_code=instance.error_code,
             )

@@ -29,6 +29,7 @@ class Queue(View):
     parked: int
     scheduled: int
     oldest_wait: float | None = Field(description="Seconds that the most urgent ready job has waited.")
+    estimated: bool = Field(description="Whether a count is an estimate: the queue is too large to be counted.")
 
 
 class Worker(View):

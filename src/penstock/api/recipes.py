@@ -25,6 +25,7 @@ from penstock.reconcile import validation
 from penstock.reconcile.decided import Decided
 from penstock.reconcile.desk import Asker
 from penstock.reconcile.errors import RecipeInvalid
+from penstock.reconcile.exact_values import rows as exact_rows
 from penstock.reconcile.explain import explain, words_of
 from penstock.reconcile.order import START
 from penstock.reconcile.query import bound
@@ -196,7 +197,7 @@ async def preview(body: PreviewBody, it: HasReconciliation, grant: Permit) -> Da
         decided=await _decided(body.recipe_id, it),
     )
     tables = {
-        name: [{column: plain(value) for column, value in row.items()} for row in table.to_pylist()]
+        name: [{column: plain(value) for column, value in row.items()} for row in exact_rows(table)]
         for name, table in found.tables.items()
     }
     warnings = [Fault.model_validate(asdict(fault)) for fault in found.warnings]

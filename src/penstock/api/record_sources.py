@@ -16,6 +16,7 @@ from penstock.jobs.bodies import Body
 from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge, PermissionDenied
 from penstock.reconcile import form
 from penstock.reconcile.desk import NATIVE
+from penstock.reconcile.exact_values import rows as exact_rows
 from penstock.reconcile.reading import first_rows
 from penstock.reconcile.recipe import MAX_FILTERS, Side
 from penstock.sources.destinations import leans_on_server
@@ -118,7 +119,7 @@ async def _rows(alias: str, body: ScopedBody, it: Reconciliation, grant: Grant) 
 
     found = await it.desk.sources.ask(source.data_source_id, lambda opened: first_rows(opened, side, body.limit))
     columns = [{"name": field.name, "type": str(field.type)} for field in found.schema]
-    rows = [{name: plain(value) for name, value in row.items()} for row in found.to_pylist()]
+    rows = [{name: plain(value) for name, value in row.items()} for row in exact_rows(found)]
     return Rows(columns=columns, rows=rows)
 
 

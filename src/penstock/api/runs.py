@@ -25,11 +25,13 @@ from penstock.jobs.bodies import Body
 from penstock.jobs.limits import MAX_JOB_ID
 from penstock.jobs.model import Fence
 from penstock.kit.errors import InvalidInput, InvalidState, NotFound, PayloadTooLarge
+from penstock.reconcile import manifest as manifests
 from penstock.reconcile import validation
 from penstock.reconcile.desk import Asker
 from penstock.reconcile.errors import RecipeInvalid
 from penstock.reconcile.run import Run as Record
 from penstock.reconcile.run import RunStatus
+from penstock.storage.errors import ObjectDamaged
 
 router = APIRouter(prefix="/api/runs", tags=["reconciliation"], route_class=StrictRoute)
 internal = APIRouter(
@@ -41,6 +43,7 @@ internal = APIRouter(
 )
 RunId = Annotated[int, Path(ge=1, le=2**53 - 1, examples=[1])]
 FOUND = declare(*PUBLIC, NotFound)
+EVIDENCE = declare(*PUBLIC, NotFound, InvalidState, ObjectDamaged)
 LOOK_SECONDS = 2.0
 """How often the rows of a step are looked at; a step's end is heard at once."""
 Table = Literal[
@@ -194,7 +197,7 @@ async def events(run_id: RunId, request: Request, it: HasReconciliation, grant: 
     return StreamingResponse(_events(run_id, request, it), media_type="text/event-stream", headers=headers)
 
 
-@router.get("/{run_id}/manifest", summary="Show a run's manifest", responses=declare(*PUBLIC, NotFound, InvalidState))
+@router.get("/{run_id}/manifest", summary="Show a run's manifest", responses=EVIDENCE)
 async def manifest(run_id: RunId, it: HasReconciliation, grant: Permit) -> Data[dict[str, Any]]:
     return Data(data=await _manifest(await _mine(run_id, it, grant), it))
 
@@ -203,7 +206,7 @@ async def manifest(run_id: RunId, it: HasReconciliation, grant: Permit) -> Data[
     "/{run_id}/evidence/{evidence}",
     summary="Download evidence",
     response_class=StreamingResponse,
-    responses=declare(*PUBLIC, NotFound, InvalidState),
+    responses=EVIDENCE,
 )
 async def download(
     run_id: RunId,
@@ -213,7 +216,8 @@ async def download(
     format: Annotated[Form, Query()] = "json",  # noqa: A002 - the name that the interface has
     limit: Annotated[int | None, Query(ge=1, le=10**9, description="Only so many rows.")] = None,
 ) -> StreamingResponse:
-    """One table of evidence, whole."""
+    """One table of evidence, whole. Its files are held against the digests of the manifest
+    before anything is sent."""
     from penstock.reconcile.shelf import Shelf
 
     run = await _mine(run_id, it, grant)
@@ -228,7 +232,7 @@ async def download(
     "/{run_id}/report",
     summary="Show a run's report",
     response_class=HTMLResponse,
-    responses=declare(*PUBLIC, NotFound, InvalidState),
+    responses=EVIDENCE,
 )
 async def report(run_id: RunId, it: HasReconciliation, grant: Permit) -> HTMLResponse:
     """One HTML file that needs nothing else."""
@@ -297,8 +301,8 @@ async def _mine(run_id: int, it: Reconciliation, grant: Grant) -> Record:
 async def _manifest(run: Record, it: Reconciliation) -> dict[str, Any]:
     if run.result is None:
         raise InvalidState(f"Run {run.run_id} is {run.status}; it has no evidence.", status=str(run.status))
-    document: dict[str, Any] = orjson.loads(await it.store().get(f"{run.result['prefix']}manifest.json"))
-    return document
+    data = await it.store().get(f"{run.result['prefix']}{manifests.NAME}")
+    return manifests.read(data, run.result)
 
 
 async def _events(run_id: int, request: Request, it: Reconciliation) -> AsyncIterator[bytes]:

@@ -20,6 +20,7 @@ from penstock.kit import logging
 from penstock.kit.errors import Conflict, DatabaseUnavailable, InvalidInput
 from penstock.kit.migrate import find, migrate, pending
 from penstock.kit.postgres import database
+from penstock.kit.scratch import sweep_in_background
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -41,6 +42,7 @@ KEEP_ALIVE_SECONDS = 75
 def serve(settings: Settings, plane: Plane, rooms: Sequence[str]) -> int:
     """Until SIGTERM or SIGINT; the exit code."""
     logging.configure(level=settings.log_level, form=settings.log_form, process="control-plane")
+    sweep_in_background()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(settings, plane, rooms))
 

@@ -1,14 +1,16 @@
 """Tables and their maintenance. The same routes answer under `/tables` and under `/api/tables`."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from penstock.api.errors import PUBLIC, declare
-from penstock.api.jobs import JobDetail, JobId, detail
+from penstock.api.jobs import JobDetail, JobId, MaintenanceStatus, detail, maintenance_status
 from penstock.api.matrix import Permit
 from penstock.api.paging import Page
 from penstock.api.parts import HasMaintenance, HasParts, Maintenance
@@ -18,7 +20,7 @@ from penstock.jobs.bodies import Body, Name, Text
 from penstock.jobs.model import Status
 from penstock.kit.errors import Conflict, Draining, NotFound, PayloadTooLarge, ResourceLocked
 from penstock.maintenance.action import parse
-from penstock.maintenance.errors import Refused, UnknownAction
+from penstock.maintenance.errors import CatalogUnavailable, Refused, TableUnreadable, UnknownAction
 from penstock.maintenance.order import EMBEDDED, Order
 from penstock.maintenance.policy import Policy
 from penstock.maintenance.store import SeenTable
@@ -32,7 +34,7 @@ GivenActions = Annotated[
     list[str | dict[str, Any]],
     Field(max_length=10, examples=[["expire_snapshots", {"name": "rewrite_data_files", "max_files": 500}]]),
 ]
-LOOKING = declare(*PUBLIC, NotFound)
+LOOKING = declare(*PUBLIC, NotFound, TableUnreadable, CatalogUnavailable)
 RETRY_AFTER = "30"
 
 
@@ -57,11 +59,11 @@ class TableView(BaseModel):
     catalog: str
     db: str
     table: str
-    enabled: bool
-    score: int
+    enabled: bool | None = Field(description="Null of a table that cannot be read.")
+    score: int | None = Field(description="Null of a table that cannot be read.")
     facts: dict[str, Any]
     health: dict[str, Any]
-    error: str | None
+    error: str | None = Field(description="Why it cannot be read.")
     seen_at: datetime
 
 
@@ -97,6 +99,9 @@ class HistoryEntry(BaseModel):
     actions: list[Any]
     dry_run: bool
     status: str
+    maintenance_status: MaintenanceStatus | None = Field(
+        description="The status in the words of maintenance clients; null where it is not known any more."
+    )
     finished_at: datetime | None
     error: Any
 
@@ -119,22 +124,24 @@ class CacheStatus(BaseModel):
 
 class Refreshed(BaseModel):
     seen: int
-    failed: int
+    failed: int = Field(description="Tables that could not be read.")
     forgotten: int
+    unavailable: list[str] = Field(description="Catalogs that did not answer.")
 
 
 class ActionView(BaseModel):
     action: str
     status: str
+    attempt_id: UUID = Field(description="The attempt that ended it; a job that was taken over has several.")
     ended_at: datetime
     result: dict[str, Any]
 
 
 class TableQuery(Page):
     catalog: Name | None = None
-    db: Name | None = None
+    db: Annotated[str, Field(pattern=IDENTIFIER, examples=["shop"])] | None = None
     enabled: bool | None = None
-    health: Literal["healthy", "warning", "critical"] | None = None
+    health: Literal["healthy", "warning", "critical", "unreadable"] | None = None
 
 
 class HistoryQuery(Page):
@@ -144,7 +151,7 @@ class HistoryQuery(Page):
 async def list_tables(
     query: Annotated[TableQuery, Query()], request: Request, maintenance: HasMaintenance, _: Permit
 ) -> Listing[TableView]:
-    """As they were seen last, the worst first."""
+    """As they were seen last: those that cannot be read, then the worst first."""
     found, total = await maintenance.desk.store.tables(
         catalog=query.catalog,
         db=query.db,
@@ -162,8 +169,9 @@ async def cache_status(maintenance: HasMaintenance, _: Permit) -> Data[CacheStat
 
 
 async def refresh(maintenance: HasMaintenance, _: Permit, catalog: Catalog = None) -> Data[Refreshed]:
-    """Look at every table of the catalogs again."""
-    return Data(data=Refreshed(**await maintenance.desk.refresh(catalog)))
+    """Look at every table of the catalogs again, at their manifests too where nothing has
+    changed."""
+    return Data(data=Refreshed(**asdict(await maintenance.desk.refresh(catalog, afresh=True))))
 
 
 async def status(
@@ -258,6 +266,7 @@ def _entry(row: dict[str, Any]) -> HistoryEntry:
         actions=order["actions"],
         dry_run=order["dry_run"],
         status="unknown" if state is None else Status(state).word,
+        maintenance_status=None if state is None else maintenance_status(Status(state)),
         error=None if row["error"] is None else _read(row["error"]),
     )
 
@@ -279,14 +288,30 @@ def _router(prefix: str) -> APIRouter:
     made.post(
         f"{of_table}/plan",
         summary="Plan maintenance without doing it",
-        responses=declare(*PUBLIC, NotFound, UnknownAction, PayloadTooLarge),
+        responses=declare(
+            *PUBLIC,
+            NotFound,
+            UnknownAction,
+            TableUnreadable,
+            CatalogUnavailable,
+            PayloadTooLarge,
+        ),
     )(plan)
     made.post(
         f"{of_table}/maintenance",
         summary="Maintain a table",
         status_code=202,
         responses=declare(
-            *PUBLIC, NotFound, UnknownAction, Refused, ResourceLocked, Conflict, Draining, PayloadTooLarge
+            *PUBLIC,
+            NotFound,
+            UnknownAction,
+            Refused,
+            TableUnreadable,
+            CatalogUnavailable,
+            ResourceLocked,
+            Conflict,
+            Draining,
+            PayloadTooLarge,
         ),
     )(maintain)
     return made

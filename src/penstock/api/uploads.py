@@ -1,7 +1,6 @@
 """Files that people bring: CSV, Parquet or Excel, kept as Parquet for recipes to name."""
 
 import asyncio
-import tempfile
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +15,7 @@ from penstock.api.parts import HasReconciliation
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data
 from penstock.kit.errors import NotFound, PayloadTooLarge
+from penstock.kit.scratch import scratch_folder
 from penstock.reconcile.uploads import Upload as Kept
 
 router = APIRouter(prefix="/api/uploads", tags=["reconciliation"], route_class=StrictRoute)
@@ -59,13 +59,12 @@ async def add(
     delimiter: Annotated[str | None, Query(min_length=1, max_length=1, examples=[";"])] = None,
 ) -> Data[Upload]:
     """The body is the file itself. A CSV's delimiter is found out; its columns are text."""
-    with tempfile.NamedTemporaryFile(prefix="penstock-upload-") as file:
-        async for piece in request.stream():
-            await asyncio.to_thread(file.write, piece)
-        file.flush()
-        kept = await it.desk.uploads.add(
-            Path(file.name), name=name, owner=grant.username, encoding=encoding, delimiter=delimiter
-        )
+    with scratch_folder("upload") as folder:
+        path = folder / "body"
+        with path.open("wb") as file:
+            async for piece in request.stream():
+                await asyncio.to_thread(file.write, piece)
+        kept = await it.desk.uploads.add(path, name=name, owner=grant.username, encoding=encoding, delimiter=delimiter)
     return Data(data=_shown(kept))
 
 

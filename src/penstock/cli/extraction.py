@@ -65,7 +65,7 @@ async def extract(source: Source, sql: str, store: Store, watcher: Watcher) -> E
     try:
         watcher.planned(_expected(plan))
         counted = _Counted(source, plan, watcher)
-        written = await write_parquet(store, "", plan.schema, counted.batches(), attempt=attempt)
+        written = await write_parquet(store, "", plan.schema, counted.batches(), attempt=attempt, delta_packed=True)
         await verify_rows(store, written.parts, sent=counted.rows)
         manifest = Manifest(created_at=SYSTEM.now(), entities={ENTITY: written.entity(query)})
         await write_manifest(store, "", manifest)

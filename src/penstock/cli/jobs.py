@@ -9,7 +9,7 @@ from rich.table import Table
 
 from penstock.cli.home import connect, session
 from penstock.cli.output import FAILED, Json, emit, out, plain
-from penstock.client.words import JobStatus  # noqa: TC001 - the command line reads it
+from penstock.client.words import JobStatusFilter  # noqa: TC001 - the command line reads it
 
 _COLOURS = {
     "queued": "yellow",
@@ -23,7 +23,7 @@ _COLOURS = {
 
 def list_jobs(
     *,
-    status: JobStatus | None = None,
+    status: JobStatusFilter | None = None,
     kind: str | None = None,
     queue: str | None = None,
     offset: int = 0,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from penstock.cli.output import USAGE, Json, complain, emit, out, patience
+from penstock.kit.loading import loading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 
 def serve(*, host: str | None = None, port: int | None = None, json: Json = False) -> int:
     """Run the control plane."""
-    from penstock import wiring
-    from penstock.kit import config
+    with loading():
+        from penstock import wiring
+        from penstock.kit import config
 
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     return _ended(wiring.serve(config.load(**given)), json=json)
@@ -34,8 +36,9 @@ def worker(
     json: Json = False,
 ) -> int:
     """Run a worker. QUEUES is a list with commas."""
-    from penstock.kit import config
-    from penstock.worker.process import run_worker
+    with loading():
+        from penstock.kit import config
+        from penstock.worker.process import run_worker
 
     given = {"worker_queues": queues, "worker_slots": slots}
     settings = config.load(**{key: value for key, value in given.items() if value is not None})
@@ -66,11 +69,11 @@ def migrate(
         emit({"migrations": shown}, as_json=json, render=lambda: _print_sql(known))
         return 0
     settings = config.load()
-    if settings.database_url is None:
+    if settings.database_dsn is None:
         complain("PENSTOCK_DATABASE_URL is not set.", "The embedded database is migrated by `penstock up`.")
         return USAGE
     with patience("Migrating"):
-        applied = asyncio.run(migrations.migrate(settings.database_url.get_secret_value(), known))
+        applied = asyncio.run(migrations.migrate(settings.database_dsn, known))
     text = "\n".join(f"applied {name}" for name in applied) or "The schema is up to date."
     emit({"applied": applied}, as_json=json, render=lambda: out.print(text))
     return 0

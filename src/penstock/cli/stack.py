@@ -35,7 +35,12 @@ if TYPE_CHECKING:
 
 _READY_SECONDS = 180.0
 _RESTART_SECONDS = (0.5, 1, 2, 5, 10, 30)
-_NOT_FOR_WORKERS = {"PENSTOCK_DATABASE_URL", "PENSTOCK_SECRET_KEY", "PENSTOCK_SECRET_KEYS_OLD"}
+_NOT_FOR_WORKERS = {
+    "PENSTOCK_DATABASE_URL",
+    "PENSTOCK_DATABASE_DIRECT_URL",
+    "PENSTOCK_SECRET_KEY",
+    "PENSTOCK_SECRET_KEYS_OLD",
+}
 
 
 @dataclass(slots=True)
@@ -167,14 +172,21 @@ class Stack:
 
     def _plane_environment(self, settings: config.Settings, dsn: str) -> dict[str, str]:
         keys = secret_keys(settings, self.home)
-        return self._environment() | {
-            "PENSTOCK_DATABASE_URL": dsn,
-            "PENSTOCK_OPERATOR_TOKEN": self.home.secret("operator_token"),
-            "PENSTOCK_PORT": str(settings.port),
-            "PENSTOCK_TRUSTED_HEADERS": str(settings.trusts_headers).lower(),
-            "PENSTOCK_SECRET_KEY": keys[0],
-            "PENSTOCK_SECRET_KEYS_OLD": ",".join(keys[1:]),
-        }
+        pooler = settings.database_pooler
+        database = {"PENSTOCK_DATABASE_URL": pooler or dsn}
+        if pooler is not None:
+            database["PENSTOCK_DATABASE_DIRECT_URL"] = dsn
+        return (
+            self._environment()
+            | database
+            | {
+                "PENSTOCK_OPERATOR_TOKEN": self.home.secret("operator_token"),
+                "PENSTOCK_PORT": str(settings.port),
+                "PENSTOCK_TRUSTED_HEADERS": str(settings.trusts_headers).lower(),
+                "PENSTOCK_SECRET_KEY": keys[0],
+                "PENSTOCK_SECRET_KEYS_OLD": ",".join(keys[1:]),
+            }
+        )
 
     async def _launch(self, member: Member) -> Member:
         self.members[member.name] = member

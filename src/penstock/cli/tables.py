@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.client import Client
     from penstock.client._sync.tables import Table
 
-TABLE = ("catalog", "db", "table", "enabled", "score", "seen_at")
+TABLE = ("catalog", "db", "table", "enabled", "score", "seen_at", "error")
 ACTION = ("action", "status", "ended_at", "result")
 
 

@@ -18,7 +18,9 @@ from penstock.client.words import (
     InstancePhase,
     InstanceStatus,
     JobStatus,
+    JobStatusFilter,
     KeyType,
+    MaintenanceStatus,
     PropertyType,
     ResourceType,
     Role,
@@ -36,6 +38,7 @@ from penstock.client.words import (
 class ActionView(TypedDict):
     action: str
     status: str
+    attempt_id: str
     ended_at: str
     result: dict[str, Any]
 
@@ -467,6 +470,7 @@ class HistoryEntry(TypedDict):
     actions: list[Any]
     dry_run: bool
     status: str
+    maintenance_status: MaintenanceStatus | None
     finished_at: str | None
     error: Any
 
@@ -599,6 +603,7 @@ class JobDetail(TypedDict):
     trace: str | None
     lock: Lock | None
     attempts: list[Attempt]
+    maintenance_status: MaintenanceStatus | None
 
 
 class JobEnqueued(TypedDict):
@@ -645,7 +650,7 @@ class JobSummary(TypedDict):
 class JobsFilters(TypedDict):
     sort_order: NotRequired[SortOrder]
     sort_by: NotRequired[Literal["created_at", "id"]]
-    status: NotRequired[JobStatus | None]
+    status: NotRequired[JobStatusFilter | None]
     kind: NotRequired[str | None]
     queue: NotRequired[str | None]
     group_id: NotRequired[int | None]
@@ -838,6 +843,7 @@ class MemoryBody(TypedDict):
 
 class Meta(TypedDict):
     total: int
+    total_is_estimate: NotRequired[bool]
     offset: int
     limit: int
     request_id: str
@@ -1065,6 +1071,7 @@ class Queue(TypedDict):
     parked: int
     scheduled: int
     oldest_wait: float | None
+    estimated: bool
 
 
 class QueuesFilters(TypedDict):
@@ -1075,6 +1082,7 @@ class QueuesFilters(TypedDict):
 class Readiness(TypedDict):
     status: str
     draining: bool
+    failing: dict[str, str]
 
 
 class Recipe(TypedDict):
@@ -1156,6 +1164,7 @@ class Refreshed(TypedDict):
     seen: int
     failed: int
     forgotten: int
+    unavailable: list[str]
 
 
 class Revoked(TypedDict):
@@ -1440,8 +1449,8 @@ class TableListed(TypedDict):
     catalog: str
     db: str
     table: str
-    enabled: bool
-    score: int
+    enabled: bool | None
+    score: int | None
     facts: dict[str, Any]
     health: dict[str, Any]
     error: str | None

@@ -6,7 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime  # noqa: TC003 - the decoder reads the fields' types
 from typing import Any
 
-from penstock.client.words import JobStatus, RunStatus  # noqa: TC001 - the decoder reads the fields' types
+from penstock.client.words import (  # noqa: TC001 - the decoder reads the fields' types
+    JobStatus,
+    MaintenanceStatus,
+    RunStatus,
+)
 
 Raw = dict[str, Any]
 
@@ -51,6 +55,7 @@ class JobInfo:
     trace: str | None = None
     lock: Raw | None = None
     attempts: tuple[Raw, ...] = ()
+    maintenance_status: MaintenanceStatus | None = None
     raw: Raw = field(default_factory=dict, repr=False)
 
 

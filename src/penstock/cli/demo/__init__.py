@@ -10,7 +10,6 @@ import asyncio
 import os
 import shutil
 import sys
-import tempfile
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -25,6 +24,7 @@ from penstock.cli.home import Home, default_home
 from penstock.cli.output import FAILED, emit, err, out
 from penstock.client import Client
 from penstock.client.session import Session
+from penstock.kit.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,12 +69,9 @@ def _stage(home: Home, *, free: bool) -> Iterator[Home]:
     if free:
         yield home
         return
-    folder = Path(tempfile.mkdtemp(prefix="penstock-storm-"))
-    folder.chmod(0o755)  # as root the database runs under another account, which must get there
-    try:
+    with scratch_folder("storm") as folder:
+        folder.chmod(0o755)  # as root the database runs under another account, which must get there
         yield Home(folder / "home")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _acts(stack: Stack, url: str, home: Home, since: datetime, say: Callable[[str], None], *, quiet: bool) -> Played:

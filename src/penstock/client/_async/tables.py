@@ -80,16 +80,19 @@ class AsyncTable:
 
 
 class AsyncTables:
-    """`tables["db.table"]` or `tables["catalog.db.table"]`."""
+    """`tables["db.table"]` or `tables["catalog.db.table"]`; a namespace in a namespace needs its
+    catalog before it.
+    """
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
     def __getitem__(self, name: str) -> AsyncTable:
         parts = name.split(".")
-        if len(parts) not in (2, 3) or not all(parts):
+        if len(parts) < 2 or not all(parts):
             raise KeyError(f"{name!r} is neither db.table nor catalog.db.table")
-        return AsyncTable(self._transport, parts[0] if len(parts) == 3 else None, parts[-2], parts[-1])
+        catalog = parts.pop(0) if len(parts) > 2 else None
+        return AsyncTable(self._transport, catalog, ".".join(parts[:-1]), parts[-1])
 
     async def all(self, **filters: Unpack[shapes.TablesFilters]) -> AsyncIterator[shapes.TableListed]:
         async for item in listed(self._transport, "/api/tables", **filters):
