@@ -7,9 +7,7 @@ are of a house with one. Statements are counted in a process of their own.
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
-import tempfile
 import time
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +19,7 @@ from rich.console import Console
 from bench.api import queries, starts
 from bench.api.asking import Asker
 from bench.figures import Figure, figure, median, publish, quantile
+from bench.folder import temporary_folder
 from penstock.cli.home import Home
 from penstock.cli.stack import Stack
 from penstock.kit import logging
@@ -39,7 +38,7 @@ say = Console(stderr=True).print
 
 async def main() -> int:
     logging.configure(level="ERROR")
-    async with _folder() as folder:
+    with temporary_folder() as folder:
         figures = await _requests(folder)
         figures |= await _starts(folder)
     return publish("api", figures)
@@ -117,16 +116,6 @@ async def _house(home: Path, *, workers: int) -> AsyncIterator[tuple[Asker, str]
         dsn = stack.members["control-plane"].environment["PENSTOCK_DATABASE_URL"]
         async with Asker(stack.url, stack.home.secret("operator_token")) as ask:
             yield ask, dsn
-
-
-@asynccontextmanager
-async def _folder() -> AsyncIterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
-    folder.chmod(0o755)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ async def _memory(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure
 
 
 async def _trino(scratch: Path) -> dict[str, Figure]:
-    from tests.servers import maven
+    from tests.servers.parts import Missing
     from tests.servers.trino import trino
 
     sql = "SELECT * FROM tpch.sf1.lineitem WHERE orderkey <= 1000000"
@@ -109,7 +109,7 @@ async def _trino(scratch: Path) -> dict[str, Figure]:
                 found = await child("bench.exports.pages", way, server.url, sql, str(scratch / f"pages-{way}"))
                 rate[way] = found["rows"] / found["cpu"]
                 say(f"trino {way}: {rate[way]:,.0f} rows per CPU second of {found['rows']:,}")
-    except maven.Unobtainable as e:
+    except Missing as e:
         say(f"No Trino here: {e}")
         return {}
     return {
