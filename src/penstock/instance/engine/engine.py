@@ -108,7 +108,6 @@ class Engine:
         self._suspects = asyncio.Lock()
         self._queries: set[Query] = set()
         self._open_answers = 0
-        self._is_grown = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._capabilities: Capabilities | None = None
 
@@ -201,7 +200,7 @@ class Engine:
         try:
             if query.wants_alone:
                 await self._take_all_slots(query)
-            life = await self.supervisor.living(query)
+            life = await self._inspected_life(query)
             channel = life.take(query)
         except wire.EngineGone:
             self._give_slot(query)
@@ -257,7 +256,7 @@ class Engine:
         if error is None:
             return self._opened(life, channel, frame)
         if isinstance(error, QueryOutOfMemory):
-            self._is_grown = True
+            life.has_leftovers = True
         self._release(life, channel)
         return self._refuse(query, error)
 
@@ -391,23 +390,41 @@ class Engine:
             await life.child.ended.wait()
         self._release(life, channel)
 
+    # what queries that ran out of memory left
+
     def _release(self, life: Life, channel: wire.Channel) -> None:
         life.release(channel)
-        if self._is_grown and not life.running:
-            self._is_grown = False
-            self._task(self._replace_if_grown(life))
+        self._inspect_if_due(life)
 
-    async def _replace_if_grown(self, life: Life) -> None:
-        """After a query ran out of memory: what the process keeps of it is lost to the next ones."""
+    def _inspect_if_due(self, life: Life) -> None:
+        if life.has_leftovers and not life.running and life.inspection is None:
+            life.inspection = self._task(self._inspect(life))
+
+    async def _inspected_life(self, query: Query) -> Life:
+        """The engine, after what a query that ran out of memory left in it was measured: whoever begins on it
+        before that may run out of memory too."""
+        while True:
+            life = await self.supervisor.living(query)
+            self._inspect_if_due(life)
+            if life.inspection is None or life.inspection.done():
+                return life
+            await asyncio.wait({life.inspection}, timeout=query.left())
+            if not query.left():
+                raise _out_of_time(query)
+
+    async def _inspect(self, life: Life) -> None:
+        """Replace a process that keeps more than its share after giving back what is free."""
         try:
-            grown = (await life.ask("grown"))["bytes"]
-        except (wire.EngineGone, PenstockError):
+            grown: int = (await life.ask("grown"))["bytes"]
+        except wire.EngineGone:
+            await life.child.ended.wait()
             return
+        except PenstockError:  # not even enough memory for this answer
+            grown = self.supervisor.query_bytes
+        life.has_leftovers = False
+        life.inspection = None
         if grown > self.supervisor.query_bytes * _KEPT_SHARE:
-            if life.running:
-                self._is_grown = True
-            else:
-                self.supervisor.end(life, "recycled")
+            self.supervisor.end(life, "recycled")
 
     def _task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

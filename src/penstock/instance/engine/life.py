@@ -29,8 +29,8 @@ class Query:
     runs without the limit whose failed allocations engines may crash of, and is watched instead, to tell a
     query that takes too much from one that crashes the engine.
 
-    Of the present run: `slots` that it has, whether it was `accompanied` by another query at any time, and
-    whether it `began_alone` because it was to."""
+    Of the present run: `slots` that it has, whether it was `accompanied` by another query (or by what one left)
+    at any time, and whether it `began_alone` because it was to."""
 
     method: str
     build: Callable[[float], object]
@@ -71,6 +71,10 @@ class Life:
     blamed: Query | None = None
     witnesses: int = 0
     """Queries that were running when it ended."""
+    has_leftovers: bool = False
+    """A query ran out of memory in it, and what that left was not measured yet."""
+    inspection: asyncio.Task[None] | None = None
+    """Measures it; no query begins meanwhile."""
 
     @classmethod
     def begin(cls, child: EngineChild, ended: Callable[[Life], None]) -> Life:
@@ -87,7 +91,7 @@ class Life:
         channel = self.child.take()
         if query is not None:
             others = [other for other in self.running.values() if other is not None]
-            query.accompanied = bool(others)
+            query.accompanied = bool(others) or self.has_leftovers
             for other in others:
                 other.accompanied = True
         self.running[channel] = query
