@@ -52,14 +52,15 @@ async def _drain(server: Measured, text: str) -> float:
             {
                 "job_ids": [r["job_id"] for r in ended],
                 "attempt_ids": [r["attempt_id"] for r in ended],
-                "statuses": [10] * len(ended),
-                "results": [None] * len(ended),
-                "errors": [None] * len(ended),
+                "results": None,
+                "errors": None,
                 "worker": "bench",
                 "queue": "default",
                 "limit": BATCH,
                 "mark": NO_MARK,
                 "polled": None,
+                "session": None,
+                "alone": True,
             }
         )
         found = await statement.fetch(*values)

@@ -18,7 +18,8 @@ import pytest
 from penstock.jobs.browse import BROWSE_SETTINGS
 from penstock.jobs.exchange import NO_MARK
 from penstock.jobs.kinds import KindPolicy, Kinds
-from penstock.jobs.model import Ending, JobSpec, Succeeded
+from penstock.jobs.model import Claimed, Ending, JobSpec, Succeeded
+from penstock.jobs.rows import CLAIM_COLUMNS
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kit.db import Db
 from penstock.kit.sqlfile import load
@@ -241,9 +242,9 @@ async def pages(connection: asyncpg.Connection[asyncpg.Record], *, queue: str = 
     values = {
         "job_ids": [],
         "attempt_ids": [],
-        "statuses": [],
-        "results": [],
-        "errors": [],
+        "results": None,
+        "errors": None,
+        "alone": False,
         "worker": "w",
         "session": None,
         "queue": queue,
@@ -366,3 +367,13 @@ async def _drain(store: PgJobStore) -> None:
     endings: list[Ending] = []
     while (done := await store.exchange(endings, "w", ["default"], BATCH)).claimed:
         endings = [Ending(fence=c.fence, outcome=Succeeded()) for c in done.claimed]
+
+
+async def test_the_columns_of_a_claim_are_the_fields_of_a_claimed_job(database: str) -> None:
+    names = {"raw_payload": "payload", "lease_seconds": "lease_s", "raw_state": "state"}
+    engine = await asyncpg.connect(database, server_settings=ENGINE_SETTINGS)
+    statement = await engine.prepare(SQL.exchange.text)
+    columns = [attribute.name for attribute in statement.get_attributes()]
+    await engine.close()
+    fields = [names.get(name, name) for name in Claimed._fields if name not in ("fence", "queue")]
+    assert columns[CLAIM_COLUMNS:] == fields

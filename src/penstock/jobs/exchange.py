@@ -12,13 +12,13 @@ spawn jobs, which may wait for others, the claim is a statement of its own after
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Protocol, TypeGuard, TypeVar
 
 from penstock.jobs import rows
 from penstock.jobs.listeners import Listeners
-from penstock.jobs.model import CUT_SHORT, Claimed, Ending, Failed, Fence, JobSpec, Outcome, Status, Succeeded, Verdict
+from penstock.jobs.model import CUT_SHORT, Claimed, Ending, Failed, Fence, JobSpec, Outcome, Succeeded, Verdict
 from penstock.jobs.queue_watch import QueueWatch
 from penstock.kit.errors import DatabaseUnavailable
 from penstock.kit.sqlfile import load
@@ -54,6 +54,33 @@ class Claimer:
 
     worker: str
     session: UUID | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What is to be claimed from one queue; `exchange.sql` explains the mark and `polled`."""
+
+    claimer: Claimer
+    queue: str
+    limit: int
+    mark: int
+    polled: bool | None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Written:
+    """Which attempts' ends stand, and as what."""
+
+    done: set[Fence] = field(default_factory=set)
+    retried: set[Fence] = field(default_factory=set)
+    repeated: set[Fence] = field(default_factory=set)
+
+    def verdict(self, fence: Fence) -> Verdict:
+        if fence in self.done:
+            return Verdict.DONE
+        if fence in self.retried:
+            return Verdict.RETRYING
+        return Verdict.REPEATED if fence in self.repeated else Verdict.STALE
 
 
 class Exchange:
@@ -159,24 +186,15 @@ class Exchange:
         self, endings: Sequence[Ending], claimer: Claimer, queue: str, limit: int, polled: bool | None = None
     ) -> tuple[list[Verdict], list[Claimed]]:
         mark = self._mark(queue) if polled is None else NO_MARK
+        claim = Claim(claimer=claimer, queue=queue, limit=limit, mark=mark, polled=polled)
         first = _first(endings)
-        async with self._db.transaction() as tx:
-            await self._hold(tx, first)
-            retried = await self._retry(tx, first)
-            terminal = [e for e in first if e.fence not in retried]
-            left = await self._left_behind(tx, terminal)
-            spawning = bool(_spawned(terminal))
-            found = await self._statement(tx, terminal, claimer, queue, 0 if spawning else limit, mark, polled)
-            done = {terminal[place - 1].fence for r in found if r["places"] is not None for place in r["places"]}
-            members = [r for r in found if r["places"] is not None and r["group_id"] is not None]
-            if spawning or members:
-                await self._gates.settle(tx, members, _spawned(e for e in terminal if e.fence in done))
-            await self._gates.clean_up(tx, [r for r in left if fences_of([r]) <= done])
-            missing = [e.fence for e in terminal if e.fence not in done]
-            repeated = await already(tx, missing, "ended") if missing else set()
-            retried |= await already(tx, missing, "retried") if missing else set()
-            if limit and (spawning or members):
-                found = await self._statement(tx, (), claimer, queue, limit, mark, polled)
+        found: list[asyncpg.Record] = []
+        written = _Written()
+        if all(_is_plain(e.outcome) for e in first):
+            found = await self._statement(self._db, first, claim, alone=True)
+            written.done = _done(first, found)
+        if remaining := [e for e in first if e.fence not in written.done]:
+            found = await self._in_transaction(remaining, claim, written)
         taken = sorted((r for r in found if r["places"] is None), key=itemgetter("order_key"))
         claimed = [rows.claimed(r, queue) for r in taken]
         self._metrics.claimed(queue, claimed)
@@ -185,31 +203,48 @@ class Exchange:
         elif limit and mark != NO_MARK:
             self._marks.pop(queue, None)
             claimed = (await self._step((), claimer, queue, limit))[1]
-        return self._verdicts(endings, done, retried, repeated), claimed
+        return self._verdicts(endings, written), claimed
+
+    async def _in_transaction(self, endings: Sequence[Ending], claim: Claim, written: _Written) -> list[asyncpg.Record]:
+        """Ends that may retry, spawn jobs, move gates or be stale, and then the claim."""
+        async with self._db.transaction() as tx:
+            await self._hold(tx, endings)
+            retried = await self._retry(tx, endings)
+            terminal = [e for e in endings if e.fence not in retried]
+            left = await self._left_behind(tx, terminal)
+            spawning = bool(_spawned(terminal))
+            found = await self._statement(tx, terminal, replace(claim, limit=0) if spawning else claim, alone=False)
+            done = _done(terminal, found)
+            members = [r for r in found if r["places"] is not None and r["group_id"] is not None]
+            if spawning or members:
+                await self._gates.settle(tx, members, _spawned(e for e in terminal if e.fence in done))
+            await self._gates.clean_up(tx, [r for r in left if fences_of([r]) <= done])
+            missing = [e.fence for e in terminal if e.fence not in done]
+            repeated = await already(tx, missing, "ended") if missing else set()
+            retried |= await already(tx, missing, "retried") if missing else set()
+            if claim.limit and (spawning or members):
+                found = await self._statement(tx, (), claim, alone=False)
+        written.done |= done
+        written.retried |= retried
+        written.repeated |= repeated
+        return found
 
     async def _statement(
-        self,
-        tx: Tx,
-        endings: Sequence[Ending],
-        claimer: Claimer,
-        queue: str,
-        limit: int,
-        mark: int,
-        polled: bool | None,
+        self, db: Db | Tx, endings: Sequence[Ending], claim: Claim, *, alone: bool
     ) -> list[asyncpg.Record]:
         outcomes = [e.outcome for e in endings]
-        return await tx.fetch(
+        return await db.fetch(
             SQL.exchange,
             **columns(e.fence for e in endings),
-            statuses=[Status.SUCCEEDED if isinstance(o, Succeeded) else Status.FAILED for o in outcomes],
-            results=[self._result(o) for o in outcomes],
-            errors=[self._error(o) for o in outcomes],
-            worker=claimer.worker,
-            session=claimer.session,
-            queue=queue,
-            limit=limit,
-            mark=mark,
-            polled=polled,
+            results=rows.column([self._result(o) for o in outcomes]),
+            errors=rows.column([self._error(o) for o in outcomes]),
+            worker=claim.claimer.worker,
+            session=claim.claimer.session,
+            queue=claim.queue,
+            limit=claim.limit,
+            mark=claim.mark,
+            polled=claim.polled,
+            alone=alone,
         )
 
     async def _left_behind(self, tx: Tx, endings: Sequence[Ending]) -> list[asyncpg.Record]:
@@ -246,12 +281,10 @@ class Exchange:
             )
         )
 
-    def _verdicts(
-        self, endings: Sequence[Ending], done: set[Fence], retried: set[Fence], repeated: set[Fence]
-    ) -> list[Verdict]:
-        if len(done) == len(endings):
+    def _verdicts(self, endings: Sequence[Ending], written: _Written) -> list[Verdict]:
+        if len(written.done) == len(endings):
             return [Verdict.DONE] * len(endings)
-        verdicts = {e.fence: _verdict(e.fence, done, retried, repeated) for e in endings}
+        verdicts = {e.fence: written.verdict(e.fence) for e in endings}
         for fence, verdict in verdicts.items():
             if verdict is Verdict.STALE:
                 self._on_stale(fence, "finish")
@@ -277,6 +310,15 @@ async def already(tx: Tx | Db, fences: Sequence[Fence], how: str) -> set[Fence]:
     """Which of these writes stand: what changed nothing is stale only after a look, for a reply may have been lost."""
     found = await tx.fetch(SQL.repeated, **columns(fences))
     return fences_of(r for r in found if r["how"] == how)
+
+
+def _done(endings: Sequence[Ending], found: Sequence[asyncpg.Record]) -> set[Fence]:
+    return {endings[place - 1].fence for r in found if r["places"] is not None for place in r["places"]}
+
+
+def _is_plain(outcome: Outcome) -> bool:
+    """Whether the end is nothing but the end of its own job, unless that is a member of a group."""
+    return isinstance(outcome, Succeeded) and not outcome.spawn
 
 
 def _is_retry(outcome: Outcome) -> TypeGuard[Failed]:
@@ -308,14 +350,6 @@ def _first(endings: Sequence[Ending]) -> list[Ending]:
 
 def _spawned(endings: Iterable[Ending]) -> list[JobSpec]:
     return [spec for e in endings if isinstance(e.outcome, Succeeded) for spec in e.outcome.spawn]
-
-
-def _verdict(fence: Fence, done: set[Fence], retried: set[Fence], repeated: set[Fence]) -> Verdict:
-    if fence in done:
-        return Verdict.DONE
-    if fence in retried:
-        return Verdict.RETRYING
-    return Verdict.REPEATED if fence in repeated else Verdict.STALE
 
 
 def _answer(verdicts: dict[Fence, Verdict], fence: Fence) -> Verdict:

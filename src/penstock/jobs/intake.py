@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from penstock.jobs.gathering import Gathering
+from penstock.jobs.enqueue_batcher import EnqueueBatcher
 from penstock.jobs.limits import MAX_TIMEOUT, PRIORITIES, check_batch, check_key, check_span
 from penstock.jobs.model import Enqueued, JobSpec
-from penstock.jobs.rows import dump
+from penstock.jobs.rows import column, dump
 from penstock.kit.errors import Conflict, Draining, InvalidInput, InvalidState, ResourceLocked
 from penstock.kit.ids import check_name
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence, Sized
 
     from penstock.jobs.kinds import Kinds
     from penstock.kit.db import Db, Tx
@@ -36,6 +37,8 @@ class _Row:
 
     shared: dict[str, Any]
     payload: str
+    created_by: str | None
+    trace: str | None
     unique_key: str | None
     lock_key: str | None
     place: int
@@ -46,11 +49,11 @@ class Intake:
         self.kinds = kinds
         self._max_payload_bytes = max_payload_bytes
         self._on_refusal = on_refusal
-        self._gathering: Gathering[asyncpg.Record] = Gathering()
+        self._batcher: EnqueueBatcher[_Row, int] = EnqueueBatcher()
 
     async def finish(self) -> None:
         """Wait for the enqueues that are still on their way."""
-        await self._gathering.finish()
+        await self._batcher.finish()
 
     async def add(
         self, tx: Tx, specs: Sequence[JobSpec], *, force: bool, ring: Callable[[str, int], None]
@@ -82,14 +85,15 @@ class Intake:
         if shared["group_id"] is not None or any(r.shared is not shared or r.unique_key or r.lock_key for r in rows):
             return None
 
-        async def send(payloads: Sequence[str]) -> list[asyncpg.Record]:
-            return await db.fetch(SQL.enqueue, **_values(shared, payloads, force=False))
+        async def send(batch: Sequence[_Row]) -> Sequence[int]:
+            job_ids, order_key = await self._insert_plain(db, shared, batch, force=False)
+            if job_ids and shared["run_in"] is None:
+                ring(shared["queue"], order_key)
+            return job_ids
 
-        added = await self._gathering.add(_shape(specs[0]), [r.payload for r in rows], send)
-        _check_taken(added, rows)
-        if shared["run_in"] is None:
-            ring(shared["queue"], added[0]["order_key"])
-        return [Enqueued(job_id=new["job_id"], created=True) for new in added]
+        job_ids = await self._batcher.add(_shape(specs[0]), rows, send)
+        _check_taken(job_ids, rows)
+        return [Enqueued(job_id=job_id, created=True) for job_id in job_ids]
 
     def check(self, spec: JobSpec) -> None:
         """Say now what is wrong with a spec that will be enqueued later."""
@@ -104,9 +108,17 @@ class Intake:
             shared = shapes.get(shape)
             if shared is None:
                 shared = shapes[shape] = self._shared(spec)
-            payload = dump(spec.payload, "payload", limit)
-            unique_key, lock_key = check_key(spec.unique_key, "unique_key"), check_key(spec.lock_key, "lock_key")
-            rows.append(_Row(shared, payload, unique_key, lock_key, place))
+            rows.append(
+                _Row(
+                    shared,
+                    dump(spec.payload, "payload", limit),
+                    check_key(spec.created_by, "created_by"),
+                    check_key(spec.trace, "trace"),
+                    check_key(spec.unique_key, "unique_key"),
+                    check_key(spec.lock_key, "lock_key"),
+                    place,
+                )
+            )
         return rows
 
     def _shared(self, spec: JobSpec) -> dict[str, Any]:
@@ -136,8 +148,6 @@ class Intake:
             "kind": spec.kind,
             "queue": queue,
             "cleanup_kind": policy.cleanup_kind,
-            "created_by": check_key(spec.created_by, "created_by"),
-            "trace": check_key(spec.trace, "trace"),
         }
 
     async def _take_locks(self, tx: Tx, rows: Sequence[_Row]) -> dict[str, asyncpg.Record]:
@@ -174,23 +184,35 @@ class Intake:
     async def _insert(
         self, tx: Tx, shared: dict[str, Any], batch: Sequence[_Row], *, force: bool, ring: Callable[[str, int], None]
     ) -> list[Enqueued]:
-        values = _values(shared, [r.payload for r in batch], force=force)
         if any(r.unique_key or r.lock_key for r in batch):
-            added = await self._insert_keyed(tx, values, batch)
+            added = await self._insert_keyed(tx, shared, batch, force=force)
+            _check_taken(added, batch)
+            order_key = min((r["order_key"] for r in added if r["created"]), default=None)
+            enqueued = await self._with_existing(tx, added, batch)
         else:
-            added = await tx.fetch(SQL.enqueue, **values)
-        _check_taken(added, batch)
-        if shared["run_in"] is None and (keys := [r["order_key"] for r in added if r["created"]]):
-            tx.after_commit(lambda: ring(shared["queue"], min(keys)))
-        return await self._with_existing(tx, added, batch)
+            job_ids, order_key = await self._insert_plain(tx, shared, batch, force=force)
+            _check_taken(job_ids, batch)
+            enqueued = [Enqueued(job_id=job_id, created=True) for job_id in job_ids]
+        if shared["run_in"] is None and order_key is not None:
+            tx.after_commit(partial(ring, shared["queue"], order_key))
+        return enqueued
 
-    async def _insert_keyed(self, tx: Tx, values: dict[str, Any], batch: Sequence[_Row]) -> list[asyncpg.Record]:
+    async def _insert_plain(
+        self, db: Db | Tx, shared: dict[str, Any], batch: Sequence[_Row], *, force: bool
+    ) -> tuple[Sequence[int], int]:
+        """Without keys nothing can be there already: the new jobs in their order, and the order key of the first."""
+        [added] = await db.fetch(SQL.enqueue, **_values(shared, batch, force=force))
+        return added["job_ids"] or (), added["order_key"]
+
+    async def _insert_keyed(
+        self, tx: Tx, shared: dict[str, Any], batch: Sequence[_Row], *, force: bool
+    ) -> list[asyncpg.Record]:
         lock_keys = [r.lock_key for r in batch]
         try:
             async with tx.savepoint():
                 return await tx.fetch(
                     SQL.enqueue_keyed,
-                    **values,
+                    **_values(shared, batch, force=force),
                     places=[r.place for r in batch],
                     unique_keys=[r.unique_key for r in batch],
                     lock_keys=lock_keys,
@@ -238,20 +260,20 @@ def _shape(spec: JobSpec) -> tuple[Any, ...]:
         spec.timeout,
         spec.group_id,
         spec.retry_of,
-        spec.created_by,
-        spec.trace,
     )
 
 
-def _values(shared: dict[str, Any], payloads: Sequence[str], *, force: bool) -> dict[str, Any]:
+def _values(shared: dict[str, Any], rows: Sequence[_Row], *, force: bool) -> dict[str, Any]:
     return shared | {
-        "payloads": payloads,
+        "payloads": [r.payload for r in rows],
+        "created_bys": column([r.created_by for r in rows]),
+        "traces": column([r.trace for r in rows]),
         "force": force,
         "ageing_us": AGEING_SECONDS * 1_000_000,
     }
 
 
-def _check_taken(added: Sequence[asyncpg.Record], rows: Sequence[_Row]) -> None:
+def _check_taken(added: Sized, rows: Sized) -> None:
     if len(added) < len(rows):
         raise _draining()
 

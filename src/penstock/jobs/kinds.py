@@ -68,6 +68,9 @@ class Kinds:
             known = ", ".join(sorted(self._policies)) or "none"
             raise InvalidInput(f"There is no job kind {name[:80]!r}.", hint=f"Known kinds: {known}.") from None
 
+    def get(self, name: str) -> KindPolicy | None:
+        return self._policies.get(name)
+
     def __contains__(self, name: str) -> bool:
         return name in self._policies
 

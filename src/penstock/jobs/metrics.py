@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from penstock.kit.background import BackgroundHealth
+from penstock.kit.histogram import BatchHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -39,23 +40,17 @@ class KernelMetrics:
             registry=self.registry,
         )
         self._running = Gauge("penstock_running_jobs", "Jobs held by a worker.", ["queue"], registry=self.registry)
-        self._pickup = Histogram(
-            "penstock_job_pickup_seconds",
-            "From the enqueue to the claim.",
-            ["queue"],
-            buckets=PICKUP_BUCKETS,
-            registry=self.registry,
+        self._pickup = BatchHistogram(
+            "penstock_job_pickup_seconds", "From the enqueue to the claim.", "queue", PICKUP_BUCKETS
         )
+        self.registry.register(self._pickup)
         self._reclaimed = Counter("penstock_reaper_jobs_reclaimed", "Jobs taken back.", registry=self.registry)
         self._failed = Counter("penstock_reaper_jobs_failed", "Jobs failed by the reaper.", registry=self.registry)
         self._stale = Counter("penstock_stale_attempts", "Writes refused by the fence.", registry=self.registry)
         self._refusals = Counter("penstock_lock_wait_refusals", "Enqueues refused by a lock.", registry=self.registry)
 
     def claimed(self, queue: str, claimed: Sequence[Claimed]) -> None:
-        pickup = self._pickup.labels(queue)
-        for job in claimed:
-            if job.attempt_no == 1 and job.polls == 0:
-                pickup.observe(job.waited)
+        self._pickup.observe(queue, [job.waited for job in claimed if job.attempt_no == 1 and job.polls == 0])
 
     def stale(self) -> None:
         self._stale.inc()

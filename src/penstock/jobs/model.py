@@ -99,6 +99,7 @@ class Claimed(NamedTuple):
     """One attempt: a job in the hands of one worker, with the fence that it must show."""
 
     fence: Fence
+    queue: str
     kind: str
     raw_payload: str
     attempt_no: int
@@ -106,7 +107,6 @@ class Claimed(NamedTuple):
     lease_seconds: int
     seconds_left: float
     waited: float
-    queue: str
     polls: int = 0
     unhandled: int = 0
     raw_state: str | None = None
@@ -121,6 +121,10 @@ class Claimed(NamedTuple):
     @property
     def payload(self) -> Json:
         return orjson.loads(self.raw_payload)
+
+    def log_fields(self) -> dict[str, object]:
+        fields: dict[str, object] = {"job_id": self.job_id, "attempt_id": self.fence.attempt_id}
+        return fields if self.trace is None else fields | {"trace": self.trace}
 
     @property
     def state(self) -> Json:

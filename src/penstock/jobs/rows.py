@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import asyncpg
 
 _SPANS = ("run_in", "deadline_in", "timeout")
-_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def dump(value: Json, what: str, limit: int) -> str:
@@ -28,30 +28,22 @@ def dump(value: Json, what: str, limit: int) -> str:
         raise InvalidInput(f"The {what} cannot be written as JSON: {e}.") from None
     if len(raw) > limit:
         raise PayloadTooLarge(f"The {what} has {len(raw):,} bytes; at most {limit:,} are taken.", limit=limit)
-    text = raw.decode()
-    if "\\u0000" in text and _NUL.search(text):
+    if b"\\u0000" in raw and _NUL.search(raw):
         raise InvalidInput(f"The {what} holds a NUL character, which cannot be stored.")
-    return text
+    return raw.decode()
+
+
+def column(values: list[str | None]) -> list[str | None] | None:
+    """A parameter for `unnest`. None stands for a column without values: as many NULLs take time to encode."""
+    return None if values.count(None) == len(values) else values
+
+
+CLAIM_COLUMNS = 5
+"""Of `exchange.sql`, up to the fence; those after them are the rest of `Claimed`, in its order."""
 
 
 def claimed(row: asyncpg.Record, queue: str) -> Claimed:
-    return Claimed(
-        fence=Fence(job_id=row["job_id"], attempt_id=row["attempt_id"]),
-        kind=row["kind"],
-        raw_payload=row["payload"],
-        attempt_no=row["attempt_no"],
-        max_attempts=row["max_attempts"],
-        lease_seconds=row["lease_s"],
-        seconds_left=row["seconds_left"],
-        waited=row["waited"],
-        queue=queue,
-        polls=row["polls"],
-        unhandled=row["unhandled"],
-        raw_state=row["state"],
-        group_id=row["group_id"],
-        lock_key=row["lock_key"],
-        trace=row["trace"],
-    )
+    return Claimed(Fence(row["job_id"], row["attempt_id"]), queue, *row[CLAIM_COLUMNS:])
 
 
 def _parsed(text: str | None) -> Json:

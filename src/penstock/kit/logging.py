@@ -9,12 +9,15 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
 from uuid import UUID
 
 import structlog
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 _SECRET_KEY = re.compile(
@@ -25,6 +28,25 @@ _BEARER = re.compile(r"(?P<head>\bbearer\s+)[^\s\"']+", re.IGNORECASE)
 _HIDDEN = "[redacted]"
 # Without the local variables of each frame: among them are connection strings and whole request bodies.
 _tracebacks = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
+
+
+class Subject(Protocol):
+    """What the events of a task are about."""
+
+    def log_fields(self) -> Mapping[str, object]: ...
+
+
+_subject: ContextVar[Subject | None] = ContextVar("log_subject", default=None)
+
+
+def about(subject: Subject) -> None:
+    """Add the subject's fields to every event of this task; they are asked for when there is one."""
+    _subject.set(subject)
+
+
+def _add_subject(_logger: object, _method: str, event: EventDict) -> EventDict:
+    subject = _subject.get()
+    return event if subject is None else {**subject.log_fields(), **event}
 
 
 def scrub(text: str) -> str:
@@ -54,6 +76,7 @@ def configure(
     out = stream or sys.stderr
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
+        _add_subject,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]

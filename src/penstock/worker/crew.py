@@ -7,8 +7,6 @@ import time
 import traceback
 from typing import TYPE_CHECKING
 
-from structlog.contextvars import bind_contextvars
-
 from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.model import DEADLINE_EXCEEDED, Parking, Release, Succeeded
 from penstock.jobs.rows import dump
@@ -31,6 +29,8 @@ log = logging.get(__name__)
 LONGEST_PARK = 86_400.0
 MAX_UNHANDLED = 30
 UNHANDLED_PAUSE = 10.0
+_DONE = Succeeded()
+"""Of every job that has nothing to tell: a value like any other, made once."""
 
 
 class Crew:
@@ -93,40 +93,37 @@ class Crew:
             await asyncio.wait(tasks, timeout=seconds)
 
     def _policy(self, kind: str) -> KindPolicy:
-        return self._kinds[kind] if kind in self._kinds else KindPolicy(name=kind)
+        policy = self._kinds.get(kind)
+        return KindPolicy(name=kind) if policy is None else policy
 
     async def _attend(self, attempt: Attempt) -> None:
+        job = attempt.job
+        logging.about(job)
+        handler = self._handlers.get(job.kind) or _unhandled
+        writing: Writing | None
         try:
-            writing = await self._work(attempt)
+            try:
+                writing = self._writing(job, await handler(job, JobContext(attempt, self._desk)))
+            except (Exception, SystemExit, asyncio.CancelledError) as e:
+                writing = self._broken_off(attempt, e)
             if writing is not None:
                 self._end(attempt, writing)
         finally:
             self._at_work.discard(attempt)
             self._outbox.news.set()
 
-    async def _work(self, attempt: Attempt) -> Writing | None:
-        job = attempt.job
-        bind_contextvars(job_id=job.job_id, attempt_id=job.fence.attempt_id)
-        if job.trace is not None:
-            bind_contextvars(trace=job.trace)
-        handler = self._handlers.get(job.kind) or _unhandled
-        try:
-            return self._writing(job, await handler(job, JobContext(attempt, self._desk)))
-        except (Exception, SystemExit, asyncio.CancelledError) as e:
-            return self._broken_off(attempt, e)
-
     def _writing(self, job: Job, answer: Answer) -> Writing:
-        match answer:
-            case Result(value, spawn):
-                if value is not None:
-                    dump(value, "result", self._max_bytes)
-                return Succeeded(result=value, spawn=spawn)
-            case Park(state, after, unhandled):
-                dump(state, "state", self._max_bytes)
-                pause = min(max(0.0, after), LONGEST_PARK)
-                return Parking(fence=job.fence, state=state, wake_in=pause, unhandled=unhandled)
-            case _:
-                raise InvalidInput(f"The handler of {job.kind} returned neither a Result nor a Park.")
+        if isinstance(answer, Result):
+            if answer.value is None and not answer.spawn:
+                return _DONE
+            if answer.value is not None:
+                dump(answer.value, "result", self._max_bytes)
+            return Succeeded(result=answer.value, spawn=answer.spawn)
+        if isinstance(answer, Park):
+            dump(answer.state, "state", self._max_bytes)
+            pause = min(max(0.0, answer.after_seconds), LONGEST_PARK)
+            return Parking(fence=job.fence, state=answer.state, wake_in=pause, unhandled=answer.unhandled)
+        raise InvalidInput(f"The handler of {job.kind} returned neither a Result nor a Park.")
 
     def _broken_off(self, attempt: Attempt, error: BaseException) -> Writing | None:
         """A handler that was told to stop may end in any error, often its driver's: that it was told decides."""

@@ -106,9 +106,9 @@ class Delivery:
         self._settle([attempt], verdicts)
 
     def _settle(self, attempts: Sequence[Attempt], verdicts: Iterable[Verdict]) -> None:
-        verdict_of = dict(zip(attempts, verdicts, strict=True))
         counts: Counter[tuple[str, str]] = Counter()
         audible = log.is_enabled_for(INFO)
+        verdict_of = dict(zip(attempts, verdicts, strict=True))
         for attempt in self._held.remove(attempts):
             status = _status(attempt, verdict_of[attempt])
             counts[attempt.job.kind, status] += 1
@@ -116,7 +116,7 @@ class Delivery:
                 log.warning("stale_attempt", **_named(attempt), verb=_verb(attempt))
             elif audible:
                 log.info("job_ended", status=status, **_named(attempt), attempt=attempt.job.attempt_no)
-            if _interrupted(attempt):
+            if status != "succeeded" and _interrupted(attempt):
                 with self._counting:
                     self.given_up += 1
         for (kind, status), count in counts.items():
@@ -168,9 +168,9 @@ def _status(attempt: Attempt, verdict: Verdict) -> str:
         return "stale"
     if verdict is Verdict.RETRYING:
         return "retrying"
+    if isinstance(attempt.writing, Succeeded):
+        return "succeeded"
     match attempt.writing:
-        case Succeeded():
-            return "succeeded"
         case Parking():
             return "parked"
         case Release():

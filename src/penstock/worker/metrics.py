@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from bisect import bisect_left
 from collections import Counter as Tally
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, generate_latest
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
+
+from penstock.kit.histogram import BatchHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.worker.attempt import Held
 
-DURATION_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, float("inf"))
+DURATION_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0)
 
 
 class WorkerMetrics:
@@ -38,14 +38,18 @@ class WorkerMetrics:
         self._rows = Counter(
             "penstock_worker_rows_processed", "Rows that handlers reported.", ["type"], registry=self.registry
         )
-        self._durations = _Durations()
+        self._durations = BatchHistogram(
+            "penstock_job_duration_seconds", "From the claim to the handler's end.", "type", DURATION_BUCKETS
+        )
         self.registry.register(self._durations)
-        self.lasted = self._durations.observe
 
     def completed(self, kind: str, status: str, count: int = 1) -> None:
         with self._lock:
             self.tally[status] += count
         self._completed.labels(kind, status).inc(count)
+
+    def lasted(self, kind: str, seconds: float) -> None:
+        self._durations.observe(kind, (seconds,))
 
     def rows(self, kind: str, count: int) -> None:
         self._rows.labels(kind).inc(count)
@@ -55,32 +59,6 @@ class WorkerMetrics:
 
     def text(self) -> bytes:
         return generate_latest(self.registry)
-
-
-class _Durations(Collector):
-    """A histogram for one writing thread: every job passes here, and the library's own takes a lock twice."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, list[int]] = {}
-        self._sums: dict[str, float] = {}
-
-    def observe(self, kind: str, seconds: float) -> None:
-        if kind not in self._counts:
-            self._counts[kind] = [0] * len(DURATION_BUCKETS)
-            self._sums[kind] = 0.0
-        self._counts[kind][bisect_left(DURATION_BUCKETS, seconds)] += 1
-        self._sums[kind] += seconds
-
-    def collect(self) -> Iterator[Metric]:
-        family = HistogramMetricFamily(
-            "penstock_job_duration_seconds", "From the claim to the handler's end.", labels=["type"]
-        )
-        for kind, counts in list(self._counts.items()):
-            buckets = [("+Inf" if b == float("inf") else str(b)) for b in DURATION_BUCKETS]
-            family.add_metric(
-                [kind], list(zip(buckets, accumulate(counts), strict=True)), sum_value=self._sums.get(kind, 0.0)
-            )
-        yield family
 
 
 class _Now(Collector):

@@ -1,14 +1,16 @@
--- Adds jobs that differ only in their payload. Nothing is added while the system drains, unless :force.
+-- Adds jobs that differ only in their payload, author and trace. Nothing is added while the system drains, unless :force.
+-- Answers in one row: the new jobs in the order of their payloads (NULL: the system drains), and the first one's order.
 -- Invariant: a job row and its live row come together. Locks: none that anybody waits for.
 WITH input AS MATERIALIZED (
-  SELECT nextval('penstock.job_id') AS job_id, t.payload, t.place
-  FROM unnest(:payloads::jsonb[]) WITH ORDINALITY AS t (payload, place)
+  SELECT nextval('penstock.job_id') AS job_id, t.payload, t.created_by, t.trace, t.place
+  FROM unnest(:payloads::jsonb[], :created_bys::text[], :traces::text[])
+    WITH ORDINALITY AS t (payload, created_by, trace, place)
   WHERE :force OR NOT EXISTS (SELECT FROM penstock.control WHERE draining)
 ), added AS (
   INSERT INTO penstock.job (job_id, group_id, retry_of, deadline_at, lease_s, timeout_s, max_attempts, priority, kind,
                             queue, payload, cleanup_kind, created_by, trace)
   SELECT job_id, :group_id, :retry_of, penstock.now() + :deadline_in::interval, :lease_s, :timeout_s, :max_attempts,
-         :priority, :kind, :queue, payload, :cleanup_kind, :created_by, :trace
+         :priority, :kind, :queue, payload, :cleanup_kind, created_by, trace
   FROM input
 ), queued AS (
   INSERT INTO penstock.live (job_id, order_key, group_id, deadline, wake_at, status, queue)
@@ -18,6 +20,7 @@ WITH input AS MATERIALIZED (
          :group_id, penstock.now() + :deadline_in::interval, penstock.now() + :run_in::interval,
          CASE WHEN :run_in::interval IS NULL THEN 0 ELSE 3 END, :queue
   FROM input
-  RETURNING job_id, order_key
+  RETURNING order_key
 )
-SELECT job_id, true AS created, order_key FROM queued ORDER BY job_id
+SELECT (SELECT array_agg(job_id ORDER BY place) FROM input) AS job_ids,
+       (SELECT min(order_key) FROM queued) AS order_key

@@ -3,15 +3,15 @@
 -- Index: job_unique_key, live_lock. Locks: waits for another transaction that adds the same key. All unique keys are
 -- taken before all lock keys, each kind in its order: batches that share several do not wait in a circle.
 WITH input AS MATERIALIZED (
-  SELECT nextval('penstock.job_id') AS job_id, t.payload, t.unique_key, t.lock_key, t.place
-  FROM unnest(:payloads::jsonb[], :unique_keys::text[], :lock_keys::text[], :places::int[])
-    AS t (payload, unique_key, lock_key, place)
+  SELECT nextval('penstock.job_id') AS job_id, t.*
+  FROM unnest(:payloads::jsonb[], :created_bys::text[], :traces::text[], :unique_keys::text[], :lock_keys::text[],
+              :places::int[]) AS t (payload, created_by, trace, unique_key, lock_key, place)
   WHERE :force OR NOT EXISTS (SELECT FROM penstock.control WHERE draining)
 ), added AS (
   INSERT INTO penstock.job (job_id, group_id, retry_of, deadline_at, lease_s, timeout_s, max_attempts, priority, kind,
                             queue, payload, lock_key, unique_key, cleanup_kind, created_by, trace)
   SELECT job_id, :group_id, :retry_of, penstock.now() + :deadline_in::interval, :lease_s, :timeout_s, :max_attempts,
-         :priority, :kind, :queue, payload, lock_key, unique_key, :cleanup_kind, :created_by, :trace
+         :priority, :kind, :queue, payload, lock_key, unique_key, :cleanup_kind, created_by, trace
   FROM input
   ORDER BY unique_key COLLATE "C"
   ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL DO NOTHING
