@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SQL = load("penstock.jobs.sql")
 AGEING_SECONDS = 60
 """A job one priority step lower overtakes whatever came this much later: urgent first, and nobody starves."""
+MOST_SHAPES = 200
+"""Remembered between calls; a call may add as many as it has specs."""
 OWN_SIZE = 3
 """What the kernel adds itself may be larger: a clean-up carries a payload and a state that were each taken before."""
 
@@ -49,6 +51,7 @@ class Intake:
         self.kinds = kinds
         self._max_payload_bytes = max_payload_bytes
         self._on_refusal = on_refusal
+        self._shapes: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._batcher: EnqueueBatcher[_Row, int] = EnqueueBatcher()
 
     async def finish(self) -> None:
@@ -101,16 +104,16 @@ class Intake:
 
     def _rows(self, specs: Sequence[JobSpec], limit: int) -> list[_Row]:
         check_batch(specs)
-        shapes: dict[tuple[Any, ...], dict[str, Any]] = {}
+        if len(self._shapes) > MOST_SHAPES:
+            self._shapes.clear()
         rows = []
         for place, spec in enumerate(specs):
             shape = _shape(spec)
-            shared = shapes.get(shape)
-            if shared is None:
-                shared = shapes[shape] = self._shared(spec)
+            if shape not in self._shapes:
+                self._shapes[shape] = self._shared(spec)
             rows.append(
                 _Row(
-                    shared,
+                    self._shapes[shape],
                     dump(spec.payload, "payload", limit),
                     check_key(spec.created_by, "created_by"),
                     check_key(spec.trace, "trace"),

@@ -51,9 +51,12 @@ class Fence(NamedTuple):
     attempt_id: AttemptId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class JobSpec:
-    """A job to be done. What is None is taken from the policy of its kind."""
+    """A job to be done. What is None is taken from the policy of its kind.
+
+    Nobody changes one; it is not frozen because that would triple the time it takes to make one.
+    """
 
     kind: str
     payload: Json = field(default_factory=dict)
@@ -71,8 +74,7 @@ class JobSpec:
     trace: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enqueued:
+class Enqueued(NamedTuple):
     """`created` is False when a job with the same unique key was there already; then `job_id` is that one's."""
 
     job_id: JobId
@@ -155,8 +157,7 @@ CUT_SHORT = frozenset({WORKER_STOPPED, DEADLINE_EXCEEDED})
 """Codes of ends that come from outside the handler: it may not have stopped what it had running elsewhere."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(NamedTuple):
     fence: Fence
     outcome: Outcome
 
