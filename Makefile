@@ -55,10 +55,10 @@ fuzz: fetch ## Run the fuzzer NAME (graphs, maintenance, reconcile, snapshots) o
 	@$(PY) -m tests.fuzz $(NAME) --cases $(N) $(if $(SEED),--seed $(SEED))
 
 .PHONY: bench
-bench: .venv/.synced ## Measure NAME beside its peers and write bench/ledger/NAME.json
+bench: .venv/.synced ## Measure NAME beside its peers and write bench/ledger/NAME.json; ARGS are its own
 	@[ -n "$(NAME)" ] || { echo "Say which: make bench NAME=$$(cd bench && ls -d */ | grep -v -e ledger -e __ | tr -d / | paste -sd'|')" >&2; exit 2; }
 	@./bootstrap.sh --group bench
-	@$(PY) -m bench.$(NAME)
+	@$(PY) -m bench.$(NAME) $(ARGS)
 
 .PHONY: clean
 clean: ## Remove the environment and caches (never data)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import asyncpg
-import psutil
 
+from bench import cpu
 from penstock.kit.postgres import Cluster, ClusterSettings, Tcp, locate
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ class Measured:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
-    async def fresh(self, name: str) -> str:
-        """A new, empty database; its DSN."""
+    async def fresh(self, name: str, *, template: str = "template1") -> str:
+        """A new database, empty or as the template is; its DSN."""
         connection = await asyncpg.connect(self.cluster.dsn("postgres"))
         await connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-        await connection.execute(f"CREATE DATABASE {name}")
+        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         await connection.close()
         return self.cluster.dsn(name)
 
@@ -52,19 +52,7 @@ class Measured:
             "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
         )
         await connection.close()
-        return Cost(self._cpu(), wal, commits)
-
-    def _cpu(self) -> float:
-        postmaster = psutil.Process(self.cluster.pid)
-        own = postmaster.cpu_times()
-        total = own.user + own.system + own.children_user + own.children_system
-        for backend in postmaster.children(recursive=True):
-            try:
-                times = backend.cpu_times()
-            except psutil.NoSuchProcess:
-                continue
-            total += times.user + times.system
-        return float(total)
+        return Cost(cpu.of_tree(self.cluster.pid), wal, commits)
 
 
 @asynccontextmanager

@@ -1,58 +1,48 @@
-"""One measured piece of work in a process of its own: `python -m bench.kernel.child SYSTEM ACTION DSN JOBS SIZE`."""
+"""One measured piece of work in a process of its own: `python -m bench.kernel.child SYSTEM ACTION
+DSN JOBS SIZE NAME=PID…`, where the named processes are watched with all below them. Prints what the
+timed section cost, as JSON."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import logging
-import resource
 import sys
-import time
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import Any
 
+import asyncpg
 import uvloop
 
-from bench.kernel import ours, peers
-from penstock.kit import logging as kit_logging
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-ACTIONS: dict[str, Callable[[str, int, int], Awaitable[object]]] = {
-    "ours bulk": ours.bulk,
-    "ours singles": ours.singles,
-    "ours own": ours.own,
-    "ours drain": ours.drain,
-    "ours claims": ours.claims,
-    "ours pickup": ours.pickup,
-    "ours pickup-http": ours.pickup_http,
-    "pgqueuer bulk": peers.pgqueuer_bulk,
-    "pgqueuer singles": peers.pgqueuer_singles,
-    "pgqueuer drain": peers.pgqueuer_drain,
-    "procrastinate bulk": peers.procrastinate_bulk,
-    "procrastinate singles": peers.procrastinate_singles,
-    "procrastinate drain": peers.procrastinate_drain,
-}
+from bench.kernel.section import Section
 
 
-def main(system: str, action: str, dsn: str, jobs: str, size: str) -> None:
+def main(system: str, action: str, dsn: str, jobs: str, size: str, *watched: str) -> None:
     logging.disable(logging.CRITICAL)
-    kit_logging.configure(level="ERROR")
-    work = ACTIONS[f"{system} {action}"]
-    before = _cpu()
-    started = time.perf_counter()
-    value = uvloop.run(_run(work(dsn, int(jobs), int(size))))
-    wall = time.perf_counter() - started
-    json.dump({"wall": wall, "cpu": _cpu() - before, "value": value}, sys.stdout)
+    module = importlib.import_module(f"bench.kernel.{system}")
+    pids = (pair.split("=") for pair in watched)
+    section = Section({name: int(pid) for name, pid in pids})
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        if action == "prepare":
+            runner.run(module.setup(dsn))
+            return
+        value = runner.run(getattr(module, action)(section, dsn, int(jobs), int(size)))
+        if section.spent is not None and action != "drain" and hasattr(module, "JOBS"):
+            runner.run(_check(dsn, module.JOBS, int(jobs)))
+    answer: dict[str, Any] = {"value": value}
+    if section.spent is not None:
+        answer |= asdict(section.spent)
+    print(json.dumps(answer))
 
 
-async def _run(work: Awaitable[object]) -> object:
-    return await asyncio.ensure_future(work)
-
-
-def _cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
+async def _check(dsn: str, query: str, least: int) -> None:
+    """What was enqueued is there."""
+    connection = await asyncpg.connect(dsn)
+    count = await connection.fetchval(query)
+    await connection.close()
+    if count < least:
+        raise RuntimeError(f"{count} of {least} jobs are there")
 
 
 if __name__ == "__main__":

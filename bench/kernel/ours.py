@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
+from bench.kernel.section import PAYLOAD, Drain, Section, batches, produce, running, trace, user
 from penstock.api.server import bind, listening
 from penstock.jobs.http import HttpJobStore
 from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.model import Ending, JobSpec, Succeeded
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
+from penstock.kit import logging
 from penstock.kit.config import Settings
 from penstock.kit.db import Db
 from penstock.kit.migrate import find, migrate
@@ -24,21 +26,24 @@ from penstock.worker.handlers import Handlers, Result
 from penstock.worker.runtime import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from penstock.jobs.contract import JobStore
     from penstock.worker.context import JobContext
     from penstock.worker.handlers import Job
     from penstock.worker.runtime import StoreFactory
 
+JOBS = "SELECT count(*) FROM penstock.job"
+LEFT = "SELECT count(*) FROM penstock.live"
 KINDS = Kinds([KindPolicy(name="noop")])
 TOKEN = "bench"
 IDLE_SECONDS = 0.02
-PAYLOAD = {"n": 1, "pad": "0123456789012345678901234567890123456789"}
+CLAIMS = 30
 
 
 @asynccontextmanager
 async def store(dsn: str, size: int = 6) -> AsyncIterator[PgJobStore]:
+    logging.configure(level="ERROR")
     async with Db(dsn, size=size, settings=ENGINE_SETTINGS) as db, PgJobStore(db, KINDS) as opened:
         yield opened
 
@@ -47,39 +52,89 @@ async def setup(dsn: str) -> None:
     await migrate(dsn, find(ROOMS_WITH_TABLES))
 
 
-async def bulk(dsn: str, jobs: int, batch: int = 1000) -> None:
+async def bulk(section: Section, dsn: str, jobs: int, batch: int) -> None:
     async with store(dsn) as opened:
-        for _ in range(0, jobs, batch):
-            await opened.enqueue([JobSpec(kind="noop", payload=PAYLOAD) for _ in range(min(batch, jobs))])
+
+        async def enqueue(count: int) -> None:
+            await opened.enqueue([_spec() for _ in range(count)])
+
+        await batches(section, enqueue, jobs, batch)
 
 
-async def singles(dsn: str, jobs: int, producers: int) -> None:
+async def singles(section: Section, dsn: str, jobs: int, producers: int) -> None:
+    """Each producer is another user, and each job has a trace of its own."""
     async with store(dsn, size=producers + 2) as opened:
 
-        async def produce() -> None:
-            for _ in range(jobs // producers):
-                await opened.enqueue([JobSpec(kind="noop", payload=PAYLOAD)])
+        def of(producer: int) -> Callable[[int], Awaitable[object]]:
+            name = user(producer)
+            return lambda number: opened.enqueue(
+                [
+                    JobSpec(
+                        kind="noop", payload=PAYLOAD, created_by=name, trace=trace(producer, number)
+                    )
+                ]
+            )
 
-        await asyncio.gather(*(produce() for _ in range(producers)))
+        await produce(section, [of(producer) for producer in range(producers)], jobs)
 
 
-async def own(dsn: str, jobs: int, producers: int) -> None:
-    """Each job in a transaction of the producer's own, the way it goes together with the producer's rows."""
-    async with Db(dsn, size=producers + 2, settings=ENGINE_SETTINGS) as db, PgJobStore(db, KINDS) as opened:
+async def alike(section: Section, dsn: str, jobs: int, producers: int) -> None:
+    """All jobs are nobody's and have no trace."""
+    async with store(dsn, size=producers + 2) as opened:
+        await produce(section, [lambda _: opened.enqueue([_spec()])] * producers, jobs)
 
-        async def produce() -> None:
-            for _ in range(jobs // producers):
+
+async def own(section: Section, dsn: str, jobs: int, producers: int) -> None:
+    """Each job in a transaction of the producer's own, the way it goes together with the producer's
+    rows."""
+    async with (
+        Db(dsn, size=producers + 2, settings=ENGINE_SETTINGS) as db,
+        PgJobStore(db, KINDS) as opened,
+    ):
+
+        def of(producer: int) -> Callable[[int], Awaitable[object]]:
+            async def enqueue(number: int) -> None:
+                spec = JobSpec(
+                    kind="noop",
+                    payload=PAYLOAD,
+                    created_by=user(producer),
+                    trace=trace(producer, number),
+                )
                 async with db.transaction() as tx:
-                    await opened.enqueue([JobSpec(kind="noop", payload=PAYLOAD)], tx=tx)
+                    await opened.enqueue([spec], tx=tx)
 
-        await asyncio.gather(*(produce() for _ in range(producers)))
+            return enqueue
+
+        await produce(section, [of(producer) for producer in range(producers)], jobs)
 
 
-async def claims(dsn: str, rounds: int, batch: int) -> list[float]:
-    """Seconds of each claim of a batch, with the batch ended in between so that the depth stays as it was."""
+async def drain(section: Section, dsn: str, jobs: int, batch: int) -> None:
+    """The production worker with a handler that does nothing, straight on the store."""
+    backlog = Drain(section, dsn, jobs, LEFT)
+
+    async def noop(_job: Job, _ctx: JobContext) -> Result:
+        backlog.job()
+        return Result()
+
+    worker = Worker(
+        lambda: store(dsn),
+        Handlers({"noop": noop}),
+        KINDS,
+        name="bench",
+        queues=["default"],
+        slots=batch,
+    )
+    async with running(worker.run()):
+        await backlog.done()
+        worker.stop()
+
+
+async def claims(_section: Section, dsn: str, _jobs: int, batch: int) -> list[float]:
+    """Seconds of each claim of a batch, with the batch ended in between so that the depth stays as
+    it was."""
     times = []
     async with store(dsn) as opened:
-        for _ in range(rounds):
+        for _ in range(CLAIMS):
             started = time.perf_counter()
             claimed = await opened.claim("bench", ["default"], batch)
             times.append(time.perf_counter() - started)
@@ -87,7 +142,7 @@ async def claims(dsn: str, rounds: int, batch: int) -> list[float]:
     return times
 
 
-async def later(dsn: str, jobs: int, batch: int = 10_000) -> None:
+async def later(_section: Section, dsn: str, jobs: int, batch: int) -> None:
     """Jobs scheduled for tomorrow."""
     async with store(dsn) as opened:
         for _ in range(0, jobs, batch):
@@ -95,60 +150,52 @@ async def later(dsn: str, jobs: int, batch: int = 10_000) -> None:
             await opened.enqueue([spec] * batch)
 
 
-async def churn(dsn: str, jobs: int, batch: int) -> None:
+async def churn(_section: Section, dsn: str, jobs: int, batch: int) -> None:
     """Jobs that come and go, a batch at a time, the way a busy day goes by."""
     async with store(dsn) as opened:
         for _ in range(0, jobs, batch):
-            await opened.enqueue([JobSpec(kind="noop", payload=PAYLOAD)] * batch)
+            await opened.enqueue([_spec()] * batch)
             claimed = await opened.claim("bench", ["default"], batch)
             await opened.finish([Ending(fence=job.fence, outcome=Succeeded()) for job in claimed])
 
 
-async def drain(dsn: str, jobs: int, batch: int) -> None:
-    """The production worker with a handler that does nothing, straight on the store."""
-    done = 0
-
-    async def noop(_job: Job, _ctx: JobContext) -> Result:
-        nonlocal done
-        done += 1
-        if done == jobs:
-            worker.stop()
-        return Result()
-
-    worker = Worker(lambda: store(dsn), Handlers({"noop": noop}), KINDS, name="bench", queues=["default"], slots=batch)
-    await worker.run()
-
-
-async def pickup(dsn: str, jobs: int, _batch: int) -> list[float]:
+async def pickup(_section: Section, dsn: str, jobs: int, _batch: int) -> list[float]:
     """Seconds from an enqueue to the handler's first line, one job at a time on an idle worker."""
-    async with store(dsn) as giver:
-        return await _pickup(lambda: store(dsn), giver, jobs)
+    async with store(dsn) as source:
+        return await _pickup(lambda: store(dsn), source, jobs)
 
 
-async def pickup_http(dsn: str, jobs: int, _batch: int) -> list[float]:
-    """The same through a control plane: the job comes in by HTTP and the worker long-polls by HTTP."""
+async def pickup_http(_section: Section, dsn: str, jobs: int, _batch: int) -> list[float]:
+    """The same through a control plane: the job comes in by HTTP and the worker long-polls by
+    HTTP."""
+    logging.configure(level="ERROR")
     settings = Settings(service_token=SecretStr(TOKEN), port=0)
     async with build_control_plane(settings, dsn, kinds=KINDS) as parts:
         with bind("127.0.0.1", 0) as listener:
-            async with listening(parts, listener) as url, HttpJobStore(url, TOKEN) as giver:
-                return await _pickup(lambda: HttpJobStore(url, TOKEN), giver, jobs)
+            async with listening(parts, listener) as url, HttpJobStore(url, TOKEN) as source:
+                return await _pickup(lambda: HttpJobStore(url, TOKEN), source, jobs)
 
 
-async def _pickup(open_store: StoreFactory, giver: JobStore, jobs: int) -> list[float]:
+async def _pickup(open_store: StoreFactory, source: JobStore, jobs: int) -> list[float]:
     began: asyncio.Queue[float] = asyncio.Queue()
 
     async def noop(_job: Job, _ctx: JobContext) -> Result:
         began.put_nowait(time.perf_counter())
         return Result()
 
-    worker = Worker(open_store, Handlers({"noop": noop}), KINDS, name="bench", queues=["default"], slots=10)
-    running = asyncio.create_task(worker.run())
+    worker = Worker(
+        open_store, Handlers({"noop": noop}), KINDS, name="bench", queues=["default"], slots=10
+    )
     times = []
-    for _ in range(jobs):
-        given = time.perf_counter()
-        await giver.enqueue([JobSpec(kind="noop", payload=PAYLOAD)])
-        times.append(await began.get() - given)
-        await asyncio.sleep(IDLE_SECONDS)
-    worker.stop()
-    await running
+    async with running(worker.run()):
+        for _ in range(jobs):
+            started = time.perf_counter()
+            await source.enqueue([_spec()])
+            times.append(await began.get() - started)
+            await asyncio.sleep(IDLE_SECONDS)
+        worker.stop()
     return times
+
+
+def _spec() -> JobSpec:
+    return JobSpec(kind="noop", payload=PAYLOAD)
