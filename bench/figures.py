@@ -90,8 +90,7 @@ def show(name: str, figures: dict[str, Figure]) -> int:
         mark = {True: "[green]ok[/green]", False: "[red]missed[/red]", None: ""}[f.ok]
         bounds = "" if f.spread is None else " - ".join(_text(bound) for bound in f.spread)
         table.add_row(key, _text(f.value), f.unit, bounds, f.goal or "", mark)
-    console = Console()
-    console.print(table, width=max(console.width, WIDTH), crop=False, overflow="ignore")
+    Console(width=max(Console().width, WIDTH)).print(table)
     return 0 if all(f.ok is not False for f in figures.values()) else 1
 
 

@@ -17,6 +17,8 @@ import uvloop
 
 from bench.kernel.section import Section
 
+ENQUEUING = ("bulk", "singles", "alike", "own")
+
 
 def main(system: str, action: str, dsn: str, jobs: str, size: str, *watched: str) -> None:
     logging.disable(logging.CRITICAL)
@@ -28,7 +30,7 @@ def main(system: str, action: str, dsn: str, jobs: str, size: str, *watched: str
             runner.run(module.setup(dsn))
             return
         value = runner.run(getattr(module, action)(section, dsn, int(jobs), int(size)))
-        if section.spent is not None and action != "drain" and hasattr(module, "JOBS"):
+        if section.spent is not None and action in ENQUEUING and hasattr(module, "JOBS"):
             runner.run(_check(dsn, module.JOBS, int(jobs)))
     answer: dict[str, Any] = {"value": value}
     if section.spent is not None:

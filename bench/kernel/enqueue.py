@@ -6,7 +6,6 @@ alike, and that each goes in a transaction of its producer's own, is for informa
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench.kernel.measure import against_best
@@ -65,14 +64,19 @@ def _bulk(bench: Bench, system: System) -> Callable[[], Awaitable[Run]]:
 
 
 def _http(bench: Bench, system: System) -> Callable[[], Awaitable[Run]]:
-    client = replace(system, module="public_api")
-
     async def run() -> Run:
         dsn = await bench.fresh(system)
         async with control_plane(dsn) as (url, pid):
             jobs = bench.jobs(system.jobs["own"])
             return await bench.run(
-                client, "singles", dsn, jobs, PRODUCERS, address=url, watched={"plane": pid}
+                system,
+                "singles",
+                dsn,
+                jobs,
+                PRODUCERS,
+                module="public_api",
+                address=url,
+                watched={"plane": pid},
             )
 
     return run

@@ -1,82 +1,87 @@
-"""What the fence costs: the same statement with and without it, in turns, by the server's CPU."""
+"""What the fence costs: a drain through the store with it and without, by the CPU of the server.
+
+Without it, the statements of the store draw no attempt id and ask for none.
+"""
 
 from __future__ import annotations
 
+import re
+import sys
 from typing import TYPE_CHECKING
-
-import asyncpg
 
 from bench.figures import Figure, figure, median, spread
 from bench.kernel import ours
 from bench.kernel.section import WARM_UP, Section
-from penstock.jobs.exchange import NO_MARK, SQL
-from penstock.jobs.store import ENGINE_SETTINGS
+from bench.kernel.systems import OURS, SYSTEMS
+from penstock.jobs.model import Ending, Succeeded
+from penstock.kit.sqlfile import Library
 
 if TYPE_CHECKING:
-    from bench.kernel.measure import Bench
-    from bench.server import Measured
+    from bench.kernel.measure import Bench, Run
 
 JOBS = 20_000
 BATCH = 100
-FENCED = SQL.exchange.text
-UNFENCED = FENCED.replace(" AND l.attempt_id = r.attempt_id", "").replace(
-    "penstock.attempt_id(f.seed, l.job_id)", "'00000000-0000-0000-0000-000000000001'::uuid"
-)
+FILL = 1000
+CHECKED = re.compile(r"\s+AND\s+\w+\.attempt_id = \w+\.attempt_id")
+DRAWN = re.compile(r"penstock\.attempt_id\([^()]*\)")
+NOBODYS = "'00000000-0000-0000-0000-000000000001'::uuid"
 
 
 async def figures(bench: Bench) -> dict[str, Figure]:
-    if UNFENCED.count("attempt_id") >= FENCED.count("attempt_id"):
-        raise RuntimeError("the unfenced variant still has its fence")
-    spent: dict[str, list[float]] = {FENCED: [], UNFENCED: []}
-    jobs = max(10 * BATCH, bench.jobs(JOBS))
+    runs: dict[str, list[float]] = {"fenced": [], "unfenced": []}
     for _ in range(bench.rounds):
-        for text, seconds in spent.items():
-            seconds.append(await _drain(bench.server, text, jobs))
+        for action, costs in runs.items():
+            costs.append(await _server_us(bench, action))
     ratios = [
         (fenced / bare - 1) * 100
-        for fenced, bare in zip(spent[FENCED], spent[UNFENCED], strict=True)
+        for fenced, bare in zip(runs["fenced"], runs["unfenced"], strict=True)
     ]
-    per_job = [seconds * 1e6 for seconds in spent[FENCED]]
     return {
         "fence_cost": figure(median(ratios), "% of server CPU", "<= 10", spread=spread(ratios)),
-        "server_cpu_per_job_fenced": figure(median(per_job), "µs", spread=spread(per_job)),
+        "server_cpu_per_job_fenced": figure(
+            median(runs["fenced"]), "µs", spread=spread(runs["fenced"])
+        ),
     }
 
 
-async def _drain(server: Measured, text: str, jobs: int) -> float:
-    """Server CPU seconds a job."""
-    dsn = await server.fresh("bench_fence")
-    await ours.setup(dsn)
-    await ours.bulk(Section({}), dsn, jobs, 1000)
-    total = jobs + WARM_UP
-    connection = await asyncpg.connect(dsn, server_settings=ENGINE_SETTINGS)
-    statement = await connection.prepare(text)
-    before = await server.cost(dsn)
-    ended: list[asyncpg.Record] = []
-    done = 0
-    while True:
-        values = SQL.exchange.bind(
-            {
-                "job_ids": [r["job_id"] for r in ended],
-                "attempt_ids": [r["attempt_id"] for r in ended],
-                "results": None,
-                "errors": None,
-                "worker": "bench",
-                "queue": "default",
-                "limit": BATCH,
-                "mark": NO_MARK,
-                "polled": None,
-                "session": None,
-                "alone": True,
-            }
-        )
-        records = await statement.fetch(*values)
-        done += sum(len(r["places"]) for r in records if r["places"] is not None)
-        ended = [r for r in records if r["places"] is None]
-        if not ended:
-            break
-    spent = await server.cost(dsn) - before
-    await connection.close()
-    if done != total:
-        raise RuntimeError(f"{done} of {total} jobs ended")
-    return spent.cpu_seconds / total
+async def _server_us(bench: Bench, action: str) -> float:
+    [system] = [system for system in SYSTEMS if system.name == OURS]
+    dsn, jobs = await bench.fresh(system), bench.jobs(JOBS)
+    await bench.run(system, "bulk", dsn, jobs, FILL)
+    run: Run = await bench.run(system, action, dsn, jobs + WARM_UP, BATCH, module="fence")
+    if run.value != run.jobs:
+        raise RuntimeError(f"{run.value} of {run.jobs} jobs ended")
+    return (run.cpu - run.client_cpu) / run.jobs * 1e6
+
+
+async def fenced(section: Section, dsn: str, _jobs: int, batch: int) -> int:
+    """The number of jobs that ended."""
+    endings: list[Ending] = []
+    ended = 0
+    async with ours.store(dsn) as store:
+        with section:
+            while True:
+                done = await store.exchange(endings, "bench", ["default"], batch)
+                ended += sum(verdict.accepted for verdict in done.verdicts)
+                endings = [Ending(fence=job.fence, outcome=Succeeded()) for job in done.claimed]
+                if not endings:
+                    return ended
+
+
+async def unfenced(section: Section, dsn: str, jobs: int, batch: int) -> int:
+    changed = 0
+    libraries = {id(sql): sql for sql in map(_library, list(sys.modules)) if sql is not None}
+    for statement in (statement for sql in libraries.values() for statement in sql):
+        text = DRAWN.sub(NOBODYS, CHECKED.sub("", statement.text))
+        if DRAWN.search(statement.text):
+            changed += text.count("attempt_id =") < statement.text.count("attempt_id =")
+            object.__setattr__(statement, "text", text)
+    if not changed:
+        raise RuntimeError("the unfenced variant still has its fence")
+    return await fenced(section, dsn, jobs, batch)
+
+
+def _library(module: str) -> Library | None:
+    """The statements of a module of the kernel."""
+    sql = getattr(sys.modules[module], "SQL", None) if module.startswith("penstock.jobs") else None
+    return sql if isinstance(sql, Library) else None

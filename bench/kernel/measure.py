@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -86,14 +86,17 @@ class Bench:
         jobs: int,
         size: int,
         *,
+        module: str | None = None,
         address: str | None = None,
         watched: Mapping[str, int] | None = None,
     ) -> Run:
-        """With an address, the child is told that instead of the database's."""
+        """With an address, the child is told that instead of the database's; with a module, the
+        action is that one's."""
         before = await self.server.cost(dsn)
         trees = {"postgres": self.server.cluster.pid, **(watched or {})}
         pids = [f"{name}={pid}" for name, pid in trees.items()]
-        output = await self._child(system, action, address or dsn, str(jobs), str(size), *pids)
+        run_by = system if module is None else replace(system, module=module)
+        output = await self._child(run_by, action, address or dsn, str(jobs), str(size), *pids)
         answer: dict[str, Any] = json.loads(output.splitlines()[-1])
         spent = await self.server.cost(dsn) - before
         client = answer.get("client", 0.0)
