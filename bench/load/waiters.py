@@ -70,6 +70,8 @@ async def _phase(folder: Path, waiters: int, seconds: float, *words: str) -> dic
             memory = cpu.resident_mb(plane)
             output, _ = await process.communicate(b"")
     counted = json.loads(output.splitlines()[-1])
+    if counted["refusal"]:
+        say("refused:", counted["refusal"])
     spent = {
         "plane": (after[0] - before[0]) / took * 100,
         "postgres": (after[1] - before[1]) / took * 100,

@@ -24,15 +24,17 @@ OPENING = 100
 
 
 class Waiter(asyncio.Protocol):
-    """Asks again as soon as it is answered."""
+    """Asks the first request once, and then the other again and again."""
 
-    def __init__(self, request: bytes, pause: float = 0) -> None:
+    def __init__(self, first: bytes, request: bytes, pause: float = 0) -> None:
+        self._next = first
         self._request = request
         self._pause = pause
         self._buffer = b""
         self._transport: asyncio.WriteTransport | None = None
         self.answers = 0
-        self.refusals = 0
+        self.answered = asyncio.Event()
+        self.refusals: list[bytes] = []
         self.lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -46,7 +48,9 @@ class Waiter(asyncio.Protocol):
         if not end or len(body) < int(length):
             return
         self.answers += 1
-        self.refusals += not self._buffer.startswith(b"HTTP/1.1 200")
+        self.answered.set()
+        if not self._buffer.startswith(b"HTTP/1.1 200"):
+            self.refusals.append(self._buffer)
         self._buffer = b""
         if self._pause:
             asyncio.get_running_loop().call_later(self._pause, self._ask)
@@ -55,10 +59,12 @@ class Waiter(asyncio.Protocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         self.lost = True
+        self.answered.set()
 
     def _ask(self) -> None:
         if self._transport is not None and not self.lost:
-            self._transport.write(self._request)
+            self._transport.write(self._next)
+            self._next = self._request
 
 
 async def main(host: str, port: str, token: str, count: str, *words: str) -> None:
@@ -68,29 +74,29 @@ async def main(host: str, port: str, token: str, count: str, *words: str) -> Non
         numbers = range(start, min(start + OPENING, int(count)))
         opening = (_open(host, port, token, number, "beating" in words) for number in numbers)
         waiters += [waiter for group in await asyncio.gather(*opening) for waiter in group]
+    await asyncio.gather(*(waiter.answered.wait() for waiter in waiters))
+    before = sum(waiter.answers for waiter in waiters)
     print(READY, flush=True)
     await loop.run_in_executor(None, sys.stdin.read)
-    lost = sum(waiter.lost for waiter in waiters)
-    refusals = sum(waiter.refusals for waiter in waiters)
-    print(
-        json.dumps(
-            {
-                "answers": sum(waiter.answers for waiter in waiters),
-                "lost": lost,
-                "refusals": refusals,
-            }
-        )
-    )
+    refusals = [refusal for waiter in waiters for refusal in waiter.refusals]
+    answer = {
+        "answers": sum(waiter.answers for waiter in waiters) - before,
+        "lost": sum(waiter.lost for waiter in waiters),
+        "refusals": len(refusals),
+        "refusal": refusals[0].decode() if refusals else "",
+    }
+    print(json.dumps(answer))
 
 
 async def _open(host: str, port: str, token: str, number: int, beating: bool) -> list[Waiter]:
-    session = str(uuid4())
-    worker = {"worker": f"bench/{number}", "session": session, "queues": ["default"]}
+    worker = {"worker": f"bench/{number}", "session": str(uuid4()), "queues": ["default"]}
     claim = _request(token, "claim", worker | {"limit": 10, "wait_seconds": POLL_SECONDS})
-    waiters = [await _connected(host, port, Waiter(claim))]
+    alive = worker | {"slots": 10, "version": "bench"}
+    register = _request(token, "register", alive)
+    waiters = [await _connected(host, port, Waiter(register, claim))]
     if beating:
-        beat = _request(token, "renew", worker | {"slots": 10, "version": "bench", "held": []})
-        waiters.append(await _connected(host, port, Waiter(beat, BEAT_SECONDS)))
+        beat = _request(token, "renew", alive | {"held": []})
+        waiters.append(await _connected(host, port, Waiter(beat, beat, BEAT_SECONDS)))
     return waiters
 
 
