@@ -24,11 +24,15 @@ from penstock.cli.home import Home
 from penstock.cli.stack import Stack
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
 USERS = 16
 LOOK_SECONDS = 0.1
+SETTLE_SECONDS = 120.0
+QUIET_LOOK_SECONDS = 2.0
+QUIET_SHARE = 0.1
+"""Of a core, of all processes together."""
 ROOMY = {
     "PENSTOCK_INSTANCE_MEMORY_PER_USER_GB": "1000",
     "PENSTOCK_INSTANCE_MEMORY_TOTAL_GB": "1000",
@@ -99,6 +103,21 @@ async def graph_server(folder: Path) -> AsyncIterator[Place]:
             headers=[PROXY | {"Content-Type": "application/json"}],
             trees={"graph": server.process.pid},
         )
+
+
+async def settled(*places: Place) -> None:
+    """Until nobody there is busy with what it does after its start: a graph server loads its
+    algorithms' libraries for a while."""
+    async with asyncio.timeout(SETTLE_SECONDS):
+        busy = QUIET_SHARE
+        while busy >= QUIET_SHARE:
+            before = _total(places)
+            await asyncio.sleep(QUIET_LOOK_SECONDS)
+            busy = (_total(places) - before) / QUIET_LOOK_SECONDS
+
+
+def _total(places: Sequence[Place]) -> float:
+    return sum(sum(place.cpu().values()) for place in places)
 
 
 def postgres(stack: Stack) -> int:
