@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 JOBS = "SELECT count(*) FROM awa.jobs"
-LEFT = "SELECT count(*) FROM awa.jobs WHERE state <> 'completed'"
+LEFT = "SELECT {jobs} - coalesce(sum(completed_count), 0) FROM awa.receipt_completion_batches"
+"""The same count by its view of all jobs takes a quarter of a second, which would be awa's."""
 QUEUE = "bench"
-WORKERS = 256
-CLAIM = 512
+WORKERS = 512
+CLAIM = {"claim_batch_size": 512, "claimers": 2}
 
 
 @dataclass
@@ -56,12 +57,12 @@ async def singles(section: Section, dsn: str, jobs: int, producers: int) -> None
 
 async def drain(section: Section, dsn: str, jobs: int, _batch: int) -> None:
     async with awa.AsyncClient(dsn, 20) as client:
-        backlog = Drain(section, dsn, jobs, LEFT)
+        backlog = Drain(section, dsn, jobs, LEFT.format(jobs=jobs))
 
         @client.task(Noop, queue=QUEUE)
         async def noop(_job: object) -> None:
             backlog.job()
 
-        await client.start([{"name": QUEUE, "max_workers": WORKERS, "claim_batch_size": CLAIM}])
+        await client.start([{"name": QUEUE, "max_workers": WORKERS, **CLAIM}])
         await backlog.done()
         await client.shutdown()
