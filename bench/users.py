@@ -6,8 +6,8 @@ import httpx2
 
 
 async def ops_keys(url: str, operator_token: str, count: int) -> list[str]:
-    headers = {"Authorization": f"Bearer {operator_token}"}
-    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60, trust_env=False) as http:
+    shown = {"Authorization": f"Bearer {operator_token}"}
+    async with httpx2.AsyncClient(base_url=url, headers=shown, timeout=60, trust_env=False) as http:
         return [await _key(http, f"user{number}@example.com") for number in range(count)]
 
 
