@@ -11,6 +11,7 @@ import re
 import threading
 from collections import deque
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -78,11 +79,13 @@ class EmbeddedEngine:
         holds_extremes: bool = True,
         settings: Sequence[str] = (),
         rewritten: Callable[[str], str] = lambda text: text,
+        replanned: Callable[[str, Callable[[str], str]], str] = lambda text, _explain: text,
     ) -> None:
         """`nested_arrow`: whether structs and UUIDs with nulls come out of the library's Arrow export whole;
         `inlines_parameters`: whether parameters are written into the statement as literals; `holds_extremes`:
         whether NaN and the least integers are stored as such; `settings` are for each connection;
-        `rewritten` makes of a query one that the engine answers rightly, or refuses it."""
+        `rewritten` makes of a query one that the engine answers rightly, or refuses it;
+        `replanned` does the same by the plan, which it gets from the function beside the query."""
         self.schema = opening.schema or GraphSchema(nodes=(), edges=())
         self._library = library
         self._folder = opening.folder
@@ -92,6 +95,7 @@ class EmbeddedEngine:
         self._holds_extremes = holds_extremes
         self._settings = (f"var_length_extend_max_depth = {LONGEST_PATH}", *settings)
         self._rewritten = rewritten
+        self._replanned = replanned
         if opening.schema is not None:
             _forget_unsealed(opening.folder)
         self._database = library.Database(
@@ -147,6 +151,7 @@ class EmbeddedEngine:
             cord.check()
             try:
                 with _reading(connection):
+                    text = self._replanned(text, partial(_plan, connection, given))
                     found = _execute(connection, text, given)
             except _CacheFull:
                 raise out_of_memory(self._cache_bytes, of="the engine's cache has") from None
@@ -340,6 +345,17 @@ def _execute(connection: Any, text: str, parameters: Mapping[str, Any] | None = 
     if isinstance(found, list):
         raise CypherError("One statement at a time, please.")
     return found
+
+
+def _plan(connection: Any, parameters: Mapping[str, Any], text: str) -> str:
+    """The plan of a statement; nothing for one that has none, such as a wrong one."""
+    try:
+        found = _execute(connection, f"EXPLAIN {text}", parameters)
+    except CypherError:
+        return ""
+    plan: str = found.get_next()[0]
+    found.close()
+    return plan
 
 
 @contextmanager

@@ -141,11 +141,31 @@ def _narrowed(table: pa.Table) -> pa.Table:
 
 
 def _narrow(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Sums of whole numbers have 128 bits; where 64 are enough, as nearly always, the column has 64."""
-    if types.is_decimal(values.type) and values.type.scale == 0:
+    """Sums of whole numbers have 128 bits; where 64 are enough, as nearly always, the column has 64,
+    also inside lists, structs and maps."""
+    narrow = _narrow_type(values.type)
+    if narrow != values.type:
         with suppress(pa.ArrowInvalid):
-            return values.cast(pa.int64())
+            return values.cast(narrow)
     return values
+
+
+def _narrow_type(kind: pa.DataType) -> pa.DataType:
+    if types.is_decimal(kind):
+        return pa.int64() if kind.scale == 0 else kind
+    if types.is_list(kind):
+        return pa.list_(_narrow_field(kind.value_field))
+    if types.is_fixed_size_list(kind):
+        return pa.list_(_narrow_field(kind.value_field), kind.list_size)
+    if types.is_struct(kind):
+        return pa.struct([_narrow_field(field) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(_narrow_field(kind.key_field), _narrow_field(kind.item_field))
+    return kind
+
+
+def _narrow_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_narrow_type(field.type))
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

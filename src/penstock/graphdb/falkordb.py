@@ -39,6 +39,7 @@ from penstock.graphdb.contract import (
     Property,
 )
 from penstock.graphdb.errors import CypherError, GraphFailed, LoadRefused, QueryInterrupted, SchemaRefused
+from penstock.graphdb.falkor_ranges import without_index_ranges
 from penstock.graphdb.falkor_result import FalkorResult
 from penstock.graphdb.falkor_values import column, prefix
 from penstock.graphdb.moments import cut_moments
@@ -80,6 +81,8 @@ _MADE = {
     "FLOAT": "toFloat({})",
 }
 _TIMED_OUT = re.compile(r"^query timed out", re.IGNORECASE)
+_NUMBERS = frozenset({"INT8", "INT16", "INT32", "INT64", "FLOAT", "DOUBLE"})
+_WIDE = 2**53
 _INDEXES = "CALL db.indexes() YIELD status RETURN status"
 _PAUSE_SECONDS = 0.01
 _NO_ROOM = "mem consumption exceeded capacity"
@@ -157,6 +160,7 @@ class FalkorEngine:
         cord, until = interrupt or Interrupt(), time.monotonic() + (timeout or LONGEST_SECONDS)
         cord.check()
         with cord.stopping(lambda: None):
+            text = without_index_ranges(text, self._text_keys())
             answer = self._read(text, parameters or {}, until)
         names = partial(self.names, until=until)
         return FalkorResult(answer, self._graph, self.name, names, check=cord.check)
@@ -240,6 +244,11 @@ class FalkorEngine:
         key = node.properties.get(table.key.name) if table else node.id
         return f"{label}:{key}"
 
+    def _text_keys(self) -> frozenset[str]:
+        """The names of keys that have texts in their index."""
+        keys = (table.key for table in self.schema.nodes)
+        return frozenset(key.name for key in keys if key.type not in _NUMBERS)
+
     def _nodes_by_id(self, label: str, properties: Sequence[str] = ()) -> list[list[Any]]:
         key = self._node(label).key.name
         wanted = "".join(f", n.{quoted(name)}" for name in properties)
@@ -250,8 +259,9 @@ class FalkorEngine:
         if keys.null_count or len(keys.unique()) != len(keys):
             raise diagnosis.of_nodes(table, files, "")
         self._sources[table.label] = files
-        if _has_padded_text(keys):
-            # Its index does not find a text that is empty or begins or ends with a space.
+        if _has_padded_text(keys) or _has_wide_integers(keys):
+            # Its index does not find a text that is empty or begins or ends with a space, and holds
+            # integers as DOUBLEs.
             self._write(f"DROP INDEX {_index(table)}")
         properties = _properties(table.columns, pq.read_schema(files[0]).names)
         statement = f"UNWIND $rows AS r CREATE (n:{quoted(table.label)} {{{properties}}}) RETURN id(n)"
@@ -393,6 +403,14 @@ def _halved(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     half = batch.num_rows // 2
     yield from _halved(batch.slice(0, half))
     yield from _halved(batch.slice(half))
+
+
+def _has_wide_integers(keys: pa.Array) -> bool:
+    """Whether there are integers of which a DOUBLE does not hold every one."""
+    if not pa.types.is_integer(keys.type) or not len(keys):
+        return False
+    ends = pc.min_max(keys).as_py()
+    return bool(ends["max"] >= _WIDE or ends["min"] <= -_WIDE)
 
 
 def _has_padded_text(keys: pa.Array) -> bool:

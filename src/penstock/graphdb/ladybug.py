@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import ladybug
 
 from penstock.graphdb.barriers import with_barriers
+from penstock.graphdb.branching import without_lost_rows
 from penstock.graphdb.case_conditions import with_compared_conditions
 from penstock.graphdb.embedded import EmbeddedEngine
 from penstock.graphdb.offsets import with_offsets
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def open_engine(opening: Opening) -> EmbeddedEngine:
-    return EmbeddedEngine(ladybug, opening, rewritten=_rewritten)
+    return EmbeddedEngine(ladybug, opening, rewritten=_rewritten, replanned=without_lost_rows)
 
 
 def _rewritten(text: str) -> str:

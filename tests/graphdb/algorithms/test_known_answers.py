@@ -107,6 +107,16 @@ def test_a_star_finds_what_dijkstra_finds() -> None:
     assert star["distance"] == outcome("shortest_path", made, ends, directed=False).summary["distance"]
 
 
+@pytest.mark.parametrize("ends", [1.0, 1e20])
+def test_a_shortest_path_visits_no_node_twice_however_little_a_way_weighs(ends: float) -> None:
+    """What it weighs is nothing beside the first step, so there and back is as short."""
+    edges = [("s", "a", ends), ("a", "b", 1e-13), ("b", "a", 1e-13), ("b", "c", 1e-13), ("c", "a", 1e-13)]
+    graph = topology(["s", "a", "b", "c", "t"], [*edges, ("b", "t", 1.0)])
+    summary = outcome("all_shortest_paths", graph, {"source_id": "s", "target_id": "t"}).summary
+    assert summary["paths"] == [["Node:s", "Node:a", "Node:b", "Node:t"]]
+    assert (summary["path_count"], summary["truncated"]) == (1, False)
+
+
 def test_more_shortest_paths_than_are_shown_are_counted() -> None:
     grid = nx.grid_2d_graph(9, 9)
     names = sorted(grid)

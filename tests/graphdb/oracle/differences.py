@@ -1084,6 +1084,11 @@ _TAIL = """
 - **Ladybug** drops an ORDER BY whose LIMIT is followed by an aggregation
   (`… WITH x ORDER BY x LIMIT 10 RETURN avg(x)`). The graph server puts an `UNWIND` of one item before such a
   projection, and the answer is right.
+- **Ladybug** loses rows of patterns that branch, such as
+  `(a)-[:R]->(b), (a)-[:S]->(c), (b)-[:T]->(d)`, where a node has more than 2,048 neighbors, or a
+  relationship several types or no direction. The graph server looks at the plan of queries with
+  several relationships, and has nodes read and joined, or the pattern matched in parts (`WITH *`
+  between them), until no rows are lost. What loses rows in every way is refused.
 - **Ladybug and Ryugraph** lose rows where the condition of a `CASE` is a `CASE`, and Ryugraph gives other rows'
   values where it is a mere column (`CASE WHEN n.active THEN …`). The graph server compares such conditions with
   `true`, and the answer is right.
@@ -1099,8 +1104,11 @@ _TAIL = """
   (`DATA_LOAD_ERROR`). It skips integers that it should compare with a DOUBLE; what it skips by is switched off.
   Queries whose aggregates it would lose, or that search in a literal null, are refused.
 - **FalkorDB** does not find a key that is empty or begins or ends with a space by its index, so a label with such
-  a key has none and is scanned; after a restart it loses a node of an index, so indexes are built anew. NaN and
-  infinity are loaded as such.
+  a key has none and is scanned, and so has one with integers beyond 2⁵³, which the index holds as
+  DOUBLEs. The index compares texts in lower case, and those with other letters than ASCII wrongly:
+  where a condition has `<`, `<=`, `>` or `>=` beside a text key, the graph server asks for
+  `coalesce(n.key)`, which is not looked up. After a restart it loses a node of an index, so indexes
+  are built anew. NaN and infinity are loaded as such.
 - A query that crashes the engine costs nobody else an answer: the engine is restarted and the others run again
   (see [the graph server](../guides/graph-server.md)).
 """

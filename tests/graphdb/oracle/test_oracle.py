@@ -22,6 +22,11 @@ MENDED: list[tuple[str, dict[str, Any], list[tuple[Any, ...]]]] = [
     ("WITH null AS q MATCH (n:P {id: 1}) RETURN CASE n.s WHEN q THEN 2 ELSE 3 END AS x", {}, [(3,)]),
     ("MATCH (n:P {id: 1}) RETURN CASE n.id WHEN $p THEN 'a' ELSE 'b' END AS x", {"p": None}, [("b",)]),
     ("RETURN CASE 1 WHEN 1 THEN 'a' ELSE 'b' END AS x", {}, [("a",)]),
+    (
+        "MATCH (n:P) WITH sum(n.id) AS s RETURN collect(s) AS x, {s: s, l: [[s]]} AS y",
+        {},
+        [([10], {"s": 10, "l": [[10]]})],
+    ),
     ("RETURN timestamp('2024-03-31 02:30:00+02') AS x", {}, [(_MOMENT,)]),
     (
         "RETURN timestamp($p) AS x, timestamp(date('2024-03-31')) < timestamp($p) AS y",

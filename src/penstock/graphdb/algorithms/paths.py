@@ -17,7 +17,7 @@ from penstock.graphdb.algorithms.search import UNREACHED, a_star, cheapest, leve
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.graphdb.algorithms.nodes import Floats
+    from penstock.graphdb.algorithms.nodes import Floats, Ints
     from penstock.graphdb.algorithms.parameters import Value
     from penstock.graphdb.algorithms.topology import Matrix
 
@@ -75,25 +75,53 @@ def _told(task: Task, matrix: Matrix, path: list[int] | None) -> dict[str, Value
 def _all_shortest(task: Task) -> Outcome:
     matrix = task.graph.costs(directed=task.directed)
     source, target = task.node("source_id"), task.node("target_id")
-    distances = cheapest(matrix, source)[0] if task.graph.weighted else _steps(matrix, source)
+    if task.graph.weighted:
+        distances, nearest = cheapest(matrix, source)
+    else:
+        distances, nearest = _steps(matrix, source)
     if not np.isfinite(distances[target]):
         return Outcome(summary={"found": False, "paths": [], "path_count": 0, "distance": None, "truncated": False})
-    before = _tight(matrix.T.tocsr(), distances, source, target)
-    number = _ways(before, distances, source, target)
+    order = _Order(distances, nearest, source)
+    before = _tight(matrix.T.tocsr(), order, source, target)
+    number = _ways(before, order, source, target)
     shown = [task.graph.nodes.ids(path) for path in islice(_unfold(before, source, target), task.integer("limit"))]
     summary: dict[str, Value] = {"found": True, "paths": cast("Value", shown), "distance": float(distances[target])}
     return Outcome(summary=summary | {"path_count": exact(number), "truncated": number > len(shown)})
 
 
-def _steps(matrix: Matrix, source: int) -> Floats:
-    depth, _ = levels(matrix, source)
-    return np.where(depth == UNREACHED, np.inf, depth.astype(np.float64))
+def _steps(matrix: Matrix, source: int) -> tuple[Floats, Ints]:
+    depth, before = levels(matrix, source)
+    return np.where(depth == UNREACHED, np.inf, depth.astype(np.float64)), before
 
 
-def _tight(inward: Matrix, distances: Floats, source: int, target: int) -> dict[int, list[int]]:
+class _Order:
+    """Nodes by their distance from the source, and those whose distance is the same to a double by
+    their steps on the shortest paths that were found: a weight may be too small to count beside
+    the way before it. A path leads from node to node in this order, so it visits none twice."""
+
+    def __init__(self, distances: Floats, nearest: Ints, source: int) -> None:
+        self.distances = distances
+        self._nearest = nearest
+        self._depths = {source: 0}
+
+    def of(self, node: int) -> tuple[float, int]:
+        return float(self.distances[node]), self._depth(node)
+
+    def _depth(self, node: int) -> int:
+        way = [node]
+        while way[-1] not in self._depths:
+            way.append(int(self._nearest[way[-1]]))
+        depth = self._depths[way.pop()]
+        while way:
+            depth += 1
+            self._depths[way.pop()] = depth
+        return self._depths[node]
+
+
+def _tight(inward: Matrix, order: _Order, source: int, target: int) -> dict[int, list[int]]:
     """For every node on a shortest path, the nodes just before it."""
     found: dict[int, list[int]] = {}
-    waiting = [target]
+    waiting, distances = [target], order.distances
     while waiting:
         node = waiting.pop()
         if node in found or node == source:
@@ -101,14 +129,15 @@ def _tight(inward: Matrix, distances: Floats, source: int, target: int) -> dict[
         span = slice(inward.indptr[node], inward.indptr[node + 1])
         near, weights = inward.indices[span], inward.data[span]
         tight = np.isclose(distances[near] + weights, distances[node], rtol=1e-12, atol=0)
-        found[node] = near[tight].tolist()
+        place = order.of(node)
+        found[node] = [other for other in near[tight].tolist() if order.of(other) < place]
         waiting.extend(found[node])
     return found
 
 
-def _ways(before: dict[int, list[int]], distances: Floats, source: int, target: int) -> int:
+def _ways(before: dict[int, list[int]], order: _Order, source: int, target: int) -> int:
     ways: defaultdict[int, int] = defaultdict(int, {source: 1})
-    for node in sorted(before, key=lambda n: float(distances[n])):
+    for node in sorted(before, key=order.of):
         ways[node] = sum(ways[earlier] for earlier in before[node])
     return ways[target]
 

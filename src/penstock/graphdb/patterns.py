@@ -1,0 +1,261 @@
+"""The patterns of a Cypher statement, as far as rewriting them needs it: which nodes are where, how
+many relationships they have, and where a MATCH and its WHERE begin and end."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.graphdb.cypher_text import COMMENT, QUOTED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_TOKEN = re.compile(
+    rf"(?P<comment>{COMMENT})|(?P<quoted>{QUOTED})"
+    r"""|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<word>[^\W\d]\w*)|\d[\w.]*|[^\s\w]""",
+    re.DOTALL,
+)
+_BEFORE_NAMES = frozenset({".", ":", "$", "|", "AS"})
+"""What follows is a property, a label, a parameter or a column, whatever it is called."""
+_CLAUSES = frozenset(
+    "MATCH OPTIONAL WITH RETURN UNWIND UNION CALL HINT ORDER SKIP LIMIT".split()  # noqa: SIM905
+)
+_TEXT_OPERATORS = frozenset({"STARTS", "ENDS"})
+_BEFORE_NODES = frozenset({"MATCH", ",", "=", "-", ">"})
+_NOT_SPLIT = frozenset({"OR", "XOR", "CASE"})
+_MOST_TOGETHER = 2
+"""Relationships that no plan can extend in an order that loses rows."""
+
+
+@dataclass(slots=True)
+class Node:
+    """A node of a pattern: its name as it is written, where that is or would be, where the node
+    ends, and how many relationships it has there."""
+
+    at: int
+    name: str = ""
+    end: int = 0
+    degree: int = 0
+
+
+@dataclass(slots=True)
+class Path:
+    """One of the paths between the commas of a MATCH. `names` are those of its relationships too;
+    `comma` is where the comma before it is."""
+
+    comma: int | None = None
+    has_name: bool = False
+    nodes: list[Node] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Match:
+    """A MATCH by its places in the text: `condition` is where that of its WHERE begins, `end`
+    where the next clause does. `follows` says whether another MATCH is right before it."""
+
+    depth: int
+    start: int
+    optional: bool
+    follows: bool
+    paths: list[Path] = field(default_factory=lambda: [Path()])
+    condition: int | None = None
+    end: int = 0
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [node for path in self.paths for node in path.nodes]
+
+
+def with_inserted(text: str, inserted: Mapping[int, str]) -> str:
+    """Pieces put in at their places. One at a comma takes its place."""
+    pieces, end = [], 0
+    for at in sorted(inserted):
+        pieces += [text[end:at], inserted[at]]
+        end = at + (text[at : at + 1] == ",")
+    return "".join(pieces) + text[end:]
+
+
+class Patterns:
+    """Those of all MATCH clauses, in subqueries too. `returns_all` says whether a projection has
+    every variable."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.matches: list[Match] = []
+        self.returns_all = False
+        self._open: list[Match] = []
+        self._brackets: list[Node | None] = []
+        self._before = ""
+        self._closed: Node | None = None
+        for token in _TOKEN.finditer(text):
+            if token["comment"] is None:
+                self._read(token)
+        for match in self._open:
+            match.end = len(text)
+
+    @property
+    def could_branch(self) -> bool:
+        """Whether there are relationships enough to be extended in an order that loses rows."""
+        return sum(self._degrees().values()) > 2 * (_MOST_TOGETHER - 1)
+
+    def missing_names(self) -> dict[int, str]:
+        """A name for each node between relationships that has none, by its place."""
+        names: dict[int, str] = {}
+        for match in self.matches:
+            for node in match.nodes:
+                if not node.name and node.degree > 1:
+                    name = f"_between{len(names)}"
+                    while name in self.text:
+                        name += "_"
+                    names[node.at] = name
+        return names
+
+    def conditions(self) -> dict[int, str]:
+        """A condition for each node between relationships, which is true of it, by its place."""
+        degrees, inserted = self._degrees(), dict[int, str]()
+        for match in self.matches:
+            names = dict.fromkeys(n.name for n in match.nodes if n.name and degrees[n.name] > 1)
+            if not names:
+                continue
+            condition = " AND ".join(f"id({name}) IS NOT NULL" for name in names)
+            if match.condition is None:
+                inserted[match.end] = f"\nWHERE {condition} "
+            else:
+                inserted[match.condition] = f" {condition} AND ("
+                inserted[match.end] = "\n) "
+        return inserted
+
+    def parts(self) -> dict[int, str]:
+        """What cuts the clauses into parts with few relationships each, by its place. A part has
+        what the WHERE says of its own names."""
+        inserted: dict[int, str] = {}
+        for match in self.matches:
+            if match.depth or match.optional:
+                continue
+            if match.follows:
+                inserted[match.start] = "WITH * "
+            for at, again in self._cuts(match):
+                condition = self._condition_before(match, at)
+                inserted[at] = f"{condition}\nWITH * MATCH {again}"
+        return inserted
+
+    def _cuts(self, match: Match) -> Iterator[tuple[int, str]]:
+        """Where a clause can be cut, and what the next part has to begin with."""
+        count = 0
+        for path in match.paths:
+            steps = len(path.nodes) - 1
+            if path.comma is not None and count + steps > _MOST_TOGETHER:
+                yield path.comma, ""
+                count = 0
+            if path.has_name:
+                count += steps
+                continue
+            for node in path.nodes[:-1]:
+                if count == _MOST_TOGETHER and node.name:
+                    yield node.end, f"({node.name})"
+                    count = 0
+                count += 1
+
+    def _condition_before(self, match: Match, at: int) -> str:
+        """What of a clause's condition can be asked before the names behind a place are there."""
+        if match.condition is None:
+            return ""
+        later = {node.name for node in match.nodes if node.at > at}
+        earlier = {node.name for node in match.nodes if node.at < at}
+        for path in match.paths:
+            later |= path.names if path.nodes and path.nodes[-1].at > at else set()
+        asked = [c for c in self._conjuncts(match) if not _names(c) & (later - earlier)]
+        return "\nWHERE " + " AND ".join(f"({c}\n)" for c in asked) if asked else ""
+
+    def _conjuncts(self, match: Match) -> list[str]:
+        """The parts of a condition that all must be true; none where it is not that simple."""
+        pieces, depth, begin = [], 0, match.condition or 0
+        for token in _TOKEN.finditer(self.text, begin, match.end):
+            depth += (token["open"] is not None) - (token["close"] is not None)
+            word = token[0].upper()
+            if token[0] == "{" or (depth == 0 and word in _NOT_SPLIT):
+                return []
+            if depth == 0 and word == "AND" and token["word"] is not None:
+                pieces.append(self.text[begin : token.start()])
+                begin = token.end()
+        return [*pieces, self.text[begin : match.end]]
+
+    def _degrees(self) -> Counter[str]:
+        """Of each name; nodes without one have theirs together."""
+        degrees = Counter[str]()
+        for match in self.matches:
+            for node in match.nodes:
+                degrees[node.name] += node.degree
+        return degrees
+
+    def _read(self, token: re.Match[str]) -> None:
+        sign, before, closed = token[0], self._before, self._closed
+        word = "" if before in _BEFORE_NAMES or token["word"] is None else sign.upper()
+        self._before, self._closed = word or sign, None
+        is_after_match = self._end_clauses(token, word, before)
+        match = self._open[-1] if self._open else None
+        if word == "MATCH":
+            self._begin(token, optional=before == "OPTIONAL", follows=is_after_match)
+        elif word == "WHERE" and match is not None and match.depth == len(self._brackets):
+            match.condition = token.end()
+        elif sign == "*" and before in ("WITH", "RETURN", "DISTINCT"):
+            self.returns_all = True
+        elif token["open"] is not None:
+            self._brackets.append(self._opened(token, match, before))
+        elif token["close"] is not None:
+            self._closed = self._brackets.pop() if self._brackets else None
+            if self._closed is not None:
+                self._closed.end = token.end()
+        elif match is not None and match.condition is None:
+            self._read_pattern(token, match, before, closed)
+
+    def _read_pattern(
+        self,
+        token: re.Match[str],
+        match: Match,
+        before: str,
+        closed: Node | None,
+    ) -> None:
+        sign, path = token[0], match.paths[-1]
+        is_name = token["word"] is not None or token["quoted"] is not None
+        if len(self._brackets) == match.depth and sign == ",":
+            match.paths.append(Path(comma=token.start()))
+        elif len(self._brackets) == match.depth and sign == "=":
+            path.has_name = True
+        elif closed is not None and sign in ("-", "<"):
+            closed.degree += 1
+        elif is_name and before in ("(", "["):
+            path.names.add(sign)
+            if before == "(" and (node := self._brackets[-1]) is not None:
+                node.name = sign
+
+    def _begin(self, token: re.Match[str], *, optional: bool, follows: bool) -> None:
+        depth = len(self._brackets)
+        self.matches.append(Match(depth, token.start(), optional, follows))
+        self._open.append(self.matches[-1])
+
+    def _end_clauses(self, token: re.Match[str], word: str, before: str) -> bool:
+        """Whether a MATCH ends here."""
+        depth, ended = len(self._brackets), False
+        is_next = word in _CLAUSES and before not in _TEXT_OPERATORS
+        while self._open and self._open[-1].depth == depth and (is_next or token["close"]):
+            self._open.pop().end = token.start()
+            ended = True
+        return ended
+
+    def _opened(self, token: re.Match[str], match: Match | None, before: str) -> Node | None:
+        """The node that a bracket begins, if it is one's."""
+        is_pattern = match is not None and match.condition is None
+        if match is None or not is_pattern or token[0] != "(" or before not in _BEFORE_NODES:
+            return None
+        node = Node(token.end(), degree=int(before in ("-", ">")))
+        match.paths[-1].nodes.append(node)
+        return node
+
+
+def _names(text: str) -> set[str]:
+    return {token[0] for token in _TOKEN.finditer(text) if token["word"] or token["quoted"]}
