@@ -131,6 +131,21 @@ async def test_two_runs_of_the_same_have_one_digest(stand: Stand, me: httpx2.Asy
     assert ended[0]["evidence_sha256"] == ended[1]["evidence_sha256"] is not None
 
 
+async def test_runs_that_found_the_same_have_one_digest_whatever_engine_and_upload_they_had(
+    stand: Stand, me: httpx2.AsyncClient
+) -> None:
+    begun = [
+        await start(me, recipe={"name": engine, "engine": engine, "sources": await two(me), "rules": RULES})
+        for engine in ("duckdb", "datafusion")
+    ]
+    other = [{**RULES[0], "name": "another name of the rule"}, *RULES[1:]]
+    begun.append(await start(me, recipe={"name": "other", "sources": await two(me), "rules": other}))
+    async with stand.working(queues=QUEUES):
+        digests = [(await over(me, run))["evidence_sha256"] for run in begun]
+    assert digests[0] == digests[1] is not None
+    assert digests[2] not in (None, digests[0])
+
+
 async def test_a_saved_recipe_has_versions_and_runs_by_its_id(stand: Stand, me: httpx2.AsyncClient) -> None:
     recipe = {"recipe_id": "monthly", "name": "monthly", "sources": await two(me), "rules": RULES}
     assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 201
@@ -474,6 +489,52 @@ async def test_evidence_of_which_a_byte_is_flipped_is_refused_by_its_name(
             assert file.name in refused.json()["error"]["message"]
         file.write_bytes(written)
         assert (await me.get(f"/api/runs/{run['run_id']}{path}")).status_code == 200
+
+
+@pytest.mark.parametrize("content", [b"[]", b"1", b"null", b"{}", b"", b'{"format": "penstock-evidence/1"}'])
+async def test_a_manifest_that_is_none_is_refused_by_its_name(
+    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path, content: bytes
+) -> None:
+    async with stand.working(queues=QUEUES):
+        run = await over(me, await start(me, recipe={"name": "x", "sources": await two(me), "rules": RULES}))
+    manifest = tmp_path / "home" / "storage" / "runs" / str(run["run_id"]) / "manifest.json"
+    manifest.chmod(0o644)
+    manifest.write_bytes(content)
+    for path in ("manifest", "report", "evidence/matched"):
+        refused = await me.get(f"/api/runs/{run['run_id']}/{path}")
+        assert refused.json()["error"]["code"] == "OBJECT_DAMAGED"
+        assert manifest.name in refused.json()["error"]["message"]
+
+
+async def test_a_recipe_whose_open_items_were_deleted_says_how_to_go_on(
+    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    recipe = {"recipe_id": "monthly", "name": "monthly", "sources": await two(me), "rules": RULES}
+    assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 201
+    async with stand.working(queues=QUEUES):
+        run = await over(me, await start(me, recipe_id="monthly"))
+        folder = tmp_path / "home" / "storage" / "runs" / str(run["run_id"]) / "open_items"
+        [items] = folder.iterdir()
+        items.unlink()
+        failed = await over(me, await start(me, recipe_id="monthly"))
+        renamed = {"recipe": recipe | {"recipe_id": "anew"}}
+        assert (await me.post("/api/recipes", json=renamed)).status_code == 201
+        again = await over(me, await start(me, recipe_id="anew"))
+    assert (failed["status"], failed["error"]["code"]) == ("failed", "OBJECT_MISSING")
+    assert items.name in failed["error"]["message"]
+    assert "another recipe_id" in failed["error"]["hint"]
+    assert again["status"] == "completed"
+
+
+async def test_a_run_whose_upload_was_deleted_names_it(stand: Stand, me: httpx2.AsyncClient, tmp_path: Path) -> None:
+    sources = await two(me)
+    [file] = (tmp_path / "home" / "storage" / "uploads").glob(f"{sources['left']['upload']}*")
+    file.unlink()
+    async with stand.working(queues=QUEUES):
+        run = await over(me, await start(me, recipe={"name": "x", "sources": sources, "rules": RULES}))
+    assert (run["status"], run["error"]["code"]) == ("failed", "OBJECT_MISSING")
+    assert file.name in run["error"]["message"]
+    assert "Upload the file again" in run["error"]["hint"]
 
 
 async def test_a_run_does_not_match_an_upload_that_is_damaged(

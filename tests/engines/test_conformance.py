@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -250,6 +251,20 @@ def test_a_zone_is_ahead_of_utc_by_the_same_on_every_engine(
     winter, summer = 3600, 7200
     expected = [winter, summer, winter, summer, summer, summer, winter, summer, summer]
     assert dict(answers) == dict(zip(moments, expected, strict=True)) | {None: None}
+
+
+@pytest.mark.parametrize("zone", ["Asia/Hebron", "Africa/Casablanca", "Europe/Vienna", "America/New_York"])
+def test_late_moments_have_the_offset_of_their_own_year(engine: Engine, files: list[Path], zone: str) -> None:
+    """Some zones have a date for each change up to 2086, and a rule only after it."""
+    moments = [datetime(year, month, 18, tzinfo=UTC) for year in (2050, 2086, 7650, 9998) for month in (1, 6, 10)]
+    seconds = [int(moment.timestamp()) for moment in moments]
+    engine.relation("t", files)
+    engine.load("moments", pa.table({"t": seconds}))
+    answers = engine.rows(f"SELECT t, {engine.words.zone_offset(zone, 't')} FROM moments ORDER BY t")
+    offsets = [moment.astimezone(ZoneInfo(zone)).utcoffset() for moment in moments]
+    assert dict(answers) == {
+        at: offset.total_seconds() for at, offset in zip(seconds, offsets, strict=True) if offset is not None
+    }
 
 
 @pytest.mark.parametrize(("text", "lower"), [("ΟΔΟΣ", "οδοσ"), ("οδος", "οδοσ"), ("İx", "ix"), ("ÀẞK", "àßk")])

@@ -99,6 +99,22 @@ def test_a_value_that_a_rule_cannot_read_is_named_with_its_record(
     assert not any(word in error.message for word in ("LINE", "SELECT", "CREATE", "CAST"))
 
 
+def test_a_wrong_value_s_record_has_its_key_as_evidence_shows_it(engine: str, tmp_path: Path) -> None:
+    wrong = {
+        "bytes": pa.array([b"\xff\x01"]),
+        "float": pa.array([1e16]),
+        "moment": pa.array([datetime(2024, 1, 31, 23, 30, tzinfo=UTC)], pa.timestamp("us", "Europe/Vienna")),
+        "ref": pa.array(["A"]),
+        "v": pa.array(["n/a"]),
+    }
+    recipe = document(
+        "id", ["bytes", "float", "moment"], rules=rule(left="v", op="tolerance", right="v", absolute="0.01")
+    )
+    with pytest.raises(BadValue) as caught:
+        execute(tmp_path / "run", recipe, GOOD, pa.table(wrong), engine=engine)
+    assert caught.value.details["key"] == ["ff01", "10000000000000000", "2024-01-31T23:30:00.000000Z"]
+
+
 @pytest.mark.parametrize("kind", [pa.decimal128(38, 2), pa.decimal256(40, 2)])
 def test_numbers_of_38_digits_are_equal_when_all_their_digits_are(
     engine: str, tmp_path: Path, kind: pa.DataType

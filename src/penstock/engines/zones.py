@@ -17,6 +17,9 @@ UTC = "UTC"
 _LATE = int(datetime(2038, 1, 1, tzinfo=UTC_ZONE).timestamp())
 _CALENDAR_REPEATS = 146_097 * 86_400
 """Seconds of the 400 years after which days have the same dates and weekdays."""
+_LAST = int(datetime(9999, 1, 1, tzinfo=UTC_ZONE).timestamp())
+"""The rules of some zones have a date for each change up to the year 2086, so a moment is only
+brought into the years that Python has where it is later."""
 
 
 def is_zone(name: str) -> bool:
@@ -53,6 +56,8 @@ def _with_late(zone: str, seconds: pa.Array, ahead: pa.Array) -> pa.Array:
 
 def _ahead_of_utc(rules: ZoneInfo, seconds: int) -> int:
     """Of a moment that may be after the last that Python has."""
-    same_date = _LATE + (seconds - _LATE) % _CALENDAR_REPEATS
+    same_date = seconds
+    if seconds >= _LAST:
+        same_date = _LAST - _CALENDAR_REPEATS + (seconds - _LAST) % _CALENDAR_REPEATS
     ahead = datetime.fromtimestamp(same_date, rules).utcoffset() or timedelta(0)
     return int(ahead.total_seconds())

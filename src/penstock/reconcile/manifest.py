@@ -1,7 +1,8 @@
 """The manifest of a run: written last, and what makes its files evidence.
 
-Everything in it but `run` and `timings` follows from the inputs and the recipe; `evidence_sha256` is the digest of that
-part, so two runs of the same are compared by one line.
+`evidence_sha256` is the digest of what was found: the files, the totals and what each rule made. So
+two runs that found the same are compared by one line, whichever engine they ran on and however
+their inputs were cut or called. The result of a run has the digest of the whole manifest.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
 NAME = "manifest.json"
 _OF_THE_RUN = frozenset({"evidence_sha256", "aged", "run", "timings"})
-FORMAT = "penstock-evidence/1"
+FORMAT = "penstock-evidence/2"
+_FIRST_FORMAT = "penstock-evidence/1"
+"""In which the digest was of all that does not tell of the run."""
+_FOUND = ("format", "totals", "rules", "files")
 
 
 def manifest(
@@ -48,12 +52,13 @@ def manifest(
 def read(data: bytes, result: Mapping[str, Any]) -> dict[str, Any]:
     """A stored manifest, held against the digests in the result of its run."""
     try:
-        document: dict[str, Any] = orjson.loads(data)
+        document = orjson.loads(data)
     except orjson.JSONDecodeError:
         raise _damaged(result) from None
-    lasting = {name: value for name, value in document.items() if name not in _OF_THE_RUN}
     whole = result.get("manifest_sha256")
-    if _digest(lasting) != result["evidence_sha256"] or whole not in (None, digest(data)):
+    if not isinstance(document, dict) or whole not in (None, digest(data)):
+        raise _damaged(result)
+    if _digest(document) != result["evidence_sha256"]:
         raise _damaged(result)
     return document
 
@@ -71,8 +76,13 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _digest(lasting: Mapping[str, Any]) -> str:
-    return digest(orjson.dumps(dict(lasting), option=orjson.OPT_SORT_KEYS))
+def _digest(document: Mapping[str, Any]) -> str:
+    """What a manifest's `evidence_sha256` has to be."""
+    if document.get("format") == _FIRST_FORMAT:
+        part = {name: value for name, value in document.items() if name not in _OF_THE_RUN}
+    else:
+        part = {name: document.get(name) for name in _FOUND}
+    return digest(orjson.dumps(part, option=orjson.OPT_SORT_KEYS))
 
 
 def _file(file: EvidenceFile) -> dict[str, Any]:

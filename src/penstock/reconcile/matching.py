@@ -207,7 +207,8 @@ class Matching:
         [(count, first)] = self.engine.rows(f"SELECT COUNT({wrong}), MIN({wrong}) FROM {source}")
         if not count:
             return
-        asked = ", ".join(column.sql for column in (check.column, *keys))
+        texts = (written_text(column, column.sql, self.engine.words) for column in keys)
+        asked = ", ".join([check.column.sql, *texts])
         [values] = self.engine.rows(f"SELECT {asked} FROM {source} WHERE _id = {first}")
         value, *key = [None if part is None else str(part)[:_SHOWN] for part in values]
         named = [f"{column.name} {part!r}" for column, part in zip(keys, key, strict=True)]

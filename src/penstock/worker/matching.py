@@ -30,7 +30,7 @@ from penstock.reconcile.native import Taken, take
 from penstock.reconcile.order import MatchOrder, evidence_prefix, staging_prefix
 from penstock.reconcile.query import bound
 from penstock.reconcile.scope import kept
-from penstock.storage.errors import ObjectDamaged, ObjectExists
+from penstock.storage.errors import ObjectDamaged, ObjectExists, ObjectMissing
 from penstock.worker.handlers import Answer, Result
 
 if TYPE_CHECKING:
@@ -49,6 +49,12 @@ if TYPE_CHECKING:
 _STEPS = {"reading": 5.0, "matching": 20.0, "evidence": 60.0, "storing": 90.0}
 SIDES: tuple[SideName, SideName] = ("left", "right")
 _CHUNK = 1024 * 1024
+_STAGED = "Run the recipe again."
+_UPLOAD = "Upload the file again, and run the recipe with that upload."
+_OPEN_ITEMS = (
+    "These are the open items of the run before. Restore them from a backup of the storage, or save"
+    " the recipe under another recipe_id: its items begin anew."
+)
 
 
 class Matcher:
@@ -81,7 +87,7 @@ class Matcher:
             if recipe.recipe_id is not None:
                 execution.run_id = order.run_id
                 items = [(key, _digest_in(key)) for key in order.before]
-                execution.before = [await _local(store, *item, scratch) for item in items]
+                execution.before = [await _local(store, key, sha256, scratch, _OPEN_ITEMS) for key, sha256 in items]
                 execution.decided = Decided(**order.decided)
             executed = await self._run(ctx, execution)
             for each in taken.values():
@@ -125,7 +131,8 @@ class Matcher:
             found = await self._native(given, wanted, side, scratch, ctx)
         else:
             files = [(file["key"], file["sha256"]) for file in given["files"]]
-            paths = [await _local(store, key, sha256, scratch) for key, sha256 in files]
+            hint = _UPLOAD if "upload" in given else _STAGED
+            paths = [await _local(store, key, sha256, scratch, hint) for key, sha256 in files]
             found = Taken(files=paths, told=_input(given), filtered="data_source_id" in given)
         if found.filtered or not wanted.filters:
             return found
@@ -142,19 +149,22 @@ class Matcher:
         return replace(found, told={"data_source_id": given["data_source_id"], **found.told})
 
 
-async def _local(store: Store, key: str, sha256: str, scratch: Path) -> Path:
+async def _local(store: Store, key: str, sha256: str, scratch: Path, hint: str) -> Path:
     """Where a file can be read: in place when the storage is a folder, else a copy. What is
-    there must be what was written: `sha256` is its digest, or the beginning of it."""
+    there must be what was written: `sha256` is its digest, or the beginning of it; `hint` says
+    what to do where it is not."""
     parts = urlsplit(store.url)
-    if parts.scheme == "file":
-        path = Path(unquote(parts.path)) / key
-        digest = await asyncio.to_thread(_digest, path)
-    else:
-        path = scratch / key.replace("/", "__")
-        digest = await _copied(store, key, path)
+    try:
+        if parts.scheme == "file":
+            path = Path(unquote(parts.path)) / key
+            digest = await asyncio.to_thread(_digest, path)
+        else:
+            path = scratch / key.replace("/", "__")
+            digest = await _copied(store, key, path)
+    except (FileNotFoundError, ObjectMissing):
+        raise ObjectMissing(f"{key} is not in the storage any more.", hint=hint, key=key) from None
     if not digest.startswith(sha256):
-        message = f"{key} is not what was written."
-        raise ObjectDamaged(message, hint="Run the recipe again.", key=key)
+        raise ObjectDamaged(f"{key} is not what was written.", hint=hint, key=key)
     return path
 
 

@@ -201,9 +201,14 @@ def _carried(book: Book, run: Evidence, uids: Mapping[str, str]) -> Iterator[str
             for name in shown:
                 own = name.removeprefix(f"{side.name}_")
                 expected = None if uid is None else by_uid[uid][own]
-                if row[name] != expected:
+                if not _is_same(row[name], expected):
                     yield f"{name} of record {uid} is {row[name]!r}, not {expected!r}"
     yield from _compared_fields(book, run, uids)
+
+
+def _is_same(shown: Any, read: Any) -> bool:
+    """NaN is shown as it was read."""
+    return bool(shown == read) or (shown != shown and read != read)
 
 
 def _compared_fields(book: Book, run: Evidence, uids: Mapping[str, str]) -> Iterator[str]:
@@ -255,7 +260,7 @@ def _breaks(book: Book, side: Side, answer: Answer, run: Evidence) -> Iterator[s
     for row in written:
         place, why = expected[row[uid]]
         for name, source in zip(own, side.schema.names, strict=True):
-            if row[name] != side.rows[place][source]:
+            if not _is_same(row[name], side.rows[place][source]):
                 yield f"{name} of break {row[uid]} is {row[name]!r}, not {side.rows[place][source]!r}"
         keys = tuple(row[name] for name in nearest)
         shown = (row[ours[0]], row[ours[1]], keys, row["nearest_difference"], row["nearest_days"])
