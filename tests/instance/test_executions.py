@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest_asyncio
 
+from penstock.graphdb.algorithms.catalogue import CATALOGUE
 from tests.instance.people import People, people
 
 if TYPE_CHECKING:
@@ -167,6 +168,20 @@ async def test_no_allocator_takes_the_allowance_ahead(graph: People) -> None:
     assert graph.executions.pids
     for pid in graph.executions.pids:
         assert psutil.Process(pid).environ()["ARROW_DEFAULT_MEMORY_POOL"] == "system"
+
+
+async def test_every_algorithm_computes_a_small_graph_in_64_mebibytes(tmp_path: Path) -> None:
+    """Whatever its libraries allocate ahead (pools, arenas, threads) is less than that."""
+    samples = {"node": "Person:1", "nodes": ["Person:1"]}
+    async with people(tmp_path, memory_bytes=64 * 2**20) as small:
+        for algorithm in CATALOGUE.values():
+            required = {p.name: samples[p.type] for p in algorithm.parameters if p.required}
+            body: dict[str, Any] = {"parameters": required}
+            if algorithm.per_node:
+                body |= {"node_label": "Person", "result_property": "v"}
+            answer = await small.run(f"/algo/{algorithm.name}", body)
+            assert answer.status_code == 200, (algorithm.name, answer.text)
+        assert (await small.run("/networkx/triadic_census")).status_code == 200
 
 
 async def test_no_more_run_at_once_than_allowed(tmp_path: Path) -> None:
