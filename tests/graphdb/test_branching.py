@@ -79,15 +79,36 @@ def test_a_query_that_loses_rows_in_every_way_is_refused() -> None:
     "text",
     [
         "MATCH (a)-[:R]->(b) RETURN a.id",
+        "MATCH (a)-[:R]->(b)-[:S]->(c) RETURN a.id",
+        "MATCH (a)-[:R]->(b), (a)--(c), (a)<--(d) MATCH (a)-->() RETURN a.id",
         "MATCH (n) WHERE n.name = '()-[]-()-[]-()' RETURN n // ()-[]-()-[]-()",
         "RETURN [1, 2][0] - (3 - (4))",
     ],
 )
-def test_a_query_of_one_relationship_is_not_planned_twice(text: str) -> None:
+def test_a_query_that_cannot_branch_is_not_planned_twice(text: str) -> None:
     def explain(_: str) -> str:
         raise AssertionError("nothing needs a plan")
 
     assert without_lost_rows(text, explain) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MATCH (a)--()--()--(d) RETURN 1",
+        "MATCH (a)--(b)--(c) MATCH (c)--(d) RETURN 1",
+        "MATCH (a)--(b) OPTIONAL MATCH (b)--(c)--(d) RETURN 1",
+    ],
+)
+def test_a_query_that_could_branch_is_looked_at(text: str) -> None:
+    asked: list[str] = []
+
+    def explain(text: str) -> str:
+        asked.append(text)
+        return AT_ONCE
+
+    without_lost_rows(text, explain)
+    assert asked == [text]
 
 
 @pytest.mark.parametrize(

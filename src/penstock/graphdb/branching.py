@@ -5,7 +5,7 @@ other. The last of them takes the nodes of `b` one by one and leaves them so: wh
 has more than a vector of nodes `c` for the same `b` (more than 2,048 neighbors, both directions,
 several types), only the last `b` goes on with the rest, and rows are lost without an error.
 
-So the plan of a query with several relationships is looked at before the query runs. Where it
+So the plan of a query that could branch is looked at before the query runs. Where it
 extends from a node that was not the last one to be found, the query is written in another way that
 means the same: with a condition on nodes between relationships (`id(b) IS NOT NULL`, which makes
 the engine read and join them), or in parts of two relationships with `WITH *` between them. One

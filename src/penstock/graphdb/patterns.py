@@ -99,8 +99,12 @@ class Patterns:
 
     @property
     def could_branch(self) -> bool:
-        """Whether there are relationships enough to be extended in an order that loses rows."""
-        return sum(self._degrees().values()) > 2 * (_MOST_TOGETHER - 1)
+        """Whether two nodes are between relationships: from the one a plan may go on to the other,
+        and from that one to a third, after it went elsewhere."""
+        degrees = self._degrees()
+        nodes = [node for match in self.matches for node in match.nodes]
+        named = sum(degree > 1 for name, degree in degrees.items() if name)
+        return named + sum(node.degree > 1 for node in nodes if not node.name) > 1
 
     def missing_names(self) -> dict[int, str]:
         """A name for each node between relationships that has none, by its place."""

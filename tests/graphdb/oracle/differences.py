@@ -1086,8 +1086,8 @@ _TAIL = """
   projection, and the answer is right.
 - **Ladybug** loses rows of patterns that branch, such as
   `(a)-[:R]->(b), (a)-[:S]->(c), (b)-[:T]->(d)`, where a node has more than 2,048 neighbors, or a
-  relationship several types or no direction. The graph server looks at the plan of queries with
-  several relationships, and has nodes read and joined, or the pattern matched in parts (`WITH *`
+  relationship several types or no direction. The graph server looks at the plan of queries that
+  could branch, and has nodes read and joined, or the pattern matched in parts (`WITH *`
   between them), until no rows are lost. What loses rows in every way is refused.
 - **Ladybug and Ryugraph** lose rows where the condition of a `CASE` is a `CASE`, and Ryugraph gives other rows'
   values where it is a mere column (`CASE WHEN n.active THEN …`). The graph server compares such conditions with
