@@ -13,6 +13,7 @@ from penstock.accounts.users import Users
 from penstock.admission import admission
 from penstock.api import server
 from penstock.api.parts import Graphs, Loops, Operations, Parts, Sources
+from penstock.api.polls import Polls
 from penstock.graphs.authoring import Authoring
 from penstock.graphs.config import LONGEST_EXPORT, PlatformConfig
 from penstock.graphs.exports import Exports
@@ -34,6 +35,7 @@ from penstock.graphs.sweep import StorageSweep
 from penstock.guard.reach import Reach
 from penstock.jobs.browse import BROWSE_SETTINGS, Browser
 from penstock.jobs.metrics import KernelMetrics
+from penstock.jobs.presence import Presence
 from penstock.jobs.reaper import Reaper
 from penstock.jobs.retention import Retention
 from penstock.jobs.scheduler import Scheduler, Schedules
@@ -114,6 +116,7 @@ async def build_control_plane(
                 ),
                 operated.board,
             ) as loops,
+            Presence(engine, store.metrics.background) as presence,
         ):
             yield Parts(
                 store=store,
@@ -131,6 +134,7 @@ async def build_control_plane(
                 sources=sources,
                 maintenance=kept,
                 reconciliation=reconciled,
+                polls=Polls(presence),
             )
 
 

@@ -22,11 +22,13 @@ from penstock.api.app import attach, create_app
 from penstock.api.credentials import KeyHolders, TrustedHeaders
 from penstock.api.identity import Identity, OperatorToken, Role
 from penstock.api.parts import Parts, People, Sources
+from penstock.api.polls import Polls
 from penstock.api.server import Server, bind
 from penstock.guard.reach import Reach
 from penstock.jobs.browse import BROWSE_SETTINGS, Browser
 from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.metrics import KernelMetrics
+from penstock.jobs.presence import Presence
 from penstock.jobs.scheduler import Schedules
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kit.db import Db
@@ -76,6 +78,7 @@ async def plane(
         Db(dsn, size=10, settings=ENGINE_SETTINGS, command_timeout=15, pooler=pooler) as engine,
         Db(dsn, size=3, settings=BROWSE_SETTINGS, command_timeout=15, pooler=pooler) as browse,
         PgJobStore(engine, Kinds(POLICIES), metrics=KernelMetrics(registry)) as store,
+        Presence(engine, store.metrics.background) as presence,
     ):
         records = DataSources(browse, Vault([new_key()]), reach=Reach(private=True), audit=store.audit)
         sources = Sources(records=records, cache=SchemaCache(browse, records))
@@ -98,6 +101,7 @@ async def plane(
             instance_tokens=INSTANCE_TOKENS,
             authenticators=(OperatorToken(SecretStr(OPERATOR)), Roles(), KeyHolders(people.keys, people.users)),
             people=people,
+            polls=Polls(presence),
         )
 
 

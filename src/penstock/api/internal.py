@@ -125,7 +125,7 @@ async def register(body: bodies.RegistrationBody, parts: HasParts) -> Reply:
 @router.post("/claim", summary="Claim jobs, waiting for the first", response_model=Data[ClaimedJobs])
 async def claim(body: bodies.ClaimBody, request: Request, parts: HasParts) -> Reply:
     """Most urgent first. A caller who leaves while waiting gets nothing, and nothing is claimed for them."""
-    async with parts.polls.line(request) as line:
+    async with parts.polls.line(request, worker=body.worker, session=body.session) as line:
         claimed = await parts.store.claim(
             body.worker, body.queues, body.limit, wait=body.wait_seconds, session=body.session, line=line
         )
@@ -136,7 +136,7 @@ async def claim(body: bodies.ClaimBody, request: Request, parts: HasParts) -> Re
 async def exchange(body: bodies.ExchangeBody, request: Request, parts: HasParts) -> Reply:
     """The ends are recorded before any waiting begins."""
     endings = [ending.value() for ending in body.endings]
-    async with parts.polls.line(request) as line:
+    async with parts.polls.line(request, worker=body.worker, session=body.session) as line:
         done = await parts.store.exchange(
             endings, body.worker, body.queues, body.limit, wait=body.wait_seconds, session=body.session, line=line
         )

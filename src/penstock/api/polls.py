@@ -9,19 +9,23 @@ connection (a machine that lost its power): their claim lapses with its lease, a
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from penstock.jobs.bell import Line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from uuid import UUID
 
     from starlette.requests import Request
 
+    from penstock.jobs.presence import Presence
+
 
 class Polls:
-    def __init__(self) -> None:
+    def __init__(self, presence: Presence | None = None) -> None:
+        self._presence = presence
         self._lines: set[Line] = set()
         self._closed = False
 
@@ -32,14 +36,19 @@ class Polls:
             line.hang_up()
 
     @asynccontextmanager
-    async def line(self, request: Request) -> AsyncIterator[Line]:
+    async def line(self, request: Request, *, worker: str = "", session: UUID | None = None) -> AsyncIterator[Line]:
+        """With the session of a worker, which counts as present while it waits."""
         line = Line()
         if self._closed:
             line.hang_up()
         self._lines.add(line)
         watcher = asyncio.create_task(_watch(request, line))
+        present = (
+            nullcontext() if self._presence is None or session is None else self._presence.of(worker, session, line)
+        )
         try:
-            yield line
+            with present:
+                yield line
         finally:
             watcher.cancel()
             self._lines.discard(line)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.get(__name__)
 GRACE_SECONDS = 10
+KEEP_ALIVE_PROBES = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 KEEP_ALIVE_SECONDS = 75
 """Longer than workers keep an idle connection, so that it is they who close it and not we, under their next request."""
 
@@ -72,6 +73,11 @@ def bind(host: str, port: int) -> socket.socket:
     # Connections inherit it; asyncio sets it only on sockets that name their protocol, and an answer of two writes
     # would wait 40 ms for the caller's delayed acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # So do they this: a caller whose machine vanished is noticed while it waits in a long poll.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEP_ALIVE_PROBES.items():
+        if hasattr(socket, name):
+            listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return listener
 
 

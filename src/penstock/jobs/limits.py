@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MAX_BATCH = 10_000
 MAX_CLAIM = 1000
 MAX_QUEUES = 100
-MAX_WAIT = 30.0
+MAX_WAIT = 60.0
 MAX_PAUSE = 86_400.0
 """How long a job may be parked, or put off between two attempts."""
 MAX_SPAN = timedelta(days=3653)

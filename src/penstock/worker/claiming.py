@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.kit import logging
-from penstock.kit.errors import PenstockError
+from penstock.kit.errors import InvalidInput, PenstockError
 from penstock.worker.delivery import ends
 from penstock.worker.heartbeat import OWN_NAME
 from penstock.worker.patience import Patience
@@ -33,8 +33,13 @@ if TYPE_CHECKING:
     from penstock.worker.outbox import Outbox
 
 log = logging.get(__name__)
-POLL_SECONDS = 20.0
+POLL_SECONDS = 50.0
+SHORTEST_POLL = 0.8
+"""Of a poll's length: workers that started together do not ask together for ever."""
+OLDER_POLL_SECONDS = 20.0
+"""What a control plane of an older release lets a claim wait."""
 EARLY_SECONDS = 0.2
+DOUBT_SECONDS = 2.0
 LAST_POLL_SECONDS = 0.25
 """A poll that is out when we stop may be bringing jobs: this long it is awaited, then given up."""
 
@@ -50,8 +55,11 @@ class Claimer:
         registered: Callable[[], None],
         room: Callable[[], int],
         take: Callable[[Sequence[Claimed]], None],
+        answered: Callable[[], None],
+        doubted: Callable[[float], None],
         rng: random.Random,
         once: float | None = None,
+        poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._store = store
         self._delivery = delivery
@@ -60,6 +68,9 @@ class Claimer:
         self._registered = registered
         self._room = room
         self._take = take
+        self._answered = answered
+        self._doubted = doubted
+        self._poll_seconds = poll_seconds
         self._once_until = None if once is None else time.monotonic() + once
         self._poll: asyncio.Task[None] | None = None
         self._rng = rng
@@ -68,6 +79,8 @@ class Claimer:
         self._hopeless: Exception | None = None
         self._closing = asyncio.Event()
         self.closed = asyncio.Event()
+        self.is_waiting = False
+        """Whether the control plane has a long poll of ours, and so knows that we are here."""
 
     def close(self) -> None:
         """Claim no more; answers are still delivered. `closed` is set when no claim is under way."""
@@ -138,6 +151,7 @@ class Claimer:
 
     async def _bring(self, claimed: Sequence[Claimed]) -> None:
         self._reached = True
+        self._answered()
         self._patience.succeeded()
         if not claimed:
             return
@@ -154,23 +168,39 @@ class Claimer:
 
     async def _poll_once(self, room: int) -> None:
         began = time.monotonic()
-        wait = POLL_SECONDS if self._once_until is None else max(0.0, min(POLL_SECONDS, self._once_until - began))
+        wait = self._poll_seconds * self._rng.uniform(SHORTEST_POLL, 1.0)
+        if self._once_until is not None:
+            wait = max(0.0, min(wait, self._once_until - began))
         try:
-            me = self._registration
-            claimed = await self._store.claim(me.worker, me.queues, room, wait=wait, session=me.session)
+            claimed = await self._waiting_claim(room, wait)
             await self._bring(claimed)
             if not claimed:
                 await self._nothing(time.monotonic() - began < wait / 2)
         except Exception as e:
+            self._doubted(0.0)
             await self._pause(self._failed("claim", e))
         finally:
             self._poll = None
             self._outbox.news.set()
 
+    async def _waiting_claim(self, room: int, wait: float) -> Sequence[Claimed]:
+        me = self._registration
+        self.is_waiting = True
+        try:
+            return await self._store.claim(me.worker, me.queues, room, wait=wait, session=me.session)
+        except InvalidInput:
+            self._poll_seconds = min(self._poll_seconds, OLDER_POLL_SECONDS)
+            raise
+        finally:
+            self.is_waiting = False
+
     async def _nothing(self, early: bool) -> None:
         if self._too_late():
             self._closing.set()
-        elif early:  # a control plane on its way out ends polls at once: do not ask it a thousand times a second
+        elif early:
+            # The control plane is on its way out, which a thousand questions a second do not
+            # hasten, or this session is over, which the answer to a heartbeat says.
+            self._doubted(DOUBT_SECONDS * self._rng.random())
             await self._pause(EARLY_SECONDS * self._rng.uniform(0.5, 1.0))
 
     async def _last_poll(self) -> None:

@@ -1,6 +1,7 @@
 """Heartbeats: one call renews every lease that this worker holds, and brings word of the attempts that must stop.
 
-It beats as often as the most impatient kind among the held ones wants, and slowly when nothing is held. Attempts that
+It beats as often as the most impatient kind among the held ones wants, and slowly when nothing is held; while a
+long poll waits, which says as much, it hardly beats at all. Attempts that
 are younger than half a beat are left out: their lease is fresh, and most of them are over before the call arrives.
 An attempt that ended is left out as well unless its answer could not be delivered: then the lease must not lapse
 before the control plane is back.
@@ -21,6 +22,7 @@ from penstock.worker.patience import Patience
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Callable
 
     from penstock.jobs.contract import JobStore
     from penstock.jobs.model import Registration
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 log = logging.get(__name__)
 OWN_NAME = "Two live processes use one name. Give each its own with --name, or none: then it draws one."
 IDLE_SECONDS = 15.0
+WAITING_SECONDS = 120.0
+"""Between two beats that hold nothing, while a long poll waits."""
 SHORTEST = 0.2
 CALL_SECONDS = 10.0
 HURRY_MARGIN = 0.05
@@ -41,11 +45,14 @@ class Heartbeat:
         metrics: WorkerMetrics,
         *,
         registration: Registration,
+        is_waiting: Callable[[], bool],
         rng: random.Random,
     ) -> None:
         self._held = held
         self._metrics = metrics
         self._registration = registration
+        self._is_waiting = is_waiting
+        self._told_idle = False
         self.superseded = False
         self.answered = False
         self.answered_at = time.monotonic()
@@ -66,6 +73,10 @@ class Heartbeat:
         if at < self._next_at - HURRY_MARGIN and self._loop is not None:
             self._next_at = at
             self._loop.call_soon_threadsafe(self._sooner.set)
+
+    def heard(self) -> None:
+        """From any thread: the control plane answered something else."""
+        self.answered_at = time.monotonic()
 
     def begin(self) -> None:
         """From any thread: this process is registered. Before that there is nothing to renew."""
@@ -102,12 +113,15 @@ class Heartbeat:
         async with asyncio.timeout(min(CALL_SECONDS, max(1.0, interval))):
             renewal = await store.renew(beat)
         self.answered, self.answered_at = True, time.monotonic()
+        self._told_idle = not beat.held
         self._obey(renewal)
         return renewal
 
     def interval(self) -> float:
-        soonest = min((a.policy.heartbeat for a in self._held.all()), default=IDLE_SECONDS)
-        return max(SHORTEST, min(IDLE_SECONDS, soonest))
+        soonest = min((a.policy.heartbeat for a in self._held.all()), default=None)
+        if soonest is not None:
+            return max(SHORTEST, min(IDLE_SECONDS, soonest))
+        return WAITING_SECONDS if self._told_idle and self._is_waiting() else IDLE_SECONDS
 
     def _obey(self, renewal: Renewal) -> None:
         if renewal.superseded and not self.superseded:

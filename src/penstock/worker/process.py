@@ -53,6 +53,7 @@ def run_worker(
             slots=settings.worker_slots,
             grace_seconds=settings.worker_grace_seconds,
             once=wait if once else None,
+            poll_seconds=settings.worker_poll_seconds,
             health=(settings.worker_host, settings.worker_port),
             max_result_bytes=settings.max_payload_bytes,
             prepare_child=configure,

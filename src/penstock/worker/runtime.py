@@ -20,7 +20,7 @@ from penstock.kit import logging
 from penstock.kit.errors import Internal, InvalidInput
 from penstock.kit.ids import check_name
 from penstock.worker.attempt import Held
-from penstock.worker.claiming import Claimer
+from penstock.worker.claiming import POLL_SECONDS, Claimer
 from penstock.worker.context import Desk
 from penstock.worker.crew import Crew
 from penstock.worker.deadlines import Deadlines
@@ -80,6 +80,7 @@ class Worker:
         slots: int = 50,
         grace_seconds: float = 20.0,
         once: float | None = None,
+        poll_seconds: float = POLL_SECONDS,
         health: tuple[str, int] | None = None,
         max_result_bytes: int = 1024 * 1024,
         prepare_child: Callable[[], None] | None = None,
@@ -96,6 +97,7 @@ class Worker:
         self._slots = 1 if once is not None else slots
         self._grace = grace_seconds
         self.once = once
+        self._poll_seconds = poll_seconds
         self._rng = rng or random.Random()  # noqa: S311 - it spreads pauses
         self.metrics = metrics or WorkerMetrics()
         self._held = Held()
@@ -109,6 +111,7 @@ class Worker:
             self._held,
             self.metrics,
             registration=self._registration,
+            is_waiting=lambda: self._claimer is not None and self._claimer.is_waiting,
             rng=self._rng,
         )
         self._will = LastWill(self._held, self._delivery, worker=name, session=self._registration.session)
@@ -136,6 +139,11 @@ class Worker:
     def over(self) -> Future[int]:
         """Resolved when every attempt has been written down or given up; how many were given up."""
         return self._will.done
+
+    @property
+    def superseded(self) -> bool:
+        """Whether another process registered under this worker's name."""
+        return self._heartbeat.superseded
 
     @property
     def busy(self) -> int:
@@ -184,8 +192,11 @@ class Worker:
             registered=self._heartbeat.begin,
             room=lambda: self._slots - self._crew.busy,
             take=self._take,
+            answered=self._heartbeat.heard,
+            doubted=self._heartbeat.within,
             rng=self._rng,
             once=self.once,
+            poll_seconds=self._poll_seconds,
         )
         log.info("worker_started", worker=self.name, queues=self._queues, slots=self._slots)
         if self._stopping:
