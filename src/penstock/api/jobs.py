@@ -12,7 +12,7 @@ from penstock.api.matrix import Permit
 from penstock.api.paging import Moment, Page
 from penstock.api.parts import HasParts
 from penstock.api.reading import StrictRoute
-from penstock.api.reply import Data, Listing
+from penstock.api.reply import Data, Listing, Reply
 from penstock.jobs import model
 from penstock.jobs.bodies import Body, JobBody, Name, Text
 from penstock.jobs.browse import Filter, StatusFilter, StatusWord
@@ -125,15 +125,13 @@ class JobQuery(Page):
         return Filter(**{name: getattr(self, name) for name in Filter.__slots__})
 
 
-@router.get("", summary="List jobs", responses=declare(*PUBLIC))
-async def list_jobs(
-    query: Annotated[JobQuery, Query()], request: Request, parts: HasParts, _: Permit
-) -> Listing[JobSummary]:
+@router.get("", summary="List jobs", response_model=Listing[JobSummary], responses=declare(*PUBLIC))
+async def list_jobs(query: Annotated[JobQuery, Query()], request: Request, parts: HasParts, _: Permit) -> Reply:
     """Newest first. A list carries no payloads and no results; one job does."""
-    found, total = await parts.browser.jobs(
+    page, total = await parts.browser.jobs(
         query.filter(), offset=query.offset, limit=query.limit, ascending=query.ascending
     )
-    return query.of([_summary(view) for view in found], total, request)
+    return query.reply(page, total, request)
 
 
 @router.post(
@@ -180,10 +178,6 @@ def _enqueued(added: model.Enqueued, response: Response) -> Data[Enqueued]:
     if not added.created:
         response.status_code = 200
     return Data(data=Enqueued(id=added.job_id, created=added.created))
-
-
-def _summary(view: JobView) -> JobSummary:
-    return JobSummary.model_validate(_values(view))
 
 
 def detail(view: JobView) -> JobDetail:

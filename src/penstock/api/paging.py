@@ -9,13 +9,14 @@ async def list_jobs(query: Annotated[JobQuery, Query()], …) -> Listing[JobSumm
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from penstock.api.reply import Listing, Meta, request_id
+from penstock.api.reply import Listing, Meta, Reply, request_id
 from penstock.jobs.counting import Count
+from penstock.jobs.model import Json
 
 T = TypeVar("T")
 MAX_LIMIT = 100
@@ -63,14 +64,20 @@ class Page(BaseModel):
     def of(self, found: Sequence[T], total: int | Count, request: Request) -> Listing[T]:
         """The envelope of a page that was already cut."""
         counted = Count(value=total, estimated=False) if isinstance(total, int) else total
-        meta = Meta(
-            total=counted.value,
-            total_is_estimate=counted.estimated,
-            offset=self.offset,
-            limit=self.limit,
-            request_id=request_id(request),
-        )
-        return Listing(data=list(found), meta=meta)
+        return Listing(data=list(found), meta=Meta(**self._meta(counted, request)))
+
+    def reply(self, page: Sequence[Json], total: Count, request: Request) -> Reply:
+        """The same of documents that are as the answer's model has them; nothing checks them again."""
+        return Reply({"data": page, "meta": self._meta(total, request)})
+
+    def _meta(self, total: Count, request: Request) -> dict[str, Any]:
+        return {
+            "total": total.value,
+            "total_is_estimate": total.estimated,
+            "offset": self.offset,
+            "limit": self.limit,
+            "request_id": request_id(request),
+        }
 
     def cut(self, found: Sequence[T], request: Request) -> Listing[T]:
         """A page of a list that is short enough to be read whole."""

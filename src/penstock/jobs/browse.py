@@ -10,8 +10,8 @@ import asyncpg
 import orjson
 
 from penstock.jobs import rows
-from penstock.jobs.counting import Count, QueueView, count, count_queues
-from penstock.jobs.model import JobView, Json, Status
+from penstock.jobs.counting import Count, Estimates, QueueView, count_queues
+from penstock.jobs.model import Json, Status
 from penstock.kit.errors import Unavailable
 from penstock.kit.sqlfile import load
 
@@ -78,14 +78,15 @@ class AuditEntry:
 class Browser:
     def __init__(self, db: Db) -> None:
         self._db = db
+        self._estimates = Estimates()
 
     async def jobs(
         self, wanted: Filter, *, offset: int = 0, limit: int = 50, ascending: bool = False
-    ) -> tuple[list[JobView], Count]:
-        """One page (without payloads and results), and how many jobs fit the filter in all."""
+    ) -> tuple[list[Json], Count]:
+        """One page as it is sent (without payloads and results), and how many fit in all."""
         listing, count, values = _statements(wanted, ascending=ascending)
-        found, total = await self._page(listing, count, values, offset, limit)
-        return [rows.job_view(r) for r in found], total
+        page, total = await self._page(listing, count, values, offset, limit)
+        return [rows.job_summary(row) for row in page], total
 
     async def live_with(self, fragment: Json, *, limit: int = 20) -> tuple[list[int], int]:
         """The first jobs that are not over and have this in their payload, and how many there are."""
@@ -113,12 +114,12 @@ class Browser:
         self, listing: Statement, counting: Statement, values: dict[str, object], offset: int, limit: int
     ) -> tuple[list[asyncpg.Record], Count]:
         with _in_time():
-            async with self._db.transaction() as tx:
+            async with self._db.statements() as tx:
                 page = await tx.fetch(listing, **values, offset=offset, limit=limit)
                 seen = offset + len(page)
                 if len(page) < limit and (page or not offset):
                     return page, Count(value=seen, estimated=False)
-                total = await count(tx, counting, values)
+                total = await self._estimates.count(tx, counting, values)
                 return page, replace(total, value=max(total.value, seen)) if page else total
 
 

@@ -8,7 +8,8 @@ table's pages. So a small queue beside a huge one is counted exactly: a scaler m
 
 from __future__ import annotations
 
-from collections import Counter
+import time
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from penstock.jobs.model import Status
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import asyncpg
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 SQL = load("penstock.jobs.sql")
 CHEAP_COST = 10_000
 """In the planner's units; about 50 ms."""
+PLAN_SECONDS = 5.0
+MOST_PLANS = 256
 SMALL_TABLE_PAGES = 800
 QUEUE_BOUND = 2_000
 OTHERS_BOUND = 10_000
@@ -55,12 +58,43 @@ class QueueView:
     estimated: bool = False
 
 
-async def count(tx: Tx, statement: Statement, values: dict[str, object]) -> Count:
-    """What a `SELECT count(*)` says, or what the planner expects it to say."""
-    plan = await tx.plan(statement, **values)
-    if plan["Total Cost"] <= CHEAP_COST:
-        return Count(value=await tx.value(statement, **values), estimated=False)
-    return Count(value=int(plan["Plans"][0]["Plan Rows"]), estimated=True)
+class Estimates:
+    """What the planner holds of counts, remembered for a moment: lists are looked at again and again."""
+
+    def __init__(self, ticks: Callable[[], float] = time.monotonic) -> None:
+        self._ticks = ticks
+        self._plans: OrderedDict[tuple[object, ...], _Plan] = OrderedDict()
+
+    async def count(self, tx: Tx, statement: Statement, values: dict[str, object]) -> Count:
+        """What a `SELECT count(*)` says, or what the planner expects it to say."""
+        plan = await self._plan(tx, statement, values)
+        if plan.cost <= CHEAP_COST:
+            return Count(value=await tx.value(statement, **values), estimated=False)
+        return Count(value=plan.rows, estimated=True)
+
+    async def _plan(self, tx: Tx, statement: Statement, values: dict[str, object]) -> _Plan:
+        key = (statement.name, *(_hashable(value) for value in values.values()))
+        now = self._ticks()
+        plan = self._plans.get(key)
+        if plan is None or now - plan.made_at > PLAN_SECONDS:
+            shown = await tx.plan(statement, **values)
+            rows = int(shown["Plans"][0]["Plan Rows"])
+            plan = self._plans[key] = _Plan(cost=shown["Total Cost"], rows=rows, made_at=now)
+            self._plans.move_to_end(key)
+            while len(self._plans) > MOST_PLANS:
+                self._plans.popitem(last=False)
+        return plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    cost: float
+    rows: int
+    made_at: float
+
+
+def _hashable(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
 
 
 async def count_queues(tx: Tx) -> list[QueueView]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import asyncpg
 
 _SPANS = ("run_in", "deadline_in", "timeout")
+STATUS_WORDS = {int(status): status.word for status in Status}
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -56,6 +58,44 @@ def job_view(row: asyncpg.Record, attempts: Sequence[AttemptView] = ()) -> JobVi
         values[name] = _parsed(values[name])
     values["status"] = Status(values["status"])
     return JobView(**values, attempts=attempts)
+
+
+_LISTED = (
+    "job_id",
+    "kind",
+    "queue",
+    "priority",
+    "status",
+    "attempt_no",
+    "max_attempts",
+    "created_at",
+    "created_by",
+    "group_id",
+    "lock_key",
+    "unique_key",
+    "retry_of",
+    "worker",
+    "claimed_at",
+    "lease_until",
+    "wake_at",
+    "deadline",
+    "finished_at",
+    "polls",
+    "progress",
+    "error",
+)
+_SHOWN = ("id", *_LISTED[1:])
+_listed = itemgetter(*_LISTED)
+
+
+def job_summary(row: asyncpg.Record) -> dict[str, Json]:
+    """A job in a list, as it is sent: what the database has as JSON is not parsed on its way."""
+    document: dict[str, Json] = dict(zip(_SHOWN, _listed(row), strict=True))
+    document["status"] = STATUS_WORDS[document["status"]]
+    for name in ("progress", "error"):
+        if document[name] is not None:
+            document[name] = orjson.Fragment(document[name])
+    return document
 
 
 def attempt_view(row: asyncpg.Record) -> AttemptView:

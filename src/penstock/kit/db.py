@@ -258,6 +258,12 @@ class Db:
             async with self.connection() as connection:
                 yield Tx(connection)
 
+    @asynccontextmanager
+    async def statements(self) -> AsyncIterator[Tx]:
+        """For several that need not see the same: each commits by itself where it can."""
+        async with self._alone() as tx:
+            yield tx
+
     async def fetch(self, statement: Statement, **values: Any) -> list[asyncpg.Record]:
         async with self._alone() as tx:
             return await tx.fetch(statement, **values)
