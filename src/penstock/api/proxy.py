@@ -8,11 +8,10 @@ its request to the server is cut, which interrupts its query.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Self
 from urllib.parse import unquote_to_bytes
 
-import httpx2
 from fastapi import APIRouter, Path, Request, Response
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
@@ -23,6 +22,7 @@ from penstock.api.reply import request_id
 from penstock.graphs.instance import Instance, InstanceStatus
 from penstock.kit import logging
 from penstock.kit.errors import InvalidInput, InvalidState, NotFound, PermissionDenied, Unavailable
+from penstock.kit.http1 import Broken, Connection, Connections, head_of
 
 router = APIRouter(prefix="/wrapper", tags=["instances"])
 log = logging.get(__name__)
@@ -47,7 +47,7 @@ _HOP_BY_HOP = frozenset(
     }
 )
 _NOT_PASSED = _HOP_BY_HOP | {"host", "authorization", "cookie", "content-length", "forwarded", "x-request-id"}
-_NOT_RETURNED = _HOP_BY_HOP | {"set-cookie", "server", "date", "x-request-id"}
+_NOT_RETURNED = frozenset(name.encode() for name in _HOP_BY_HOP | {"set-cookie", "server", "date", "x-request-id"})
 _OURS = ("x-penstock-", "x-username", "x-user-role", "x-component", "x-forwarded-", "x-real-ip", "x-use-case-id")
 _PATH = re.compile(rb"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 _TWO_FACED = re.compile(rb"%(2f|5c|00|25|2e)|//|/\.{1,2}(/|$)|%(?![0-9a-f]{2})", re.IGNORECASE)
@@ -56,24 +56,25 @@ _INTERNAL = frozenset({b"shutdown"})
 
 @router.api_route("/{slug}/{path:path}", methods=list(METHODS), include_in_schema=False)
 async def proxy(slug: Slug, request: Request, graphs: HasGraphs, grant: Permit) -> Response:
+    return await pass_on(slug, request, graphs, grant)
+
+
+async def pass_on(slug: str, request: Request, graphs: Graphs, grant: Grant) -> Response:
+    """The answer of the graph server, of which the head is there."""
     path = _path(request, slug)
     instance = await graphs.instances.store.by_slug(slug)
     _check_running(instance)
     if "upgrade" in request.headers:
         raise InvalidInput("Connections are not upgraded here; graph servers speak plain HTTP.", field="Upgrade")
-    client, body = graphs.instances.servers.client(instance.handle), _Body(request)
-    upstream = httpx2.Request(
-        request.method,
-        client.base_url.copy_with(raw_path=_with_query(path, request.scope["query_string"])),
-        headers=[*_passed(request), *_identity(instance, grant, request, graphs), *_length(request)],
-        stream=body,
-    )
+    start = f"{request.method} ".encode() + _with_query(path, request.scope["query_string"]) + b" HTTP/1.1"
+    head = head_of(start, [*_passed(request), *_identity(instance, grant, request, graphs), *_length(request)])
     try:
-        return Relay(await _answer(client, upstream, body, request))
+        relay = Relay(graphs.instances.servers.connections(instance.handle))
+        return await relay.begin(head, request)
     except ClientDisconnect:
         return Response(status_code=NOBODY_READS)
-    except httpx2.TransportError as e:
-        log.warning("graph_server_silent", instance_id=instance.instance_id, error=type(e).__name__)
+    except Broken as e:
+        log.warning("graph_server_silent", instance_id=instance.instance_id, error=str(e))
         raise Unavailable(f"The graph server of instance {instance.instance_id} does not answer.") from e
 
 
@@ -150,75 +151,106 @@ def _length(request: Request) -> Iterator[tuple[bytes, bytes]]:
         yield b"Content-Length", request.headers.get("content-length", "0").encode()
 
 
-class _Body(httpx2.AsyncByteStream):
-    """A request's body; `read` is set when all of it was."""
-
-    def __init__(self, request: Request) -> None:
-        self._request = request
-        self.read = asyncio.Event()
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._request.stream():
-            if chunk:
-                yield chunk
-        self.read.set()
-
-
-async def _answer(
-    client: httpx2.AsyncClient, upstream: httpx2.Request, body: _Body, request: Request
-) -> httpx2.Response:
-    """The beginning of the server's answer; cut off when the caller goes before it comes."""
-    sending = asyncio.create_task(client.send(upstream, stream=True))
-    watching = asyncio.create_task(_gone(request.receive, body.read))
-    try:
-        await asyncio.wait((sending, watching), return_when=asyncio.FIRST_COMPLETED)
-        if not sending.done():
-            raise ClientDisconnect
-        return sending.result()
-    finally:
-        for task in (sending, watching):
-            task.cancel()
-        await asyncio.gather(sending, watching, return_exceptions=True)
-
-
-async def _gone(receive: Receive, read: asyncio.Event) -> None:
-    await read.wait()
-    while (await receive())["type"] != "http.disconnect":
-        continue
-
-
 class Relay(Response):
-    """An answer that is passed on as it comes. One that breaks off breaks off here too, and never ends as if whole."""
+    """An answer that is passed on as it comes. One that breaks off breaks off here too, and never
+    ends as if whole.
 
-    def __init__(self, upstream: httpx2.Response) -> None:
-        self._upstream = upstream
-        self.status_code = upstream.status_code
+    When the caller goes away its connection to the server is cut, whatever is under way.
+    """
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._connection: Connection | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._is_gone = False
         self.background = None
-        named = {name.strip().lower() for name in upstream.headers.get("connection", "").split(",")}
-        self.raw_headers = [
-            (name.lower(), value)
-            for name, value in upstream.headers.raw
-            if name.lower().decode("latin-1") not in _NOT_RETURNED | named
-        ]
-        self.raw_headers += [(b"x-content-type-options", b"nosniff"), (b"content-security-policy", b"sandbox")]
+
+    async def begin(self, head: bytes, request: Request) -> Self:
+        """Until the server's answer begins."""
+        self._connection = connection = await self._connections.take()
+        try:
+            await _send(connection, head, request)
+            self._watching = asyncio.create_task(self._watch(request.receive))
+            await connection.head()
+        except Broken as e:
+            self._end()
+            if self._is_gone:
+                raise ClientDisconnect from e
+            raise
+        except BaseException:
+            self._end()
+            raise
+        self.status_code = connection.status
+        self.raw_headers = _returned(connection.headers)
+        return self
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        pumping = asyncio.create_task(self._pump(send))
-        read = asyncio.Event()
-        read.set()
-        watching = asyncio.create_task(_gone(receive, read))
+        assert self._connection is not None
         try:
-            await asyncio.wait((pumping, watching), return_when=asyncio.FIRST_COMPLETED)
-            if pumping.done():
-                pumping.result()
+            await self._pump(self._connection, send)
+        except Broken:
+            if not self._is_gone:
+                raise
         finally:
-            for task in (pumping, watching):
-                task.cancel()
-            await asyncio.gather(pumping, watching, return_exceptions=True)
-            await self._upstream.aclose()
+            self._end()
 
-    async def _pump(self, send: Send) -> None:
+    async def _pump(self, connection: Connection, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        async for chunk in self._upstream.aiter_raw():
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        body = connection.buffered
+        if body is None:
+            body = b""
+            async for piece in connection.pieces():
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            continue
+        self._is_gone = True
+        if self._connection is not None:
+            self._connection.abort()
+
+    def _end(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._connections.give_back(connection)
+
+
+async def _send(connection: Connection, head: bytes, request: Request) -> None:
+    """The request; a body that is long goes as fast as the server takes it."""
+    is_chunked = "transfer-encoding" in request.headers
+    frame = _chunk if is_chunked else bytes
+    has_more, piece = await _next_piece(request)
+    await connection.send(head, frame(piece))
+    while has_more and not connection.has_answered:
+        has_more, piece = await _next_piece(request)
+        await connection.send_more(frame(piece))
+    if has_more:
+        connection.stop_sending()
+    elif is_chunked:
+        await connection.send_more(b"0\r\n\r\n")
+
+
+async def _next_piece(request: Request) -> tuple[bool, bytes]:
+    message = await request.receive()
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    return message.get("more_body", False), message.get("body", b"")
+
+
+def _chunk(piece: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
+
+
+def _returned(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    named = {
+        name.strip().lower()
+        for header, value in headers
+        if header.lower() == b"connection"
+        for name in value.split(b",")
+    }
+    returned = [(name.lower(), value) for name, value in headers]
+    returned = [pair for pair in returned if pair[0] not in _NOT_RETURNED and pair[0] not in named]
+    return [*returned, (b"x-content-type-options", b"nosniff"), (b"content-security-policy", b"sandbox")]

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import httpx2
 
 from penstock.graphs.errors import ShutdownBlocked
+from penstock.kit.http1 import Connections, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.launchers.contract import Handle, Launcher
 
 MOST_CLIENTS = 256
+MOST_CONNECTIONS = 200
 CONNECT_SECONDS = 5.0
 ASK_SECONDS = 5.0
 
@@ -31,6 +34,7 @@ class GraphServers:
         self._token_of = token_of
         self._clients: OrderedDict[Handle, httpx2.AsyncClient] = OrderedDict()
         self._old: list[httpx2.AsyncClient] = []
+        self._passing: OrderedDict[Handle, Connections] = OrderedDict()
 
     async def __aenter__(self) -> GraphServers:
         return self
@@ -38,6 +42,8 @@ class GraphServers:
     async def __aexit__(self, *_: object) -> None:
         for client in (*self._clients.values(), *self._old):
             await client.aclose()
+        for connections in self._passing.values():
+            connections.close()
 
     def authorization(self, instance_id: int) -> str:
         return f"Bearer {self._token_of(instance_id)}"
@@ -59,8 +65,26 @@ class GraphServers:
             self._old.append(self._clients.popitem(last=False)[1])
         return made
 
+    def connections(self, handle: Handle) -> Connections:
+        """For what is passed on; there is no limit on how long an answer takes, for queries have
+        their own."""
+        if handle not in self._passing:
+            address = self._launcher.address(handle)
+            url = urlsplit(address.url)
+            self._passing[handle] = Connections(
+                Origin(socket=address.socket, host=url.hostname or "", port=url.port or 80),
+                limit=MOST_CONNECTIONS,
+                connect_seconds=CONNECT_SECONDS,
+            )
+        self._passing.move_to_end(handle)
+        if len(self._passing) > MOST_CLIENTS:
+            self._passing.popitem(last=False)[1].retire()
+        return self._passing[handle]
+
     async def forget(self, handle: Handle) -> None:
         """The run is over; whoever still reads from it is cut off."""
+        if connections := self._passing.pop(handle, None):
+            connections.close()
         if client := self._clients.pop(handle, None):
             await client.aclose()
         while self._old:
