@@ -40,6 +40,7 @@ from penstock.api import (
     users,
 )
 from penstock.api.description import DescribedApi
+from penstock.api.direct import Direct
 from penstock.api.reading import BodyLimit
 from penstock.api.requests import RequestIds
 
@@ -97,6 +98,7 @@ def create_app(parts: Parts) -> FastAPI:
     for router in routers:
         app.include_router(router)
     errors.install(app)
+    app.add_middleware(Direct)
     app.add_middleware(BodyLimit, limit=parts.max_body_bytes, files={"/api/uploads": uploads.MAX_BYTES})
     app.add_middleware(RequestIds)
     return app

@@ -14,7 +14,7 @@ from penstock.api.identity import Identity
 from penstock.api.parts import HasParts, Parts
 from penstock.kit.errors import AuthenticationRequired, InvalidComponent, InvalidToken, PermissionDenied
 
-__all__ = ["Caller", "Component", "MayShowToken", "Service", "ServiceCaller", "identify", "service"]
+__all__ = ["Caller", "Component", "MayShowToken", "Service", "ServiceCaller", "identify", "process_of", "service"]
 
 _public = HTTPBearer(
     scheme_name="token",
@@ -75,7 +75,7 @@ async def service(
         raise AuthenticationRequired("This control plane has no internal API.", hint="Set PENSTOCK_SERVICE_TOKEN.")
     if credentials is None:
         raise AuthenticationRequired("The internal API needs a service token: Authorization: Bearer <token>.")
-    found = await _process(credentials.credentials, parts)
+    found = await process_of(credentials.credentials, parts)
     if x_component not in ("worker", "wrapper"):
         raise InvalidComponent("X-Component must be worker or wrapper.")
     if x_component != found.component:
@@ -86,7 +86,8 @@ async def service(
 Service = Annotated[ServiceCaller, Depends(service)]
 
 
-async def _process(token: str, parts: Parts) -> ServiceCaller:
+async def process_of(token: str, parts: Parts) -> ServiceCaller:
+    """Which process of ours shows this token."""
     for tokens in parts.services:
         if found := await tokens.who(token):
             return found

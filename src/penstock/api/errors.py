@@ -98,10 +98,15 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def of_the_framework(request: Request, error: HTTPException) -> Reply:
-        answer = reply(_translated(error, request), request_id(request))
-        if answer.status_code == MethodNotAllowed.status:
-            answer.headers["Allow"] = ", ".join(_methods(request))
-        return answer
+        return refusal(error, request)
+
+
+def refusal(error: HTTPException, request: Request) -> Reply:
+    """What the framework raises, in our envelope."""
+    answer = reply(_translated(error, request), request_id(request))
+    if answer.status_code == MethodNotAllowed.status:
+        answer.headers["Allow"] = ", ".join(_methods(request))
+    return answer
 
 
 def _invalid(error: RequestValidationError) -> InvalidInput:

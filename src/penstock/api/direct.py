@@ -1,0 +1,157 @@
+"""The short way for what is asked thousands of times a second: long polls of workers, queries to
+graph servers, lists of jobs.
+
+A request that is regular is answered here with the same functions that its route calls, without
+the framework's own work for each request. Whatever is irregular in any way (another method, a
+body that does not fit, a header that is there twice) takes the ordinary way through the route,
+which is there in any case: descriptions, checks and refusals are its alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import parse_qsl
+
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from penstock.api import internal, jobs, matrix, proxy
+from penstock.api.auth import identify, process_of
+from penstock.api.errors import refusal, reply
+from penstock.api.reading import parse
+from penstock.jobs.bodies import ClaimBody
+from penstock.kit.errors import PenstockError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from penstock.api.matrix import Grant
+    from penstock.api.parts import Parts
+
+    Answered: TypeAlias = Callable[[Request, Parts], Awaitable[Response | None]]
+
+_PROXIED = re.compile(r"/wrapper/([a-z0-9-]{1,80})/.*")
+_LONGEST_BODY = 64 * 1024
+
+
+class Direct:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        handler = _handler(scope)
+        if handler is None:
+            return await self._app(scope, receive, send)
+        seen = _Replayed(receive)
+        request = Request(scope, seen.receive)
+        try:
+            answer = await handler(request, scope["app"].state.parts)
+        except PenstockError as e:
+            answer = reply(e, scope["state"]["request_id"])
+        except HTTPException as e:
+            answer = refusal(e, request)
+        if answer is None:
+            return await self._app(scope, seen.again, send)
+        return await answer(scope, receive, send)
+
+
+class _Replayed:
+    """The first message of a request, for whoever reads it after us."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._first: Message | None = None
+        self._is_begun = False
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if not self._is_begun:
+            self._is_begun, self._first = True, message
+        return message
+
+    async def again(self) -> Message:
+        message, self._first = self._first, None
+        return await self._receive() if message is None else message
+
+
+def _handler(scope: Scope) -> Answered | None:
+    if scope["type"] != "http":
+        return None
+    path, method = scope["path"], scope["method"]
+    if method == "POST" and path == "/api/internal/jobs/claim":
+        return _claim
+    if method == "GET" and path == "/api/jobs":
+        return _list_jobs
+    if path.startswith("/wrapper/") and method in proxy.METHODS:
+        return _proxy
+    return None
+
+
+async def _claim(request: Request, parts: Parts) -> Response | None:
+    token = _bearer(request) if parts.services else None
+    caller = None if token is None else await process_of(token, parts)
+    if caller is None or caller.component != "worker":
+        return None
+    if request.headers.getlist("x-component") != ["worker"] or not _is_plain_json(request):
+        return None
+    message = await request.receive()
+    if message["type"] != "http.request" or message.get("more_body", False):
+        return None
+    try:
+        body = ClaimBody.model_validate(parse(message["body"]))
+    except ValueError:
+        return None
+    return await internal.claim(body, request, parts)
+
+
+async def _list_jobs(request: Request, parts: Parts) -> Response | None:
+    try:
+        pairs = parse_qsl(request.scope["query_string"].decode("ascii"), keep_blank_values=True)
+    except ValueError:
+        return None
+    values = dict(pairs)
+    if len(values) < len(pairs) or any("\x00" in value for value in values.values()):
+        return None
+    try:
+        query = jobs.JobQuery.model_validate(values)
+    except ValidationError:
+        return None
+    grant = await _granted(request, parts, "GET /api/jobs")
+    return None if grant is None else await jobs.list_jobs(query, request, parts, grant)
+
+
+async def _proxy(request: Request, parts: Parts) -> Response | None:
+    match = _PROXIED.fullmatch(request.scope["path"])
+    if match is None or parts.graphs is None:
+        return None
+    grant = await _granted(request, parts, request.method + " /wrapper/{slug}/{path}")
+    return None if grant is None else await proxy.pass_on(match[1], request, parts.graphs, grant)
+
+
+async def _granted(request: Request, parts: Parts, row: str) -> Grant | None:
+    """None for whom the route refuses."""
+    if _bearer(request) is None:
+        return None
+    identity = await identify(request, parts)
+    right = matrix.MATRIX[row].right(identity.role)
+    return None if right == "no" else matrix.Grant(identity=identity, right=right)
+
+
+def _bearer(request: Request) -> str | None:
+    shown = request.headers.getlist("authorization")
+    if len(shown) != 1:
+        return None
+    scheme, _, token = shown[0].partition(" ")
+    return token if scheme.lower() == "bearer" and token else None
+
+
+def _is_plain_json(request: Request) -> bool:
+    length = request.headers.get("content-length", "")
+    return (
+        request.headers.get("content-type") == "application/json" and length.isdigit() and int(length) <= _LONGEST_BODY
+    )
