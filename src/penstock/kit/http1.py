@@ -51,6 +51,7 @@ class Connection(asyncio.Protocol):
         self._buffered = 0
         self._paused = False
         self._is_cut = False
+        self._is_kept = False
         self._waiter: asyncio.Future[None] | None = None
         self._error: Broken | None = None
         self._headers: Headers = []
@@ -117,6 +118,7 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._has_head:
             self._is_whole = True
+            self._is_kept = bool(self._parser.should_keep_alive())
             self._wake()
 
     # what a caller calls
@@ -157,7 +159,7 @@ class Connection(asyncio.Protocol):
             and self._error is None
             and not self._pieces
             and not self._is_cut
-            and bool(self._parser.should_keep_alive())
+            and self._is_kept
         )
 
     async def send(self, head: bytes, body: bytes = b"") -> None:
