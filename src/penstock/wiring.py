@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from penstock.accounts.retention import AnswerRetention
 from penstock.accounts.users import Users
 from penstock.admission import admission
-from penstock.api import server
+from penstock.api import processes, server
 from penstock.api.parts import Graphs, Loops, Operations, Parts, Sources
 from penstock.api.polls import Polls
 from penstock.graphs.authoring import Authoring
@@ -140,6 +140,8 @@ async def build_control_plane(
 
 def serve(settings: Settings) -> int:
     """Run a control plane until SIGTERM or SIGINT."""
+    if settings.processes > 1:
+        return processes.serve(settings, ROOMS_WITH_TABLES)
     return server.serve(settings, build_control_plane, ROOMS_WITH_TABLES)
 
 

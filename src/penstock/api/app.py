@@ -68,6 +68,7 @@ def attach(app: FastAPI, parts: Parts) -> None:
     """Let an app answer with these parts; they must have what its routes were made for."""
     app.state.parts = parts
     app.state.gauges = health.QueueGauges(parts)
+    app.state.siblings = None
 
 
 def create_app(parts: Parts) -> FastAPI:

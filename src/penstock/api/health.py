@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -14,6 +14,9 @@ from penstock.api.errors import declare
 from penstock.api.parts import HasParts, Parts
 from penstock.kit import logging
 from penstock.kit.errors import DatabaseUnavailable, PenstockError, Unavailable
+
+if TYPE_CHECKING:
+    from penstock.api.siblings import Siblings
 
 log = logging.get(__name__)
 ANSWER_SECONDS = 3.0
@@ -100,6 +103,9 @@ async def ready(parts: HasParts) -> Readiness:
 
 
 @router.get("/metrics", summary="Prometheus metrics", response_class=PlainTextResponse, responses=METRICS)
-async def metrics(parts: HasParts, gauges: Annotated[QueueGauges, Depends(_gauges)]) -> Response:
+async def metrics(request: Request, parts: HasParts, gauges: Annotated[QueueGauges, Depends(_gauges)]) -> Response:
+    """Of all processes, where one port has several."""
     await gauges.refresh()
-    return Response(generate_latest(parts.registry), media_type=CONTENT_TYPE_LATEST)
+    siblings: Siblings | None = request.app.state.siblings
+    text = generate_latest(parts.registry) if siblings is None else await siblings.metrics()
+    return Response(text, media_type=CONTENT_TYPE_LATEST)

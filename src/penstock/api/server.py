@@ -16,6 +16,7 @@ import uvicorn
 import uvloop
 
 from penstock.api.app import create_app
+from penstock.api.siblings import Sibling, Siblings, myself
 from penstock.kit import logging
 from penstock.kit.errors import Conflict, DatabaseUnavailable, InvalidInput
 from penstock.kit.migrate import find, migrate, pending
@@ -52,10 +53,15 @@ async def _serve(settings: Settings, plane: Plane, rooms: Sequence[str]) -> int:
     stop = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stop.set)
-    with bind(settings.host, settings.port) as listener:
+    me = myself()
+    with bind(settings.host, settings.port) if me is None else socket.socket(fileno=me.listener) as listener:
         async with database(settings) as dsn:
-            await _check_schema(settings, dsn, rooms)
-            async with plane(settings, dsn) as parts, listening(parts, listener) as url:
+            await check_schema(settings, dsn, rooms)
+            async with (
+                plane(settings, dsn) as parts,
+                _siblings(me, parts) as siblings,
+                listening(parts, listener, siblings) as url,
+            ):
                 log.info("control_plane_started", url=url)
                 await stop.wait()
                 log.info("control_plane_stopping")
@@ -70,6 +76,11 @@ def bind(host: str, port: int) -> socket.socket:
         raise Conflict(
             f"Port {port} on {host} cannot be used: {e.strerror or e}.", hint="Set PENSTOCK_PORT to a free one."
         ) from e
+    configure(listener)
+    return listener
+
+
+def configure(listener: socket.socket) -> None:
     # Connections inherit it; asyncio sets it only on sockets that name their protocol, and an answer of two writes
     # would wait 40 ms for the caller's delayed acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -78,13 +89,14 @@ def bind(host: str, port: int) -> socket.socket:
     for name, value in KEEP_ALIVE_PROBES.items():
         if hasattr(socket, name):
             listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return listener
 
 
 @contextlib.asynccontextmanager
-async def listening(parts: Parts, listener: socket.socket) -> AsyncIterator[str]:
+async def listening(parts: Parts, listener: socket.socket, siblings: Siblings | None = None) -> AsyncIterator[str]:
     """The control plane answers at the URL until the block is left, which ends long polls at once."""
-    server = Server(create_app(parts))
+    app = create_app(parts)
+    app.state.siblings = siblings
+    server = Server(app)
     running = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         await server.tried.wait()
@@ -96,6 +108,16 @@ async def listening(parts: Parts, listener: socket.socket) -> AsyncIterator[str]
         parts.polls.close()
         server.should_exit = True
         await running
+
+
+@contextlib.asynccontextmanager
+async def _siblings(me: Sibling | None, parts: Parts) -> AsyncIterator[Siblings | None]:
+    if me is None:
+        yield None
+        return
+    siblings = Siblings(me, parts.registry)
+    async with siblings.answering():
+        yield siblings
 
 
 class Server(uvicorn.Server):
@@ -128,7 +150,7 @@ class Server(uvicorn.Server):
         yield
 
 
-async def _check_schema(settings: Settings, dsn: str, rooms: Sequence[str]) -> None:
+async def check_schema(settings: Settings, dsn: str, rooms: Sequence[str]) -> None:
     """Our own database is brought up to date; somebody else's is theirs to migrate. One that is away is waited for."""
     known = find(rooms)
     if settings.database_url is None:

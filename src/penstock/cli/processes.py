@@ -16,14 +16,21 @@ if TYPE_CHECKING:
     from penstock.kit.migrate import Migration
 
 
-def serve(*, host: str | None = None, port: int | None = None, json: Json = False) -> int:
-    """Run the control plane."""
+def serve(
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    processes: int | None = None,
+    json: Json = False,
+) -> int:
+    """Run the control plane, in as many processes as are asked for."""
     with loading():
         from penstock import wiring
         from penstock.kit import config
 
-    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
-    return _ended(wiring.serve(config.load(**given)), json=json)
+    asked = {"host": host, "port": port, "processes": processes}
+    options = {name: value for name, value in asked.items() if value is not None}
+    return _ended(wiring.serve(config.load(**options)), json=json)
 
 
 def worker(

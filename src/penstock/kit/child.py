@@ -22,8 +22,10 @@ async def spawn(
     environment: Mapping[str, str],
     output: IO[bytes] | int | None,
     on_our_death: Signals = SIGTERM,
+    inherit: Sequence[int] = (),
 ) -> Process:
-    """Start `command` (a full path first) as our child, under our own account."""
+    """Start `command` (a full path first) as our child, under our own account; `inherit` are the
+    descriptors that it keeps."""
     who = (os.getuid(), os.getgid(), os.getpid(), int(on_our_death))
     return await asyncio.create_subprocess_exec(
         sys.executable,
@@ -33,6 +35,7 @@ async def spawn(
         *map(str, who),
         *command,
         env=dict(environment),
+        pass_fds=tuple(inherit),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=output,
         stderr=asyncio.subprocess.STDOUT if output is not None else None,

@@ -33,6 +33,10 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address the control plane listens on.")
     port: Annotated[int, Field(ge=0, le=65535)] = Field(8080, description="Port the control plane listens on.")
+    processes: Annotated[int, Field(ge=1, le=64)] = Field(
+        1,
+        description="Processes of a control plane, on one port; each may open `database_pool` connections.",
+    )
     url: str | None = Field(None, description="Where clients and workers find the control plane.")
 
     service_token: SecretStr | None = Field(None, description="What workers show; unset means no internal API.")

@@ -142,6 +142,11 @@ class Connection(asyncio.Protocol):
         return self._headers
 
     @property
+    def waiting_bytes(self) -> int:
+        """Of the body, come and not read."""
+        return self._buffered
+
+    @property
     def buffered(self) -> bytes | None:
         """The whole body, when it is there already."""
         if not self._is_whole:
@@ -154,13 +159,7 @@ class Connection(asyncio.Protocol):
     @property
     def is_reusable(self) -> bool:
         """Whether the answer was read to its end, and another request may follow it."""
-        return (
-            self._is_whole
-            and self._error is None
-            and not self._pieces
-            and not self._is_cut
-            and self._is_kept
-        )
+        return self._is_whole and self._error is None and not self._pieces and not self._is_cut and self._is_kept
 
     async def send(self, head: bytes, body: bytes = b"") -> None:
         """The next request begins; what was there of the last answer is forgotten."""
