@@ -1,4 +1,4 @@
-"""The short way for what is asked thousands of times a second: long polls of workers, queries to
+"""The short way for what is asked thousands of times a second: the verbs of workers, queries to
 graph servers, lists of jobs.
 
 A request that is regular is answered here with the same functions that its route calls, without
@@ -21,14 +21,15 @@ from penstock.api import internal, jobs, matrix, proxy
 from penstock.api.auth import identify, process_of
 from penstock.api.errors import refusal, reply
 from penstock.api.reading import parse
-from penstock.jobs.bodies import ClaimBody
+from penstock.jobs.bodies import BeatBody, Body, ClaimBody, ExchangeBody, FinishBody
+from penstock.kit.asgi import Replayed
 from penstock.kit.errors import PenstockError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.responses import Response
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from penstock.api.matrix import Grant
     from penstock.api.parts import Parts
@@ -47,7 +48,7 @@ class Direct:
         handler = _handler(scope)
         if handler is None:
             return await self._app(scope, receive, send)
-        seen = _Replayed(receive)
+        seen = Replayed(receive)
         request = Request(scope, seen.receive)
         try:
             answer = await handler(request, scope["app"].state.parts)
@@ -60,31 +61,12 @@ class Direct:
         return await answer(scope, receive, send)
 
 
-class _Replayed:
-    """The first message of a request, for whoever reads it after us."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._first: Message | None = None
-        self._is_begun = False
-
-    async def receive(self) -> Message:
-        message = await self._receive()
-        if not self._is_begun:
-            self._is_begun, self._first = True, message
-        return message
-
-    async def again(self) -> Message:
-        message, self._first = self._first, None
-        return await self._receive() if message is None else message
-
-
 def _handler(scope: Scope) -> Answered | None:
     if scope["type"] != "http":
         return None
     path, method = scope["path"], scope["method"]
-    if method == "POST" and path == "/api/internal/jobs/claim":
-        return _claim
+    if method == "POST" and path in _VERBS:
+        return _verb
     if method == "GET" and path == "/api/jobs":
         return _list_jobs
     if path.startswith("/wrapper/") and method in proxy.METHODS:
@@ -92,7 +74,7 @@ def _handler(scope: Scope) -> Answered | None:
     return None
 
 
-async def _claim(request: Request, parts: Parts) -> Response | None:
+async def _verb(request: Request, parts: Parts) -> Response | None:
     token = _bearer(request) if parts.services else None
     caller = None if token is None else await process_of(token, parts)
     if caller is None or caller.component != "worker":
@@ -102,11 +84,29 @@ async def _claim(request: Request, parts: Parts) -> Response | None:
     message = await request.receive()
     if message["type"] != "http.request" or message.get("more_body", False):
         return None
+    form, answer = _VERBS[request.scope["path"]]
     try:
-        body = ClaimBody.model_validate(parse(message["body"]))
+        body = form.model_validate(parse(message["body"]))
     except ValueError:
         return None
-    return await internal.claim(body, request, parts)
+    return await answer(body, request, parts)
+
+
+async def _renew(body: BeatBody, _request: Request, parts: Parts) -> Response:
+    return await internal.renew(body, parts)
+
+
+async def _finish(body: FinishBody, _request: Request, parts: Parts) -> Response:
+    return await internal.finish(body, parts)
+
+
+_VERBS: Mapping[str, tuple[type[Body], Callable[..., Awaitable[Response]]]] = {
+    "/api/internal/jobs/claim": (ClaimBody, internal.claim),
+    "/api/internal/jobs/exchange": (ExchangeBody, internal.exchange),
+    "/api/internal/jobs/finish": (FinishBody, _finish),
+    "/api/internal/jobs/renew": (BeatBody, _renew),
+}
+"""What workers do all the time, with what each takes."""
 
 
 async def _list_jobs(request: Request, parts: Parts) -> Response | None:

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from penstock.instance import ending, errors, queries, subgraph, views
 from penstock.instance.body import BodyLimit
+from penstock.instance.direct import DirectQueries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ def create_app(served: Served, *, end: Callable[[float], None], more: Sequence[A
     """`end` begins the end of the process; `more` are routes that others bring."""
     app = FastAPI(title="Penstock graph server", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.token = served.settings.token
+    app.add_middleware(DirectQueries, served=served)
     app.add_middleware(BodyLimit)
     errors.install(app)
     own = (views.router(served), queries.router(served), subgraph.router(served), ending.router(served, end))

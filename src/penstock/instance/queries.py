@@ -32,14 +32,18 @@ def router(served: Served) -> APIRouter:
 
     @routes.post("/query")
     async def query(body: QueryBody, request: Request, caller: Trusted) -> Response:  # noqa: ARG001 - it must be one
-        engine, timeout = served.graph.engine, timeout_of(served, body.timeout_ms)
-        is_stream = ARROW in request.headers.get("accept", "")
-        ask = engine.stream if is_stream else engine.query
-        with served.tally.counted():
-            answer = await ask(partial(_question, served, body), timeout=timeout, gone=partial(gone, request))
-        return await respond(answer, ARROW if is_stream else JSON)
+        return await run(served, body, request)
 
     return routes
+
+
+async def run(served: Served, body: QueryBody, request: Request) -> Response:
+    engine, timeout = served.graph.engine, timeout_of(served, body.timeout_ms)
+    is_stream = ARROW in request.headers.get("accept", "")
+    ask = engine.stream if is_stream else engine.query
+    with served.tally.counted():
+        answer = await ask(partial(_question, served, body), timeout=timeout, gone=partial(gone, request))
+    return await respond(answer, ARROW if is_stream else JSON)
 
 
 def timeout_of(served: Served, milliseconds: int | None) -> float:

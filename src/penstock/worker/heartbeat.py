@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.get(__name__)
 OWN_NAME = "Two live processes use one name. Give each its own with --name, or none: then it draws one."
 IDLE_SECONDS = 15.0
-WAITING_SECONDS = 120.0
+WAITING_SECONDS = 240.0
 """Between two beats that hold nothing, while a long poll waits."""
 SHORTEST = 0.2
 CALL_SECONDS = 10.0
