@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
 from typing import TYPE_CHECKING, TypeAlias
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 log = logging.get(__name__)
 GRACE_SECONDS = 10
+GARBAGE_THRESHOLDS = (10_000, 20, 50)
 KEEP_ALIVE_PROBES = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 KEEP_ALIVE_SECONDS = 75
 """Longer than workers keep an idle connection, so that it is they who close it and not we, under their next request."""
@@ -62,10 +64,19 @@ async def _serve(settings: Settings, plane: Plane, rooms: Sequence[str]) -> int:
                 _siblings(me, parts) as siblings,
                 listening(parts, listener, siblings) as url,
             ):
+                settle()
                 log.info("control_plane_started", url=url)
                 await stop.wait()
                 log.info("control_plane_stopping")
     return 0
+
+
+def settle() -> None:
+    """What is here now stays. Searched for garbage again and again, together with whatever thousands
+    of waiting requests hold, it would cost more than they do."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 def bind(host: str, port: int) -> socket.socket:
