@@ -24,17 +24,22 @@ from penstock.api.identity import OperatorToken
 from penstock.api.parts import People
 from penstock.guard.reach import Reach
 from penstock.kit.errors import InvalidInput
+from penstock.kit.remembered import Remembered
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from penstock.accounts.keys import Bearer
     from penstock.accounts.service import ServiceTokens
     from penstock.accounts.users import Audit
     from penstock.api.identity import Authenticator
+    from penstock.jobs.bell import Bell
     from penstock.kit.config import Settings
     from penstock.kit.db import Db
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+CHANGED = "accounts-changed"
+"""Rung for when a key or a user's rights change; it is no queue."""
 KUBERNETES = "https://kubernetes.default.svc"
 
 
@@ -47,8 +52,8 @@ class Admission:
 
 
 @asynccontextmanager
-async def admission(settings: Settings, db: Db, audit: Audit) -> AsyncIterator[Admission]:
-    people = people_of(settings, db, audit)
+async def admission(settings: Settings, db: Db, audit: Audit, bell: Bell) -> AsyncIterator[Admission]:
+    people = people_of(settings, db, audit, bell)
     tokens = instance_tokens(settings)
     static = () if settings.service_token is None else (StaticToken(settings.service_token),)
     own = () if tokens is None else (tokens,)
@@ -61,12 +66,16 @@ async def admission(settings: Settings, db: Db, audit: Audit) -> AsyncIterator[A
         )
 
 
-def people_of(settings: Settings, db: Db, audit: Audit) -> People:
-    users = Users(db, audit)
+def people_of(settings: Settings, db: Db, audit: Audit, bell: Bell) -> People:
+    def changed() -> None:
+        bell.ring(CHANGED, 0)
+
+    users = Users(db, audit, changed=changed)
+    remembered: Remembered[Bearer] = Remembered(lambda: bell.version(CHANGED))
     trust = settings.trusts_headers
     return People(
         users=users,
-        keys=ApiKeys(db, users, audit),
+        keys=ApiKeys(db, users, audit, changed=changed, remembered=remembered),
         answers=Idempotency(db),
         headers=TrustedHeaders(users, local=trust == "local") if trust else None,
     )

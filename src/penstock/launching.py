@@ -21,6 +21,7 @@ from penstock.graphs.starts import Starts
 from penstock.graphs.vitals import Vitals
 from penstock.instance.settings import passed_on
 from penstock.kit.errors import Unavailable
+from penstock.kit.remembered import Remembered
 from penstock.launchers.subprocess import of_home
 
 if TYPE_CHECKING:
@@ -74,7 +75,13 @@ def instance_parts(
             raise Unavailable("Graph servers need the internal API.", hint="Set PENSTOCK_SERVICE_TOKEN.")
         return tokens.mint(instance_id)
 
-    store = Instances(db, place=launcher.place, slug=lambda: secrets.token_hex(12), ring=lambda: bell.ring(BELL, 0))
+    store = Instances(
+        db,
+        place=launcher.place,
+        slug=lambda: secrets.token_hex(12),
+        ring=lambda: bell.ring(BELL, 0),
+        remembered=Remembered(lambda: bell.version(BELL)),
+    )
     memory = MemoryLimits(per_user_gb=settings.instance_memory_per_user_gb, total_gb=settings.instance_memory_total_gb)
     quota, servers = Quota(db, config, memory), GraphServers(launcher, token_of)
     snapshots.follow(Starts(store, quota))

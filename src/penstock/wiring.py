@@ -94,7 +94,7 @@ async def build_control_plane(
         Db(dsn, size=working, settings=ENGINE_SETTINGS, command_timeout=COMMAND_SECONDS, pooler=pooler) as engine,
         Db(dsn, size=browsing, settings=BROWSE_SETTINGS, pooler=pooler) as browse,
         _store(settings, engine, kinds or default_kinds(settings.lease_seconds), registry) as store,
-        admission(settings, engine, store.audit) as admitted,
+        admission(settings, engine, store.audit, store.bell) as admitted,
     ):
         sources = _sources(settings, browse, store)
         runs = launcher or default_launcher(settings)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from penstock.kit.db import Db, Tx
+    from penstock.kit.remembered import Remembered
 
 PREFIX = "pst_"
 DEFAULT_LIFE = timedelta(days=90)
@@ -53,12 +54,23 @@ class Bearer:
 
 class ApiKeys:
     def __init__(
-        self, db: Db, users: Users, audit: Audit, *, secret: Callable[[], str] = lambda: secrets.token_urlsafe(32)
+        self,
+        db: Db,
+        users: Users,
+        audit: Audit,
+        *,
+        secret: Callable[[], str] = lambda: secrets.token_urlsafe(32),
+        changed: Callable[[], None] = lambda: None,
+        remembered: Remembered[Bearer] | None = None,
     ) -> None:
+        """`changed` is called after the commit of a revocation; without `remembered` each use of a
+        key is looked up."""
         self._db = db
         self._users = users
         self._audit = audit
         self._secret = secret
+        self._changed = changed
+        self._remembered = remembered
 
     async def create(
         self, username: str, *, name: str, life: timedelta = DEFAULT_LIFE, actor: Actor, tx: Tx | None = None
@@ -98,19 +110,31 @@ class ApiKeys:
             revoked = await tx.changed(SQL.key_revoke, username=user.username, api_key_id=api_key_id)
             detail = {"api_key_id": api_key_id, "revoked": revoked}
             await self._audit(tx, actor.username, "api_key.revoke", f"user:{user.username}", detail)
+            tx.after_commit(self._changed)
         return revoked
 
     async def bearer(self, key: str) -> Bearer | None:
         """Who shows this key; None when it is none of ours, expired or revoked."""
         if not key.startswith(PREFIX):
             return None
-        row = await self._db.row(SQL.key_bearer, digest=_digest(key))
+        digest = _digest(key)
+        if self._remembered is None:
+            return await self._bearer(digest)
+        return await self._remembered.get(digest, lambda: self._bearer(digest), lasts=_is_noted)
+
+    async def used(self, api_key_id: int) -> None:
+        await self._db.changed(SQL.key_used, api_key_id=api_key_id)
+
+    async def _bearer(self, digest: bytes) -> Bearer | None:
+        row = await self._db.row(SQL.key_bearer, digest=digest)
         if row is None:
             return None
         return Bearer(**(dict(row) | {"role": Role[row["role"].upper()]}))
 
-    async def used(self, api_key_id: int) -> None:
-        await self._db.changed(SQL.key_used, api_key_id=api_key_id)
+
+def _is_noted(bearer: Bearer) -> bool:
+    """Otherwise its use is to be noted, after which the row says something else."""
+    return bearer.noted
 
 
 def _digest(key: str) -> bytes:

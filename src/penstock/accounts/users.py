@@ -17,6 +17,7 @@ from penstock.kit.errors import Conflict, InvalidInput, NotFound, PermissionDeni
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from penstock.kit.db import Db, Tx
@@ -78,9 +79,11 @@ class Profile:
 
 
 class Users:
-    def __init__(self, db: Db, audit: Audit) -> None:
+    def __init__(self, db: Db, audit: Audit, *, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed` is called after the commit of whatever changes what a user may do."""
         self._db = db
         self._audit = audit
+        self._changed = changed
 
     async def add(
         self, username: str, *, role: Role, email: str | None = None, display_name: str | None = None, actor: Actor
@@ -114,6 +117,7 @@ class Users:
             user = await self.locked(tx, username, actor)
             changed = {"email": profile.email, "display_name": profile.display_name, "is_active": profile.is_active}
             row = await tx.row(SQL.account_change, username=user.username, **changed)
+            tx.after_commit(self._changed)
             told = {name: value for name, value in changed.items() if value is not None}
             await self._audit(tx, actor.username, "user.change", f"user:{user.username}", told)
             return _user(row)
@@ -125,6 +129,7 @@ class Users:
             if user.role is role:
                 return user
             row = await tx.row(SQL.account_role, username=user.username, role=role.word, actor=actor.username)
+            tx.after_commit(self._changed)
             detail = {"from": user.role.word, "to": role.word}
             await self._audit(tx, actor.username, "user.role", f"user:{user.username}", detail)
             return _user(row)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.graphs.lifetime import Lifetime, LifetimeChange
     from penstock.graphs.snapshot import Snapshot
     from penstock.kit.db import Db, Tx
+    from penstock.kit.remembered import Remembered
 
 log = logging.get(__name__)
 MAX_MESSAGE = 4000
@@ -61,8 +62,18 @@ class InstanceFilter:
 
 
 class Instances:
-    def __init__(self, db: Db, *, place: str, slug: Callable[[], str], ring: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        db: Db,
+        *,
+        place: str,
+        slug: Callable[[], str],
+        ring: Callable[[], None],
+        remembered: Remembered[Instance] | None = None,
+    ) -> None:
+        """`ring` is called after the commit of every step of an instance."""
         self._db = db
+        self._remembered = remembered
         self._place = place
         self._slug = slug
         self.ring = ring
@@ -75,10 +86,18 @@ class Instances:
         return _found(row, instance_id)
 
     async def by_slug(self, slug: str) -> Instance:
-        row = await self._db.row(SQL.instance_by_slug, slug=slug)
-        if row is None:
+        """For the proxy: its status, owner and launch are of now, the rest up to a second old."""
+        if self._remembered is None:
+            instance = await self._by_slug(slug)
+        else:
+            instance = await self._remembered.get(slug, lambda: self._by_slug(slug), lasts=_runs)
+        if instance is None:
             raise NotFound("There is no such instance.")
-        return read(row)
+        return instance
+
+    async def _by_slug(self, slug: str) -> Instance | None:
+        row = await self._db.row(SQL.instance_by_slug, slug=slug)
+        return None if row is None else read(row)
 
     async def page(
         self, wanted: InstanceFilter, *, offset: int, limit: int, sort_by: SortKey, ascending: bool
@@ -228,6 +247,11 @@ class Instances:
         self, tx: Tx, instance_id: int, *, cpu_cores: int | None = None, memory_gb: int | None = None
     ) -> None:
         await tx.changed(SQL.instance_resize, instance_id=instance_id, cpu_cores=cpu_cores, memory_gb=memory_gb)
+
+
+def _runs(instance: Instance) -> bool:
+    """One in any other state is about to change."""
+    return instance.status is InstanceStatus.RUNNING
 
 
 def _stored(text: str | None, most: int) -> str | None:

@@ -88,6 +88,10 @@ class Bell:
         """How often the bell rang for these queues; to be asked before a look, and given to `wait` after it."""
         return sum(self._rings.get(queue, 0) for queue in queues)
 
+    def version(self, name: str) -> int | None:
+        """How often it rang for this name; None while nobody listens, and rings may be missed."""
+        return self.heard((name,)) if self.listening.is_set() else None
+
     async def wait(self, queues: Sequence[str], timeout: float, *, heard: int, line: Line | None = None) -> bool:
         """Until one of the queues is rung for, the line is hung up, or (False) the time is up."""
         if self.heard(queues) != heard:

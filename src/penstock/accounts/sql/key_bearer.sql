@@ -1,4 +1,5 @@
--- Read on every request with a key, so that a revocation holds from the next one. Index: api_key_digest_key, account_pkey.
+-- Read for a request with a key, unless it was within the last second and nothing that bears on it changed since.
+-- Index: api_key_digest_key, account_pkey.
 SELECT k.api_key_id, a.username, a.role, a.is_active,
   coalesce(k.last_used_at > penstock.now() - interval '1 minute'
     AND a.last_login_at > penstock.now() - interval '1 minute', false) AS noted
