@@ -75,12 +75,12 @@ async def service(
         raise AuthenticationRequired("This control plane has no internal API.", hint="Set PENSTOCK_SERVICE_TOKEN.")
     if credentials is None:
         raise AuthenticationRequired("The internal API needs a service token: Authorization: Bearer <token>.")
-    found = await process_of(credentials.credentials, parts)
+    caller = await process_of(credentials.credentials, parts)
     if x_component not in ("worker", "wrapper"):
         raise InvalidComponent("X-Component must be worker or wrapper.")
-    if x_component != found.component:
-        raise PermissionDenied(f"This token is a {found.component}'s.")
-    return found
+    if x_component != caller.component:
+        raise PermissionDenied(f"This token is a {caller.component}'s.")
+    return caller
 
 
 Service = Annotated[ServiceCaller, Depends(service)]

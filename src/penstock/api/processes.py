@@ -59,11 +59,11 @@ async def _serve(settings: Settings, rooms: Sequence[str]) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         listeners = bind_all(settings.host, settings.port, settings.processes)
         for listener in listeners:
-            held.enter_context(closing(listener))
-        folder = held.enter_context(scratch_folder("processes"))
+            stack.enter_context(closing(listener))
+        folder = stack.enter_context(scratch_folder("processes"))
         async with database(settings) as dsn:
             await check_schema(settings, dsn, rooms)
             environment = _environment(settings, dsn, listeners[0].getsockname()[1])
