@@ -10,9 +10,11 @@ import asyncpg
 import pytest
 
 from penstock.jobs import queue_watch
+from penstock.jobs.bell import Line
 from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.store import PgJobStore
 from tests.proof.tapped import TappedDb
+from tests.worker.conftest import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -116,3 +118,32 @@ async def test_work_that_nobody_rang_for_is_brought_to_those_who_wait(
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+async def test_many_who_are_hung_up_on_at_once_are_looked_through_once(store: PgJobStore) -> None:
+    looks = 0
+
+    class Counted(frozenset[str]):
+        def __and__(self, other: object) -> frozenset[str]:
+            nonlocal looks
+            looks += 1
+            return super().__and__(other)
+
+    lines = [Line() for _ in range(WAITERS)]
+    queues = ["default"]
+    waits = [
+        asyncio.create_task(store.claim(f"w{number}", queues, 1, wait=30, line=line))
+        for number, line in enumerate(lines)
+    ]
+
+    async def all_wait() -> bool:
+        return store.bell.waiting == WAITERS
+
+    await until(all_wait)
+    for waiter in store.bell._waiters:
+        store.bell._waiters[waiter] = Counted(queues)
+    for line in lines:
+        line.hang_up()
+    assert await asyncio.gather(*waits) == [[]] * WAITERS
+    assert store.bell.waiting == 0
+    assert looks <= WAITERS

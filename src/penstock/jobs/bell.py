@@ -113,12 +113,21 @@ class Bell:
         return True
 
     def pass_on(self, queues: Iterable[str]) -> None:
-        """Wake the next waiter of any of the queues."""
-        wanted = frozenset(queues)
+        """Wake the next waiter of any of the queues.
+
+        Whoever is done leaves the list here: of thousands who are hung up on at once each passes
+        the baton on, and would look through all the others.
+        """
+        rung = frozenset(queues)
+        done = []
         for waiter, theirs in self._waiters.items():
-            if theirs & wanted and not waiter.done():
+            if waiter.done():
+                done.append(waiter)
+            elif theirs & rung:
                 waiter.set_result(None)
-                return
+                break
+        for waiter in done:
+            del self._waiters[waiter]
 
     def wake(self, queue: str, order_key: int) -> None:
         """Work is ready; tell those who wait in this process."""
