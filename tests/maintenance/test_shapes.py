@@ -318,7 +318,16 @@ def test_a_target_size_that_is_no_number_is_as_good_as_none(stand: Stand) -> Non
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("write.parquet.page-size-bytes", "big"), ("write.parquet.compression-codec", "lzo")],
+    [
+        ("write.parquet.page-size-bytes", "big"),
+        ("write.parquet.page-size-bytes", "0"),
+        ("write.parquet.page-size-bytes", "-1"),
+        ("write.parquet.page-row-limit", "0"),
+        ("write.parquet.page-row-limit", "-1"),
+        ("write.parquet.dict-size-bytes", "-1"),
+        ("write.parquet.compression-codec", "lzo"),
+        ("write.parquet.compression-level", "99"),
+    ],
 )
 def test_a_parquet_property_that_cannot_be_followed_is_refused_by_name(stand: Stand, name: str, value: str) -> None:
     stand.create()
@@ -327,6 +336,29 @@ def test_a_parquet_property_that_cannot_be_followed_is_refused_by_name(stand: St
     outcome = stand.run(ALL)
     assert outcome.status is Ended.REFUSED
     assert value in outcome.message
+
+
+@pytest.mark.parametrize("name", ["page-size-bytes", "page-row-limit", "dict-size-bytes"])
+def test_a_parquet_property_of_too_many_digits_is_refused(stand: Stand, name: str) -> None:
+    stand.create()
+    with stand.table.transaction() as change:
+        change.set_properties({f"write.parquet.{name}": "9" * 40})
+    outcome = stand.run(ALL)
+    assert (outcome.status, name in outcome.message) == (Ended.REFUSED, True), outcome.message
+
+
+@pytest.mark.parametrize("codec", ["snappy", "uncompressed"])
+def test_a_level_is_of_no_account_to_a_codec_that_has_none(stand: Stand, codec: str) -> None:
+    stand.create()
+    with stand.table.transaction() as change:
+        change.set_properties(
+            {
+                "write.parquet.compression-codec": codec,
+                "write.parquet.compression-level": "3",
+            }
+        )
+    assert stand.run(ALL).status is Ended.COMPLETED
+    assert stand.ids() == list(range(60))
 
 
 def test_partition_bounds_of_a_rewritten_manifest_hold_both_zeros(stand: Stand) -> None:
@@ -492,6 +524,36 @@ def test_files_without_field_ids_are_read_by_the_name_mapping(stand: Stand) -> N
     assert rows == [(n, [{"amount": n}, None]) for n in range(2)]
 
 
+MAPPING = (
+    '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["c"], "fields":'
+    ' [{"field-id": 3, "names": ["element"]}]}]'
+)
+LISTS = ListType(3, LongType(), element_required=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "type_", "values"),
+    [
+        (StringType(), pa.string_view(), ["", None, "a text longer than twelve bytes"]),
+        (StringType(), pa.large_string(), ["", None, "b"]),
+        (BinaryType(), pa.binary_view(), [b"", None, b"\xff"]),
+        (LISTS, pa.large_list(pa.int64()), [[], None, [1, None]]),
+    ],
+    ids=str,
+)
+def test_files_that_say_how_arrow_is_to_read_them_are_rewritten(
+    stand: Stand, kind: object, type_: pa.DataType, values: list[object]
+) -> None:
+    """Polars writes texts as `string_view`, for one."""
+    properties = {"schema.name-mapping.default": MAPPING}
+    create(stand, field(1, "id", LongType()), field(2, "c", kind), properties=properties)
+    for _ in range(2):
+        stand.add_file(pa.table({"id": [1, 2, 3], "c": pa.array(values, type_)}))
+    outcome = stand.run(ALL)
+    assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 1), outcome.message
+    assert stand.table.scan().to_arrow()["c"].to_pylist() == values * 2
+
+
 def unmapped(stand: Stand) -> None:
     stand.add_file(pa.table({"id": [1]}))
 
@@ -528,6 +590,39 @@ def test_a_file_that_cannot_be_read_fails_the_action_with_its_name(
     assert word in outcome.message
     assert ".parquet" in outcome.message
     assert stand.table.current_snapshot().snapshot_id == snapshot
+
+
+PAIRS = MapType(5, StringType(), 6, LongType(), value_required=False)
+
+
+def _column(stand: Stand) -> None:
+    append(stand, [{"id": None}])
+    with stand.table.update_schema(allow_incompatible_changes=True) as change:
+        change.update_column("id", required=True)
+
+
+def _element(stand: Stand) -> None:
+    append(stand, [{"tags": ["x", None]}])
+    with stand.table.update_schema(allow_incompatible_changes=True) as change:
+        change.update_column("tags.element", required=True)
+
+
+def _value(stand: Stand) -> None:
+    append(stand, [{"pairs": [("k", None)]}])
+    with stand.table.update_schema(allow_incompatible_changes=True) as change:
+        change.update_column("pairs.value", required=True)
+
+
+@pytest.mark.parametrize(("made_required", "name"), [(_column, "id"), (_element, "element"), (_value, "value")])
+def test_a_column_that_was_made_required_over_nulls_fails_the_action_with_the_file(
+    stand: Stand, made_required: Callable[[Stand], None], name: str
+) -> None:
+    create(stand, field(1, "id", LongType()), LIST, field(4, "pairs", PAIRS))
+    made_required(stand)
+    outcome = stand.run(ALL)
+    assert (outcome.status, ".parquet" in outcome.message) == (Ended.FAILED, True)
+    assert f"the required field {name!r} holds nulls" in outcome.message
+    assert stand.operations() == ["append"]
 
 
 def test_an_old_partition_spec_whose_column_was_dropped(stand: Stand) -> None:

@@ -15,7 +15,13 @@ from penstock.maintenance.action import Action, Ended, Name, Outcome
 from penstock.maintenance.budget import Budget
 from penstock.maintenance.compaction_plan import CompactionPlan, plan_compaction
 from penstock.maintenance.content import ManifestReader
-from penstock.maintenance.errors import CommitConflict, CommitUnknown
+from penstock.maintenance.errors import (
+    CommitConflict,
+    CommitUnknown,
+    ContentDiffers,
+    Refused,
+    UnreadableFile,
+)
 from penstock.maintenance.replacement import Change, NewFile, Replacement
 from penstock.maintenance.rewriting import GroupWriter, Rewritten, discard
 
@@ -66,11 +72,21 @@ class Compaction:
                 skipped=plan.skipped,
                 message=self._budget.message(done=False),
             )
-        replacement = Replacement(lake=self._lake, run=self._run, plan=plan.content, reader=self._reader)
+        replacement = Replacement(
+            lake=self._lake,
+            run=self._run,
+            action=Name.REWRITE_DATA_FILES,
+            plan=plan.content,
+            reader=self._reader,
+        )
         tally = _Tally(plan, self._budget)
         writer = GroupWriter(self._table, self._run, self._action, plan.target)
         try:
             self._work(plan, replacement, writer, tally)
+        except (ContentDiffers, Refused, UnreadableFile) as e:
+            if not tally.commits:
+                raise
+            tally.stop(e)
         finally:
             writer.close()
         return tally.outcome()
@@ -117,6 +133,7 @@ class _Tally:
         self._done: list[Rewritten] = []
         self._snapshots: list[int] = []
         self._why = ""
+        self._failed = False
         self.tries = 0
 
     @property
@@ -140,11 +157,18 @@ class _Tally:
         self._why = why
         self._skipped["conflict"] = self._skipped.get("conflict", 0) + files
 
+    def stop(self, error: ContentDiffers | Refused | UnreadableFile) -> None:
+        """What ended the work after a part of it was committed."""
+        self._why = error.message if error.hint is None else f"{error.message} {error.hint}"
+        self._failed = not isinstance(error, Refused)
+
     def outcome(self) -> Outcome:
         added = [file for each in self._done for file in each.files]
         status = Ended.PARTIAL if self._budget.spent or (self._why and self._done) else Ended.COMPLETED
         if not self._done:
             status = Ended.ABANDONED if self._why else Ended.NOTHING_TO_DO
+        if self._failed:
+            status = Ended.FAILED
         return Outcome(
             action=Name.REWRITE_DATA_FILES,
             status=status,

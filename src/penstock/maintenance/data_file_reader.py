@@ -14,10 +14,10 @@ from pyiceberg.transforms import IdentityTransform
 from penstock.maintenance.action import MB
 from penstock.maintenance.errors import UnreadableFile
 from penstock.maintenance.file_schema import field_id
-from penstock.maintenance.projection import Column, identify, project
+from penstock.maintenance.projection import Column, identify, missing_values, project
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
@@ -85,6 +85,7 @@ class DataFileReader:
             for batch in parquet.iter_batches(batch_size=size, columns=names, use_threads=False):
                 rows = batch.num_rows
                 arrays = project(batch.columns, columns, target, rows=rows, constants=constants)
+                _check_required(arrays, target)
                 projected = pa.RecordBatch.from_arrays(arrays, schema=target)
                 yield rows, projected if positions is None else _without(projected, start, positions)
                 start += rows
@@ -127,6 +128,13 @@ def identity_values(table: Table, file: DataFile) -> dict[int | None, object]:
         for at, field in enumerate(spec.fields)
         if isinstance(field.transform, IdentityTransform) and file.partition[at] is not None
     }
+
+
+def _check_required(arrays: Sequence[pa.Array], target: pa.Schema) -> None:
+    """A column may have been made required over rows that have no value in it."""
+    for array, field in zip(arrays, target, strict=True):
+        if not field.nullable and array.null_count:
+            raise missing_values(field)
 
 
 def _selected(

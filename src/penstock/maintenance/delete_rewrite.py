@@ -78,7 +78,13 @@ class DeleteRewrite:
         added, removed = self._written(content, chosen)
         change = Change(removed=removed, added=added, content=ManifestContent.DELETES)
         files = change.added_files
-        replacement = Replacement(lake=self._lake, run=self._run, plan=content, reader=self._reader)
+        replacement = Replacement(
+            lake=self._lake,
+            run=self._run,
+            action=Name.REWRITE_POSITION_DELETE_FILES,
+            plan=content,
+            reader=self._reader,
+        )
         try:
             done = replacement.commit(change, self._run.summary(Name.REWRITE_POSITION_DELETE_FILES))
         except (CommitUnknown, StaleAttempt):

@@ -6,6 +6,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+import duckdb
+import pyarrow as pa
+
 from penstock.kit import logging
 from penstock.kit.errors import InvalidInput, PenstockError, Unavailable
 from penstock.maintenance.action import Action, Ended, Name, Outcome
@@ -116,6 +119,10 @@ def _guarded(lake: Lake, run: Run, action: Action, act: Callable[[Work], Outcome
         outcome = Outcome(action=action.name, status=Ended.FAILED, message=_message(e))
     except FileNotFoundError as e:
         message = f"A file of the table is not there: {e}"
+        outcome = Outcome(action=action.name, status=Ended.FAILED, message=message)
+    except (pa.ArrowException, duckdb.Error) as e:
+        log.exception("action_failed", job_id=run.job_id, action=action.name)
+        message = f"The rows cannot be processed: {type(e).__name__}: {str(e)[:300]}"
         outcome = Outcome(action=action.name, status=Ended.FAILED, message=message)
     except OSError as e:
         message = f"The storage failed: {e}"

@@ -15,6 +15,7 @@ from penstock.maintenance.action import Action, Name
 from penstock.maintenance.compaction_plan import plan_compaction
 from penstock.maintenance.content import partition_key
 from penstock.maintenance.errors import Refused
+from penstock.maintenance.garbage_collection import check_collectable
 from penstock.maintenance.guarding import check_table
 from penstock.maintenance.manifest_rewrite import TARGET as MANIFEST_TARGET
 from penstock.maintenance.retention import expired, rule_for
@@ -108,8 +109,10 @@ def refusals(table: Table) -> dict[str, str]:
             check_table(table, name)
         except Refused as e:
             refused[str(name)] = e.message
-    if str(table.properties.get("gc.enabled", "true")).lower() == "false":
-        refused[str(Name.EXPIRE_SNAPSHOTS)] = "gc.enabled is false: somebody else may own files of this table."
+    try:
+        check_collectable(table)
+    except Refused as e:
+        refused[str(Name.EXPIRE_SNAPSHOTS)] = e.message
     return refused
 
 

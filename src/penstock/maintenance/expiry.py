@@ -34,6 +34,7 @@ from penstock.maintenance.errors import (
     TableUnreadable,
 )
 from penstock.maintenance.garbage_collection import Collectable, check_collectable
+from penstock.maintenance.guarding import Allowed, check_table
 from penstock.maintenance.lake import SameRefs, refs_of
 from penstock.maintenance.pending_deletion import (
     Deleted,
@@ -210,6 +211,7 @@ class Expiry:
         return DeletionPlanner(table, ReferenceReader(table.io), folders)
 
     def _verdict(self, table: Table) -> Verdict:
+        check_table(table, Name.EXPIRE_SNAPSHOTS)
         check_collectable(table)
         return expired(table.metadata, rule_for(table.metadata, self._action), now_ms=self._run.now_ms)
 
@@ -240,6 +242,7 @@ class Expiry:
             SameRefs(refs=refs),
             HasSnapshots(verdict.snapshots),
             Collectable(),
+            Allowed(Name.EXPIRE_SNAPSHOTS),
         )
         updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(ref_name=name) for name in sorted(verdict.refs)]
         updates += [

@@ -78,7 +78,7 @@ def _fields(fields: Sequence[NestedField]) -> list[pa.Field]:
     result = []
     for field in fields:
         name = make_compatible_name(field.name)
-        if name in names:  # `a b` beside `a_x20b`: files need two names, and readers go by id
+        while name in names:  # `a b` beside `a_x20b`: files need two names, and readers go by id
             name = f"{name}_{field.field_id}"
         names.add(name)
         result.append(_field(field, name))

@@ -1,9 +1,15 @@
-"""Tables that we must not touch: newer than we know, encrypted, or in somebody else's care."""
+"""Tables that we must not touch: newer than we know, encrypted, or in somebody else's care.
+
+A table may become one of these while it is worked on. So the check is made when an action begins,
+again before each try to commit and before each batch of deletions, and by each commit itself.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import TableProperties
 from pyiceberg.transforms import UnknownTransform
 
@@ -28,8 +34,32 @@ LOCKS = ("lock-owner", "locked-by", "lock.owner")
 _REWRITES = frozenset({Name.REWRITE_DATA_FILES, Name.REWRITE_POSITION_DELETE_FILES, Name.REWRITE_MANIFESTS})
 
 
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """A requirement of a commit: the table still allows the action.
+
+    The protocol of REST catalogs has no word for it.
+    """
+
+    action: Name
+
+    def check(self, table: Table) -> None:
+        check_table(table, self.action)
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:
+        if base_metadata is None:
+            return
+        try:
+            check_metadata(base_metadata, self.action)
+        except Refused as e:
+            raise CommitFailedException(e.message) from e
+
+
 def check_table(table: Table, name: Name) -> None:
-    metadata = table.metadata
+    check_metadata(table.metadata, name)
+
+
+def check_metadata(metadata: TableMetadata, name: Name) -> None:
     if metadata.format_version > NEWEST_FORMAT:
         raise Refused(
             f"The table has format version {metadata.format_version}; the embedded engine knows up to {NEWEST_FORMAT}.",

@@ -6,14 +6,15 @@ Rebuilt from the head of the moment on every try, so there is nothing that it co
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.maintenance.action import MB, Action, Ended, Name, Outcome
 from penstock.maintenance.budget import Budget
 from penstock.maintenance.content import ManifestReader, partition_values
 from penstock.maintenance.draft import Draft, kept
-from penstock.maintenance.errors import ContentDiffers
+from penstock.maintenance.errors import CommitConflict, ContentDiffers, Refused
+from penstock.maintenance.guarding import Allowed
 from penstock.maintenance.replacement import Abandoned, carried, commit
 
 if TYPE_CHECKING:
@@ -62,7 +63,12 @@ class ManifestRewrite:
         for each in rounds:
             if done and self._budget.late():
                 break
-            done.append(self._rewrite(each))
+            try:
+                done.append(self._rewrite(each))
+            except (CommitConflict, Refused) as e:
+                if not done:
+                    raise
+                return replace(self._outcome(done), status=Ended.PARTIAL, message=e.message)
         return self._outcome(done)
 
     def _outcome(self, done: Sequence[_Round]) -> Outcome:
@@ -105,7 +111,8 @@ class ManifestRewrite:
             rest = [m for m in head.manifests if m.manifest_path not in gone]
             return [*made, *rest], self._summary(head, made, replaced)
 
-        committed = commit(self._lake, self._run, self._reader, build)
+        allowed = Allowed(Name.REWRITE_MANIFESTS)
+        committed = commit(self._lake, self._run, self._reader, build, allowed=allowed)
         return _Round(replaced=tuple(replaced), made=tuple(made), committed=committed)
 
     def _content(self) -> Content | None:

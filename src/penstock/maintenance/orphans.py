@@ -5,7 +5,7 @@ Listing comes before metadata: a file that is committed in between is then named
 other way round. Whatever could make a live file look like an orphan is refused: a location that
 another table shares, a listing that misses files which the metadata names, names in another scheme,
 and a finding that is too good to be true. Before each batch of moves the table is loaded again:
-what it names by then stays, and so does everything once `gc.enabled` is false.
+what it names by then stays, and so does everything once the table does not allow it any more.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from penstock.maintenance.action import DAY_SECONDS, Action, Ended, Name, Outcom
 from penstock.maintenance.budget import Budget
 from penstock.maintenance.errors import Refused
 from penstock.maintenance.garbage_collection import check_collectable
+from penstock.maintenance.guarding import check_table
 from penstock.maintenance.neighbours import check_alone
 from penstock.maintenance.pending_deletion import is_pending_deletion
 from penstock.maintenance.references import ReferenceReader, References, references
@@ -76,7 +77,7 @@ class Orphans:
         location, orphans = self._find()
         self._run.step("orphans_found")
         table = self._lake.load()
-        check_collectable(table)
+        _check(table)
         purged = self._purge(table, location)
         moved: list[Listed] = []
         stopped = ""
@@ -86,7 +87,7 @@ class Orphans:
                 break
             table = self._lake.load()
             try:
-                check_collectable(table)
+                _check(table)
             except Refused as e:
                 if not moved and not purged:
                     raise
@@ -113,13 +114,13 @@ class Orphans:
 
     def _find(self) -> tuple[TableLocation, list[Listed]]:
         first = self._lake.load()
-        check_collectable(first)
+        _check(first)
         location, reader = TableLocation(first), ReferenceReader(first.io)
         before = references(first, reader)
         listed = location.files()
         self._run.step("storage_listed")
         table = self._lake.load()
-        check_collectable(table)
+        _check(table)
         if location.locator.resolve(table.location()) != location.root:
             raise Refused("The table was given another location meanwhile.", hint="Try again.")
         now = references(table, reader)
@@ -199,6 +200,11 @@ class Orphans:
         except ValueError:
             return False  # a month 13: the folder is not ours
         return self._run.now() - moved_at > TRASH_KEPT
+
+
+def _check(table: Table) -> None:
+    check_table(table, Name.REMOVE_ORPHAN_FILES)
+    check_collectable(table)
 
 
 def _protected(table: Table, location: TableLocation, names: References) -> frozenset[str]:

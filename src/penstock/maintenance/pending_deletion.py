@@ -34,9 +34,10 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from penstock.kit import logging
-from penstock.maintenance.action import DAY_SECONDS
+from penstock.maintenance.action import DAY_SECONDS, Name
 from penstock.maintenance.errors import TableUnreadable
 from penstock.maintenance.garbage_collection import may_collect
+from penstock.maintenance.guarding import check_table
 from penstock.maintenance.locations import locations
 from penstock.maintenance.references import ReferenceReader, references
 from penstock.maintenance.storage import Locator, TableLocation, delete_file
@@ -161,6 +162,7 @@ def delete_files(
     table anew.
     """
     table = lake.load()
+    check_table(table, Name.EXPIRE_SNAPSHOTS)
     folders = TableFolders(table, neighbours)
     folders.check_own()
     planner = DeletionPlanner(table, reader, folders)
@@ -175,6 +177,7 @@ def delete_files(
         for start in range(0, len(paths), BATCH):
             run.check()
             table = lake.load()
+            check_table(table, Name.EXPIRE_SNAPSHOTS)
             is_same = str(table.metadata.table_uuid) == pending.table_uuid
             if not is_same or not may_collect(table.properties):
                 return Deleted(files=count, bytes=size, stopped=True, foreign=doomed.foreign)

@@ -86,7 +86,9 @@ def _refuses_late(lake: Lake, run: Run) -> bool:
         added=tuple(NewFile(file=file, sequence_number=number) for file in rewritten.files),
     )
     try:
-        Replacement(lake=lake, run=run, plan=plan.content, reader=reader).commit(change, {})
+        Replacement(lake=lake, run=run, action=Name.REWRITE_DATA_FILES, plan=plan.content, reader=reader).commit(
+            change, {}
+        )
     except Abandoned:
         return True
     return False

@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from pyiceberg.table.name_mapping import MappedField
 
 _ELEMENT, _KEY, _VALUE = "element", "key", "value"
+_TEXTS_AND_BYTES = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+)
+"""A file may say as which of these Arrow is to read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +123,7 @@ def _nulls(rows: int, type_: pa.DataType) -> pa.Array:
 def _filled(array: pa.Array, field: pa.Field, mask: pa.Array | None) -> pa.Array:
     """The array without its null bitmap: what the buffers hold at those rows is as good as any value."""
     if mask is None or pc.any(pc.and_not(array.is_null(), mask)).as_py():
-        raise UnreadableFile(f"the required field {field.name[:100]!r} holds nulls.")
+        raise missing_values(field)
     if isinstance(array, pa.ExtensionArray):
         storage = pa.field(field.name, array.type.storage_type)
         return pa.ExtensionArray.from_storage(array.type, _filled(array.storage, storage, mask))
@@ -133,13 +142,19 @@ def _list(array: pa.Array, column: Column, type_: pa.ListType) -> pa.Array:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     values = _converted(array.values, column.children[0], type_.value_field)
+    if not type_.value_field.nullable and values.null_count:
+        raise missing_values(type_.value_field)
     return _nested(array, type_, values)
 
 
 def _map(array: pa.MapArray, column: Column, type_: pa.MapType) -> pa.Array:
     key, value = column.children
+    keys = _converted(array.keys, key, type_.key_field)
+    values = _converted(array.items, value, type_.item_field)
+    if not type_.item_field.nullable and values.null_count:
+        raise missing_values(type_.item_field)
     entries = pa.StructArray.from_arrays(
-        [_converted(array.keys, key, type_.key_field), _converted(array.items, value, type_.item_field)],
+        [keys, values],
         fields=[type_.key_field, type_.item_field],
     )
     return _nested(array, type_, entries)
@@ -187,9 +202,7 @@ def _fits(source: pa.DataType, target: pa.DataType) -> bool:
     if types.is_time(target):
         return bool(types.is_time(source))
     if types.is_string(target) or types.is_binary(target):
-        return any(
-            is_it(source) for is_it in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-        )
+        return any(is_it(source) for is_it in _TEXTS_AND_BYTES)
     if types.is_fixed_size_binary(target):
         fixed = types.is_fixed_size_binary(source) and source.byte_width == target.byte_width
         return bool(fixed or types.is_binary(source))
@@ -205,6 +218,10 @@ def _scalar(value: object, type_: pa.DataType) -> pa.Scalar:
 def _is_list(type_: pa.DataType) -> bool:
     types = pa.types
     return bool(types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_))
+
+
+def missing_values(field: pa.Field) -> UnreadableFile:
+    return UnreadableFile(f"the required field {field.name[:100]!r} holds nulls.")
 
 
 def _differs(source: pa.DataType, field: pa.Field) -> UnreadableFile:

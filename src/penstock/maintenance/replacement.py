@@ -22,6 +22,7 @@ from penstock.kit.errors import StaleAttempt
 from penstock.maintenance.content import DeleteIndex, ManifestReader, duplicate_paths, entry_key
 from penstock.maintenance.draft import Draft, kept
 from penstock.maintenance.errors import CommitConflict, CommitUnknown
+from penstock.maintenance.guarding import Allowed
 from penstock.maintenance.positions import touches
 from penstock.maintenance.sizes import whole_number
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
     from pyiceberg.table import Table
 
+    from penstock.maintenance.action import Name
     from penstock.maintenance.content import Content, EntryKey
     from penstock.maintenance.lake import Lake, Requirements, Updates
     from penstock.maintenance.run import Run
@@ -73,6 +75,7 @@ class Replacement:
 
     lake: Lake
     run: Run
+    action: Name
     plan: Content
     reader: ManifestReader
     pause: Callable[[float], None] = field(default=time.sleep)
@@ -82,7 +85,14 @@ class Replacement:
             self._validate(draft.table, head, change)
             return _manifests(draft, head, change, self.reader), _summary(head, change) | dict(summary)
 
-        return commit(self.lake, self.run, self.reader, build, pause=self.pause)
+        return commit(
+            self.lake,
+            self.run,
+            self.reader,
+            build,
+            allowed=Allowed(self.action),
+            pause=self.pause,
+        )
 
     def _validate(self, table: Table, head: Content, change: Change) -> None:
         ancestors = {s.snapshot_id for s in ancestors_of(head.snapshot, table.metadata)}
@@ -126,18 +136,32 @@ class Abandoned(CommitConflict):
 
 
 def commit(
-    lake: Lake, run: Run, reader: ManifestReader, build: Build, *, pause: Callable[[float], None] = time.sleep
+    lake: Lake,
+    run: Run,
+    reader: ManifestReader,
+    build: Build,
+    *,
+    allowed: Allowed | None = None,
+    pause: Callable[[float], None] = time.sleep,
 ) -> Committed:
-    """Build a snapshot on the head of the moment and make it current; built anew when others were first."""
+    """Build a snapshot on the head of the moment and make it current; built anew when others were first.
+
+    `allowed` is what the table must allow, on each try and when it is committed.
+    """
     for tries in range(1, TRIES + 1):
         run.check()
         table = lake.load()
+        if allowed is not None:
+            allowed.check(table)
+        if table.metadata.current_snapshot() is None:
+            raise Abandoned("Another writer emptied the table: it has no current snapshot any more.")
         draft = Draft(table, run)
         try:
             manifests, summary = build(draft, reader.content(draft.parent))
             requirements, updates = draft.finish(manifests, summary)
             run.step("manifests_written")
-            _swap(lake, table, requirements, updates)
+            asserts = requirements if allowed is None else (*requirements, allowed)
+            _swap(lake, table, asserts, updates)
         except Abandoned:
             draft.discard()
             raise

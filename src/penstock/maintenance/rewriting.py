@@ -45,6 +45,13 @@ if TYPE_CHECKING:
     from penstock.maintenance.run import Run
     from penstock.maintenance.sorting import Keys
 
+LARGEST_INT = 2**31 - 1
+_LEAST = {
+    "data_page_size": ("write.parquet.page-size-bytes", 1),
+    "dictionary_pagesize_limit": ("write.parquet.dict-size-bytes", 0),
+    "write_batch_size": ("write.parquet.page-row-limit", 1),
+}
+"""Below, Arrow writes without end or ends the process: the table's property, and its least value."""
 ROW_GROUP_BYTES, LEAST_ROW_GROUP_BYTES = 32 * MB, MB // 16
 CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")
 SAMPLE_ROWS = 10_000
@@ -287,9 +294,28 @@ class _Part:
 
 def _options(properties: Mapping[str, str]) -> dict[str, Any]:
     options = _get_parquet_writer_kwargs(dict(properties))
-    if str(options["compression"]).lower() not in CODECS:
+    codec = str(options["compression"]).lower()
+    if codec not in CODECS:
         raise ValueError(f"the compression {options['compression']!r} is none of {', '.join(CODECS)}")
-    return options
+    for name, (property_name, least) in _LEAST.items():
+        if not least <= options[name] <= LARGEST_INT:
+            raise ValueError(f"{property_name} is {options[name]:.6g}, not from {least} to {LARGEST_INT}")
+    return options | {"compression_level": _level(codec, options["compression_level"])}
+
+
+def _level(codec: str, level: int | None) -> int | None:
+    """None where the codec has no levels: Java minds one as little, and a table keeps it when its
+    codec is changed.
+    """
+    if level is None or codec == "none" or not pa.Codec.supports_compression_level(codec):
+        return None
+    low, high = (
+        pa.Codec.minimum_compression_level(codec),
+        pa.Codec.maximum_compression_level(codec),
+    )
+    if not low <= level <= high:
+        raise ValueError(f"the level of {codec} is {level:.6g}, not from {low} to {high}")
+    return level
 
 
 def _repetitive(rows: pa.Table) -> bool | list[str]:
