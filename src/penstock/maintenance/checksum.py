@@ -1,18 +1,27 @@
 """The content of many rows as one number that does not depend on their order.
 
 Every bit of a value counts: floats are compared as they are stored, so -0.0 is not 0.0 and one NaN is not another.
+So does the shape of a nested value. DuckDB's hash is the same for no list, an empty list and a list of one null, for
+no struct and one of nulls, and for `[[1], [2]]` and `[[1, 2]]`; so a list is hashed with its length, and a struct with
+whether it is there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+_LENGTH_BITS = 32
+_ITEMS = 1
+"""Where the items of a list are, after their number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,28 +56,50 @@ class Checksum:
 
 
 def stored(array: pa.Array) -> pa.Array:
-    """The same array with every leaf as plain numbers or bytes."""
+    """The same array with every leaf as plain numbers or bytes, and every nested value with its shape."""
+    return _stored(array, count(1))
+
+
+def _stored(array: pa.Array, places: Iterator[int]) -> pa.Array:
+    """`places` numbers the lists and structs of a type."""
     target = _stored_type(array.type)
     if target == array.type:
         return array
     if isinstance(array, pa.ExtensionArray):
         return array.storage
     if pa.types.is_struct(array.type):
-        fields = [stored(array.field(at)) for at in range(array.type.num_fields)]
+        present = _mark(array.is_valid(), next(places))
+        children = [_stored(array.field(at), places) for at in range(array.type.num_fields)]
         mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(fields, fields=list(target), mask=mask)
+        return pa.StructArray.from_arrays([present, *children], fields=list(target), mask=mask)
     if pa.types.is_list(array.type):
-        return _nested(array, target, stored(array.values))
+        place = next(places)
+        return _list(array, target, place, _stored(array.values, places))
     if pa.types.is_map(array.type):
-        entries = [stored(array.keys), stored(array.items)]
-        fields = [target.value_field.type.field(at) for at in range(2)]
-        return _nested(array, target, pa.StructArray.from_arrays(entries, fields=fields))
+        place = next(places)
+        fields = list(target.field(_ITEMS).type.value_type)
+        entries = [_stored(array.keys, places), _stored(array.items, places)]
+        child = pa.StructArray.from_arrays(entries, fields=fields)
+        return _list(array, target, place, child)
     return array.view(target)
 
 
-def _nested(array: pa.Array, type_: pa.DataType, child: pa.Array) -> pa.Array:
-    own = array.buffers()[:2]
-    return pa.Array.from_buffers(type_, len(array), own, array.null_count, array.offset, [child])
+def _list(array: pa.Array, target: pa.StructType, place: int, child: pa.Array) -> pa.Array:
+    items = pa.Array.from_buffers(
+        target.field(_ITEMS).type,
+        len(array),
+        array.buffers()[:2],
+        array.null_count,
+        array.offset,
+        [child],
+    )
+    length = _mark(pc.list_value_length(items), place)
+    return pa.StructArray.from_arrays([length, items], fields=list(target))
+
+
+def _mark(shape: pa.Array, place: int) -> pa.Array:
+    """The engine mixes hashes so that two equal ones, of one list inside another, cancel out."""
+    return pc.add(shape.cast(pa.int64()), place << _LENGTH_BITS)
 
 
 def _stored_type(type_: pa.DataType) -> pa.DataType:
@@ -77,12 +108,17 @@ def _stored_type(type_: pa.DataType) -> pa.DataType:
         return type_.storage_type
     if types.is_struct(type_):
         # Numbered: names that differ only in case would be one name for the engine.
-        return pa.struct([pa.field(f"f{at}", _stored_type(field.type)) for at, field in enumerate(type_)])
+        fields = [pa.field(f"f{at}", _stored_type(field.type)) for at, field in enumerate(type_)]
+        return pa.struct([pa.field("present", pa.int64()), *fields])
     if types.is_list(type_):
-        return pa.list_(_stored_type(type_.value_type))
+        return _list_type(_stored_type(type_.value_type))
     if types.is_map(type_):
         key, item = _stored_type(type_.key_type), _stored_type(type_.item_type)
-        return pa.list_(pa.struct([pa.field("key", key), pa.field("value", item)]))
+        return _list_type(pa.struct([pa.field("key", key), pa.field("value", item)]))
     if types.is_floating(type_) or types.is_temporal(type_):
         return pa.int32() if type_.bit_width == 32 else pa.int64()
     return type_
+
+
+def _list_type(of: pa.DataType) -> pa.StructType:
+    return pa.struct([pa.field("length", pa.int64()), pa.field("items", pa.list_(of))])
