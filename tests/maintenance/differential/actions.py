@@ -16,7 +16,7 @@ from penstock.maintenance import embedded
 from penstock.maintenance.action import Ended, parse
 from penstock.maintenance.run import Run
 from tests.maintenance.differential.history import NUMBER_ID, pick
-from tests.maintenance.differential.manifests import MISREADINGS, live_entries
+from tests.maintenance.differential.manifests import MISREADINGS, live_data_files, live_entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -145,6 +145,8 @@ def check_outcome(
         shared = orphans and neighbour and "The location is shared with" in outcome.message
         if shared or _legitimate(table, asked, outcome.message, misread=misread):
             return
+    if "or the summary is wrong" in outcome.message and _has_wrong_summary(table):
+        return
     raise WrongOutcome(f"{asked} ended as {outcome.status}: {outcome.message}")
 
 
@@ -171,6 +173,15 @@ def _legitimate(table: Table, asked: Mapping[str, object], message: str, *, misr
         r"where: ": not _plain(table.schema().find_column_name(NUMBER_ID) or ""),
     }
     return any(fits and re.search(reason, message) for reason, fits in reasons.items())
+
+
+def _has_wrong_summary(table: Table) -> bool:
+    """A file that was live twice and is removed counts as one in PyIceberg's totals, from then on."""
+    for snapshot in table.metadata.snapshots:
+        total = snapshot.summary["total-data-files"] if snapshot.summary is not None else None
+        if total is not None and len(list(live_data_files(table, snapshot))) < int(total):
+            return True
+    return False
 
 
 def _partitioned_by_fixed(table: Table) -> bool:
