@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry, ManifestEntryStatus
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.transforms import IdentityTransform
@@ -26,7 +28,7 @@ from penstock.maintenance.manifest_rewrite import TARGET as MANIFEST_TARGET
 from tests.maintenance.tables import COMPACT, LATER, SCHEMA, Stand
 
 if TYPE_CHECKING:
-    from penstock.maintenance.compaction_plan import CompactionPlan
+    from penstock.maintenance.compaction_plan import CompactionPlan, Group
 
 TARGET = 512 * MB
 NOW = 10_000_000_000
@@ -102,6 +104,30 @@ def test_groups_hold_two_gigabytes(table: Stand) -> None:
     sizes = [256 * MB] * 9
     assert [group.bytes // MB for group in planned(table, sizes).groups] == [2048]
     assert [g.bytes // MB for g in planned(table, [*sizes, *[256 * MB] * 4]).groups] == [2048, 1280]
+
+
+@given(
+    st.lists(st.integers(1, 1200 * MB), min_size=1, max_size=30),
+    st.sampled_from((2048 * MB, 600 * MB, 900 * MB)),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_what_a_plan_makes_is_not_taken_by_the_next_one(table: Stand, sizes: list[int], group: int) -> None:
+    """Two files of 300 MB became two files of 300 MB, in each job again."""
+    options = {"force": True, "max_group_bytes": group}
+    for _ in range(6):
+        plan = planned(table, sizes, **options)
+        if not plan.groups:
+            return
+        left = [size for n, size in enumerate(sizes) if f"file:///x/{n}.parquet" not in plan.files]
+        made = [size for rewritten in plan.groups for size in outputs(rewritten)]
+        assert len(left) + len(made) < len(sizes) or max(sizes) > 1.8 * TARGET, sizes
+        sizes = [*left, *made]
+    raise AssertionError(f"it never ends: {sizes}")
+
+
+def outputs(group: Group) -> list[int]:
+    count = group.outputs(TARGET)
+    return [group.bytes // count] * count
 
 
 def test_a_table_under_two_files_or_32_megabytes_is_skipped_unless_forced(table: Stand) -> None:

@@ -209,6 +209,16 @@ async def test_jobs_that_find_nothing_to_do_back_off_until_the_table_changes(spr
         assert await spread.planned() == 0
 
 
+async def test_jobs_whose_budget_is_too_small_for_any_of_it_back_off_too(spread: Scene) -> None:
+    tight = {"name": "rewrite_data_files", "hot_seconds": 0, "min_input_files": 4, "max_files": 1}
+    await spread.govern(every_seconds=300, actions=[tight])
+    async with spread.working():
+        asked = await spread.jobs_over(timedelta(hours=8), HALF_AN_HOUR)
+        assert [at.total_seconds() / 3600 for at in asked] == [0, 1, 3, 7]
+    [result] = await spread.kept.desk.store.actions((await spread.kept.desk.store.last_jobs(spread.name))[0]["job_id"])
+    assert (result["status"], result["result"]["commits"]) == ("partial", 0)
+
+
 async def test_a_job_that_did_something_is_not_followed_by_a_pause(spread: Scene) -> None:
     hasty = {"name": "rewrite_data_files", "hot_seconds": 0, "min_input_files": 4}
     await spread.govern(every_seconds=300, actions=[hasty])

@@ -68,7 +68,9 @@ class Group:
         return self.inputs[0].data_file.partition
 
     def outputs(self, target: int) -> int:
-        return max(1, ceil(self.bytes / target))
+        """So many that none is small or large, or the next plan would take them again."""
+        count = max(1, ceil(self.bytes / target))
+        return count - 1 if count > 1 and self.bytes < SMALL * target * count else count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,7 +176,7 @@ def _legitimate(table: Table, asked: Mapping[str, object], message: str, *, misr
 
 
 def _has_wrong_summary(table: Table) -> bool:
-    """A file that was live twice and is removed counts as one in PyIceberg's totals, from then on."""
+    """PyIceberg counts a file that was live twice and is removed as one, from then on."""
     for snapshot in table.metadata.snapshots:
         total = snapshot.summary["total-data-files"] if snapshot.summary is not None else None
         if total is not None and len(list(live_data_files(table, snapshot))) < int(total):
