@@ -154,7 +154,7 @@ class Stand:
         return embedded.plan(self.lake, self.attempt(**kept), action)
 
     def attempt(self, *, job_id: int = 7, **kept: object) -> Run:
-        return Run(job_id=job_id, attempt=uuid4().hex, **kept)
+        return Run(job_id=job_id, attempt=uuid4().hex, **{"fenced": True, **kept})
 
     def operations(self) -> list[str]:
         return [s.summary.operation.value for s in self.table.metadata.snapshots]

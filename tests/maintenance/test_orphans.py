@@ -120,8 +120,8 @@ def test_more_than_half_of_the_bytes_is_refused(stand: Stand) -> None:
 def test_what_a_killed_attempt_left_is_removed_when_it_cannot_come_back(stand: Stand) -> None:
     stand.create()
     stand.run(COMPACT)
-    mine = junk(stand, "data/penstock-3-dead/00001.parquet", at=datetime.now(UTC) - timedelta(minutes=1))
-    manifest = junk(stand, "metadata/penstock-3-dead-m-1.avro", at=datetime.now(UTC) - timedelta(minutes=1))
+    mine = junk(stand, "data/penstock-3-xdead/00001.parquet", at=datetime.now(UTC) - timedelta(minutes=1))
+    manifest = junk(stand, "metadata/penstock-3-xdead-m-1.avro", at=datetime.now(UTC) - timedelta(minutes=1))
     assert remove_leftovers(stand.lake, stand.attempt(job_id=9)) == 0
     lake = stand.lake
     lake.exact = True
@@ -131,14 +131,49 @@ def test_what_a_killed_attempt_left_is_removed_when_it_cannot_come_back(stand: S
     assert len(stand.ids()) == 60
 
 
+@pytest.mark.parametrize("step", ["files_verified", "manifests_written"])
+def test_files_of_an_attempt_that_may_be_alive_elsewhere_stay_a_day(stand: Stand, step: str) -> None:
+    """The table was in another catalog too, under another lock: its files went and it committed."""
+    stand.create()
+    lake, removed = stand.lake, []
+    lake.exact = True
+    here = stand.attempt(job_id=9)
+    tidy = once(step, lambda: removed.append(remove_leftovers(lake, here)))
+    done = stand.run(COMPACT, step=tidy, fenced=False)
+    assert (done.status, removed) == (Ended.COMPLETED, [0])
+    assert len(stand.ids()) == 60
+    junk(stand, "data/penstock-3-dead/00001.parquet", at=datetime.now(UTC) - timedelta(hours=23))
+    old = junk(stand, "data/penstock-3-dead/2.parquet", at=datetime.now(UTC) - timedelta(hours=25))
+    assert remove_leftovers(lake, here) == 1
+    assert not old.exists()
+
+
+@pytest.mark.parametrize("action", [COMPACT, "rewrite_position_delete_files"])
+def test_a_new_file_that_somebody_removes_before_the_commit_is_not_committed(stand: Stand, action: object) -> None:
+    stand.create()
+    stand.delete([1])
+    stand.delete([2])
+
+    def remove() -> None:
+        for path in root(stand).rglob("penstock-7-*/*.parquet"):
+            path.unlink()
+
+    before = stand.operations()
+    conflict = once("manifests_written", lambda: [stand.append(100, 1), remove()])
+    done = stand.run(action, step=conflict)
+    assert done.status is Ended.FAILED, done.message
+    assert "removed or changed" in done.message
+    assert stand.operations() == [*before, "append"]
+
+
 def test_metadata_of_a_killed_attempt_goes_and_what_may_have_been_current_stays_a_day(stand: Stand) -> None:
     stand.create(files=3)
     log = stand.table.metadata.metadata_log
     begins = datetime.fromtimestamp(log[0].timestamp_ms / 1000, UTC)
     uuid = "6c97e413-d51b-4538-ac70-12fe2a85cb83"
-    killed = junk(stand, f"metadata/00009-{uuid}.penstock1a.metadata.json", at=datetime.now(UTC))
-    before = junk(stand, f"metadata/00001-{uuid}.penstock1b.metadata.json", at=begins - timedelta(hours=23))
-    long_before = junk(stand, f"metadata/00000-{uuid}.penstock1c.metadata.json", at=begins - timedelta(hours=25))
+    killed = junk(stand, f"metadata/00009-{uuid}.penstockx1a.metadata.json", at=datetime.now(UTC))
+    before = junk(stand, f"metadata/00001-{uuid}.penstockx1b.metadata.json", at=begins - timedelta(hours=23))
+    long_before = junk(stand, f"metadata/00000-{uuid}.penstockx1c.metadata.json", at=begins - timedelta(hours=25))
     foreign = junk(stand, f"metadata/00010-{uuid}.metadata.json")
     lake = stand.lake
     lake.exact = True

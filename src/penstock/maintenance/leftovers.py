@@ -2,9 +2,9 @@
 and never deleted.
 
 The former lie under its name and are removed by the next one: at once where a lost worker cannot
-commit any more, elsewhere only when they are a day old. The latter are found by the record that it
-wrote, see `pending_deletion`. In a location that another table may share, or of a table whose files
-nobody may delete, nothing is removed.
+commit any more, as its name says (see `Run.fenced`), else only when they are a day old. The latter
+are found by the record that it wrote, see `pending_deletion`. In a location that another table may
+share, or of a table whose files nobody may delete, nothing is removed.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ def _remove_uncommitted(lake: Lake, run: Run) -> int:
     named = references(table).all
     hinted = version_hint_files(table, metadata)
     protected = data.protected(named) | metadata.protected(named | hinted)
-    since = run.now() - timedelta(seconds=0 if lake.exact else DAY_SECONDS)
     gone = [
         (location, file)
         for location, file in written
-        if file.path not in protected and run.attempt not in file.path and file.modified < since
+        if file.path not in protected and run.attempt not in file.path
+        if run.is_over(location, file, exact=lake.exact)
         if not _was_current(table, file, run)
     ]
     if not gone:

@@ -27,14 +27,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from penstock.kit import logging
-from penstock.maintenance.action import DAY_SECONDS, Name
+from penstock.maintenance.action import Name
 from penstock.maintenance.errors import TableUnreadable
 from penstock.maintenance.garbage_collection import may_collect
 from penstock.maintenance.guarding import check_table
@@ -209,7 +208,7 @@ def finish_deletions(lake: Lake, run: Run) -> int:
             continue
         present = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
         if pending is None or pending.snapshot_ids & present:
-            if lake.exact or run.now() - file.modified > timedelta(seconds=DAY_SECONDS):
+            if run.is_over(location, file, exact=lake.exact):
                 location.delete(file.path)
             continue
         try:

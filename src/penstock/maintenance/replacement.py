@@ -21,10 +21,11 @@ from penstock.kit import logging
 from penstock.kit.errors import StaleAttempt
 from penstock.maintenance.content import DeleteIndex, ManifestReader, duplicate_paths, entry_key
 from penstock.maintenance.draft import Draft, kept
-from penstock.maintenance.errors import CommitConflict, CommitUnknown
+from penstock.maintenance.errors import CommitConflict, CommitUnknown, ContentDiffers
 from penstock.maintenance.guarding import Allowed
 from penstock.maintenance.positions import touches
 from penstock.maintenance.sizes import whole_number
+from penstock.maintenance.storage import file_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -83,6 +84,7 @@ class Replacement:
     def commit(self, change: Change, summary: Mapping[str, str]) -> Committed:
         def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:
             self._validate(draft.table, head, change)
+            _check_present(draft.table, change)
             return _manifests(draft, head, change, self.reader), _summary(head, change) | dict(summary)
 
         return commit(
@@ -117,6 +119,16 @@ class Replacement:
                 raise Abandoned("Another writer deleted rows of the files to be replaced.")
         if _applying([entry for key, entry in planned.items() if key not in live], change.removed):
             raise Abandoned("Another writer removed delete files of the files to be replaced.")
+
+
+def _check_present(table: Table, change: Change) -> None:
+    """Somebody who takes the new files for orphans may have removed them since they were read back."""
+    for file in change.added_files:
+        if file_size(table.io, file.file_path) != file.file_size_in_bytes:
+            raise ContentDiffers(
+                f"{file.file_path} was removed or changed after it was written.",
+                hint="Nothing was committed. Look who else tidies the table's folder.",
+            )
 
 
 def _applying(

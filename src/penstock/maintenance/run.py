@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from penstock.kit.clock import SYSTEM
+from penstock.maintenance.action import DAY_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from penstock.maintenance.storage import Listed, TableLocation
+
 MARK = "penstock"
+FENCED = "x"
+"""Before the attempt in the names of what only a holder of the job can commit. No attempt begins with it."""
+_FENCED = re.compile(rf"(.*/)?(penstock-\d+-{FENCED}|[^/]*\.{MARK}{FENCED}).*")
 
 
 def _nothing() -> None:
@@ -29,6 +37,12 @@ class Run:
 
     job_id: int
     attempt: str
+    fenced: bool = False
+    """Whether it commits by way of the control plane: what it wrote is of no use once it lost its job.
+
+    Other attempts may be alive whatever this control plane knows of them: the table may be in a catalog
+    of another Penstock too, or in one of ours under another name and lock.
+    """
     check: Callable[[], None] = _nothing
     step: Callable[[str], None] = _no_step
     now: Callable[[], datetime] = SYSTEM.now
@@ -38,12 +52,16 @@ class Run:
     @property
     def name(self) -> str:
         """What everything that this attempt writes is called by."""
-        return f"penstock-{self.job_id}-{self.attempt}"
+        return f"penstock-{self.job_id}-{self._label}"
 
     @property
     def mark(self) -> str:
         """What a metadata file is called by before its ending, where other engines allow letters and digits only."""
-        return f"{MARK}{self.attempt}"
+        return f"{MARK}{self._label}"
+
+    @property
+    def _label(self) -> str:
+        return f"{FENCED}{self.attempt}" if self.fenced else self.attempt
 
     @property
     def now_ms(self) -> int:
@@ -52,6 +70,12 @@ class Run:
     @property
     def seconds(self) -> float:
         return self.ticks() - self.started
+
+    def is_over(self, location: TableLocation, file: Listed, *, exact: bool) -> bool:
+        """Whether the attempt that wrote a file, by the file's name, cannot commit it any more."""
+        name = file.path.removeprefix(location.path).lstrip("/")
+        at_once = exact and _FENCED.fullmatch(name) is not None
+        return self.now() - file.modified > timedelta(seconds=0 if at_once else DAY_SECONDS)
 
     def summary(self, action: str) -> dict[str, str]:
         """What a snapshot says of who made it."""

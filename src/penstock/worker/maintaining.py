@@ -21,7 +21,7 @@ from penstock.worker.attempt import Stop, Stopped
 from penstock.worker.handlers import Answer, Park, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from penstock.maintenance.action import Action
     from penstock.maintenance.lake import Lake
@@ -43,10 +43,17 @@ class Maintainer:
         from penstock.maintenance.run import Run
 
         order = Order.read(job.payload)
-        run = Run(job_id=job.job_id, attempt=ctx.fence.attempt_id.hex, check=ctx.check, step=self._step)
         async with self._planes() as plane:
             try:
-                lake = await _lake(plane, order, ctx, run)
+                told = await plane.catalog(ctx.fence)
+                run = Run(
+                    job_id=job.job_id,
+                    attempt=ctx.fence.attempt_id.hex,
+                    fenced=told["shared"],
+                    check=ctx.check,
+                    step=self._step,
+                )
+                lake = await _lake(plane, order, ctx, run, told)
                 if order.engine != EMBEDDED:
                     return await self._look(job, plane, order, lake, run, ctx)
                 return Result(await self._work(plane, order, lake, run, ctx))
@@ -154,7 +161,7 @@ def _act(lake: Lake, run: Run, action: Action, dry_run: bool) -> Outcome:
     return embedded.plan(lake, run, action) if dry_run else embedded.execute(lake, run, action)
 
 
-async def _lake(plane: Plane, order: Order, ctx: JobContext, run: Run) -> Lake:
+async def _lake(plane: Plane, order: Order, ctx: JobContext, run: Run, told: Mapping[str, Any]) -> Lake:
     """A table of the shared catalog is reached by way of the control plane, any other one directly."""
     from penstock.maintenance.catalogs import CatalogConfig, open_catalog
     from penstock.maintenance.lake import CatalogLake, PointerLake
@@ -169,7 +176,6 @@ async def _lake(plane: Plane, order: Order, ctx: JobContext, run: Run) -> Lake:
     def others() -> list[TablePointer]:
         return [TablePointer.read(table) for table in ask(plane.other_tables(fence))]
 
-    told = await plane.catalog(fence)
     identifier = order.name.identifier
     if told["shared"]:
         return PointerLake(
