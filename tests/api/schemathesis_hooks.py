@@ -13,6 +13,8 @@ from uuid import uuid4
 
 import schemathesis
 
+from penstock.jobs.limits import MAX_WAIT
+
 DRY_CHECKS = {"/api/mappings/validate", "/api/recipes/validate"}
 """They answer 200 and say what is wrong with what they were shown, so no body is one that must be refused."""
 
@@ -24,7 +26,7 @@ def before_call(_context: schemathesis.HookContext, case: schemathesis.Case, _kw
     if not isinstance(case.body, dict):
         return
     wait = case.body.get("wait_seconds")
-    if isinstance(wait, int | float) and 0 < wait <= 30:
+    if isinstance(wait, int | float) and 0 < wait <= MAX_WAIT:
         case.body["wait_seconds"] = 0
     if case.body.get("draining") is True:
         case.body["draining"] = False

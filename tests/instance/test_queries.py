@@ -183,7 +183,9 @@ async def test_a_small_server_refuses_what_does_not_fit_and_lets_nobody_wait_too
         await until_active(small, 3)
         async with asyncio.timeout(60):
             assert (await small.query("RETURN 1", timeout_ms=200)).status_code == 408
-        assert {answer.status_code for answer in await asyncio.gather(*busy)} <= {408, 507}, "time or memory is up"
+        codes = {answer.json()["error"]["code"] for answer in await asyncio.gather(*busy)}
+        # The third when its time was up while an engine was replaced that had no memory left.
+        assert codes <= {"QUERY_TIMEOUT", "QUERY_OUT_OF_MEMORY", "GRAPH_ENGINE_RESTARTED"}
         assert await small.rows("MATCH (n:City) RETURN count(*)") == [[2]]
 
 

@@ -116,5 +116,5 @@ def test_what_comes_between_the_check_and_the_commit_is_seen_by_the_commit(stand
     before = len(stand.table.metadata.snapshots)
     change = once("deletion_recorded", lambda: date_ahead(stand, "last-updated-ms"))
     done = stand.run(KEEP_ONE, now=lambda: LATER, step=change)
-    assert (done.status, "has not come yet" in done.message) == (Ended.ABANDONED, True)
+    assert (done.status, "has not come yet" in done.message) == (Ended.REFUSED, True)
     assert len(stand.table.metadata.snapshots) == before
