@@ -1,4 +1,4 @@
-"""The short way for what is asked thousands of times a second: the verbs of workers, queries to
+"""The short path for what is asked thousands of times a second: the verbs of workers, queries to
 graph servers, lists of jobs.
 
 A request that is regular is answered here with the same functions that its route calls, without
@@ -22,7 +22,7 @@ from penstock.api.auth import identify, process_of
 from penstock.api.errors import refusal, reply
 from penstock.api.reading import parse
 from penstock.jobs.bodies import BeatBody, Body, ClaimBody, ExchangeBody, FinishBody
-from penstock.kit.asgi import Replayed
+from penstock.kit.asgi import Replayed, is_plain_json
 from penstock.kit.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ async def _verb(request: Request, parts: Parts) -> Response | None:
     caller = None if token is None else await process_of(token, parts)
     if caller is None or caller.component != "worker":
         return None
-    if request.headers.getlist("x-component") != ["worker"] or not _is_plain_json(request):
+    if request.headers.getlist("x-component") != ["worker"] or not is_plain_json(
+        request.headers, most_bytes=_LONGEST_BODY
+    ):
         return None
     message = await request.receive()
     if message["type"] != "http.request" or message.get("more_body", False):
@@ -148,10 +150,3 @@ def _bearer(request: Request) -> str | None:
         return None
     scheme, _, token = shown[0].partition(" ")
     return token if scheme.lower() == "bearer" and token else None
-
-
-def _is_plain_json(request: Request) -> bool:
-    length = request.headers.get("content-length", "")
-    return (
-        request.headers.get("content-type") == "application/json" and length.isdigit() and int(length) <= _LONGEST_BODY
-    )

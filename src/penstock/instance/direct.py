@@ -1,4 +1,4 @@
-"""The short way for a query: a regular one is answered without the framework's work for it.
+"""The short path for a query: a regular one is answered without the framework's work for it.
 
 Whatever is irregular (another type of body, one that does not fit, numbers that readers of JSON
 take differently) takes the ordinary way, whose refusals are the only ones.
@@ -15,7 +15,7 @@ from starlette.requests import Request
 from penstock.instance import queries
 from penstock.instance.errors import reply
 from penstock.instance.identity import trusted
-from penstock.kit.asgi import Replayed
+from penstock.kit.asgi import Replayed, is_plain_json
 from penstock.kit.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class DirectQueries:
         return await answer(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response | None:
-        if not _is_plain_json(request):
+        if not is_plain_json(request.headers, most_bytes=_LONGEST_BODY):
             return None
         await trusted(request)
         message = await request.receive()
@@ -61,10 +61,3 @@ class DirectQueries:
         except ValueError:
             return None
         return await queries.run(self._served, body, request)
-
-
-def _is_plain_json(request: Request) -> bool:
-    length = request.headers.get("content-length", "")
-    return (
-        request.headers.get("content-type") == "application/json" and length.isdigit() and int(length) <= _LONGEST_BODY
-    )

@@ -188,14 +188,14 @@ class Exchange:
         mark = self._mark(queue) if polled is None else NO_MARK
         claim = Claim(claimer=claimer, queue=queue, limit=limit, mark=mark, polled=polled)
         first = _first(endings)
-        found: list[asyncpg.Record] = []
+        records: list[asyncpg.Record] = []
         written = _Written()
         if all(_is_plain(e.outcome) for e in first):
-            found = await self._statement(self._db, first, claim, alone=True)
-            written.done = _done(first, found)
+            records = await self._statement(self._db, first, claim, alone=True)
+            written.done = _done(first, records)
         if remaining := [e for e in first if e.fence not in written.done]:
-            found = await self._in_transaction(remaining, claim, written)
-        taken = sorted((r for r in found if r["places"] is None), key=itemgetter("order_key"))
+            records = await self._in_transaction(remaining, claim, written)
+        taken = sorted((r for r in records if r["places"] is None), key=itemgetter("order_key"))
         claimed = [rows.claimed(r, queue) for r in taken]
         self._metrics.claimed(queue, claimed)
         if claimed and polled is None:
@@ -213,9 +213,9 @@ class Exchange:
             terminal = [e for e in endings if e.fence not in retried]
             left = await self._left_behind(tx, terminal)
             spawning = bool(_spawned(terminal))
-            found = await self._statement(tx, terminal, replace(claim, limit=0) if spawning else claim, alone=False)
-            done = _done(terminal, found)
-            members = [r for r in found if r["places"] is not None and r["group_id"] is not None]
+            records = await self._statement(tx, terminal, replace(claim, limit=0) if spawning else claim, alone=False)
+            done = _done(terminal, records)
+            members = [r for r in records if r["places"] is not None and r["group_id"] is not None]
             if spawning or members:
                 await self._gates.settle(tx, members, _spawned(e for e in terminal if e.fence in done))
             await self._gates.clean_up(tx, [r for r in left if fences_of([r]) <= done])
@@ -223,11 +223,11 @@ class Exchange:
             repeated = await already(tx, missing, "ended") if missing else set()
             retried |= await already(tx, missing, "retried") if missing else set()
             if claim.limit and (spawning or members):
-                found = await self._statement(tx, (), claim, alone=False)
+                records = await self._statement(tx, (), claim, alone=False)
         written.done |= done
         written.retried |= retried
         written.repeated |= repeated
-        return found
+        return records
 
     async def _statement(
         self, db: Db | Tx, endings: Sequence[Ending], claim: Claim, *, alone: bool
@@ -308,12 +308,12 @@ class Exchange:
 
 async def already(tx: Tx | Db, fences: Sequence[Fence], how: str) -> set[Fence]:
     """Which of these writes stand: what changed nothing is stale only after a look, for a reply may have been lost."""
-    found = await tx.fetch(SQL.repeated, **columns(fences))
-    return fences_of(r for r in found if r["how"] == how)
+    records = await tx.fetch(SQL.repeated, **columns(fences))
+    return fences_of(r for r in records if r["how"] == how)
 
 
-def _done(endings: Sequence[Ending], found: Sequence[asyncpg.Record]) -> set[Fence]:
-    return {endings[place - 1].fence for r in found if r["places"] is not None for place in r["places"]}
+def _done(endings: Sequence[Ending], records: Sequence[asyncpg.Record]) -> set[Fence]:
+    return {endings[place - 1].fence for r in records if r["places"] is not None for place in r["places"]}
 
 
 def _is_plain(outcome: Outcome) -> bool:
@@ -334,8 +334,8 @@ def columns(fences: Iterable[Fence]) -> dict[str, list[object]]:
     return {"job_ids": [f.job_id for f in listed], "attempt_ids": [f.attempt_id for f in listed]}
 
 
-def fences_of(found: Iterable[asyncpg.Record]) -> set[Fence]:
-    return {Fence(job_id=r["job_id"], attempt_id=r["attempt_id"]) for r in found}
+def fences_of(records: Iterable[asyncpg.Record]) -> set[Fence]:
+    return {Fence(job_id=r["job_id"], attempt_id=r["attempt_id"]) for r in records}
 
 
 def in_lock_order(items: Iterable[Held]) -> list[Held]:

@@ -1,8 +1,8 @@
-"""A request that somebody began to read, and that another reads from its beginning."""
+"""Requests that are looked at before the framework gets them."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -27,3 +27,10 @@ class Replayed:
     async def again(self) -> Message:
         message, self._first = self._first, None
         return await self._receive() if message is None else message
+
+
+def is_plain_json(headers: Mapping[str, str], *, most_bytes: int) -> bool:
+    """Whether a request says that its body is JSON, and how long it is."""
+    length = headers.get("content-length", "")
+    is_json = headers.get("content-type") == "application/json"
+    return is_json and length.isdigit() and int(length) <= most_bytes
