@@ -12,7 +12,7 @@ from falkordb.query_result import QueryResult
 from penstock.graphdb.falkor_values import column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 
 _PARSED_AT_ONCE = 1000
@@ -29,12 +29,16 @@ class FalkorResult:
         names: Callable[[Sequence[int]], dict[int, str]],
         *,
         check: Callable[[], None],
+        hidden: Set[str] = frozenset(),
     ) -> None:
         """`name` gives the id of a node, `names` those of nodes of which only the server's numbers are known; `check`
-        is called between two pieces, to stop it."""
+        is called between two pieces, to stop it. Columns that are `hidden` are left out."""
         self._name = name
         header, *rows_and_more = answer
         raw: list[Any] = rows_and_more[0] if len(answer) > 1 else []
+        if len(answer) > 1 and any(_header(column[1]) in hidden for column in header):
+            shown = [i for i, column in enumerate(header) if _header(column[1]) not in hidden]
+            header, raw = [header[i] for i in shown], [[row[i] for i in shown] for row in raw]
         self.columns: tuple[str, ...] = tuple(_header(column[1]) for column in header) if len(answer) > 1 else ()
         self.rows = len(raw)
         rows: list[list[Any]] = []

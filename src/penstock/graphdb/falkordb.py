@@ -39,6 +39,7 @@ from penstock.graphdb.contract import (
     Property,
 )
 from penstock.graphdb.errors import CypherError, GraphFailed, LoadRefused, QueryInterrupted, SchemaRefused
+from penstock.graphdb.falkor_paths import with_named_paths
 from penstock.graphdb.falkor_ranges import without_index_ranges
 from penstock.graphdb.falkor_result import FalkorResult
 from penstock.graphdb.falkor_values import column, prefix
@@ -160,10 +161,10 @@ class FalkorEngine:
         cord, until = interrupt or Interrupt(), time.monotonic() + (timeout or LONGEST_SECONDS)
         cord.check()
         with cord.stopping(lambda: None):
-            text = without_index_ranges(text, self._text_keys())
+            text, added = with_named_paths(without_index_ranges(text, self._text_keys()))
             answer = self._read(text, parameters or {}, until)
         names = partial(self.names, until=until)
-        return FalkorResult(answer, self._graph, self.name, names, check=cord.check)
+        return FalkorResult(answer, self._graph, self.name, names, check=cord.check, hidden=added)
 
     def key_of(self, table: NodeTable, value: str) -> str:
         return _made(table.key, value)

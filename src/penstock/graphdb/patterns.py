@@ -26,6 +26,9 @@ _CLAUSES = frozenset(
 _TEXT_OPERATORS = frozenset({"STARTS", "ENDS"})
 _BEFORE_NODES = frozenset({"MATCH", ",", "=", "-", ">"})
 _NOT_SPLIT = frozenset({"OR", "XOR", "CASE"})
+_AGGREGATES = frozenset(
+    "COUNT SUM AVG MIN MAX COLLECT STDEV STDEVP PERCENTILEDISC PERCENTILECONT".split()  # noqa: SIM905
+)
 _MOST_TOGETHER = 2
 """Relationships that no plan can extend in an order that loses rows."""
 
@@ -81,12 +84,16 @@ def with_inserted(text: str, inserted: Mapping[int, str]) -> str:
 
 class Patterns:
     """Those of all MATCH clauses, in subqueries too. `returns_all` says whether a projection has
-    every variable."""
+    every variable, `compares_all` whether one depends on which there are: it groups by them, tells
+    rows apart by them, or is one of a UNION."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.matches: list[Match] = []
         self.returns_all = False
+        self._groups_all = False
+        self._has_union = False
+        self._is_in_all = False
         self._open: list[Match] = []
         self._brackets: list[Node | None] = []
         self._before = ""
@@ -96,6 +103,10 @@ class Patterns:
                 self._read(token)
         for match in self._open:
             match.end = len(text)
+
+    @property
+    def compares_all(self) -> bool:
+        return self._groups_all or (self.returns_all and self._has_union)
 
     @property
     def could_branch(self) -> bool:
@@ -201,13 +212,12 @@ class Patterns:
         word = "" if before in _BEFORE_NAMES or token["word"] is None else sign.upper()
         self._before, self._closed = word or sign, None
         is_after_match = self._end_clauses(token, word, before)
+        self._read_projection(sign, word, before)
         match = self._open[-1] if self._open else None
         if word == "MATCH":
             self._begin(token, optional=before == "OPTIONAL", follows=is_after_match)
         elif word == "WHERE" and match is not None and match.depth == len(self._brackets):
             match.condition = token.end()
-        elif sign == "*" and before in ("WITH", "RETURN", "DISTINCT"):
-            self.returns_all = True
         elif token["open"] is not None:
             self._brackets.append(self._opened(token, match, before))
         elif token["close"] is not None:
@@ -216,6 +226,16 @@ class Patterns:
                 self._closed.end = token.end()
         elif match is not None and match.condition is None:
             self._read_pattern(token, match, before, closed)
+
+    def _read_projection(self, sign: str, word: str, before: str) -> None:
+        self._has_union |= word == "UNION"
+        if sign == "*" and before in ("WITH", "RETURN", "DISTINCT"):
+            self.returns_all = self._is_in_all = True
+            self._groups_all |= before == "DISTINCT"
+        elif word in _CLAUSES:
+            self._is_in_all = False
+        elif self._is_in_all and sign == "(":
+            self._groups_all |= before in _AGGREGATES
 
     def _read_pattern(
         self,
@@ -254,7 +274,9 @@ class Patterns:
     def _opened(self, token: re.Match[str], match: Match | None, before: str) -> Node | None:
         """The node that a bracket begins, if it is one's."""
         is_pattern = match is not None and match.condition is None
-        if match is None or not is_pattern or token[0] != "(" or before not in _BEFORE_NODES:
+        if match is None or not is_pattern or len(self._brackets) != match.depth:
+            return None
+        if token[0] != "(" or before not in _BEFORE_NODES:
             return None
         node = Node(token.end(), degree=int(before in ("-", ">")))
         match.paths[-1].nodes.append(node)

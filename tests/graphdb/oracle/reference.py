@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cmp_to_key, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tests.graphdb.oracle import syntax
 from tests.graphdb.oracle.syntax import (
     Aggregate,
     Attribute,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
     import networkx as nx
 
+    from tests.graphdb.oracle import syntax
     from tests.graphdb.oracle.syntax import EdgePattern, Expression, Pattern, Query
 
     Row: TypeAlias = dict[str, Any]
@@ -66,7 +66,6 @@ class Dialect:
 
     walks: bool = False
     loops_twice: bool = False
-    pairs_not_edges: bool = False
     in_ignores_null: bool = False
     sum_of_nothing_is_null: bool = False
     collect_of_nothing_is_null: bool = False
@@ -80,18 +79,12 @@ class Reference:
     graph: nx.MultiDiGraph
     dialect: Dialect = field(default_factory=Dialect)
     parameters: dict[str, Any] = field(default_factory=dict)
-    used: set[str] = field(default_factory=set)
-    """Variables that are named outside their pattern."""
     met: set[str] = field(default_factory=set)
     """Differences (`differences.py`) that an engine which has them may have met on the way."""
 
     def answer(self, query: Query) -> list[Row]:
         """The rows, in their order where the query has one."""
         self.parameters = dict(query.parameters)
-        self.used = {part.name for part in syntax.walk(query.clauses) if isinstance(part, Variable)}
-        self.used |= {part.variable for part in syntax.walk(query.clauses) if isinstance(part, Attribute)}
-        nodes = [part.variable for part in syntax.walk(query.clauses) if isinstance(part, NodePattern)]
-        self.used |= {name for name in nodes if nodes.count(name) > 1}
         rows: list[Row] = [{}]
         for clause in query.clauses:
             rows = self._clause(clause, rows)
@@ -143,26 +136,11 @@ class Reference:
             yield row, used
             return
         first, *rest = patterns
-        seen: set[tuple[Any, ...]] = set()
         for node in self._nodes(first.start, row):
             bound = row | {first.start.variable: node}
             for extended, path, more in self._steps(first.steps, node, bound, (), used):
-                if self.dialect.pairs_not_edges and first.variable is None:
-                    visible = self._visible(first, extended)
-                    if visible in seen:
-                        continue
-                    seen.add(visible)
                 named = extended if first.variable is None else extended | {first.variable: list(path)}
                 yield from self._patterns(rest, named, more)
-
-    def _visible(self, pattern: Pattern, row: Row) -> tuple[Any, ...]:
-        """What is left of a match when relationships and nodes between that nobody names are not told apart; paths of
-        variable length always are."""
-        *between, end = (pattern.start, *(node for _, node in pattern.steps))
-        nodes = {pattern.start.variable, end.variable} | {n.variable for n in between if n.variable in self.used}
-        edges = {edge.variable for edge, _ in pattern.steps if edge.variable in self.used}
-        ways = {_way_name(node) for edge, node in pattern.steps if edge.length is not None}
-        return tuple(row[name] for name in sorted(nodes | ways | {name for name in edges if name}))
 
     def _steps(
         self,
@@ -181,8 +159,6 @@ class Reference:
                 continue
             value: object = list(way) if edge.length is not None else way[0]
             bound = row if edge.variable is None else row | {edge.variable: value}
-            if edge.length is not None:
-                bound = bound | {_way_name(node): way}
             more = used if self.dialect.walks else used | {one.number for one in way}
             yield from self._steps(rest, there, bound | {node.variable: there}, path + way, more)
 
@@ -204,9 +180,9 @@ class Reference:
 
     @staticmethod
     def _is_tangled(here: Node, ways: list[tuple[tuple[Edge, ...], Node]]) -> bool:
-        """Whether one of the paths meets a node twice, or two of them have the same nodes."""
+        """Whether one of the paths meets a node twice."""
         paths = [_nodes_of(here, way) for way, _ in ways]
-        return len(set(paths)) < len(paths) or any(len(set(path)) < len(path) for path in paths)
+        return any(len(set(path)) < len(path) for path in paths)
 
     def _edges(self, pattern: EdgePattern, here: Node) -> Iterator[tuple[Edge, Node]]:
         for start, end, data in self.graph.edges(data=True):
@@ -531,11 +507,6 @@ def _identity(value: Any) -> Any:
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
     return (isinstance(value, bool), value)
-
-
-def _way_name(end: NodePattern) -> str:
-    """Where a row has the path of variable length to a node, which may have no name of its own."""
-    return f"path to {end.variable}"
 
 
 def _nodes_of(start: Node, way: tuple[Edge, ...]) -> tuple[str, ...]:
