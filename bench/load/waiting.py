@@ -1,22 +1,25 @@
 """Workers that wait for a job, each on a connection of its own: `python -m bench.load.waiting HOST
 PORT TOKEN COUNT`.
 
-They poll as a worker does and ask again when they hear that there is nothing; with `beating` they
-also tell that they live, every 15 seconds. HTTP by hand: what is measured is the other side. Prints
-`waiting` once all have asked, and at the end of its input how many answers there were.
+They poll as long as an idle worker does and ask again when they hear that there is nothing; with
+`beating` they also send the heartbeats of busy workers, every 15 seconds. HTTP by hand: what is
+measured is the other side. Prints `waiting` once all have asked, and at the end of its input how
+many answers there were.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import random
 import sys
 from typing import cast
 from uuid import uuid4
 
 import uvloop
 
-POLL_SECONDS = 20.0
+from penstock.worker.claiming import POLL_SECONDS, SHORTEST_POLL
+
 BEAT_SECONDS = 15.0
 READY = "waiting"
 OPENING = 100
@@ -90,7 +93,8 @@ async def main(host: str, port: str, token: str, count: str, *words: str) -> Non
 
 async def _open(host: str, port: str, token: str, number: int, beating: bool) -> list[Waiter]:
     worker = {"worker": f"bench/{number}", "session": str(uuid4()), "queues": ["default"]}
-    claim = _request(token, "claim", worker | {"limit": 10, "wait_seconds": POLL_SECONDS})
+    wait = POLL_SECONDS * random.uniform(SHORTEST_POLL, 1)
+    claim = _request(token, "claim", worker | {"limit": 10, "wait_seconds": wait})
     alive = worker | {"slots": 10, "version": "bench"}
     register = _request(token, "register", alive)
     waiters = [await _connected(host, port, Waiter(register, claim))]

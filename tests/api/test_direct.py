@@ -46,7 +46,30 @@ def verb(name: str, body: object, **more: Any) -> Ask:
     return Ask(method="POST", path=path, token=token, headers=headers, content=content, **more)
 
 
+def new_job(body: object, **more: Any) -> Ask:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"} | more.pop("headers", {})
+    path = f"/api/jobs{more.pop('query', '')}"
+    return Ask(method="POST", path=path, headers=headers, content=content, **more)
+
+
+JOB = {"kind": "probe", "payload": {"n": 1}}
 ASKED = [
+    new_job(JOB),
+    new_job(JOB, token=ANALYST),
+    new_job(JOB, token=None),
+    new_job(JOB, token="nobody's"),
+    new_job(JOB, query="?colour=red"),
+    new_job(JOB, query="?a=%00"),
+    new_job(JOB, headers={"Content-Type": "text/plain"}),
+    new_job(JOB, in_pieces=True),
+    new_job(b"{"),
+    new_job(JOB | {"colour": "red"}),
+    new_job(JOB | {"priority": 10}),
+    new_job(JOB | {"kind": "no-such-kind"}),
+    new_job(JOB | {"lock_key": "lock-1"}),
+    new_job(JOB | {"group_id": 99}),
+    new_job(JOB | {"run_in": 5, "priority": 2}),
     listing(),
     listing("?limit=2&offset=1&sort_order=asc"),
     listing("?limit=1000"),
@@ -108,6 +131,8 @@ async def answer(client: httpx2.AsyncClient, asked: Ask) -> tuple[int, dict[str,
     document = json.loads(response.content) if response.content else None
     if isinstance(document, dict):
         document.get("meta", {}).pop("request_id", None)
+    if asked.path == "/api/jobs" and response.status_code == 201:
+        del document["data"]["id"]
     headers = {name: value for name, value in response.headers.items() if name not in ("date", "x-request-id")}
     if document is not None:
         headers.pop("content-length", None)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
+
+import asyncpg
 
 from penstock.jobs.model import Ending, Failed, GroupSpec, JobSpec, Succeeded
 from tests.api.answers import enqueue, error
@@ -173,6 +176,22 @@ async def test_doing_a_job_again_minds_the_lock_and_the_drain(operator: httpx2.A
     await operator.post(f"/api/jobs/{holder}/cancel")
     await parts.store.drain(True, actor="ann")
     error(await operator.post(f"/api/jobs/{old}/retry"), 503, "DRAINING")
+
+
+async def test_enqueues_of_people_share_commits_and_each_is_audited(parts: Parts, database: str) -> None:
+    people = [f"person-{number % 7}" for number in range(70)]
+    spec = JobSpec(kind="work")
+    added = await asyncio.gather(*(parts.store.submit(spec, actor=name) for name in people))
+    connection = await asyncpg.connect(database)
+    rows = await connection.fetch("SELECT actor, subject, detail, xmin::text FROM penstock.audit")
+    authors = await connection.fetch("SELECT job_id, created_by FROM penstock.job")
+    await connection.close()
+    by_job = {f"job:{job.job_id}": name for job, name in zip(added, people, strict=True)}
+    assert {row["subject"]: row["actor"] for row in rows} == by_job
+    assert {f"job:{row['job_id']}": row["created_by"] for row in authors} == by_job
+    assert {row["detail"] for row in rows} == {'{"kind": "work"}'}
+    assert len(rows) == len(people)
+    assert len({row["xmin"] for row in rows}) < len(people) / 10
 
 
 async def test_what_people_do_is_written_down(operator: httpx2.AsyncClient, parts: Parts) -> None:

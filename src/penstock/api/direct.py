@@ -1,5 +1,5 @@
 """The short path for what is asked thousands of times a second: the verbs of workers, queries to
-graph servers, lists of jobs.
+graph servers, new jobs and lists of jobs.
 
 A request that is regular is answered here with the same functions that its route calls, without
 the framework's own work for each request. Whatever is irregular in any way (another method, a
@@ -10,18 +10,18 @@ which is there in any case: descriptions, checks and refusals are its alone.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from penstock.api import internal, jobs, matrix, proxy
+from penstock.api import idempotency, internal, jobs, matrix, proxy
 from penstock.api.auth import identify, process_of
 from penstock.api.errors import refusal, reply
 from penstock.api.reading import parse
-from penstock.jobs.bodies import BeatBody, Body, ClaimBody, ExchangeBody, FinishBody
+from penstock.jobs.bodies import BeatBody, Body, ClaimBody, ExchangeBody, FinishBody, JobBody
 from penstock.kit.asgi import Replayed, is_plain_json
 from penstock.kit.errors import PenstockError
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     Answered: TypeAlias = Callable[[Request, Parts], Awaitable[Response | None]]
 
+BodyT = TypeVar("BodyT", bound=Body)
 _PROXIED = re.compile(r"/wrapper/([a-z0-9-]{1,80})/.*")
 _LONGEST_BODY = 64 * 1024
 
@@ -69,6 +70,8 @@ def _handler(scope: Scope) -> Answered | None:
         return _verb
     if method == "GET" and path == "/api/jobs":
         return _list_jobs
+    if method == "POST" and path == "/api/jobs":
+        return _enqueue
     if path.startswith("/wrapper/") and method in proxy.METHODS:
         return _proxy
     return None
@@ -83,15 +86,20 @@ async def _verb(request: Request, parts: Parts) -> Response | None:
         request.headers, most_bytes=_LONGEST_BODY
     ):
         return None
+    form, answer = _VERBS[request.scope["path"]]
+    body = await _body(request, form)
+    return None if body is None else await answer(body, request, parts)
+
+
+async def _body(request: Request, form: type[BodyT]) -> BodyT | None:
+    """None for one that comes in pieces or does not fit."""
     message = await request.receive()
     if message["type"] != "http.request" or message.get("more_body", False):
         return None
-    form, answer = _VERBS[request.scope["path"]]
     try:
-        body = form.model_validate(parse(message["body"]))
+        return form.model_validate(parse(message["body"]))
     except ValueError:
         return None
-    return await answer(body, request, parts)
 
 
 async def _renew(body: BeatBody, _request: Request, parts: Parts) -> Response:
@@ -125,6 +133,16 @@ async def _list_jobs(request: Request, parts: Parts) -> Response | None:
         return None
     grant = await _granted(request, parts, "GET /api/jobs")
     return None if grant is None else await jobs.list_jobs(query, request, parts, grant)
+
+
+async def _enqueue(request: Request, parts: Parts) -> Response | None:
+    if idempotency.applies(request) or request.scope["query_string"]:
+        return None
+    if not is_plain_json(request.headers, most_bytes=_LONGEST_BODY):
+        return None
+    grant = await _granted(request, parts, "POST /api/jobs")
+    body = None if grant is None else await _body(request, JobBody)
+    return None if grant is None or body is None else await jobs.enqueue(body, parts, grant)
 
 
 async def _proxy(request: Request, parts: Parts) -> Response | None:

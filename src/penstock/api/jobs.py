@@ -138,12 +138,15 @@ async def list_jobs(query: Annotated[JobQuery, Query()], request: Request, parts
     "",
     summary="Enqueue a job",
     status_code=201,
+    response_model=Data[Enqueued],
     responses=declare(*PUBLIC, PayloadTooLarge, ResourceLocked, Conflict, InvalidState, Draining)
     | {200: {"model": Data[Enqueued], "description": "A job with this unique key was there already."}},
 )
-async def enqueue(body: JobBody, response: Response, parts: HasParts, grant: Permit) -> Data[Enqueued]:
+async def enqueue(body: JobBody, parts: HasParts, grant: Permit) -> Reply:
     """A lock that is held is 409 and names its holder; while the system drains the answer is 503."""
-    return _enqueued(await parts.store.submit(body.value(), actor=grant.username), response)
+    added = await parts.store.submit(body.value(), actor=grant.username)
+    content = {"data": {"id": added.job_id, "created": added.created}}
+    return Reply(content, status_code=201 if added.created else 200)
 
 
 @router.get("/{job_id}", summary="Show a job", responses=declare(*PUBLIC, NotFound))

@@ -80,21 +80,29 @@ class Intake:
         return [answers[place] for place in range(len(specs))]
 
     async def add_alone(
-        self, db: Db, specs: Sequence[JobSpec], *, ring: Callable[[str, int], None]
+        self,
+        db: Db,
+        specs: Sequence[JobSpec],
+        *,
+        ring: Callable[[str, int], None],
+        audited: bool = False,
     ) -> list[Enqueued] | None:
-        """Insert the specs in one statement, alone or with others like them; None when they need more than one."""
+        """Insert the specs in one statement, alone or with others like them; None when they need more than one.
+
+        `audited`: with a line in the audit log for each, by its author.
+        """
         rows = self._rows(specs, self._max_payload_bytes)
         shared = rows[0].shared
         if shared["group_id"] is not None or any(r.shared is not shared or r.unique_key or r.lock_key for r in rows):
             return None
 
         async def send(batch: Sequence[_Row]) -> Sequence[int]:
-            job_ids, order_key = await self._insert_plain(db, shared, batch, force=False)
+            job_ids, order_key = await self._insert_plain(db, shared, batch, force=False, audited=audited)
             if job_ids and shared["run_in"] is None:
                 ring(shared["queue"], order_key)
             return job_ids
 
-        job_ids = await self._batcher.add(_shape(specs[0]), rows, send)
+        job_ids = await self._batcher.add((audited, _shape(specs[0])), rows, send)
         _check_taken(job_ids, rows)
         return [Enqueued(job_id=job_id, created=True) for job_id in job_ids]
 
@@ -201,10 +209,16 @@ class Intake:
         return enqueued
 
     async def _insert_plain(
-        self, db: Db | Tx, shared: dict[str, Any], batch: Sequence[_Row], *, force: bool
+        self,
+        db: Db | Tx,
+        shared: dict[str, Any],
+        batch: Sequence[_Row],
+        *,
+        force: bool,
+        audited: bool = False,
     ) -> tuple[Sequence[int], int]:
         """Without keys nothing can be there already: the new jobs in their order, and the order key of the first."""
-        [added] = await db.fetch(SQL.enqueue, **_values(shared, batch, force=force))
+        [added] = await db.fetch(SQL.enqueue, **_values(shared, batch, force=force), audited=audited)
         return added["job_ids"] or (), added["order_key"]
 
     async def _insert_keyed(

@@ -295,8 +295,12 @@ class PgJobStore:
     async def submit(self, spec: JobSpec, *, actor: str) -> Enqueued:
         """Enqueue on a person's behalf, and write down who it was."""
         _check_who(actor)
+        spec = replace(spec, created_by=actor)
+        alone = await self._intake.add_alone(self._db, [spec], ring=self.bell.ring, audited=True)
+        if alone is not None:
+            return alone[0]
         async with self._db.transaction() as tx:
-            [added] = await self._intake.add(tx, [replace(spec, created_by=actor)], force=False, ring=self.bell.ring)
+            [added] = await self._intake.add(tx, [spec], force=False, ring=self.bell.ring)
             if added.created:
                 await self.audit(tx, actor, "job.enqueue", f"job:{added.job_id}", {"kind": spec.kind})
         return added

@@ -1,6 +1,6 @@
 -- Adds jobs that differ only in their payload, author and trace. Nothing is added while the system drains, unless :force.
 -- Answers in one row: the new jobs in the order of their payloads (NULL: the system drains), and the first one's order.
--- Invariant: a job row and its live row come together. Locks: none that anybody waits for.
+-- Invariant: a job row, its live row and, if :audited, its audit row come together. Locks: none that anybody waits for.
 WITH input AS MATERIALIZED (
   SELECT nextval('penstock.job_id') AS job_id, t.payload, t.created_by, t.trace, t.place
   FROM unnest(:payloads::jsonb[], :created_bys::text[], :traces::text[])
@@ -21,6 +21,11 @@ WITH input AS MATERIALIZED (
          CASE WHEN :run_in::interval IS NULL THEN 0 ELSE 3 END, :queue
   FROM input
   RETURNING order_key
+), audited AS (
+  INSERT INTO penstock.audit (actor, action, subject, detail)
+  SELECT created_by, 'job.enqueue', 'job:' || job_id, jsonb_build_object('kind', :kind::text)
+  FROM input
+  WHERE :audited
 )
 SELECT (SELECT array_agg(job_id ORDER BY place) FROM input) AS job_ids,
        (SELECT min(order_key) FROM queued) AS order_key
