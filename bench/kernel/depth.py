@@ -32,7 +32,8 @@ async def figures(bench: Bench) -> dict[str, Figure]:
         "1m_future": await _database(bench, penstock, "future", future=MANY),
         "xmin_held": await _database(bench, penstock, "held"),
     }
-    reader = await asyncpg.connect(databases["xmin_held"])
+    patient = {"idle_in_transaction_session_timeout": "0"}
+    reader = await asyncpg.connect(databases["xmin_held"], server_settings=patient)
     horizon = reader.transaction(isolation="repeatable_read")
     await horizon.start()
     await reader.fetchval("SELECT count(*) FROM penstock.live")

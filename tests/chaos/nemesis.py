@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 LEASE = 2.0
 WINDOW = 0.8
+_TERMINATE = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'penstock'"
+_RELOAD = "SELECT pg_reload_conf()"
 
 
 async def kill_worker(world: World, rng: Random) -> None:
@@ -64,9 +66,36 @@ async def kill_plane(world: World, rng: Random) -> None:
 
 
 async def drop_backends(world: World, _rng: Random) -> None:
+    await _execute(world, _TERMINATE)
+
+
+async def kill_listeners(world: World, _rng: Random) -> None:
+    await _execute(world, f"{_TERMINATE} AND query ILIKE 'LISTEN%'")
+
+
+async def demote_database(world: World, rng: Random) -> None:
+    """For a moment the server takes no writes, on any of its connections, as one that lost its place."""
+    await _execute(world, "ALTER SYSTEM SET default_transaction_read_only = on", _RELOAD)
+    try:
+        await asyncio.sleep(rng.uniform(0.1, 0.8))
+    finally:
+        await _promote(world)
+
+
+async def _promote(world: World) -> None:
+    """Until it is done: other faults may have the server down just now."""
+    while True:
+        try:
+            return await _execute(world, "ALTER SYSTEM RESET default_transaction_read_only", _RELOAD)
+        except (OSError, asyncpg.PostgresError):
+            await asyncio.sleep(0.1)
+
+
+async def _execute(world: World, *statements: str) -> None:
     connection = await asyncpg.connect(world.cluster.dsn("postgres"))
     try:
-        await connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'penstock'")
+        for statement in statements:
+            await connection.execute(statement)
     finally:
         await connection.close()
 
@@ -84,6 +113,8 @@ FAULTS: dict[Callable[[World, Random], Awaitable[None]], int] = {
     slow_network: 5,
     kill_plane: 6,
     drop_backends: 5,
+    kill_listeners: 4,
+    demote_database: 4,
     restart_database: 2,
 }
 

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from penstock.jobs.model import (
     Ending,
     Failed,
+    Fence,
     GroupSpec,
     JobSpec,
     Outcome,
@@ -23,7 +24,7 @@ from penstock.jobs.model import (
     Succeeded,
 )
 from penstock.jobs.scheduler import Schedule, Scheduler, Schedules
-from penstock.kit.errors import StaleAttempt
+from penstock.kit.errors import DatabaseUnavailable, StaleAttempt
 from penstock.kit.loop import LoopMetrics
 from tests.proof.model import Group, Plan, next_minute
 from tests.proof.stand import EPOCH, beat, registration
@@ -32,7 +33,7 @@ from tests.proof.telling import CALM, DRAFTS, ENDS, HURRIED, QUEUES, SIMPLE, STO
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.jobs.model import Claimed, Fence
+    from penstock.jobs.model import Claimed
     from penstock.jobs.store import PgJobStore
     from tests.proof.model import Job
 
@@ -359,6 +360,26 @@ class Kernel(Telling):
     @rule(fail=st.booleans())
     def break_or_mend_the_gate_handlers(self, fail: bool) -> None:
         self.model.handlers_fail = fail
+
+    @rule(store=STORES, which=WHICH)
+    def a_read_only_database_is_away(self, store: int, which: int) -> None:
+        """Every verb says so, on connections that were open and on new ones, and nothing changes."""
+        kernel = self.stores[store]
+        job = self.pick(self.model.jobs, which)
+        fence = job.fence or Fence(job_id=job.job_id, attempt_id=UUID(int=1))
+        before = self.run(self.stand.dump())
+        self.run(self.stand.read_only(True))
+        for verb in (
+            kernel.enqueue([JobSpec(kind="plain")]),
+            kernel.claim("w1", QUEUES[:1], 1),
+            kernel.finish([Ending(fence=fence, outcome=Succeeded())]),
+            kernel.renew(beat(fence)),
+            kernel.cancel(job.job_id, actor="somebody"),
+            kernel.reap(),
+        ):
+            self.answer_or(DatabaseUnavailable.code, verb)
+        self.run(self.stand.read_only(False))
+        assert self.run(self.stand.dump()) == before
 
     @rule(store=STORES)
     def restart(self, store: int) -> None:

@@ -7,7 +7,7 @@ without waiting for it.
 from __future__ import annotations
 
 import os
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -57,6 +57,7 @@ BEGIN
 END $$;
 CREATE TRIGGER proof_order BEFORE INSERT ON penstock.live FOR EACH ROW EXECUTE FUNCTION penstock.proof_order();
 """
+_NAME = "SELECT quote_ident(current_database())"
 _LEFT = "SELECT (SELECT count(*) FROM penstock.live) + (SELECT count(*) FROM penstock.job_group WHERE status < 10)"
 _EMPTY = "; ".join(f"DELETE FROM penstock.{t}" for t in (*KERNEL_TABLES, "worker", "worker_session") if t != "control")
 _DUMP = " UNION ALL ".join(
@@ -103,6 +104,15 @@ class Stand:
             " (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM penstock.job_id) RETURNING job_id"
         )
         return last
+
+    async def read_only(self, on: bool) -> None:
+        """A primary that was demoted: it takes no writes on connections that are open, nor on new ones."""
+        setting = "SET default_transaction_read_only = on" if on else "RESET default_transaction_read_only"
+        async with AsyncExitStack() as stack:
+            for _ in range(self.db.connections()["idle"]):
+                connection = await stack.enter_async_context(self.db.connection())
+                await connection.execute(setting)
+        await self.eye.execute(f"ALTER DATABASE {await self.eye.fetchval(_NAME)} {setting}")
 
     async def dump(self) -> list[str]:
         """Every row of the kernel, as text; equal dumps mean that nothing was changed."""
