@@ -10,6 +10,7 @@ import asyncpg
 import httpx2
 import pytest
 
+from penstock.kit.security_headers import POLICY
 from tests.graphs.fleet import sailing, sink
 from tests.graphs.stand import until
 from tests.servers.graph_server import CHUNK
@@ -203,7 +204,7 @@ async def test_a_large_answer_streams_with_its_type_and_our_memory_does_not_grow
     before = _resident()
     async with fleet.http.stream("GET", url, headers=headers) as answer:
         assert answer.headers["content-type"] == "application/vnd.apache.arrow.stream"
-        assert answer.headers["content-security-policy"] == "sandbox"
+        assert answer.headers["content-security-policy"] == f"{POLICY}; sandbox"
         async for piece in answer.aiter_raw():
             size, pieces = size + len(piece), pieces + 1
     assert size == chunks * len(CHUNK)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.kit.security_headers import DEFAULTS
 from tests.instance.conftest import BIG
 
 if TYPE_CHECKING:
@@ -46,3 +47,19 @@ async def test_an_edge_names_its_endpoints(server: GraphServer) -> None:
 async def test_big_integers_and_parameters_are_exact(server: GraphServer) -> None:
     rows = await server.rows("MATCH (n:Person {id: $id}) RETURN n.id, $id + 1", parameters={"id": BIG})
     assert rows == [[BIG, BIG + 1]]
+
+
+async def test_every_answer_tells_browsers_what_they_may_not_do_with_it(server: GraphServer) -> None:
+    answers = [
+        await server.query("RETURN 1"),
+        await server.query("CREATE (n:Person)"),
+        await server.http.post("/query", content=b"{", headers={"Content-Type": "application/json"}),
+        await server.http.get("/health", headers={"Authorization": ""}),
+        await server.http.get("/status"),
+        await server.http.get("/no/such/page"),
+        await server.http.delete("/query"),
+        await server.http.get("/status", headers={"Authorization": "Bearer nobody's"}),
+    ]
+    assert {answer.status_code // 100 for answer in answers} == {2, 4}
+    for answer in answers:
+        assert {name.decode(): value.decode() for name, value in DEFAULTS}.items() <= dict(answer.headers).items()

@@ -23,6 +23,7 @@ from penstock.graphs.instance import Instance, InstanceStatus
 from penstock.kit import logging
 from penstock.kit.errors import InvalidInput, InvalidState, NotFound, PermissionDenied, Unavailable
 from penstock.kit.http1 import Broken, Connection, Connections, head_of
+from penstock.kit.security_headers import POLICY
 
 router = APIRouter(prefix="/wrapper", tags=["instances"])
 log = logging.get(__name__)
@@ -47,7 +48,19 @@ _HOP_BY_HOP = frozenset(
     }
 )
 _NOT_PASSED = _HOP_BY_HOP | {"host", "authorization", "cookie", "content-length", "forwarded", "x-request-id"}
-_NOT_RETURNED = frozenset(name.encode() for name in _HOP_BY_HOP | {"set-cookie", "server", "date", "x-request-id"})
+_ORDERS_TO_BROWSERS = {
+    "cache-control",
+    "clear-site-data",
+    "content-security-policy",
+    "refresh",
+    "referrer-policy",
+    "set-cookie",
+    "strict-transport-security",
+    "x-content-type-options",
+}
+_NOT_RETURNED = frozenset(
+    name.encode() for name in _HOP_BY_HOP | _ORDERS_TO_BROWSERS | {"server", "date", "x-request-id"}
+)
 _OURS = ("x-penstock-", "x-username", "x-user-role", "x-component", "x-forwarded-", "x-real-ip", "x-use-case-id")
 _PATH = re.compile(rb"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 _TWO_FACED = re.compile(rb"%(2f|5c|00|25|2e)|//|/\.{1,2}(/|$)|%(?![0-9a-f]{2})", re.IGNORECASE)
@@ -253,4 +266,4 @@ def _returned(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     }
     returned = [(name.lower(), value) for name, value in headers]
     returned = [pair for pair in returned if pair[0] not in _NOT_RETURNED and pair[0] not in named]
-    return [*returned, (b"x-content-type-options", b"nosniff"), (b"content-security-policy", b"sandbox")]
+    return [*returned, (b"content-security-policy", f"{POLICY}; sandbox".encode())]

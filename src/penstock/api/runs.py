@@ -25,6 +25,7 @@ from penstock.jobs.bodies import Body
 from penstock.jobs.limits import MAX_JOB_ID
 from penstock.jobs.model import Fence
 from penstock.kit.errors import InvalidInput, InvalidState, NotFound, PayloadTooLarge
+from penstock.kit.security_headers import POLICY
 from penstock.reconcile import manifest as manifests
 from penstock.reconcile import validation
 from penstock.reconcile.desk import Asker
@@ -240,7 +241,7 @@ async def report(run_id: RunId, it: HasReconciliation, grant: Permit) -> HTMLRes
 
     run = await _mine(run_id, it, grant)
     document = await _manifest(run, it)
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    policy = f"{POLICY}; style-src 'unsafe-inline'"
     return HTMLResponse(drawn(document, run.error), headers={"Content-Security-Policy": policy})
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import uvicorn
 import uvloop
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from penstock.api.app import create_app
 from penstock.api.siblings import Sibling, Siblings, myself
@@ -23,6 +24,7 @@ from penstock.kit.errors import Conflict, DatabaseUnavailable, InvalidInput
 from penstock.kit.migrate import find, migrate, pending
 from penstock.kit.postgres import database
 from penstock.kit.scratch import sweep_in_background
+from penstock.kit.security_headers import DEFAULTS, SecurityHeaders
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -131,14 +133,26 @@ async def _siblings(me: Sibling | None, parts: Parts) -> AsyncIterator[Siblings 
         yield siblings
 
 
+class HttpProtocol(HttpToolsProtocol):
+    """What is no HTTP never reaches an application; its refusal carries the same headers."""
+
+    def send_400_response(self, msg: str) -> None:
+        ordinary = self.server_state.default_headers
+        self.server_state.default_headers = [*ordinary, *DEFAULTS]
+        try:
+            super().send_400_response(msg)
+        finally:
+            self.server_state.default_headers = ordinary
+
+
 class Server(uvicorn.Server):
     """Without signal handlers of its own: they are the process's, and a test has none."""
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(
             uvicorn.Config(
-                app,
-                http="httptools",
+                SecurityHeaders(app),
+                http=HttpProtocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -32,6 +32,7 @@ from penstock.instance.reports import Reports
 from penstock.instance.served import Served
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
+from penstock.kit.security_headers import SecurityHeaders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,7 +174,7 @@ class _Server(uvicorn.Server):
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(
             uvicorn.Config(
-                app,
+                SecurityHeaders(app),
                 http="httptools",
                 ws="none",
                 lifespan="off",

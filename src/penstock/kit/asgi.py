@@ -1,4 +1,4 @@
-"""Requests that are looked at before the framework gets them."""
+"""The interface between a server and an application, and requests that are looked at before the framework gets them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any, TypeAlias
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Scope: TypeAlias = MutableMapping[str, Any]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Replayed:

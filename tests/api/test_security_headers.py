@@ -1,0 +1,66 @@
+"""Whatever a control plane answers, and to whom, tells browsers what they may not do with it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.kit.security_headers import DEFAULTS, TRANSPORT
+from tests.api.plane import ADMIN, OPERATOR, SERVICE
+
+if TYPE_CHECKING:
+    import httpx2
+
+STRICT = {name.decode(): value.decode() for name, value in DEFAULTS}
+HSTS = TRANSPORT[0].decode()
+ASKED = [
+    ("GET", "/api/jobs", OPERATOR, 200),
+    ("GET", "/api/jobs?limit=0", OPERATOR, 422),
+    ("GET", "/api/jobs", "nobody's", 401),
+    ("GET", "/api/jobs", None, 401),
+    ("POST", "/api/internal/jobs/claim", SERVICE, 401),
+    ("GET", "/api/users", ADMIN, 200),
+    ("GET", "/api/users", None, 401),
+    ("GET", "/api/jobs/1", OPERATOR, 404),
+    ("GET", "/no/such/page", None, 404),
+    ("DELETE", "/health", None, 405),
+    ("OPTIONS", "/api/jobs", None, 405),
+    ("HEAD", "/health", None, 405),
+    ("GET", "/health", None, 200),
+    ("GET", "/ready", None, 200),
+    ("GET", "/metrics", OPERATOR, 200),
+    ("GET", "/api/openapi.json", None, 200),
+    ("GET", "/wrapper/no-such-graph/x", OPERATOR, 404),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "token", "status"), ASKED)
+async def test_every_answer_is_strict(
+    anyone: httpx2.AsyncClient, method: str, path: str, token: str | None, status: int
+) -> None:
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    answer = await anyone.request(method, path, headers=headers)
+    assert answer.status_code == status
+    assert STRICT.items() <= dict(answer.headers).items()
+    assert HSTS not in answer.headers, "nobody came by TLS"
+    for name in STRICT:
+        assert len(answer.headers.get_list(name)) == 1, "two would be read in two ways"
+
+
+async def test_behind_a_proxy_with_tls_browsers_are_told_to_stay_with_it(anyone: httpx2.AsyncClient) -> None:
+    answer = await anyone.get("/health", headers={"X-Forwarded-Proto": "https"})
+    assert answer.headers[HSTS] == TRANSPORT[1].decode()
+
+
+@pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET / HTTP/9\r\n\r\n", b"\r\nHELLO WORLD\r\n\r\n"])
+async def test_what_is_no_http_is_refused_as_strictly(url: str, sent: bytes) -> None:
+    host, _, port = url.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(sent)
+    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    for name, value in DEFAULTS:
+        assert answer.count(name + b": " + value + b"\r\n") == 1
