@@ -49,6 +49,7 @@ from penstock.launching import default_launcher, instance_loops, instance_parts,
 from penstock.operating import operation_loops, operations
 from penstock.reconciling import reconciling
 from penstock.rooms import ROOMS_WITH_TABLES
+from penstock.sources.ceilings import Ceilings
 from penstock.sources.records import DataSources
 from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
 
@@ -185,7 +186,8 @@ async def _running(loops: Loops, board: LoopBoard) -> AsyncIterator[Loops]:
 
 def _sources(settings: Settings, db: Db, store: PgJobStore) -> Sources:
     reach = Reach(private=settings.private_sources)
-    records = DataSources(db, Vault(settings.secret_keys), reach=reach, audit=store.audit)
+    ceilings = Ceilings.of(settings)
+    records = DataSources(db, Vault(settings.secret_keys), reach=reach, ceilings=ceilings, audit=store.audit)
     return Sources(records=records, cache=SchemaCache(db, records))
 
 

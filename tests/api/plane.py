@@ -31,9 +31,11 @@ from penstock.jobs.metrics import KernelMetrics
 from penstock.jobs.presence import Presence
 from penstock.jobs.scheduler import Schedules
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
+from penstock.kit.config import Settings
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
 from penstock.kit.vault import Vault, new_key
+from penstock.sources.ceilings import Ceilings
 from penstock.sources.records import DataSources
 from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
 
@@ -80,7 +82,10 @@ async def plane(
         PgJobStore(engine, Kinds(POLICIES), metrics=KernelMetrics(registry)) as store,
         Presence(engine, store.metrics.background) as presence,
     ):
-        records = DataSources(browse, Vault([new_key()]), reach=Reach(private=True), audit=store.audit)
+        ceilings = Ceilings.of(Settings())
+        records = DataSources(
+            browse, Vault([new_key()]), reach=Reach(private=True), ceilings=ceilings, audit=store.audit
+        )
         sources = Sources(records=records, cache=SchemaCache(browse, records))
         users = Users(engine, store.audit)
         people = People(

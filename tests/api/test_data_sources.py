@@ -381,3 +381,21 @@ async def _dump(database: str) -> str:
         )
     finally:
         await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("setting", "most", "more"),
+    [("memory_limit", "1024MB", "999TB"), ("spill_limit", "10GB", "10001MB"), ("threads", 4, 5)],
+)
+async def test_a_source_asks_for_no_more_than_the_operator_allows(
+    operator: httpx2.AsyncClient, shop: dict[str, Any], setting: str, most: object, more: object
+) -> None:
+    source = await add(operator, shop | {"config": shop["config"] | {setting: most}})
+    body = {"config": shop["config"] | {setting: more}}
+    for answer in (
+        await operator.put(f"{SOURCES}/{source}", json=body),
+        await operator.post(SOURCES, json=shop | {"name": "greedy"} | body),
+    ):
+        refused = error(answer, 422, "VALIDATION_FAILED")
+        assert setting in refused["message"]
+        assert "source_" in refused["details"]["hint"]

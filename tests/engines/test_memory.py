@@ -1,4 +1,5 @@
-"""A join that is larger than the memory: DuckDB spills and finishes, DataFusion says what to do."""
+"""A join that is larger than the memory: DuckDB spills and finishes, DataFusion says what to do. What an engine spills
+is bounded as well."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 ROWS = 800_000
 LIMIT = EngineLimits(memory_bytes=64 * 1024**2)
+SORT = "SELECT MAX(n), MAX(f0), MAX(f1) FROM (SELECT f0, f1, ROW_NUMBER() OVER (ORDER BY f1, f0) AS n FROM t)"
 JOIN = "SELECT l.f0 AS key, l.f1 AS a, r.f1 AS b FROM l JOIN r ON l.f0 = r.f0"
 
 
@@ -43,3 +45,13 @@ def test_datafusion_names_the_engine_that_can(file: Path, tmp_path: Path) -> Non
         with pytest.raises(EngineFull) as caught:
             engine.table("joined", JOIN)
     assert "duckdb" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(("name", "memory_bytes"), [("datafusion", 32 * 1024**2), ("duckdb", 32 * 1024**2)])
+def test_an_engine_spills_no_more_than_it_may(file: Path, tmp_path: Path, name: str, memory_bytes: int) -> None:
+    limits = EngineLimits(memory_bytes=memory_bytes, spill_bytes=1_000_000)
+    with open_engine(name, tmp_path, limits) as engine:
+        engine.relation("t", [file])
+        with pytest.raises(EngineFull, match="temporary disk than the 1,000,000 bytes") as caught:
+            engine.rows(SORT)
+    assert "reconcile_spill_mb" in (caught.value.hint or "")

@@ -28,6 +28,8 @@ ROW_BITS = 40
 class EngineLimits:
     memory_bytes: int = 2 * 1024**3
     threads: int = 2
+    spill_bytes: int = 50 * 1000**3
+    """Temporary disk; less is used where the disk has less."""
 
 
 class Words(Protocol):

@@ -16,7 +16,7 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOpti
 
 from penstock.engines.border import copy, one_schema
 from penstock.engines.dates import date_texts, far_date_or, far_stamp_or, stamp_texts
-from penstock.engines.disk import full, is_full, writing
+from penstock.engines.disk import SpillRoom, writing
 from penstock.engines.errors import EngineError, EngineFull, EngineQueryError
 from penstock.engines.floats import rounded, shortest
 from penstock.engines.plain import cast, plain
@@ -142,6 +142,10 @@ class DataFusionEngine:
         runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(limits.memory_bytes)
         config = SessionConfig(_SETTINGS).with_target_partitions(limits.threads)
         self._context = SessionContext(config, runtime)
+        self._spill = SpillRoom.of(scratch, limits.spill_bytes)
+        # In whole kilobytes, the smallest unit that it knows.
+        kilobytes = max(1, self._spill.size // 1024)
+        self._context.sql(f"SET datafusion.runtime.max_temp_directory_size = '{kilobytes}K'").collect()
         takes, gives = [pa.string(), pa.int64()], pa.int64()
         self._context.register_udf(udf(offsets, takes, gives, "immutable", "_zone_offset"))
         for name, text_of, kind in (
@@ -216,7 +220,7 @@ class DataFusionEngine:
         except (EngineError, EngineQueryError):
             raise
         except Exception as e:
-            raise (full(self.scratch) if is_full(str(e)) else _explained(str(e))) from None
+            raise (self._spill.error(str(e)) or _explained(str(e))) from None
 
     def _query(self, sql: str) -> DataFrame:
         if self._stopped:

@@ -17,7 +17,7 @@ from duckdb.func import ARROW
 from penstock.engines.border import ROW, copy, inner_name, needs_copy, one_schema
 from penstock.engines.contract import ROW_BITS, EngineLimits
 from penstock.engines.dates import date_texts, far_date_or, far_stamp_or, stamp_texts
-from penstock.engines.disk import full, is_full, writing
+from penstock.engines.disk import SpillRoom, writing
 from penstock.engines.errors import EngineError, EngineFull, EngineQueryError
 from penstock.engines.floats import rounded, shortest
 from penstock.engines.plain import cast, plain
@@ -129,8 +129,11 @@ class DuckDbEngine:
         self.scratch = scratch
         self._allowed = [f"{scratch}/"]
         self._locked = False
+        self._spill = SpillRoom.of(scratch, limits.spill_bytes)
         with self._translated():
-            self._db = duckdb.connect(":memory:", config=_settings(scratch, limits))
+            self._db = duckdb.connect(":memory:", config=_settings(self._spill, limits))
+            # Among the settings of `connect` it is shown and not obeyed.
+            self._db.execute("SET max_temp_directory_size = $1", [f"{self._spill.size}B"])
             self._db.execute("SET GLOBAL TimeZone = 'UTC'")
             self._db.create_function("_edits", _edits, ["VARCHAR", "VARCHAR"], "INTEGER")
             self._db.create_function("_shortest", shortest, ["DOUBLE"], "VARCHAR", type=ARROW)
@@ -225,7 +228,7 @@ class DuckDbEngine:
         try:
             yield
         except (duckdb.Error, OSError) as e:
-            raise (full(self.scratch) if is_full(str(e)) else _explained(str(e))) from None
+            raise (self._spill.error(str(e)) or _explained(str(e))) from None
 
     def _lock(self) -> None:
         if self._locked:
@@ -238,7 +241,7 @@ class DuckDbEngine:
         self._locked = True
 
 
-def _settings(scratch: Path, limits: EngineLimits) -> dict[str, Any]:
+def _settings(spill: SpillRoom, limits: EngineLimits) -> dict[str, Any]:
     return {
         "allow_community_extensions": "false",
         "allow_persistent_secrets": "false",
@@ -247,7 +250,7 @@ def _settings(scratch: Path, limits: EngineLimits) -> dict[str, Any]:
         "memory_limit": f"{limits.memory_bytes}B",
         "preserve_insertion_order": "false",
         "python_enable_replacements": "false",
-        "temp_directory": str(scratch / "spill"),
+        "temp_directory": str(spill.folder / "spill"),
         "threads": max(1, min(limits.threads, limits.memory_bytes // _MEMORY_PER_THREAD)),
     }
 

@@ -87,6 +87,26 @@ class Settings(BaseSettings):
         " unset means: only while `host` is a loopback address.",
     )
 
+    source_memory_mb: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
+        1024, description="Most memory that a data source may ask for, in megabytes (memory_limit of its DuckDB)."
+    )
+    source_threads: Annotated[int, Field(ge=1, le=256)] = Field(
+        4, description="Most threads that a data source may ask for (threads of its DuckDB)."
+    )
+    source_spill_mb: Annotated[int, Field(ge=1, le=100_000_000)] = Field(
+        10_000,
+        description="Most temporary disk that a data source may ask for, in megabytes (spill_limit of its DuckDB).",
+    )
+    source_buffer_mb: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        64, description="Largest piece that a data source may be read in, in megabytes (csv.block_bytes, page_bytes)."
+    )
+    source_parallel: Annotated[int, Field(ge=1, le=32)] = Field(
+        8, description="Most requests at once that a data source may ask for (parallel of a Trino)."
+    )
+    source_wait_seconds: Annotated[int, Field(ge=60, le=86_400)] = Field(
+        3600, description="Longest time that a data source may have us wait for it (its timeouts and silence_seconds)."
+    )
+
     storage_url: str | None = Field(
         None, description="Where results are kept: file:///folder, s3://bucket/prefix, gs://bucket/prefix."
     )
@@ -121,6 +141,13 @@ class Settings(BaseSettings):
         20,
         description="Candidate pairs that a rule of a reconciliation may have for each record"
         " of both sides; a recipe may say otherwise in limits.candidates_per_row.",
+    )
+
+    reconcile_memory_mb: Annotated[int, Field(ge=64, le=10_000_000)] = Field(
+        2048, description="Memory of the engine that matches one run, in a worker."
+    )
+    reconcile_spill_mb: Annotated[int, Field(ge=1, le=100_000_000)] = Field(
+        50_000, description="Temporary disk of the engine that matches one run, in a worker; never more than is free."
     )
 
     instance_memory_per_user_gb: Annotated[int, Field(ge=2, le=100_000)] = Field(

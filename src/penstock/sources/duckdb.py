@@ -15,6 +15,7 @@ from pydantic import Field
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
 from penstock.sources import bridge
+from penstock.sources.ceilings import Size  # noqa: TC001 - pydantic reads it
 from penstock.sources.config import read
 from penstock.sources.contract import Chunk, Column, Key, Limits, Plan, Table
 from penstock.sources.embedded.engine import Engine
@@ -42,7 +43,9 @@ log = logging.get("sources.duckdb")
 class Config:
     database: str | None = None
     directory: str | None = None
-    memory_limit: Annotated[str, Field(pattern=r"^\d+(\.\d+)? ?[KMGT]i?B$")] = "256MB"
+    memory_limit: Size = "256MB"
+    spill_limit: Size = "4GB"
+    """Temporary disk of a query that does not fit into its memory."""
     threads: Annotated[int, Field(ge=1, le=256)] = 2
 
 
@@ -98,7 +101,9 @@ class DuckDBSource:
         directory = Path(self._config.directory).resolve() if self._config.directory else None
         if directory is not None and not directory.is_dir():
             raise SourceError(f"There is no directory {directory}.")
-        engine = Engine(EngineLimits(memory=self._config.memory_limit, threads=self._config.threads), directory)
+        config = self._config
+        limits = EngineLimits(memory=config.memory_limit, spill=config.spill_limit, threads=config.threads)
+        engine = Engine(limits, directory)
         try:
             engine.prepare(lambda main: _attach(main, self._config.database, directory))
         except BaseException:

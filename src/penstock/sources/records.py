@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.kit.db import Db, Tx
     from penstock.kit.vault import Vault
+    from penstock.sources.ceilings import Ceilings
     from penstock.sources.contract import Source
 
     T = TypeVar("T")
@@ -60,12 +61,22 @@ class DataSource:
 
 
 class DataSources:
-    """`reach` refuses a destination by raising; it is asked when a source is written and whenever it is opened."""
+    """`reach` refuses a destination by raising; it is asked when a source is written and whenever it is opened. So are
+    `ceilings`, which bound what a configuration may ask of this machine."""
 
-    def __init__(self, db: Db, vault: Vault, *, reach: Reach | None = None, audit: Audit | None = None) -> None:
+    def __init__(
+        self,
+        db: Db,
+        vault: Vault,
+        *,
+        reach: Reach | None = None,
+        ceilings: Ceilings | None = None,
+        audit: Audit | None = None,
+    ) -> None:
         self._db = db
         self._vault = vault
         self._reach = reach
+        self._ceilings = ceilings
         self._audit = audit
 
     # writing
@@ -76,6 +87,7 @@ class DataSources:
         """The configuration is checked by its driver before anything is written."""
         check_name(name, "Data source")
         await self._check(Opening(type=kind, config=config, secrets=secrets))
+        self._check_ceilings(kind, config)
         text = _dump(config, "configuration")
         async with self._db.transaction() as tx:
             try:
@@ -103,6 +115,8 @@ class DataSources:
             secrets=self._open(row) if secrets is None else secrets,
         )
         await self._check(now)
+        if config is not None:
+            self._check_ceilings(now.type, config)
         if secrets is None and now.secrets:
             _check_stays(now, orjson.loads(row["config"]))
         changed = {"name": name, "config": config is not None, "credentials": secrets is not None}
@@ -162,8 +176,12 @@ class DataSources:
     # opening
 
     async def opening(self, data_source_id: int) -> Opening:
+        """Nothing in its configuration is past a ceiling, whatever was written when."""
         row = await self._row(data_source_id)
-        opening = Opening(type=row["type"], config=orjson.loads(row["config"]), secrets=self._open(row))
+        config = orjson.loads(row["config"])
+        if self._ceilings is not None:
+            config = self._ceilings.clamp(row["type"], config)
+        opening = Opening(type=row["type"], config=config, secrets=self._open(row))
         await self._check_reach(opening)
         return opening
 
@@ -199,6 +217,10 @@ class DataSources:
                 f"The {opening.type} driver cannot use this configuration ({type(e).__name__}).", field="config"
             ) from None
         await self._check_reach(opening)
+
+    def _check_ceilings(self, kind: str, config: Mapping[str, Any]) -> None:
+        if self._ceilings is not None:
+            self._ceilings.check(kind, config)
 
     async def _check_reach(self, opening: Opening) -> None:
         if self._reach is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.engines.contract import EngineLimits
 from penstock.graphs.order import CANCEL_QUERY, ERASE, EXPORT, FORGET_TABLE, PUBLISH, SWEEP, UNLOAD
 from penstock.maintenance.order import CANCEL_REMOTE, MAINTENANCE, REMOTE
 from penstock.reconcile.matching import MatchLimits
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 def default_handlers(settings: Settings) -> Handlers:
     planes, depot = plane_factory(settings), Depot(settings)
     match_limits = MatchLimits(per_row=settings.reconcile_candidates_per_row)
+    engine_limits = EngineLimits(
+        memory_bytes=settings.reconcile_memory_mb * 1024**2, spill_bytes=settings.reconcile_spill_mb * 1000**2
+    )
     exporter, maintainer = Exporter(planes, depot), Maintainer(planes)
     return Handlers(
         {
@@ -45,7 +49,7 @@ def default_handlers(settings: Settings) -> Handlers:
             ERASE: Eraser(depot),
             STAGE_PLAN: StagePlanner(planes),
             STAGE_CHUNK: ChunkStager(planes, depot),
-            MATCH: Matcher(planes, depot, match_limits=match_limits),
+            MATCH: Matcher(planes, depot, limits=engine_limits, match_limits=match_limits),
             CLEAN: RunCleaner(depot),
             START: RunStarter(planes),
             CALLBACK: RunCaller(planes, private=settings.private_sources),

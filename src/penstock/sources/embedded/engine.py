@@ -36,6 +36,7 @@ _MOST_ROWS = 32_768
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     memory: str = "256MB"
+    spill: str = "4GB"
     threads: int = 2
 
 
@@ -49,6 +50,8 @@ class Engine:
         try:
             with translated():
                 self._main = duckdb.connect(":memory:", config=self._settings())
+                # Among the settings of `connect` it is shown and not obeyed.
+                self._main.execute("SET max_temp_directory_size = $1", [self._limits.spill])
         except BaseException:
             self._spill.remove()
             raise

@@ -46,6 +46,16 @@ def explain(text: str) -> PenstockError:
     kind = found["kind"] if found else ""
     if "Could not set lock" in text:
         return SourceUnavailable("The DuckDB file is open for writing elsewhere.", hint="Close it there, or wait.")
+    if "max_temp_directory_size" in text:
+        return SourceError(
+            "The query needs more temporary disk than DuckDB was given.",
+            hint="Raise spill_limit; the operator's setting source_spill_mb bounds it.",
+            kind=kind,
+        )
     if kind == "Out of Memory":
-        return SourceError("The query needs more memory than DuckDB was given.", hint="Raise memory_limit.", kind=kind)
+        return SourceError(
+            "The query needs more memory than DuckDB was given.",
+            hint="Raise memory_limit; the operator's setting source_memory_mb bounds it.",
+            kind=kind,
+        )
     return _KINDS.get(kind, SourceError)(text.partition(" Detail: Python exception")[0].strip(), kind=kind)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from penstock.kit.errors import InvalidInput
+from penstock.sources.ceilings import Size  # noqa: TC001 - pydantic reads it
 from penstock.sources.config import secret
 
 _TYPES = {
@@ -52,7 +53,8 @@ class Config:
 
     `tables` maps a name to a pattern below the URL (`*` within a folder, `**` across them); without it a file is a
     table named after it, and a folder one of all files below it. `types` says, by table and column, what a CSV column
-    is; a column without one is text, for nothing in a CSV file says more.
+    is; a column without one is text, for nothing in a CSV file says more. `memory_limit`, `spill_limit` and `threads`
+    are those of the DuckDB that answers a query which is more than a choice of columns.
     """
 
     url: str
@@ -65,6 +67,9 @@ class Config:
     timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
     retry_seconds: Annotated[float, Field(ge=0, le=3600)] = 60.0
     silence_seconds: Annotated[float, Field(gt=0)] = 900.0
+    memory_limit: Size = "256MB"
+    spill_limit: Size = "4GB"
+    threads: Annotated[int, Field(ge=1, le=256)] = 2
     access_key_id: str | None = secret(None)
     secret_access_key: str | None = secret(None)
     session_token: str | None = secret(None)

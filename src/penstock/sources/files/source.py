@@ -90,11 +90,11 @@ class FilesSource:
         """Made when a query first needs it; nothing but streams of ours is in its reach."""
         with self._making:
             if self._engine is None:
-                self._engine = _new_engine()
+                self._engine = _new_engine(self.config)
             return self._engine
 
 
-def _new_engine() -> Engine:
+def _new_engine(config: Config) -> Engine:
     try:
         from penstock.sources.embedded.engine import Engine, Limits
     except ModuleNotFoundError as e:
@@ -102,7 +102,7 @@ def _new_engine() -> Engine:
             f"A query over files that is more than a choice of columns needs {e.name}, which is not installed.",
             hint="pip install 'penstock[duckdb]'",
         ) from None
-    engine = Engine(Limits())
+    engine = Engine(Limits(memory=config.memory_limit, spill=config.spill_limit, threads=config.threads))
     engine.prepare(lambda _: ())
     return engine
 

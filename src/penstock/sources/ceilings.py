@@ -1,0 +1,171 @@
+"""What a source may ask of the machine that reads it: the operator decides, not the source's owner.
+
+A source's configuration may ask for less. What asks for more is refused when it is written, and cut down whenever the
+source is opened, so that what was stored before a ceiling was lowered obeys it too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic import Field
+
+from penstock.kit.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+    from penstock.kit.config import Settings
+
+_SIZE = re.compile(r"^(?P<number>[0-9]{1,9}(\.[0-9]{1,3})?) ?(?P<prefix>[KMGT])(?P<binary>i?)B$")
+Size: TypeAlias = Annotated[str, Field(pattern=_SIZE.pattern)]
+"""A size as DuckDB writes it."""
+_PREFIXES = "KMGT"
+_MB = 1000**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """One setting of a driver: which ceiling holds for it, what it is when nothing is said, and its unit.
+
+    A unit of None is a size with its unit written out, such as `256MB`; a number otherwise counts so many of the
+    ceiling's own."""
+
+    ceiling: str
+    default: float | str
+    unit: float | None = 1
+
+
+def _memory(default: str) -> Bounded:
+    return Bounded(ceiling="memory_mb", default=default, unit=None)
+
+
+def _spill(default: str) -> Bounded:
+    return Bounded(ceiling="spill_mb", default=default, unit=None)
+
+
+def _buffer(default: int) -> Bounded:
+    return Bounded(ceiling="buffer_mb", default=default, unit=1 / _MB)
+
+
+def _wait(default: float, unit: float = 1) -> Bounded:
+    return Bounded(ceiling="wait_seconds", default=default, unit=unit)
+
+
+BOUNDED: Mapping[str, Mapping[str, Bounded]] = {
+    "bigquery": {
+        "request_timeout": _wait(60),
+        "retry_seconds": _wait(60),
+        "silence_seconds": _wait(300.0),
+    },
+    "duckdb": {
+        "memory_limit": _memory("256MB"),
+        "spill_limit": _spill("4GB"),
+        "threads": Bounded(ceiling="threads", default=2),
+    },
+    "elasticsearch": {
+        "keep_alive_minutes": _wait(10, unit=60),
+        "page_bytes": _buffer(8 * 1024 * 1024),
+        "request_timeout": _wait(60),
+        "retry_seconds": _wait(60),
+    },
+    "files": {
+        "csv.block_bytes": _buffer(16 * 1024 * 1024),
+        "memory_limit": _memory("256MB"),
+        "retry_seconds": _wait(60.0),
+        "silence_seconds": _wait(900.0),
+        "spill_limit": _spill("4GB"),
+        "threads": Bounded(ceiling="threads", default=2),
+        "timeout_seconds": _wait(60.0),
+    },
+    "mysql": {"connect_seconds": _wait(10), "silence_seconds": _wait(900.0)},
+    "postgres": {"connect_seconds": _wait(10), "silence_seconds": _wait(900.0)},
+    "trino": {
+        "client_timeout": _wait(300),
+        "parallel": Bounded(ceiling="parallel", default=4),
+        "request_timeout": _wait(30),
+        "retry_seconds": _wait(60),
+    },
+}
+"""Every number that a driver takes and that costs memory, processor, disk or patience here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceilings:
+    memory_mb: int
+    threads: int
+    spill_mb: int
+    buffer_mb: int
+    parallel: int
+    wait_seconds: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        return cls(**{name: getattr(settings, f"source_{name}") for name in cls.__slots__})
+
+    def check(self, kind: str, config: Mapping[str, Any]) -> None:
+        """Refuse a configuration that asks for more, with the name of the operator's setting."""
+        for name, bounded in BOUNDED.get(kind, {}).items():
+            value = _get(config, name)
+            if value is not None and self._is_past(bounded, value):
+                most = getattr(self, bounded.ceiling)
+                raise InvalidInput(
+                    f"{kind}: {name} asks for more than a source may have: {str(value)[:40]}.",
+                    hint=f"The operator's setting source_{bounded.ceiling} allows {most:,}.",
+                    field=f"config.{name}",
+                )
+
+    def clamp(self, kind: str, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The configuration with nothing past a ceiling, the driver's own defaults included."""
+        clamped = dict(config)
+        for name, bounded in BOUNDED.get(kind, {}).items():
+            value = _get(clamped, name)
+            if self._is_past(bounded, bounded.default if value is None else value):
+                clamped = _put(clamped, name, self._most(bounded))
+        return clamped
+
+    def _is_past(self, bounded: Bounded, value: object) -> bool:
+        """What is no number at all is left to the driver, which refuses it."""
+        amount = _amount(bounded, value)
+        return amount is not None and amount > getattr(self, bounded.ceiling)
+
+    def _most(self, bounded: Bounded) -> str | int:
+        most: int = getattr(self, bounded.ceiling)
+        return f"{most}MB" if bounded.unit is None else int(most / bounded.unit)
+
+
+def _amount(bounded: Bounded, value: object) -> float | None:
+    if bounded.unit is None:
+        size = size_bytes(value) if isinstance(value, str) else None
+        return None if size is None else size / _MB
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) * bounded.unit
+
+
+def size_bytes(text: str) -> float | None:
+    """`1GiB` as bytes; None for what is no size."""
+    size = _SIZE.fullmatch(text)
+    if size is None:
+        return None
+    base = 1024.0 if size["binary"] else 1000.0
+    return float(size["number"]) * base ** (_PREFIXES.index(size["prefix"]) + 1)
+
+
+def _get(config: Mapping[str, Any], name: str) -> object:
+    """A setting by its dotted name; None where it is not given."""
+    outer, _, inner = name.partition(".")
+    value = config.get(outer)
+    if not inner:
+        return value
+    return value.get(inner) if isinstance(value, dict) else None
+
+
+def _put(config: dict[str, Any], name: str, value: object) -> dict[str, Any]:
+    outer, _, inner = name.partition(".")
+    if not inner:
+        return {**config, outer: value}
+    return {**config, outer: {**(config.get(outer) or {}), inner: value}}
