@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from penstock.api.identity import OperatorToken
 from penstock.api.parts import People
 from penstock.guard.reach import Reach
 from penstock.kit.errors import InvalidInput
+from penstock.kit.outbound import Outbound
 from penstock.kit.remembered import Remembered
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ def _authenticators(settings: Settings, people: People) -> tuple[Authenticator, 
 
 
 def _oidc(settings: Settings, issuer: str) -> Oidc:
-    check = Reach(private=settings.oidc_allow_private)
+    policy = replace(settings.outbound_policy, private=settings.oidc_allow_private)
+    check = Reach(private=policy.private, allow=policy.allow)
 
     async def reach(url: str) -> None:
         await asyncio.to_thread(check, url)
@@ -112,7 +114,7 @@ def _oidc(settings: Settings, issuer: str) -> Oidc:
         roles=None if settings.oidc_roles is None else _roles(settings.oidc_roles),
         leeway_seconds=settings.oidc_leeway_seconds,
     )
-    return Oidc(wanted, Keys(wanted, reach=reach))
+    return Oidc(wanted, Keys(wanted, reach=reach, outbound=Outbound(policy)))
 
 
 def _roles(text: str) -> Mapping[str, Role]:

@@ -24,8 +24,11 @@ def reconciling(settings: Settings, db: Db, jobs: PgJobStore, sources: DataSourc
     runs, depot = Runs(db, jobs), Depot(settings)
     jobs.gates.handle(STAGED, runs.staged)
     jobs.gates.handle(MATCHED, runs.matched)
-    reach = Reach(private=settings.private_sources)
+    policy = settings.outbound_policy
+    reach = Reach(private=policy.private, allow=policy.allow)
     desk = Desk(runs, Recipes(db, jobs), Uploads(db, depot.open), sources, reach=reach)
     token = settings.service_token
     key = "" if token is None else token.get_secret_value()
-    return Reconciliation(desk=desk, items=Items(db, jobs), store=depot.open, callback_key=key)
+    return Reconciliation(
+        desk=desk, items=Items(db, jobs), store=depot.open, callback_key=key, outbound=policy
+    )

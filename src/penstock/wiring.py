@@ -185,9 +185,15 @@ async def _running(loops: Loops, board: LoopBoard) -> AsyncIterator[Loops]:
 
 
 def _sources(settings: Settings, db: Db, store: PgJobStore) -> Sources:
-    reach = Reach(private=settings.private_sources)
-    ceilings = Ceilings.of(settings)
-    records = DataSources(db, Vault(settings.secret_keys), reach=reach, ceilings=ceilings, audit=store.audit)
+    policy = settings.outbound_policy
+    records = DataSources(
+        db,
+        Vault(settings.secret_keys),
+        reach=Reach(private=policy.private, allow=policy.allow),
+        outbound=policy,
+        ceilings=Ceilings.of(settings),
+        audit=store.audit,
+    )
     return Sources(records=records, cache=SchemaCache(db, records))
 
 

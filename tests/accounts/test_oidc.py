@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from penstock.accounts.oidc import AGAIN_SECONDS, FRESH_SECONDS, MAX_TOKEN, InvalidRole, Keys, Oidc, OidcSettings
 from penstock.accounts.role import Role
 from penstock.kit.errors import InvalidInput, InvalidToken, Unavailable
+from penstock.kit.outbound import FOR_OPERATOR
 from tests.accounts.provider import AUDIENCE, Provider, jwk, private_key
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def oidc(provider: Provider, moment: Time) -> Oidc:
 
 def verifier(provider: Provider, moment: Time, **changed: Any) -> Oidc:
     settings = OidcSettings(**({"issuer": provider.url, "audience": AUDIENCE} | changed))
-    return Oidc(settings, Keys(settings, reach=anywhere, time=moment))
+    return Oidc(settings, Keys(settings, reach=anywhere, outbound=FOR_OPERATOR, time=moment))
 
 
 @pytest.mark.parametrize(
@@ -236,7 +237,7 @@ async def test_the_place_of_the_keys_can_be_set_and_is_checked(provider: Provide
 
     settings = OidcSettings(issuer=provider.url, audience=AUDIENCE)
     with pytest.raises(Unavailable):
-        await Oidc(settings, Keys(settings, reach=nowhere, time=moment)).verify(provider.token())
+        await Oidc(settings, Keys(settings, reach=nowhere, outbound=FOR_OPERATOR, time=moment)).verify(provider.token())
 
 
 @pytest.mark.parametrize(

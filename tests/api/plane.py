@@ -34,6 +34,7 @@ from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kit.config import Settings
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
+from penstock.kit.outbound import WITH_PRIVATE
 from penstock.kit.vault import Vault, new_key
 from penstock.sources.ceilings import Ceilings
 from penstock.sources.records import DataSources
@@ -84,7 +85,12 @@ async def plane(
     ):
         ceilings = Ceilings.of(Settings())
         records = DataSources(
-            browse, Vault([new_key()]), reach=Reach(private=True), ceilings=ceilings, audit=store.audit
+            browse,
+            Vault([new_key()]),
+            reach=Reach(private=True),
+            outbound=WITH_PRIVATE,
+            ceilings=ceilings,
+            audit=store.audit,
         )
         sources = Sources(records=records, cache=SchemaCache(browse, records))
         users = Users(engine, store.audit)

@@ -12,6 +12,7 @@ import pytest
 
 from penstock.accounts.oidc import Keys, Oidc, OidcSettings
 from penstock.api.credentials import TokenHolders
+from penstock.kit.outbound import FOR_OPERATOR
 from tests.accounts.provider import AUDIENCE, Provider
 from tests.api.answers import error
 from tests.api.plane import ADMIN, INSTANCE_TOKENS, OPERATOR, SERVICE, plane
@@ -147,7 +148,7 @@ async def with_provider(
     provider: Provider, database: str, edge: Edge, **changed: Any
 ) -> AsyncIterator[httpx2.AsyncClient]:
     settings = OidcSettings(issuer=provider.url, audience=AUDIENCE, **changed)
-    oidc = Oidc(settings, Keys(settings, reach=anywhere))
+    oidc = Oidc(settings, Keys(settings, reach=anywhere, outbound=FOR_OPERATOR))
     async with plane(database) as parts:
         assert parts.people is not None
         holders = TokenHolders(oidc, parts.people.users)

@@ -511,7 +511,7 @@ async def test_a_callback_that_never_answers_is_given_up_and_the_run_stays_as_it
     stand: Stand, me: httpx2.AsyncClient, sources: dict[str, Any]
 ) -> None:
     handlers = default_handlers(stand.settings)
-    handlers._handlers["run_callback"] = RunCaller(plane_factory(stand.settings), private=True, seconds=0.05)
+    handlers._handlers["run_callback"] = RunCaller(plane_factory(stand.settings), seconds=0.05)
     async with listener([0] * 100) as (url, got), stand.working(handlers=handlers, queues=QUEUES):
         run = await start(me, recipe=recipe(sources), callback_url=url)
         ended = await over(me, run)

@@ -374,7 +374,7 @@ async def listener(answers: list[int]) -> AsyncIterator[tuple[str, list[tuple[di
 
 async def test_a_callback_is_signed_and_tried_again_until_it_is_taken(stand: Stand, me: httpx2.AsyncClient) -> None:
     handlers = default_handlers(stand.settings)
-    handlers._handlers["run_callback"] = RunCaller(plane_factory(stand.settings), private=True, seconds=0.3)
+    handlers._handlers["run_callback"] = RunCaller(plane_factory(stand.settings), seconds=0.3)
     async with listener([0, 500]) as (url, got), stand.working(handlers=handlers, queues=QUEUES):
         recipe = {"name": "x", "sources": await two(me), "rules": RULES}
         run = await start(me, recipe=recipe, callback_url=url)

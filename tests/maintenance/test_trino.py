@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.kit.errors import InvalidInput
+from penstock.kit.outbound import FOR_OPERATOR
 from penstock.maintenance.action import parse
 from penstock.maintenance.catalogs import Catalogs
 from penstock.maintenance.errors import Refused
@@ -84,7 +85,7 @@ def serving(folder: Path, url: str, s3: Any) -> Iterator[Trino]:
 
 async def ask(server: Trino, sql: str) -> list[list[Any]]:
     config = Config(url=server.url, user="tester", role_catalog=None)
-    client = Client(config, Wire(config))
+    client = Client(config, Wire(config, FOR_OPERATOR))
     try:
         return await client.rows(sql, Session(role=None))
     finally:

@@ -270,7 +270,7 @@ class TrinoFake:
         return {
             "uri": f"{self.storage_url or self.url}/v1/spooled/download/{name}",
             "ackUri": f"{self.url}/v1/spooled/ack/{name}",
-            "headers": {"X-Segment": [name]},
+            "headers": {"X-Amz-Server-Side-Encryption-Customer-Key": [name]},
         }
 
     async def _segment(self, name: str) -> Response:

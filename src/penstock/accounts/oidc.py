@@ -18,9 +18,12 @@ import jwt
 from penstock.accounts.role import Role
 from penstock.kit import clock, logging
 from penstock.kit.errors import AuthenticationRequired, InvalidToken, PenstockError, Unavailable
+from penstock.kit.outbound_http import checked_client, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+
+    from penstock.kit.outbound import Outbound
 
 log = logging.get(__name__)
 ALGORITHMS = {
@@ -79,10 +82,16 @@ class Keys:
     """The provider's public keys, by their id."""
 
     def __init__(
-        self, settings: OidcSettings, *, reach: Callable[[str], Awaitable[None]], time: clock.Clock = clock.SYSTEM
+        self,
+        settings: OidcSettings,
+        *,
+        reach: Callable[[str], Awaitable[None]],
+        outbound: Outbound,
+        time: clock.Clock = clock.SYSTEM,
     ) -> None:
         self._settings = settings
         self._reach = reach
+        self._outbound = outbound
         self._time = time
         self._keys: dict[str | None, SigningKey] = {}
         self._fetched = self._tried = float("-inf")
@@ -120,7 +129,7 @@ class Keys:
             log.warning("oidc_keys_not_fetched", issuer=self._settings.issuer, error=repr(e)[:200])
 
     async def _document(self) -> dict[str, Any]:
-        async with httpx2.AsyncClient(timeout=FETCH_SECONDS, follow_redirects=False, trust_env=False) as http:
+        async with checked_client(self._outbound, timeout=FETCH_SECONDS) as http:
             url = self._settings.jwks_url
             if url is None:
                 issuer = self._settings.issuer.rstrip("/")
@@ -132,14 +141,11 @@ class Keys:
 
     async def _fetch(self, http: httpx2.AsyncClient, url: str) -> dict[str, Any]:
         await self._reach(url)
-        async with http.stream("GET", url) as answer:
-            answer.raise_for_status()
-            text = b""
-            async for piece in answer.aiter_bytes():
-                text += piece
-                if len(text) > MAX_DOCUMENT:
-                    raise ValueError("the document is too large")
-        document = json.loads(text)
+        answer = await fetch(
+            http, http.build_request("GET", url), max_bytes=MAX_DOCUMENT, seconds=2 * FETCH_SECONDS
+        )
+        answer.raise_for_status()
+        document = json.loads(answer.content)
         if not isinstance(document, dict):
             raise TypeError("the document is not an object")
         return document

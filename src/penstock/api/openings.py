@@ -33,10 +33,19 @@ class OpeningBody(Body):
     side: Literal["left", "right"] | None = Field(None, description="Of a job with two sources, which one.")
 
 
+class OutboundRules(BaseModel):
+    """Where the worker's connections for this job may lead."""
+
+    private: bool
+    allow: list[str]
+    answer_bytes: int
+
+
 class Opening(BaseModel):
     type: str
     config: dict[str, Any]
     secrets: dict[str, str]
+    outbound: OutboundRules
 
 
 @router.post(
@@ -58,7 +67,16 @@ async def source(
     if data_source_id is None:
         raise NotFound(f"Job {job_id} has no data source.")
     opening = await graphs.sources.opening(data_source_id)
-    answer = Reply({"data": {"type": opening.type, "config": opening.config, "secrets": opening.secrets}})
+    answer = Reply(
+        {
+            "data": {
+                "type": opening.type,
+                "config": opening.config,
+                "secrets": opening.secrets,
+                "outbound": opening.outbound.to_wire(),
+            }
+        }
+    )
     answer.headers["Cache-Control"] = "no-store"
     return answer
 

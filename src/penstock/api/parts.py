@@ -44,6 +44,7 @@ from penstock.jobs.scheduler import Schedules
 from penstock.jobs.store import PgJobStore
 from penstock.kit.errors import NotFound
 from penstock.kit.loop import Loop
+from penstock.kit.outbound import OutboundPolicy
 from penstock.launchers.contract import Launcher
 from penstock.maintenance.desk import MaintenanceDesk
 from penstock.maintenance.planner import MaintenancePlanner
@@ -144,6 +145,8 @@ class Reconciliation:
     items: Items
     store: Callable[[], Store]
     callback_key: str
+    outbound: OutboundPolicy
+    """Where callbacks may lead."""
 
     def callback_secret(self, run_id: int) -> str:
         """What signs the callback of a run; whoever asked for the run is told it."""

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from penstock.api.documents import Document, Words
 from penstock.api.errors import INTERNAL, PUBLIC, declare
 from penstock.api.matrix import Grant, Inside, Permit
+from penstock.api.openings import OutboundRules
 from penstock.api.paging import Page
 from penstock.api.parts import HasParts, HasReconciliation, Reconciliation
 from penstock.api.reading import StrictRoute
@@ -123,6 +124,7 @@ class Callback(BaseModel):
     url: str
     body: str
     signature: str
+    outbound: OutboundRules
 
 
 @router.post(
@@ -271,7 +273,10 @@ async def callback(run_id: RunId, it: HasReconciliation) -> Data[Callback]:
     shown = await _shown(run, it)
     body = shown.model_dump_json(exclude={"callback_secret", "parameters"})
     signature = hmac.new(it.callback_secret(run_id).encode(), body.encode(), "sha256").hexdigest()
-    return Data(data=Callback(url=run.callback_url, body=body, signature=signature))
+    rules = OutboundRules.model_validate(it.outbound.to_wire())
+    return Data(
+        data=Callback(url=run.callback_url, body=body, signature=signature, outbound=rules)
+    )
 
 
 async def _document(body: NewRun, it: Reconciliation) -> tuple[dict[str, Any], int | None]:

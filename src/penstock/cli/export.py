@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.cli.extraction import Extracted
     from penstock.cli.source_url import SourceUrl
+    from penstock.sources.opening import Opening
     from penstock.storage.stores import StoreOptions
 
 INTERRUPTED = 130
@@ -65,9 +66,8 @@ def export(
 
 async def _export(sql: str, source: SourceUrl, to: str, *, quiet: bool) -> Extracted:
     from penstock.cli.extraction import destination, extract
-    from penstock.sources.opening import Opening
 
-    opening = Opening(type=source.kind, config=source.config, secrets=source.secrets)
+    opening = _opening(source)
     board = Board()
     async with destination(to, _options()) as store, opening.opened() as opened:
         with board.shown(quiet=quiet):
@@ -88,10 +88,18 @@ def _with_password(source: SourceUrl) -> SourceUrl:
 
 
 async def _probe(source: SourceUrl) -> None:
+    async with _opening(source).opened() as opened:
+        await opened.test()
+
+
+def _opening(source: SourceUrl) -> Opening:
+    """Whoever runs this command may reach whatever this machine does."""
+    from penstock.kit.outbound import WITH_PRIVATE
     from penstock.sources.opening import Opening
 
-    async with Opening(type=source.kind, config=source.config, secrets=source.secrets).opened() as opened:
-        await opened.test()
+    return Opening(
+        type=source.kind, config=source.config, secrets=source.secrets, outbound=WITH_PRIVATE
+    )
 
 
 @contextmanager

@@ -9,21 +9,27 @@ import socket
 from typing import TYPE_CHECKING
 
 from penstock.guard.errors import UrlRefused
-from penstock.guard.url import resolve, resolve_public
+from penstock.guard.url import resolve_public
 from penstock.kit.errors import Unavailable
+from penstock.kit.outbound import OutboundPolicy, resolve
 
 if TYPE_CHECKING:
-    from penstock.guard.url import Resolver
+    from penstock.kit.outbound import Resolver
 
-PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
-_HINT = "An operator can allow private sources: PENSTOCK_ALLOW_PRIVATE_SOURCES."
+_HINT = (
+    "An operator can allow private sources (PENSTOCK_ALLOW_PRIVATE_SOURCES), or one network or name"
+    " (PENSTOCK_OUTBOUND_ALLOW)."
+)
 
 
 class Reach:
     """Blocking, for it asks the resolver; raises `UrlRefused`, or `Unavailable` while there is no resolver."""
 
-    def __init__(self, *, private: bool, resolver: Resolver = resolve) -> None:
+    def __init__(
+        self, *, private: bool = False, allow: tuple[str, ...] = (), resolver: Resolver = resolve
+    ) -> None:
         self._private = private
+        self._policy = OutboundPolicy(private=private, allow=allow)
         self._resolver = resolver
 
     def __call__(self, url: str) -> None:
@@ -32,7 +38,7 @@ class Reach:
                 raise UrlRefused("It leads to files or sockets of the server itself.", hint=_HINT)
             return
         try:
-            resolve_public(url, allow=PRIVATE if self._private else (), ports=None, resolver=self._resolve)
+            resolve_public(url, policy=self._policy, ports=None, resolver=self._resolve)
         except UrlRefused as e:
             raise UrlRefused(e.message, hint=e.hint if self._private else _HINT) from None
 

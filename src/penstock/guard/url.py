@@ -12,17 +12,16 @@ refused rather than understood.
 from __future__ import annotations
 
 import re
-import socket
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from dataclasses import dataclass, replace
+from ipaddress import AddressValueError, ip_address
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from penstock.guard.errors import UrlRefused
+from penstock.kit.outbound import PUBLIC_ONLY, Address, Network, OutboundPolicy, Resolver, resolve
 
-Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
-Resolver = Callable[[str, int], Iterable[str]]
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
 
 PORTS = (80, 443, 8080, 8443)
 _MAX_LENGTH = 2048
@@ -30,18 +29,6 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _NUMERIC_LABEL = re.compile(r"\d+|0x[0-9a-f]*")
 _LOCAL_NAMES = ("localhost", "local", "internal", "localdomain", "home.arpa")
-
-_NOT_PUBLIC_V4 = tuple(
-    IPv4Network(text)
-    for text in (
-        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
-        "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
-        "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
-    )
-)  # fmt: skip
-# Of IPv6 only global unicast is public, without its documentation, protocol and IPv4-carrying tunnel blocks.
-_PUBLIC_V6 = IPv6Network("2000::/3")
-_NOT_PUBLIC_V6 = tuple(IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,27 +42,25 @@ class Pinned:
     addresses: tuple[Address, ...]
 
 
-def resolve(host: str, port: int) -> list[str]:
-    """Every address the system's resolver knows; blocking."""
-    return [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-
-
 def resolve_public(
     url: str,
     *,
     allow: Sequence[Network | str] = (),
+    policy: OutboundPolicy = PUBLIC_ONLY,
     ports: Collection[int] | None = PORTS,
     resolver: Resolver = resolve,
 ) -> Pinned:
-    """The URL with its addresses pinned; `allow` names private networks that may be reached, `ports=None` any port."""
+    """The URL with its addresses pinned; `allow` names networks that may be reached too, `ports=None` any port."""
     scheme, host, port = _parts(url)
     if ports is not None and port not in ports:
         raise UrlRefused(f"Port {port} is not allowed.", hint=f"Use one of {', '.join(map(str, sorted(ports)))}.")
-    allowed = [ip_network(network) for network in allow]
+    if allow:
+        policy = replace(policy, allow=(*policy.allow, *map(str, allow)))
     literal = _literal(host)
-    addresses = (literal,) if literal else _resolved(host, port, resolver, local=bool(allowed))
+    local = policy.private or bool(policy.allow)
+    addresses = (literal,) if literal else _resolved(host, port, resolver, local=local)
     for address in addresses:
-        if not _is_public(address) and not any(address in network for network in allowed):
+        if not policy.permits(host, address):
             raise UrlRefused(
                 f"{host} leads to {address}, which is not a public address.",
                 hint="Only public addresses can be called; an operator can allow a private network.",
@@ -122,8 +107,3 @@ def _resolved(host: str, port: int, resolver: Resolver, *, local: bool) -> tuple
         raise UrlRefused(f"{host} has no address.", hint="Check the host name.")
     return found
 
-
-def _is_public(address: Address) -> bool:
-    if isinstance(address, IPv4Address):
-        return not any(address in network for network in _NOT_PUBLIC_V4)
-    return address in _PUBLIC_V6 and not any(address in network for network in _NOT_PUBLIC_V6)

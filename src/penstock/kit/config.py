@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from penstock.kit.errors import InvalidInput
+from penstock.kit.outbound import OutboundPolicy, allow_list
 
 
 def default_home() -> Path:
@@ -85,6 +86,14 @@ class Settings(BaseSettings):
         None,
         description="Whether data sources may lead to this machine's files and to private networks;"
         " unset means: only while `host` is a loopback address.",
+    )
+    outbound_allow: str = Field(
+        "",
+        description="Networks and host names that data sources, callbacks and spooled results may lead to although"
+        " they are private, with commas between them: 10.1.0.0/16, minio.corp.example, .corp.example for all below it.",
+    )
+    outbound_answer_mb: Annotated[int, Field(ge=1, le=4096)] = Field(
+        256, description="Largest body that is read from one answer of a data source over HTTP, in megabytes."
     )
 
     source_memory_mb: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
@@ -197,6 +206,23 @@ class Settings(BaseSettings):
         if self.database_direct_url is not None and self.database_url is None:
             raise ValueError("database_direct_url is set without database_url, the address of the pooler")
         return self
+
+    @model_validator(mode="after")
+    def _outbound_allow_is_readable(self) -> Self:
+        try:
+            allow_list(self.outbound_allow)
+        except InvalidInput as e:
+            raise ValueError(f"outbound_allow: {e.message} {e.hint}") from None
+        return self
+
+    @property
+    def outbound_policy(self) -> OutboundPolicy:
+        """Where data sources and callbacks may lead."""
+        return OutboundPolicy(
+            private=self.private_sources,
+            allow=allow_list(self.outbound_allow),
+            answer_bytes=self.outbound_answer_mb * 1024 * 1024,
+        )
 
     @property
     def secret_keys(self) -> list[str]:

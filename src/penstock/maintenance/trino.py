@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, assert_never
 
+from penstock.kit.outbound import FOR_OPERATOR
 from penstock.maintenance import remote
 from penstock.maintenance.remote import Held
 from penstock.maintenance.trino_sql import statement
@@ -45,7 +46,7 @@ class TrinoEngine:
             allow_http=str(told.get("allow_http", "false")).lower() == "true",
             **secrets,
         )
-        self._client = Client(config, Wire(config))
+        self._client = Client(config, Wire(config, FOR_OPERATOR))
         self._queries = Unload(self._client, Session(role=None, trace=trace))
 
     async def __aenter__(self) -> Self:

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
+from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources import bridge
 from penstock.sources.ceilings import Size  # noqa: TC001 - pydantic reads it
 from penstock.sources.config import read
@@ -49,7 +50,11 @@ class Config:
     threads: Annotated[int, Field(ge=1, le=256)] = 2
 
 
-def connect(config: Mapping[str, object], secrets: Mapping[str, str]) -> DuckDBSource:
+def connect(
+    config: Mapping[str, object],
+    secrets: Mapping[str, str],
+    outbound: Outbound = FOR_OPERATOR,  # noqa: ARG001 - it opens files alone
+) -> DuckDBSource:
     return DuckDBSource(read(Config, config, secrets, source="duckdb"))
 
 

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from penstock.kit.errors import PenstockError
 from penstock.kit.logging import redact
+from penstock.kit.outbound import PUBLIC_ONLY, OutboundPolicy
 from penstock.sources.registry import open_source
 
 if TYPE_CHECKING:
@@ -31,13 +32,14 @@ class Opening:
     type: str
     config: Mapping[str, Any]
     secrets: Mapping[str, str]
+    outbound: OutboundPolicy = PUBLIC_ONLY
 
     def __repr__(self) -> str:
         return f"Opening(type={self.type!r})"
 
     def source(self) -> Source:
         """Not yet connected; it may import its driver, so call it in a thread."""
-        return open_source(self.type, self.config, self.secrets)
+        return open_source(self.type, self.config, self.secrets, outbound=self.outbound)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Source]:

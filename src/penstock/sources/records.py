@@ -12,6 +12,7 @@ import orjson
 
 from penstock.kit.errors import Conflict, DependencyExists, InvalidInput, NotFound, PenstockError
 from penstock.kit.ids import check_name
+from penstock.kit.outbound import PUBLIC_ONLY
 from penstock.kit.sqlfile import load
 from penstock.sources.destinations import destinations
 from penstock.sources.errors import SourceUnavailable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias, TypeVar
 
     from penstock.kit.db import Db, Tx
+    from penstock.kit.outbound import OutboundPolicy
     from penstock.kit.vault import Vault
     from penstock.sources.ceilings import Ceilings
     from penstock.sources.contract import Source
@@ -62,7 +64,7 @@ class DataSource:
 
 class DataSources:
     """`reach` refuses a destination by raising; it is asked when a source is written and whenever it is opened. So are
-    `ceilings`, which bound what a configuration may ask of this machine."""
+    `ceilings`, which bound what a configuration may ask of this machine. `outbound` decides on every connection."""
 
     def __init__(
         self,
@@ -70,12 +72,14 @@ class DataSources:
         vault: Vault,
         *,
         reach: Reach | None = None,
+        outbound: OutboundPolicy = PUBLIC_ONLY,
         ceilings: Ceilings | None = None,
         audit: Audit | None = None,
     ) -> None:
         self._db = db
         self._vault = vault
         self._reach = reach
+        self._outbound = outbound
         self._ceilings = ceilings
         self._audit = audit
 
@@ -181,7 +185,9 @@ class DataSources:
         config = orjson.loads(row["config"])
         if self._ceilings is not None:
             config = self._ceilings.clamp(row["type"], config)
-        opening = Opening(type=row["type"], config=config, secrets=self._open(row))
+        opening = Opening(
+            type=row["type"], config=config, secrets=self._open(row), outbound=self._outbound
+        )
         await self._check_reach(opening)
         return opening
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from penstock.kit.errors import InvalidInput
+from penstock.kit.outbound import WITH_PRIVATE, Outbound, OutboundPolicy
 from penstock.sources.errors import DriverMissing
 
 if TYPE_CHECKING:
@@ -36,12 +37,21 @@ DRIVERS: Mapping[str, Driver] = {
 }
 
 
-def open_source(kind: str, config: Mapping[str, object], secrets: Mapping[str, str]) -> Source:
-    """The source, not yet connected; a wrong configuration is `InvalidInput`, an absent driver `DriverMissing`."""
+def open_source(
+    kind: str,
+    config: Mapping[str, object],
+    secrets: Mapping[str, str],
+    *,
+    outbound: OutboundPolicy = WITH_PRIVATE,
+) -> Source:
+    """The source, not yet connected; a wrong configuration is `InvalidInput`, an absent driver `DriverMissing`.
+
+    `outbound` says where its connections may lead; without one, as for an operator at a terminal, anywhere but to
+    reserved addresses."""
     driver = DRIVERS.get(kind)
     if driver is None:
         raise InvalidInput(f"There is no source type {kind!r}.", hint=f"Known: {', '.join(DRIVERS)}.")
-    source: Source = _load(kind, driver).connect(config, secrets)
+    source: Source = _load(kind, driver).connect(config, secrets, Outbound(outbound))
     return source
 
 

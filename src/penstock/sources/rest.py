@@ -18,14 +18,20 @@ import orjson
 
 from penstock.kit.clock import SYSTEM, Clock
 from penstock.kit.errors import InvalidInput
+from penstock.kit.outbound_http import AnswerTooLarge, CheckedTransport, checked_client, fetch
 from penstock.sources.errors import SourceError, SourceUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from penstock.kit.outbound import Outbound
+
 _BUSY = frozenset({429, 502, 503, 504})
 _FIRST_DELAY, _LONGEST_DELAY, _LONGEST_RETRY_AFTER = 0.1, 5.0, 60.0
 _CONNECT_SECONDS = 10.0
+_WHOLE_ANSWER = 10
+"""An answer that comes in drops is given up after so many times its timeout."""
+TOO_LARGE_HINT = "Ask for less at once, or have the operator raise outbound_answer_mb."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +62,7 @@ class Rest:
         self,
         product: str,
         base: str,
+        outbound: Outbound,
         *,
         timeout: float,
         patience: float,
@@ -67,12 +74,13 @@ class Rest:
         self._patience = patience
         self._clock = clock
         self._chance = chance
-        self._http = httpx2.AsyncClient(
+        self._max_bytes = outbound.policy.answer_bytes
+        self._answer_seconds = timeout * _WHOLE_ANSWER
+        self._http = checked_client(
+            CheckedTransport(outbound, context=ssl.create_default_context(cafile=ca_file)),
             base_url=base,
-            headers={"Accept": "application/json", "User-Agent": "penstock"},
+            headers={"Accept": "application/json"},
             timeout=httpx2.Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout)),
-            trust_env=False,
-            verify=ssl.create_default_context(cafile=ca_file) if base.startswith("https:") else True,
         )
 
     async def close(self) -> None:
@@ -125,7 +133,11 @@ class Rest:
 
     async def _try(self, request: httpx2.Request) -> Answer | _Setback:
         try:
-            answer = await self._http.send(request)
+            answer = await fetch(
+                self._http, request, max_bytes=self._max_bytes, seconds=self._answer_seconds
+            )
+        except AnswerTooLarge as e:
+            raise SourceError(f"{self._product}: {e}.", hint=TOO_LARGE_HINT) from None
         except httpx2.TransportError as e:
             return _Setback(reason=type(e).__name__)
         except httpx2.DecodingError:

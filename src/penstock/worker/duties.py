@@ -52,6 +52,6 @@ def default_handlers(settings: Settings) -> Handlers:
             MATCH: Matcher(planes, depot, limits=engine_limits, match_limits=match_limits),
             CLEAN: RunCleaner(depot),
             START: RunStarter(planes),
-            CALLBACK: RunCaller(planes, private=settings.private_sources),
+            CALLBACK: RunCaller(planes),
         }
     )

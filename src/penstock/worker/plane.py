@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from penstock.jobs import wire
 from penstock.jobs.http import HttpJobStore
 from penstock.kit.errors import InvalidInput, StaleAttempt, Unavailable
+from penstock.kit.outbound import OutboundPolicy
 from penstock.sources.opening import Opening
 from penstock.worker.attempt import Stop, Stopped
 from penstock.worker.patience import Patience
@@ -43,7 +44,12 @@ class Plane(HttpJobStore):
             found = await _patiently("source", lambda: self._post(f"{fence.job_id}/source", body))
         except StaleAttempt:
             raise Stopped(Stop.LOST) from None
-        return Opening(type=found["type"], config=found["config"], secrets=found["secrets"])
+        return Opening(
+            type=found["type"],
+            config=found["config"],
+            secrets=found["secrets"],
+            outbound=OutboundPolicy.from_wire(found["outbound"]),
+        )
 
     async def jobs(self, job_ids: Sequence[JobId]) -> list[JobView]:
         room = asyncio.Semaphore(AT_ONCE)
@@ -95,10 +101,10 @@ class Plane(HttpJobStore):
         found = await _patiently("start", lambda: self._call("POST", address, content=wire.encode(body)))
         return int(found["run_id"])
 
-    async def run_callback(self, run_id: int) -> dict[str, str]:
-        """Where a run's end is told, with what, and how it is signed."""
+    async def run_callback(self, run_id: int) -> dict[str, Any]:
+        """Where a run's end is told, with what, how it is signed, and where it may lead."""
         address = f"{self._url}/api/internal/runs/{run_id}/callback"
-        found: dict[str, str] = await _patiently("callback", lambda: self._call("GET", address))
+        found: dict[str, Any] = await _patiently("callback", lambda: self._call("GET", address))
         return found
 
     async def live_attempts(self) -> list[str]:

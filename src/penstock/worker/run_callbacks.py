@@ -1,7 +1,7 @@
 """The word to whoever waits for a run: a signed POST to an address that was looked at, again until it is taken.
 
-The address is resolved here and only that address is connected to, so a name that changes its mind leads nowhere; a
-redirect is not followed. The run is over whatever becomes of this.
+The URL is checked as it was when the run was asked for, and the address once more where the connection is opened, by
+the control plane's policy; a redirect is not followed. The run is over whatever becomes of this.
 """
 
 from __future__ import annotations
@@ -11,56 +11,56 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
-from penstock.guard.reach import PRIVATE
-from penstock.guard.url import resolve_public
+from penstock.guard.url import PORTS, resolve_public
 from penstock.kit.errors import Unavailable
+from penstock.kit.outbound import Outbound, OutboundPolicy
+from penstock.kit.outbound_http import checked_client, fetch
 from penstock.worker.handlers import Answer, Result
 
 if TYPE_CHECKING:
-    from penstock.guard.url import Pinned
     from penstock.worker.context import JobContext
     from penstock.worker.handlers import Job
     from penstock.worker.plane import PlaneFactory
 
 ANSWER_SECONDS = 10.0
+_MAX_ANSWER = 64 * 1024
 
 
 class RunCaller:
     """The handler of `run_callback`."""
 
-    def __init__(self, planes: PlaneFactory, *, private: bool, seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(self, planes: PlaneFactory, *, seconds: float = ANSWER_SECONDS) -> None:
         self._planes = planes
-        self._private = private
         self._seconds = seconds
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
         async with self._planes() as plane:
             told = await plane.run_callback(job.payload["run_id"])
-        allow, ports = (PRIVATE, None) if self._private else ((), (80, 443, 8080, 8443))
-        pinned = await asyncio.to_thread(lambda: resolve_public(told["url"], allow=allow, ports=ports))
-        status = await self._post(pinned, told["body"].encode(), told["signature"])
+        policy = OutboundPolicy.from_wire(told["outbound"])
+        ports = None if policy.private or policy.allow else PORTS
+        await asyncio.to_thread(lambda: resolve_public(told["url"], policy=policy, ports=ports))
+        url = httpx2.URL(told["url"])
+        status = await self._post(Outbound(policy), url, told["body"].encode(), told["signature"])
         if not 200 <= status < 300:
-            raise Unavailable(f"{pinned.host} answered {status} to the callback.")
+            raise Unavailable(f"{url.host} answered {status} to the callback.")
         ctx.log.info("run_called_back", run_id=job.payload["run_id"], status=status)
         return Result({"status": status})
 
-    async def _post(self, pinned: Pinned, body: bytes, signature: str) -> int:
-        address = str(pinned.addresses[0])
-        at = f"[{address}]" if ":" in address else address
-        url = httpx2.URL(pinned.url).copy_with(host=at, port=pinned.port)
+    async def _post(
+        self, outbound: Outbound, url: httpx2.URL, body: bytes, signature: str
+    ) -> int:
         headers = {
-            "Host": httpx2.URL(pinned.url).netloc.decode(),
             "Content-Type": "application/json",
             "X-Penstock-Signature": f"sha256={signature}",
         }
         try:
-            async with httpx2.AsyncClient(timeout=self._seconds, trust_env=False, follow_redirects=False) as client:
-                answer = await asyncio.wait_for(
-                    client.post(url, content=body, headers=headers, extensions={"sni_hostname": pinned.host}),
-                    self._seconds,
+            async with checked_client(outbound, timeout=self._seconds) as client:
+                request = client.build_request("POST", url, content=body, headers=headers)
+                answer = await fetch(
+                    client, request, max_bytes=_MAX_ANSWER, seconds=self._seconds
                 )
-        except (httpx2.TransportError, TimeoutError) as e:
-            raise Unavailable(f"{pinned.host} did not take the callback ({type(e).__name__}).") from None
+        except (httpx2.TransportError, httpx2.DecodingError) as e:
+            raise Unavailable(f"{url.host} did not take the callback ({type(e).__name__}).") from None
         return answer.status_code
 
 

@@ -119,7 +119,7 @@ async def test_a_segment_in_foreign_storage_is_fetched_without_our_credentials(
         assert server.requests
         for request in server.requests:
             assert "authorization" not in request.headers
-            assert "x-segment" in request.headers
+            assert "x-amz-server-side-encryption-customer-key" in request.headers
 
 
 async def test_what_a_storage_says_of_a_failure_is_not_repeated(fake_trino: TrinoFake, subject: FakeSubject) -> None:

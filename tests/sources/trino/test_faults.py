@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from penstock.kit.outbound import FOR_OPERATOR
 from penstock.sources.config import read
 from penstock.sources.errors import SourceError, SourceUnavailable
 from penstock.sources.trino import Config, TrinoSource
@@ -38,7 +39,7 @@ def config(fake_trino: TrinoFake) -> Config:
 
 
 async def numbers(config: Config, clock: FastClock) -> list[int]:
-    wire = Wire(config, clock=clock, chance=lambda: 0.0)
+    wire = Wire(config, FOR_OPERATOR, clock=clock, chance=lambda: 0.0)
     async with TrinoSource(config, clock=clock, client=Client(config, wire)) as source:
         return [n for batch in [b async for b in source.stream(chunk(NUMBERS))] for n in batch["n"].to_pylist()]
 
@@ -93,7 +94,7 @@ async def test_retry_after_is_obeyed_up_to_a_third_of_the_clients_timeout(
 
 async def test_waits_between_tries_grow_and_are_spread(fake_trino: TrinoFake, config: Config, clock: FastClock) -> None:
     fake_trino.faults.append(Fault(misdeed="status", skip=3, times=8))
-    wire = Wire(config, clock=clock, chance=lambda: 1.0)
+    wire = Wire(config, FOR_OPERATOR, clock=clock, chance=lambda: 1.0)
     async with TrinoSource(config, clock=clock, client=Client(config, wire)) as source:
         assert sum([batch.num_rows async for batch in source.stream(chunk(NUMBERS))]) == 9000
     assert clock.slept == pytest.approx([1.25 * wait for wait in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5)])

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.kit.outbound import FOR_OPERATOR
 from penstock.sources.contract import Limits, Table
 from penstock.sources.errors import SourceQueryError
 from penstock.sources.trino.client import Client
@@ -36,7 +37,7 @@ SESSION = Session(role=ROLE, trace="job-7/2")
 async def client(trino_server: TrinoSubject) -> AsyncIterator[Client]:
     async with opened(trino_server) as source:
         config = source._config
-    it = Client(config, Wire(config))
+    it = Client(config, Wire(config, FOR_OPERATOR))
     yield it
     await it.close()
 

@@ -17,12 +17,14 @@ import orjson
 from google.oauth2 import service_account
 
 from penstock.kit.errors import InvalidInput
+from penstock.kit.outbound_http import CheckedSyncTransport
 from penstock.sources.errors import SourceRefused, SourceUnavailable
 from penstock.sources.rest import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.kit.outbound import Outbound
     from penstock.sources.bigquery.config import Config
 
 _SCOPES = ("https://www.googleapis.com/auth/bigquery",)
@@ -32,7 +34,8 @@ _TOKEN_SECONDS = 30.0
 class Credentials:
     """Shared by all requests of a source; a token is asked for when there is none that still holds."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, outbound: Outbound) -> None:
+        self._outbound = outbound
         self._ambient = config.service_account is None and not config.is_emulator
         self._google = None if config.service_account is None else _service_account(config.service_account)
         self._asking = threading.Lock()
@@ -60,7 +63,7 @@ class Credentials:
         if self._google is None:
             return {}
         if not self._google.valid:
-            self._google.refresh(_Transport())
+            self._google.refresh(_Transport(self._outbound))
         sent = {"authorization": f"Bearer {self._google.token}"}
         billed = getattr(self._google, "quota_project_id", None)
         return {**sent, "x-goog-user-project": billed} if billed else sent
@@ -107,7 +110,10 @@ class _Reply(google.auth.transport.Response):
 
 
 class _Transport(google.auth.transport.Request):
-    """Google's library over the client that we have already."""
+    """Google's library over a checked client: the key's own token_uri names where it goes."""
+
+    def __init__(self, outbound: Outbound) -> None:
+        self._outbound = outbound
 
     def __call__(
         self,
@@ -119,7 +125,11 @@ class _Transport(google.auth.transport.Request):
         **_: object,
     ) -> _Reply:
         try:
-            with httpx2.Client(timeout=timeout or _TOKEN_SECONDS) as http:
+            with httpx2.Client(
+                timeout=timeout or _TOKEN_SECONDS,
+                trust_env=False,
+                transport=CheckedSyncTransport(self._outbound),
+            ) as http:
                 return _Reply(http.request(method, url, content=body, headers=headers))
         except httpx2.TransportError as e:
             raise google.auth.exceptions.TransportError(type(e).__name__) from None

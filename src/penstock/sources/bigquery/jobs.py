@@ -21,6 +21,7 @@ from penstock.sources.rest import Rest
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from penstock.kit.outbound import Outbound
     from penstock.sources.bigquery.config import Config
     from penstock.sources.bigquery.credentials import Credentials
     from penstock.sources.bigquery.types import Fields
@@ -54,12 +55,13 @@ class Described:
 
 
 class Jobs:
-    def __init__(self, config: Config, credentials: Credentials) -> None:
+    def __init__(self, config: Config, credentials: Credentials, outbound: Outbound) -> None:
         self._config = config
         self._credentials = credentials
         self._rest = Rest(
             PRODUCT,
             config.rest_endpoint.rstrip("/"),
+            outbound,
             timeout=config.request_timeout,
             patience=config.retry_seconds,
         )

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources import bridge
 from penstock.sources.bigquery.catalog import BigQueryCatalog
 from penstock.sources.bigquery.config import Config
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 FIELDS, LOCATION, STREAM = "fields", "location", "stream"
 
 
-def connect(config: Mapping[str, object], secrets: Mapping[str, str]) -> BigQuerySource:
-    return BigQuerySource(read(Config, config, secrets, source="bigquery"))
+def connect(
+    config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR
+) -> BigQuerySource:
+    return BigQuerySource(read(Config, config, secrets, source="bigquery"), outbound)
 
 
 class BigQuerySource:
@@ -31,11 +34,11 @@ class BigQuerySource:
 
     dialect = "bigquery"
 
-    def __init__(self, config: Config) -> None:
-        credentials = Credentials(config)
+    def __init__(self, config: Config, outbound: Outbound = FOR_OPERATOR) -> None:
+        credentials = Credentials(config, outbound)
         self._config = config
-        self._jobs = Jobs(config, credentials)
-        self._storage = Storage(config, credentials)
+        self._jobs = Jobs(config, credentials, outbound)
+        self._storage = Storage(config, credentials, outbound)
 
     async def __aenter__(self) -> BigQuerySource:
         return self

@@ -8,6 +8,7 @@ before it hands out what could cancel it. A stream whose connection breaks is go
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -22,6 +23,7 @@ from penstock.sources.bigquery.failure import is_passing, rpc_failure
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.kit.outbound import Outbound
     from penstock.sources.bigquery.config import Config
     from penstock.sources.bigquery.credentials import Credentials
     from penstock.sources.bigquery.jobs import Destination
@@ -43,8 +45,9 @@ class Session:
 class Storage:
     """One channel; safe for many streams at once."""
 
-    def __init__(self, config: Config, credentials: Credentials) -> None:
+    def __init__(self, config: Config, credentials: Credentials, outbound: Outbound) -> None:
         self._config = config
+        self._outbound = outbound
         self._credentials = credentials
         self._channel = (
             grpc.insecure_channel(config.storage_target, _OPTIONS)
@@ -85,6 +88,10 @@ class Storage:
         return self._read(request, metadata=self._metadata(f"read_stream={quote(stream)}"))
 
     def _metadata(self, routing: str) -> list[tuple[str, str]]:
+        # gRPC resolves by itself; its hosts are Google's, by TLS, or an emulator's literal address.
+        host, _, port = self._config.storage_target.rpartition(":")
+        with suppress(OSError):
+            self._outbound.addresses(host, int(port))
         return [("x-goog-request-params", routing), *self._credentials.headers_now().items()]
 
 

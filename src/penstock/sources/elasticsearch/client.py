@@ -16,6 +16,7 @@ from penstock.sources.rest import Rest
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from penstock.kit.outbound import Outbound
     from penstock.sources.elasticsearch.config import Config
     from penstock.sources.rest import Answer
 
@@ -26,11 +27,12 @@ log = logging.get("sources.elasticsearch")
 
 
 class Client:
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, outbound: Outbound) -> None:
         self.config = config
         self._rest = Rest(
             PRODUCT,
             config.url.rstrip("/"),
+            outbound,
             timeout=config.request_timeout,
             patience=config.retry_seconds,
             ca_file=config.ca_file,

@@ -4,6 +4,7 @@ from contextlib import aclosing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources.config import read as read_config
 from penstock.sources.contract import Chunk, Limits, Plan
 from penstock.sources.elasticsearch.catalog import ElasticsearchCatalog
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 _MOST_SLICES = 1024  # index.max_slices_per_pit, as it comes
 
 
-def connect(config: Mapping[str, object], secrets: Mapping[str, str]) -> ElasticsearchSource:
-    return ElasticsearchSource(read_config(Config, config, secrets, source="elasticsearch"))
+def connect(
+    config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR
+) -> ElasticsearchSource:
+    return ElasticsearchSource(read_config(Config, config, secrets, source="elasticsearch"), outbound)
 
 
 class ElasticsearchSource:
@@ -33,8 +36,8 @@ class ElasticsearchSource:
 
     dialect = DIALECT
 
-    def __init__(self, config: Config) -> None:
-        self._client = Client(config)
+    def __init__(self, config: Config, outbound: Outbound = FOR_OPERATOR) -> None:
+        self._client = Client(config, outbound)
 
     async def __aenter__(self) -> ElasticsearchSource:
         return self

@@ -13,6 +13,7 @@ import obstore
 from obstore.store import GCSStore, LocalStore, S3Store
 
 from penstock.kit.errors import InvalidInput
+from penstock.kit.outbound import Zone, zone_of
 from penstock.sources.errors import SourceError, SourceRefused, SourceUnavailable
 from penstock.sources.files.failure import reached
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from obstore.store import ClientConfig, GCSConfig, ObjectStore, RetryConfig, S3Config
 
+    from penstock.kit.outbound import Outbound
     from penstock.sources.files.config import Config
 
 _MOST_FILES = 100_000
@@ -36,8 +38,10 @@ class Entry:
 
 
 class Place:
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, outbound: Outbound) -> None:
         self.url = config.url.rstrip("/")
+        self._outbound = outbound
+        self._endpoint = config.endpoint
         self._folder: Path | None = None
         parts = urlsplit(config.url)
         if "@" in parts.netloc or parts.query:
@@ -55,6 +59,7 @@ class Place:
 
     def entries(self) -> Sequence[Entry]:
         """Every file but hidden ones and markers, by path."""
+        self._check_endpoint()
         found: list[Entry] = []
         with reached(self.url):
             for page in obstore.list(self._store, chunk_size=1000):
@@ -73,6 +78,24 @@ class Place:
             reader = obstore.open_reader(self._store, entry.path, buffer_size=_READ_AHEAD)
         return ObjectFile(reader, f"{self.url}/{entry.path}", stop)
 
+    def _check_endpoint(self) -> None:
+        """The store's library resolves names by itself, so this is asked before whatever it does.
+
+        Over TLS a name that leads elsewhere by then meets a server without its certificate. Plain
+        http has no such proof: it is for endpoints that an operator's policy lets be inside."""
+        if self._endpoint is None:
+            return
+        parts = urlsplit(self._endpoint)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        try:
+            addresses = self._outbound.addresses(parts.hostname or "", port)
+        except OSError:
+            raise SourceUnavailable(f"The address of {parts.hostname} is not known.") from None
+        if parts.scheme != "https" and any(zone_of(a) is Zone.PUBLIC for a in addresses):
+            raise SourceRefused(
+                f"files: endpoint {parts.hostname} is on the internet and must speak https."
+            )
+
     def path(self, entry: Entry) -> Path | None:
         """Where others can read it themselves; None for what is not in a folder."""
         if self._folder is None:
@@ -85,6 +108,7 @@ class Place:
 
         To be asked again after the last byte, for a file may be replaced while it is read.
         """
+        self._check_endpoint()
         place = f"{self.url}/{entry.path}"
         if self._folder and not (self._folder / entry.path).resolve().is_relative_to(self._folder):
             raise SourceRefused(f"{place} leads out of its folder.")

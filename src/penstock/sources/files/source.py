@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources import bridge
 from penstock.sources.config import read
 from penstock.sources.contract import Chunk, Column, Key, Limits, Plan, Table
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
 _SCHEMA = "main"
 
 
-def connect(config: Mapping[str, object], secrets: Mapping[str, str]) -> FilesSource:
+def connect(
+    config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR
+) -> FilesSource:
     found = read(Config, config, secrets, source="files")
     for name in found.types:
         column_types(found, name)
-    return FilesSource(found, Place(found))
+    return FilesSource(found, Place(found, outbound))
 
 
 class FilesSource:

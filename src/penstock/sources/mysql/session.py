@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.kit.outbound import Outbound
     from penstock.sources.mysql.config import Config
 
 _BLOCK = 8 * 1024 * 1024
@@ -40,8 +41,9 @@ _BEGIN = (
 
 
 class Session:
-    def __init__(self, config: Config, *, trace: str = "") -> None:
+    def __init__(self, config: Config, outbound: Outbound, *, trace: str = "") -> None:
         self._config = config
+        self._outbound = outbound
         self._trace = trace
         self._lock = threading.Lock()
         self._handle: socket.socket | None = None
@@ -70,7 +72,7 @@ class Session:
 
     def _kill(self, number: int) -> None:
         try:
-            with Session(self._config).opened() as other:
+            with Session(self._config, self._outbound).opened() as other:
                 other.execute(f"KILL {number}")
         except SourceQueryError as e:
             if e.details.get("errno") != _NO_SUCH_THREAD:
@@ -93,7 +95,7 @@ class Session:
             rows = max(1, min(_MOST_ROWS, _BLOCK * len(block) // max(size, 1)))
 
     def _connect(self) -> Connection:
-        raw = _socket(self._config)
+        raw = _socket(self._config, self._outbound)
         handle = socket.socket(raw.family, raw.type, fileno=os.dup(raw.fileno()))
         with self._lock:
             self._handle = handle
@@ -127,14 +129,24 @@ class Session:
             handle.close()
 
 
-def _socket(config: Config) -> socket.socket:
+def _socket(config: Config, outbound: Outbound) -> socket.socket:
     if config.host.startswith("/"):
+        outbound.check_local(config.host)
         return _unix_socket(config.host)
-    raw = socket.create_connection((config.host, config.port), config.connect_seconds)
+    raw = _connected(config, outbound)
     raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
     return raw
+
+
+def _connected(config: Config, outbound: Outbound) -> socket.socket:
+    """To the first address that answers, of those that were allowed; the name is not asked again."""
+    *others, last = (str(address) for address in outbound.addresses(config.host, config.port))
+    for address in others:
+        with suppress(OSError):
+            return socket.create_connection((address, config.port), config.connect_seconds)
+    return socket.create_connection((last, config.port), config.connect_seconds)
 
 
 def _unix_socket(path: str) -> socket.socket:

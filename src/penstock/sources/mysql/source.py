@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources import bridge
 from penstock.sources.config import read
 from penstock.sources.contract import Chunk, Limits, Plan
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 _ANSWER_SECONDS = 120.0
 
 
-def connect(config: Mapping[str, object], secrets: Mapping[str, str]) -> MySQLSource:
-    return MySQLSource(read(Config, config, secrets, source="mysql"))
+def connect(
+    config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR
+) -> MySQLSource:
+    return MySQLSource(read(Config, config, secrets, source="mysql"), outbound)
 
 
 class MySQLSource:
@@ -32,8 +35,9 @@ class MySQLSource:
 
     dialect = "mysql"
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, outbound: Outbound = FOR_OPERATOR) -> None:
         self.config = config
+        self._outbound = outbound
 
     async def __aenter__(self) -> MySQLSource:
         return self
@@ -52,7 +56,7 @@ class MySQLSource:
         return Plan(chunks=[Chunk(number=0, sql=sql)], schema=await self.schema(sql))
 
     def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:
-        session = Session(self.config, trace=trace)
+        session = Session(self.config, self._outbound, trace=trace)
 
         def read_all() -> Iterator[pa.RecordBatch]:
             with session.opened() as connection:
@@ -68,7 +72,7 @@ class MySQLSource:
         return await self._within(lambda _, connection: connection.rows(sql, *values))
 
     async def _within(self, work: Callable[[Session, Connection], T]) -> T:
-        session = Session(self.config)
+        session = Session(self.config, self._outbound)
 
         def opened() -> T:
             with session.opened() as connection:

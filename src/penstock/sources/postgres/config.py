@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from penstock.kit.errors import InvalidInput
 from penstock.sources.config import secret
+from penstock.sources.errors import SourceUnavailable
+
+if TYPE_CHECKING:
+    from penstock.kit.outbound import Outbound
 
 _NAME_BYTES = 63
 
@@ -24,14 +29,47 @@ class Config:
     """A query that gives no batch for so long is taken for lost; also how long it may think before the first."""
 
 
-def conninfo(config: Config, *, trace: str = "") -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Servers:
+    """libpq's `host`, and the `hostaddr` that it connects to without asking a resolver; the host
+    stays the name that a certificate must have."""
+
+    host: str
+    hostaddr: str = ""
+
+
+def pinned_servers(config: Config, outbound: Outbound) -> Servers:
+    """The hosts (libpq takes several, with commas) with the addresses that were allowed. Blocks."""
+    hosts = [host.strip() for host in config.host.split(",")]
+    local = [host for host in hosts if not host or host[0] in "/@"]
+    if local:
+        for host in local:
+            outbound.check_local(host or "The default host")
+        if len(local) < len(hosts):
+            raise InvalidInput("postgres: host mixes sockets and servers of the network.")
+        return Servers(host=config.host)
+    try:
+        pairs = [
+            (host, str(address))
+            for host in hosts
+            for address in outbound.addresses(host, config.port)
+        ]
+    except OSError:
+        raise SourceUnavailable(f"The address of {config.host[:200]} is not known.") from None
+    return Servers(
+        host=",".join(host for host, _ in pairs), hostaddr=",".join(address for _, address in pairs)
+    )
+
+
+def conninfo(config: Config, servers: Servers, *, trace: str = "") -> str:
     """libpq's own form. A URL would need escapes, and a wrong one is repeated in its error, password and all."""
     wanted = {
         "application_name": f"penstock {trace}".strip().encode()[:_NAME_BYTES].decode(errors="ignore"),
         "client_encoding": "UTF8",
         "connect_timeout": config.connect_seconds,
         "dbname": config.database,
-        "host": config.host,
+        "host": servers.host,
+        "hostaddr": servers.hostaddr,
         "keepalives_count": 3,
         "keepalives_idle": 30,
         "keepalives_interval": 10,

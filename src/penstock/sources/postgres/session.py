@@ -13,7 +13,7 @@ from adbc_driver_manager._reader import AdbcRecordBatchReader
 from penstock.kit.sqlfile import load
 from penstock.sources.errors import SourceError, SourceQueryError
 from penstock.sources.postgres import types
-from penstock.sources.postgres.config import Config, conninfo
+from penstock.sources.postgres.config import Config, conninfo, pinned_servers
 from penstock.sources.postgres.failure import translated
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.kit.outbound import Outbound
     from penstock.kit.sqlfile import Statement
 
 _DRIVER = str(files("adbc_driver_postgresql") / "libadbc_driver_postgresql.so")
@@ -29,8 +30,16 @@ _BEGIN = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class Session:
-    def __init__(self, config: Config, *, trace: str = "", snapshot: str | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        outbound: Outbound,
+        *,
+        trace: str = "",
+        snapshot: str | None = None,
+    ) -> None:
         self._config = config
+        self._outbound = outbound
         self._trace = trace
         self._snapshot = snapshot
         self._lock = threading.Lock()
@@ -38,7 +47,10 @@ class Session:
 
     def open(self) -> None:
         with translated(self._config):
-            connection = dbapi.connect(driver=_DRIVER, uri=conninfo(self._config, trace=self._trace))
+            servers = pinned_servers(self._config, self._outbound)
+            connection = dbapi.connect(
+                driver=_DRIVER, uri=conninfo(self._config, servers, trace=self._trace)
+            )
             with self._lock:
                 self._connection = connection
             self._execute(_BEGIN)

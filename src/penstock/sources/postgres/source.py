@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources import bridge
 from penstock.sources.config import read
 from penstock.sources.contract import Chunk, Limits, Plan
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 _PLAN_SECONDS = 120.0
 
 
-def connect(config: Mapping[str, object], secrets: Mapping[str, str]) -> PostgresSource:
-    return PostgresSource(read(Config, config, secrets, source="postgres"))
+def connect(
+    config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR
+) -> PostgresSource:
+    return PostgresSource(read(Config, config, secrets, source="postgres"), outbound)
 
 
 class PostgresSource:
@@ -34,8 +37,9 @@ class PostgresSource:
 
     dialect = "postgres"
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, outbound: Outbound = FOR_OPERATOR) -> None:
         self._config = config
+        self._outbound = outbound
 
     async def __aenter__(self) -> PostgresSource:
         return self
@@ -51,13 +55,15 @@ class PostgresSource:
         return await self._within(lambda session: schema_of(session.columns(sql)))
 
     async def plan(self, sql: str, limits: Limits) -> Plan:
-        session = Session(self._config, trace="plan")
+        session = Session(self._config, self._outbound, trace="plan")
         return await bridge.call(
             lambda: _plan(session, sql, limits), session.cancel, name="postgres", within=_PLAN_SECONDS
         )
 
     def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:
-        session = Session(self._config, trace=trace, snapshot=chunk.snapshot)
+        session = Session(
+            self._config, self._outbound, trace=trace, snapshot=chunk.snapshot
+        )
 
         def read_all() -> Iterator[pa.RecordBatch]:
             with session.opened():
@@ -73,7 +79,7 @@ class PostgresSource:
         return await self._within(lambda session: session.ask(statement, **values))
 
     async def _within(self, work: Callable[[Session], T]) -> T:
-        session = Session(self._config)
+        session = Session(self._config, self._outbound)
 
         def opened() -> T:
             with session.opened():

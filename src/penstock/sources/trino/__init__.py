@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources.config import read
 from penstock.sources.trino.config import Config
 from penstock.sources.trino.receipts import Receipts
@@ -15,5 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Config", "Receipts", "TrinoSource", "connect"]
 
 
-def connect(config: Mapping[str, object], secrets: Mapping[str, str]) -> TrinoSource:
-    return TrinoSource(read(Config, config, secrets, source="trino"))
+def connect(
+    config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR
+) -> TrinoSource:
+    return TrinoSource(read(Config, config, secrets, source="trino"), outbound=outbound)

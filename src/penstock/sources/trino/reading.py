@@ -109,7 +109,8 @@ class Reading:
         if reply.rows is not None:
             yield _Lump(raw=_present(reply.rows))
         if reply.spool is not None:
-            yield from map(self._begin, spooling.segments(reply.spool))
+            segments = spooling.segments(reply.spool, max_bytes=self._client.wire.max_bytes)
+            yield from map(self._begin, segments)
 
     def _check(self, found: Sequence[Mapping[str, Any]]) -> None:
         if types.shape(types.columns(found)) != types.shape(self._columns):

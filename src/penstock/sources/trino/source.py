@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.kit.clock import SYSTEM, Clock
 from penstock.kit.errors import PenstockError
+from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources.contract import Chunk, Limits, Plan
 from penstock.sources.trino import types
 from penstock.sources.trino.catalog import TrinoCatalog
@@ -36,11 +37,20 @@ ROLE, COLUMNS = "starburst_role", "columns"
 class TrinoSource:
     dialect = "trino"
 
-    def __init__(self, config: Config, *, clock: Clock = SYSTEM, client: Client | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        outbound: Outbound = FOR_OPERATOR,
+        clock: Clock = SYSTEM,
+        client: Client | None = None,
+    ) -> None:
         self._config = config
         self._clock = clock
         self._role = config.starburst_role
-        self._client = client or Client(config, Wire(config, clock=clock), clock=clock)
+        self._client = client or Client(
+            config, Wire(config, outbound, clock=clock), clock=clock
+        )
 
     async def __aenter__(self) -> TrinoSource:
         return self

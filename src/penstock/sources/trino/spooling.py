@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from penstock.kit.outbound import DEFAULT_ANSWER_BYTES
 from penstock.sources.errors import SourceError
+from penstock.sources.rest import TOO_LARGE_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,12 +38,21 @@ class Segment:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def segments(spool: Mapping[str, Any]) -> list[Segment]:
+def segments(spool: Mapping[str, Any], *, max_bytes: int = DEFAULT_ANSWER_BYTES) -> list[Segment]:
     """The segments of one answer, in the order of their rows."""
     encoding = str(spool.get("encoding"))
     if encoding not in _CODECS:
         raise SourceError(f"Trino chose the encoding {encoding[:40]}, which was not asked for.")
-    return sorted((_segment(each, _CODECS[encoding]) for each in spool["segments"]), key=lambda each: each.offset)
+    try:
+        listed = [_segment(raw, _CODECS[encoding]) for raw in spool["segments"]]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise SourceError("Trino's list of segments cannot be read.") from None
+    for segment in listed:
+        if max(segment.size, segment.uncompressed or 0) > max_bytes:
+            raise SourceError(
+                f"Trino names a segment of more than {max_bytes:,} bytes.", hint=TOO_LARGE_HINT
+            )
+    return sorted(listed, key=lambda segment: segment.offset)
 
 
 def _segment(raw: Mapping[str, Any], codec: str | None) -> Segment:
@@ -49,15 +60,21 @@ def _segment(raw: Mapping[str, Any], codec: str | None) -> Segment:
     uncompressed = metadata.get("uncompressedSize")
     return Segment(
         codec=None if uncompressed is None else codec,
-        offset=metadata["rowOffset"],
-        rows=metadata["rowsCount"],
-        size=metadata["segmentSize"],
-        uncompressed=uncompressed,
+        offset=_count(metadata["rowOffset"]),
+        rows=_count(metadata["rowsCount"]),
+        size=_count(metadata["segmentSize"]),
+        uncompressed=None if uncompressed is None else _count(uncompressed),
         data=b64decode(raw["data"]) if raw["type"] == "inline" else None,
-        uri=raw.get("uri", ""),
-        ack_uri=raw.get("ackUri"),
+        uri=str(raw.get("uri") or ""),
+        ack_uri=None if raw.get("ackUri") is None else str(raw["ackUri"]),
         headers={name: ",".join(values) for name, values in (raw.get("headers") or {}).items()},
     )
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise TypeError("not a count")
+    return value
 
 
 def unpack(segment: Segment, raw: bytes) -> bytes:

@@ -2,7 +2,8 @@
 
 A POST only registers a query and a page may be asked for again, so every request here is safe to repeat. A POST is
 tried three times; a GET for as long as `retry_seconds`. Credentials go to the coordinator's own origin and nowhere
-else: an answer that sends us away is an error, and a segment in foreign storage is fetched with its own headers.
+else: an answer that sends us away is an error. A segment in foreign storage is fetched with the few headers that
+storages need, over connections that lead no further inside than the coordinator's own (see `CheckedTransport`).
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ from typing import TYPE_CHECKING
 import httpx2
 
 from penstock.kit.clock import SYSTEM, Clock
+from penstock.kit.outbound_http import AnswerTooLarge, CheckedTransport, checked_client, fetch
 from penstock.sources.errors import SourceError, SourceUnavailable
+from penstock.sources.rest import TOO_LARGE_HINT
 from penstock.sources.trino.config import origin
 from penstock.sources.trino.failure import http_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from penstock.kit.outbound import Outbound
     from penstock.sources.trino.config import Config
 
 _BUSY = frozenset({429, 502, 503, 504})
@@ -32,6 +36,31 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0
 _POST_DELAY, _POST_TRIES = 0.5, 3
 _LONGEST_RETRY_AFTER = 60.0
 _FAREWELL_SECONDS = 5.0
+_CONNECTIONS = 200
+_MAX_HEADERS, _MAX_HEADER_LENGTH, _MAX_URI = 16, 4096, 8192
+# What the storages of Amazon, Google and Azure need to decrypt an object with a key of the client.
+# Nothing broader: metadata services are opened by headers such as Metadata-Flavor.
+_STORAGE_HEADERS = (
+    "x-amz-server-side-encryption-customer-",
+    "x-goog-encryption-",
+    "x-ms-encryption-",
+)
+
+
+def storage_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of a segment, if all of them are ones that a storage needs."""
+    if len(headers) > _MAX_HEADERS:
+        raise SourceError(f"Trino names {len(headers)} headers for a segment; at most {_MAX_HEADERS} are sent.")
+    for name, value in headers.items():
+        if not name.lower().startswith(_STORAGE_HEADERS):
+            raise SourceError(f"Trino would have the header {name[:80]!r} sent with a segment's request.")
+        if len(value) > _MAX_HEADER_LENGTH or not value.isascii() or not value.isprintable():
+            raise SourceError(f"The value of the header {name[:80]!r} of a segment cannot be sent.")
+    return dict(headers)
+
+
+def _is_plain(uri: str) -> bool:
+    return len(uri) <= _MAX_URI and uri.isascii() and uri.isprintable()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,20 +87,31 @@ class _Patience:
 class Wire:
     """The HTTP half of the client."""
 
-    def __init__(self, config: Config, *, clock: Clock = SYSTEM, chance: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self,
+        config: Config,
+        outbound: Outbound,
+        *,
+        clock: Clock = SYSTEM,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
         self._config = config
         self._clock = clock
         self._chance = chance
-        self._http = httpx2.AsyncClient(
-            headers={"Accept-Encoding": "identity", "User-Agent": "penstock"},
-            limits=httpx2.Limits(max_connections=200, max_keepalive_connections=50, keepalive_expiry=30),
-            timeout=httpx2.Timeout(config.request_timeout, connect=min(10.0, config.request_timeout)),
-            trust_env=False,
-            verify=ssl.create_default_context(cafile=config.ca_file) if config.origin.startswith("https:") else True,
+        self.max_bytes = outbound.policy.answer_bytes
+        context = ssl.create_default_context(cafile=config.ca_file)
+        coordinator = CheckedTransport(outbound, context=context, connections=_CONNECTIONS)
+        storage = CheckedTransport(
+            outbound, context=context, connections=_CONNECTIONS, behind=coordinator
         )
+        timeout = httpx2.Timeout(config.request_timeout, connect=min(10.0, config.request_timeout))
+        headers = {"Accept-Encoding": "identity"}
+        self._http = checked_client(coordinator, timeout=timeout, headers=headers)
+        self._storage = checked_client(storage, timeout=timeout, headers=headers)
 
     async def close(self) -> None:
         await self._http.aclose()
+        await self._storage.aclose()
 
     async def post(self, path: str, content: bytes, headers: Mapping[str, str]) -> bytes:
         patience = _Patience(first_delay=_POST_DELAY, tries=_POST_TRIES)
@@ -84,11 +124,12 @@ class Wire:
         return self._body(await self._send(self._request("GET", uri), self._reading))
 
     async def fetch(self, uri: str, headers: Mapping[str, str]) -> bytes:
-        """A segment's bytes, from wherever the coordinator keeps or redirects it."""
-        answer = await self._send(self._request("GET", uri, headers), self._reading)
-        if answer.status_code in _REDIRECTS:
+        """A segment's bytes, from wherever the coordinator keeps or redirects it: once, by itself."""
+        sent = storage_headers(headers)
+        answer = await self._send(self._segment_request(uri, sent), self._reading)
+        if answer.status_code in _REDIRECTS and self.is_ours(uri):
             elsewhere = str(answer.url.join(answer.headers.get("Location", "")))
-            answer = await self._send(self._request("GET", elsewhere, headers), self._reading)
+            answer = await self._send(self._segment_request(elsewhere, sent), self._reading)
         return self._body(answer)
 
     async def head(self, uri: str) -> None:
@@ -97,8 +138,11 @@ class Wire:
         await self._try(self._request("HEAD", uri))
 
     async def acknowledge(self, uri: str) -> None:
-        """Let a segment go; one that nobody lets go expires by itself, so a failure here is none."""
-        await self._try(self._request("GET", uri))
+        """Let a segment go; one that nobody lets go expires by itself, so a failure here is none.
+
+        It is the coordinator that is told; an address elsewhere is not asked."""
+        if self.is_ours(uri):
+            await self._try(self._request("GET", uri))
 
     async def delete(self, uri: str) -> int | None:
         """Ask once for a query's end; the status, or None when nobody answers."""
@@ -129,6 +173,18 @@ class Wire:
             method, uri, headers=sent, content=content, timeout=timeout or self._http.timeout
         )
 
+    def _segment_request(self, uri: str, headers: Mapping[str, str]) -> httpx2.Request:
+        parts = httpx2.URL(uri) if _is_plain(uri) else None
+        if parts is None or parts.scheme not in ("http", "https") or parts.userinfo or not parts.host:
+            raise SourceError("Trino named an address of a segment that is not plain http or https.")
+        secure = self._config.origin.startswith("https:") and not self._config.allow_http
+        if parts.scheme == "http" and secure:
+            raise SourceError(
+                f"Trino would have a segment fetched from {origin(uri)}, without TLS.",
+                hint="Let the storage of the spool speak https; allow_http permits it otherwise.",
+            )
+        return self._request("GET", uri, headers)
+
     def _check_origin(self, uri: str) -> None:
         if not self.is_ours(uri):
             raise SourceError(
@@ -157,7 +213,14 @@ class Wire:
 
     async def _try(self, request: httpx2.Request) -> httpx2.Response | _Setback:
         try:
-            answer = await self._http.send(request)
+            answer = await fetch(
+                self._http if self.is_ours(str(request.url)) else self._storage,
+                request,
+                max_bytes=self.max_bytes,
+                seconds=max(self._config.client_timeout, self._config.request_timeout),
+            )
+        except AnswerTooLarge as e:
+            raise SourceError(f"Trino: {e}.", hint=TOO_LARGE_HINT) from None
         except httpx2.TransportError as e:
             return _Setback(reason=type(e).__name__)
         if answer.status_code in _BUSY:
