@@ -56,9 +56,7 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
         deepest = None if self._behind is None else self._behind.shallowest
         try:
             async with asyncio.timeout(timeout):
-                return await asyncio.to_thread(
-                    self._outbound.addresses, host, port, deepest=deepest
-                )
+                return await asyncio.to_thread(self._outbound.addresses, host, port, deepest=deepest)
         except TimeoutError:
             raise httpcore2.ConnectTimeout(f"{host} was not looked up in time") from None
         except OSError as e:
@@ -166,9 +164,7 @@ class CheckedSyncTransport(httpx2.HTTPTransport):
     def __init__(self, outbound: Outbound) -> None:
         context = ssl.create_default_context()
         super().__init__(verify=context, trust_env=False)
-        self._pool = httpcore2.ConnectionPool(
-            ssl_context=context, network_backend=_CheckedSyncBackend(outbound)
-        )
+        self._pool = httpcore2.ConnectionPool(ssl_context=context, network_backend=_CheckedSyncBackend(outbound))
 
 
 def checked_client(

@@ -203,7 +203,9 @@ def _gcs(bucket: str, path: str, config: Config) -> GCSStore:
 
 
 def _client(config: Config) -> ClientConfig:
-    return {"allow_http": config.allow_http, "timeout": timedelta(seconds=config.timeout_seconds)}
+    # The store's library follows redirects; from an https endpoint they lead to https alone.
+    secure = config.endpoint is None or config.endpoint.startswith("https:")
+    return {"allow_http": config.allow_http and not secure, "timeout": timedelta(seconds=config.timeout_seconds)}
 
 
 def _retries(config: Config) -> RetryConfig:
