@@ -24,7 +24,6 @@ from penstock.guard.tables import TableName
         ("((SELECT a FROM t) EXCEPT SELECT b FROM u) ORDER BY 1", ("a",)),
         ("WITH x AS (SELECT 1 AS y) SELECT y AS z FROM x", ("z",)),
         ("VALUES (1, 2)", None),
-        ("SELECT (t).a FROM t", None),
     ],
 )
 def test_output_columns_are_known_when_they_are_written(sql: str, expected: tuple[str, ...] | None) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import ParseError, UnsupportedError, exp
 
+from penstock.guard.attributes import check_attributes
 from penstock.guard.calls import check_calls
 from penstock.guard.columns import PlainSelect, output_columns, plain_select
 from penstock.guard.errors import SqlRefused, SqlTooLarge, SqlUnreadable, StatementRefused
@@ -83,6 +84,8 @@ def _understand(sql: str, grammar: Grammar, limits: SqlLimits) -> exp.Expr:
     check_nodes(tree.walk())
     check_calls(tree.walk(), grammar.name)
     _settle(tree, grammar)
+    if grammar.name == "postgres":
+        check_attributes(tree)
     return tree
 
 

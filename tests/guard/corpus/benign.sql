@@ -408,7 +408,10 @@ SELECT count(*) AS n, sum(amount) FILTER (WHERE status = 'paid') OVER () AS paid
 SELECT id, ctid FROM customers
 
 ## postgres
-SELECT row_to_json(c) AS j FROM customers c
+SELECT json_build_object('id', c.id, 'name', c.name) AS j FROM customers c
+
+## postgres
+SELECT g, g.g AS h, e.value, s.count FROM generate_series(1, 2) AS g CROSS JOIN jsonb_each('{"a": 1}') AS e CROSS JOIN (SELECT count(*) FROM orders) AS s
 
 ## postgres
 SELECT ROW(1, 'a') AS r, num_nulls(1, NULL) AS n, width_bucket(5.3, 0, 10, 5) AS w, gcd(12, 18) AS g, trunc(1.567, 2) AS t, cbrt(27) AS c

@@ -1771,3 +1771,148 @@ SELECT * FROM customers AT (TIMESTAMP => getenv('HOME'))
 
 ## duckdb function
 SELECT * FROM IDENTIFIER('pg_shadow')
+
+
+## postgres function
+SELECT row_to_json(c) AS j FROM customers c
+
+## postgres function
+SELECT customers.record_out FROM customers
+
+## postgres function
+SELECT c.record_send FROM customers c
+
+## postgres function
+SELECT c.pg_typeof, c.pg_column_size FROM customers AS c
+
+## postgres function
+SELECT public.customers.record_out FROM public.customers
+
+## postgres function
+SELECT (c).evil FROM customers c
+
+## postgres function
+SELECT (c).id FROM customers c
+
+## postgres function
+SELECT (c.*).evil FROM customers c
+
+## postgres function
+SELECT ((c)).evil FROM customers c
+
+## postgres function
+SELECT (c).evil.more FROM customers c
+
+## postgres function
+SELECT (c.tags[1]).evil FROM customers c
+
+## postgres function
+SELECT c.tags[1].evil FROM customers c
+
+## postgres function
+SELECT (ARRAY[1])[1].evil
+
+## postgres function
+SELECT ('pg_sleep'::text).evil
+
+## postgres function
+SELECT (10).pg_sleep
+
+## postgres function
+SELECT (now()).evil
+
+## postgres function
+SELECT (SELECT c FROM customers c).evil
+
+## postgres function
+SELECT (SELECT 10).pg_sleep
+
+## postgres function
+SELECT (CASE WHEN true THEN 10 END).pg_sleep
+
+## postgres function
+SELECT (ROW(1, 2)).evil
+
+## postgres function
+SELECT (COALESCE('a')).pg_read_file
+
+## postgres function
+SELECT a.b.c.d.e FROM customers
+
+## postgres function
+SELECT postgres.public.customers.evil FROM public.customers
+
+## postgres function
+SELECT c FROM customers c
+
+## postgres function
+SELECT abs(c) FROM customers c
+
+## postgres function
+SELECT abs(c.*) FROM customers c
+
+## postgres function
+SELECT ROW(c.*) FROM customers c
+
+## postgres function
+SELECT count(c) FROM customers c
+
+## postgres function
+SELECT json_agg(customers) FROM customers
+
+## postgres function
+SELECT (c = c) FROM customers c
+
+## postgres function
+SELECT c || '' FROM customers c
+
+## postgres function
+SELECT CAST(c AS TEXT) FROM customers c
+
+## postgres function
+SELECT c::text FROM customers c
+
+## postgres function
+SELECT id FROM customers c ORDER BY c
+
+## postgres function
+SELECT id FROM customers c WHERE c IS NOT NULL
+
+## postgres function
+SELECT q.evil FROM (SELECT id FROM customers) AS q
+
+## postgres function
+WITH q AS (SELECT id FROM customers) SELECT q.evil FROM q
+
+## postgres function
+WITH q AS (SELECT id FROM customers) SELECT x.evil FROM q AS x
+
+## postgres function
+SELECT (SELECT q.evil) FROM (SELECT 1 AS id) AS q
+
+## postgres function
+SELECT x.y FROM (SELECT 1 AS id) AS q, LATERAL (SELECT q.evil AS y) AS x
+
+## postgres function
+SELECT id FROM (SELECT 1 AS id) AS q ORDER BY q.evil
+
+## postgres function
+SELECT sum(q.evil) OVER (PARTITION BY q.id) FROM (SELECT 1 AS id) AS q
+
+## postgres function
+SELECT max(q.id) FILTER (WHERE q.evil) FROM (SELECT 1 AS id) AS q
+
+## postgres function
+SELECT 1 FROM (SELECT 1 AS id) AS q JOIN (SELECT 1 AS id) AS r ON q.evil = r.id
+
+## postgres function
+SELECT e FROM jsonb_each('{}') AS e
+
+## postgres function
+SELECT e.record_out FROM jsonb_each('{}') AS e
+
+## postgres function
+SELECT (e).evil FROM jsonb_each('{}') AS e
+
+## postgres part
+SELECT "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" FROM customers

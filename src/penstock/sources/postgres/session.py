@@ -13,6 +13,7 @@ from adbc_driver_manager._reader import AdbcRecordBatchReader
 from penstock.kit.sqlfile import load
 from penstock.sources.errors import SourceError, SourceQueryError
 from penstock.sources.postgres import types
+from penstock.sources.postgres.attributes import check_calls_nothing_else
 from penstock.sources.postgres.config import Config, conninfo, pinned_servers
 from penstock.sources.postgres.failure import translated
 
@@ -42,6 +43,7 @@ class Session:
         self._outbound = outbound
         self._trace = trace
         self._snapshot = snapshot
+        self._checked: set[str] = set()
         self._lock = threading.Lock()
         self._connection: dbapi.Connection | None = None
 
@@ -87,9 +89,17 @@ class Session:
         return self.rows(statement.text, *statement.bind(values))
 
     def columns(self, sql: str) -> Sequence[types.Leaving]:
-        """What a query gives, from the server's description of it prepared."""
+        """What a query gives, from the server's description of it prepared; nothing of it runs."""
+        self._check(sql)
         with translated(self._config), closing(self._cursor()) as cursor:
             return types.leaving(cursor.adbc_execute_schema(sql))
+
+    def _check(self, sql: str) -> None:
+        if sql not in self._checked:
+            check_calls_nothing_else(
+                sql, self.ask, callable_=SQL.callable, relation_columns=SQL.relation_columns
+            )
+            self._checked.add(sql)
 
     def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
         columns = self.columns(sql)
