@@ -21,6 +21,7 @@ from tests.guard.cases import Case, cases, statements
 
 HOSTILE = cases("hostile.sql")
 REASONS = {
+    "attribute": FunctionRefused,
     "column": DuplicateColumn,
     "function": FunctionRefused,
     "part": SqlRefused,

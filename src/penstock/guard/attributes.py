@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from sqlglot import Token
 
 ROW_FUNCTIONS = frozenset(
-    """hash_record pg_collation_for pg_column_compression pg_column_size pg_column_toast_chunk_id pg_typeof
-    record_out record_send""".split()  # noqa: SIM905
+    """any_out anycompatible_out anycompatiblenonarray_out anyelement_out anynonarray_out hash_record
+    pg_collation_for pg_column_compression pg_column_size pg_column_toast_chunk_id
+    pg_restore_attribute_stats pg_restore_relation_stats pg_typeof record_out record_send""".split()  # noqa: SIM905
 )
 """PostgreSQL's own functions of a row that are on no list; a test holds this against a server's catalog."""
 _ROW_RESULTS = frozenset(
@@ -185,7 +186,7 @@ def _ctes(node: exp.Expr) -> Iterator[exp.CTE]:
     """All that are defined around a node, in force at that very place or not."""
     parent = node.parent
     while parent is not None:
-        clause = parent if isinstance(parent, exp.With) else parent.args.get("with_")
+        clause = parent.args.get("with_")
         if clause is not None:
             yield from clause.expressions
         parent = parent.parent

@@ -1773,145 +1773,145 @@ SELECT * FROM customers AT (TIMESTAMP => getenv('HOME'))
 SELECT * FROM IDENTIFIER('pg_shadow')
 
 
-## postgres function
+## postgres attribute
 SELECT row_to_json(c) AS j FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT customers.record_out FROM customers
 
-## postgres function
+## postgres attribute
 SELECT c.record_send FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT c.pg_typeof, c.pg_column_size FROM customers AS c
 
-## postgres function
+## postgres attribute
 SELECT public.customers.record_out FROM public.customers
 
-## postgres function
+## postgres attribute
 SELECT (c).evil FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT (c).id FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT (c.*).evil FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT ((c)).evil FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT (c).evil.more FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT (c.tags[1]).evil FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT c.tags[1].evil FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT (ARRAY[1])[1].evil
 
-## postgres function
+## postgres attribute
 SELECT ('pg_sleep'::text).evil
 
-## postgres function
+## postgres attribute
 SELECT (10).pg_sleep
 
-## postgres function
+## postgres attribute
 SELECT (now()).evil
 
-## postgres function
+## postgres attribute
 SELECT (SELECT c FROM customers c).evil
 
-## postgres function
+## postgres attribute
 SELECT (SELECT 10).pg_sleep
 
-## postgres function
+## postgres attribute
 SELECT (CASE WHEN true THEN 10 END).pg_sleep
 
-## postgres function
+## postgres attribute
 SELECT (ROW(1, 2)).evil
 
-## postgres function
+## postgres attribute
 SELECT (COALESCE('a')).pg_read_file
 
-## postgres function
+## postgres attribute
 SELECT a.b.c.d.e FROM customers
 
-## postgres function
+## postgres attribute
 SELECT postgres.public.customers.evil FROM public.customers
 
-## postgres function
+## postgres attribute
 SELECT c FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT abs(c) FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT abs(c.*) FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT ROW(c.*) FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT count(c) FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT json_agg(customers) FROM customers
 
-## postgres function
+## postgres attribute
 SELECT (c = c) FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT c || '' FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT CAST(c AS TEXT) FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT c::text FROM customers c
 
-## postgres function
+## postgres attribute
 SELECT id FROM customers c ORDER BY c
 
-## postgres function
+## postgres attribute
 SELECT id FROM customers c WHERE c IS NOT NULL
 
-## postgres function
+## postgres attribute
 SELECT q.evil FROM (SELECT id FROM customers) AS q
 
-## postgres function
+## postgres attribute
 WITH q AS (SELECT id FROM customers) SELECT q.evil FROM q
 
-## postgres function
+## postgres attribute
 WITH q AS (SELECT id FROM customers) SELECT x.evil FROM q AS x
 
-## postgres function
+## postgres attribute
 SELECT (SELECT q.evil) FROM (SELECT 1 AS id) AS q
 
-## postgres function
+## postgres attribute
 SELECT x.y FROM (SELECT 1 AS id) AS q, LATERAL (SELECT q.evil AS y) AS x
 
-## postgres function
+## postgres attribute
 SELECT id FROM (SELECT 1 AS id) AS q ORDER BY q.evil
 
-## postgres function
+## postgres attribute
 SELECT sum(q.evil) OVER (PARTITION BY q.id) FROM (SELECT 1 AS id) AS q
 
-## postgres function
+## postgres attribute
 SELECT max(q.id) FILTER (WHERE q.evil) FROM (SELECT 1 AS id) AS q
 
-## postgres function
+## postgres attribute
 SELECT 1 FROM (SELECT 1 AS id) AS q JOIN (SELECT 1 AS id) AS r ON q.evil = r.id
 
-## postgres function
+## postgres attribute
 SELECT e FROM jsonb_each('{}') AS e
 
-## postgres function
+## postgres attribute
 SELECT e.record_out FROM jsonb_each('{}') AS e
 
-## postgres function
+## postgres attribute
 SELECT (e).evil FROM jsonb_each('{}') AS e
 
 ## postgres part
