@@ -131,6 +131,8 @@ async def test_a_name_of_a_function_on_the_row_of_a_subquery_is_refused(sql: str
         "SELECT q.name FROM (SELECT * FROM customers) AS q",
         "SELECT q.amount FROM (SELECT c.*, o.amount FROM customers c JOIN orders o ON true) AS q",
         "WITH q AS (SELECT name FROM customers) SELECT q.name FROM q",
+        "SELECT q.n FROM (SELECT q.name AS n FROM customers AS q) AS q",
+        "SELECT q.id FROM customers AS q WHERE EXISTS (SELECT q.name FROM (SELECT 1 AS name) AS q)",
         "WITH q (name) AS (SELECT id FROM orders) SELECT q.name FROM q",
         "SELECT s.count FROM (SELECT count(*) FROM orders) AS s",
         "SELECT t.name FROM orders AS t (name)",

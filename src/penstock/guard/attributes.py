@@ -44,6 +44,7 @@ _RESULT_COLUMNS = {
 _HINT = "Name a column of the table. For a field of a composite value use to_json(t.column) ->> 'field'."
 _ROW_HINT = "Name its columns; if one of them has the name of the table, give the table another alias."
 
+_FROM_CLAUSES = ("from_", "joins", "laterals")
 _NAME_BYTES = 63
 _NO_SIGNS = {TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER, TokenType.VAR}
 
@@ -82,6 +83,21 @@ class _Scopes:
             if isinstance(parent, exp.Select):
                 yield from self.items(parent)
             parent = parent.parent
+
+    def named(self, node: exp.Column) -> list[_Item]:
+        """What the qualifier of a column may mean, innermost first.
+
+        The select around an expression decides, if it has the name at all. Inside its own FROM it
+        may be passed over, for there only some of its names are in force."""
+        items: list[_Item] = []
+        child: exp.Expr = node
+        while (parent := child.parent) is not None:
+            if isinstance(parent, exp.Select):
+                items += [item for item in self.items(parent) if _is_named(item, node)]
+                if items and child.arg_key not in _FROM_CLAUSES:
+                    break
+            child = parent
+        return items
 
     def items(self, select: exp.Select) -> tuple[_Item, ...]:
         if id(select) not in self._items:
@@ -218,10 +234,10 @@ def check_attributes(tree: exp.Expr) -> None:
 def _check_qualified(node: exp.Column, scopes: _Scopes) -> None:
     if node.args.get("catalog"):
         raise _refused(node, node.name, "has too many names before it")
-    outputs = [item.outputs for item in scopes.visible(node) if _is_named(item, node)]
+    outputs = [item.outputs for item in scopes.named(node)]
     if outputs and all(node.name in each.columns for each in outputs):
         return
-    is_none = bool(outputs) and all(each.complete for each in outputs)
+    is_none = bool(outputs) and outputs[0].complete and node.name not in outputs[0].columns
     if is_none or node.name in ROW_FUNCTIONS:
         raise _refused(node, node.name, f"is no column of {node.table[:80]}")
 
@@ -307,7 +323,7 @@ def _proven(node: exp.Expr, scopes: _Scopes) -> Iterator[str]:
         return
     if not isinstance(node, exp.Column) or not node.table or isinstance(node.this, exp.Star):
         return
-    items = [item for item in scopes.visible(node) if _is_named(item, node)]
+    items = scopes.named(node)
     if items and all(node.name in item.outputs.columns for item in items):
         yield node.name
     yield from (node.table,) if node.args.get("db") else ()
