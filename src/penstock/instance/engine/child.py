@@ -20,7 +20,7 @@ from penstock.instance.engine.process import CHANNEL, CONFINE, INTERRUPT, MOST_S
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.instance.engine.process import Reach
+    from penstock.instance.reach import Reach
 
 _MODULE = "penstock.instance.engine.process"
 _PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")

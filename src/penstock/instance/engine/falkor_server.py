@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from penstock.graphdb.errors import GraphFailed
-from penstock.instance import landlock
+from penstock.instance.reach import LOADERS
 from penstock.instance.runtime import runtime_paths
 from penstock.kit import memory
 
@@ -38,6 +38,7 @@ _SOCKET, _FILE, _LOG = "falkor.sock", "graph.rdb", "falkor.log"
 _LONGEST_PATH = 100
 """Of a unix socket; the kernel takes 107 bytes."""
 _LOG_TAIL = 4096
+_CONFINED = "penstock.instance.confined"
 _READ = ("/proc/meminfo", "/proc/stat", "/proc/sys", "/sys/devices/system", "/dev/urandom")
 _PASSED_ON = ("PATH", "LANG", "LD_LIBRARY_PATH")
 
@@ -79,7 +80,7 @@ class FalkorServer:
             (self._folder / name).unlink(missing_ok=True)
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         self._ended = asyncio.Event()
-        confined = [sys.executable, "-I", "-S", landlock.__file__, self._reach()]
+        confined = [sys.executable, "-I", "-m", _CONFINED, self._reach(program)]
         self._process = subprocess.Popen(  # noqa: ASYNC220, S603 - it returns at once
             [*confined, program, *self._options(module)],
             env=environment | {"HOME": str(self._folder), "TMPDIR": str(self._folder)},
@@ -123,12 +124,14 @@ class FalkorServer:
         path = str(self._folder / _SOCKET)
         return path if len(path) <= _LONGEST_PATH else os.path.relpath(path)
 
-    def _reach(self) -> str:
+    def _reach(self, program: str) -> str:
         reach: dict[str, object] = {"parent": os.getpid()}
-        if self._isolation.level:
+        if self._isolation.level or self._isolation.filters:
             reach |= {
-                "read": _READ,
-                "run": [str(path) for path in runtime_paths()],
+                "level": self._isolation.level,
+                "filters": self._isolation.filters,
+                "read": [*_READ, *map(str, runtime_paths())],
+                "run": [program, *LOADERS],
                 "write": [str(self._folder), "/dev/null"],
             }
         return orjson.dumps(reach).decode()

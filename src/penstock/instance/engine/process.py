@@ -20,7 +20,6 @@ import struct
 import sys
 import threading
 import traceback
-from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,11 +27,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from penstock.graphdb.registry import warm_up
-from penstock.instance import landlock
 from penstock.instance.engine import wire
 from penstock.instance.engine.work import CONVERTING, EXECUTING, IDLE, SENDING, Turn, Work
 from penstock.instance.results import warm
-from penstock.instance.runtime import runtime_paths
 from penstock.kit.errors import Internal, PenstockError
 
 if TYPE_CHECKING:
@@ -41,6 +38,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from penstock.instance.engine.work import Phase
+    from penstock.instance.reach import Reach
 
 CONFINE, CHANNEL, INTERRUPT = b"f", b"c", b"i"
 ORDER = struct.Struct("!cHQ")
@@ -52,17 +50,6 @@ MOST_ORDER = 128 * 1024
 _PR_SET_PDEATHSIG = 1
 _STACK_BYTES = 8 * 1024**2 + 64 * 1024
 """Of a thread, mapped at once though little of it is ever used; the engine parses on it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """Files that the process may read, folders it may write to, and whether it may connect to TCP ports;
-    `level` 0 confines nothing."""
-
-    level: int
-    read: Sequence[Path]
-    write: Sequence[Path]
-    connect: bool
 
 
 class EngineProcess:
@@ -83,7 +70,8 @@ class EngineProcess:
     def _carry_out(self, order: bytes, descriptors: list[int]) -> None:
         kind = order[:1]
         if kind == CONFINE:
-            _confine(pickle.loads(order[1:]))  # noqa: S301 - it comes from the server
+            reach: Reach = pickle.loads(order[1:])  # noqa: S301 - it comes from the server
+            reach.confine()
             return
         _, slot, request = ORDER.unpack(order)
         if kind == CHANNEL:
@@ -143,11 +131,6 @@ def _send_stream(sock: socket.socket, method: Callable[..., Any], arguments: dic
         turn.cord.check()
         turn.tell(CONVERTING)
     wire.send(sock, wire.END)
-
-
-def _confine(reach: Reach) -> None:
-    if reach.level:
-        landlock.confine(read=reach.read, write=reach.write, run=runtime_paths(), connect=reach.connect)
 
 
 def _prepare() -> None:

@@ -20,7 +20,6 @@ from penstock.instance.engine import wire
 from penstock.instance.engine.child import EngineChild
 from penstock.instance.engine.falkor_server import FalkorServer
 from penstock.instance.engine.life import Life, Query, Reason
-from penstock.instance.engine.process import Reach
 from penstock.instance.engine.work import EXECUTING, Written
 from penstock.kit import logging, memory
 from penstock.kit.errors import PenstockError
@@ -196,13 +195,11 @@ class Supervisor:
     def _begin(self, files: Sequence[Path]) -> Life:
         assert self._folder is not None
         child, self._spare = self._spare or EngineChild(self._settings.backend), None
-        url = self._url()
         child.confine(
-            Reach(
-                level=self._isolation.level,
+            self._isolation.engine_reach(
                 read=[*files, _written_back(self._folder)],
                 write=[self._folder, _scratch(self._folder)],
-                connect=url is not None and not url.startswith("unix://"),
+                database_url=self._url(),
             )
         )
         life = self._life = Life.begin(child, self._ended)
