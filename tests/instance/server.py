@@ -6,6 +6,7 @@ import asyncio
 import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -15,11 +16,12 @@ from tests.servers.process import running
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import AsyncIterator
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Sequence
 
 PROXY = {"Authorization": f"Bearer {TOKEN}", "X-Penstock-User": "ada", "X-Penstock-Role": "analyst"}
 PLANE = {"Authorization": f"Bearer {TOKEN}"}
+COMMAND = (sys.executable, "-I", "-m", "penstock.instance")
+ROOT = Path(__file__).parents[2]
 ARROW = "application/vnd.apache.arrow.stream"
 
 
@@ -52,7 +54,11 @@ class GraphServer:
 
 @asynccontextmanager
 async def graph_server(
-    folder: Path, storage_url: str, assignment: dict[str, Any] | None, **settings: str
+    folder: Path,
+    storage_url: str,
+    assignment: dict[str, Any] | None,
+    command: Sequence[str] = COMMAND,
+    **settings: str,
 ) -> AsyncIterator[GraphServer]:
     """Started, not yet loaded: wait for `plane.outcome()`. It listens on a socket unless it is given a port."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -69,10 +75,10 @@ async def graph_server(
             "PENSTOCK_INSTANCE_CPU": "2",
             "PENSTOCK_INSTANCE_ISOLATION": "require",
             "TMPDIR": str(folder / "tmp"),
+            "PYTHONPATH": str(ROOT),
             **{f"PENSTOCK_{name.upper()}": value for name, value in settings.items()},
         }
         (folder / "tmp").mkdir(exist_ok=True)
-        command = [sys.executable, "-I", "-m", "penstock.instance"]
         transport = httpx2.AsyncHTTPTransport(uds=None if port else sock)
         with running(command, log=folder / "log", cwd=folder, env=environment) as process:
             async with httpx2.AsyncClient(
@@ -83,10 +89,14 @@ async def graph_server(
 
 @asynccontextmanager
 async def running_server(
-    folder: Path, storage_url: str, assignment: dict[str, Any], **settings: str
+    folder: Path,
+    storage_url: str,
+    assignment: dict[str, Any],
+    command: Sequence[str] = COMMAND,
+    **settings: str,
 ) -> AsyncIterator[GraphServer]:
     """Loaded and ready."""
-    async with graph_server(folder, storage_url, assignment, **settings) as server:
+    async with graph_server(folder, storage_url, assignment, command, **settings) as server:
         outcome = await server.plane.outcome()
         assert outcome["status"] == "running", (outcome, server.log.read_text())
         yield server

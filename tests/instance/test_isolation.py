@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.instance.isolation import Isolation, examine
 from penstock.storage.stores import open_store
 from tests.instance.conftest import EDGES, NODES
 from tests.instance.server import GraphServer, running_server
@@ -16,6 +17,7 @@ from tests.instance.snapshots import publish
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+_NO_FILTERS = "system calls: needs seccomp filters, on x86_64 or aarch64"
 SECRET = "the-other-tenants-secret"
 
 
@@ -103,3 +105,15 @@ async def test_no_extension_is_fetched(open_server: GraphServer) -> None:
 async def test_the_server_says_what_confines_it(open_server: GraphServer) -> None:
     status = (await open_server.http.get("/status")).json()
     assert status["isolation"].startswith("landlock-")
+    assert status["isolation"].endswith("+seccomp")
+    assert status["isolation_missing"] == list(examine().missing)
+
+
+@pytest.mark.parametrize(
+    ("level", "lacks"),
+    [(0, "files"), (3, "TCP ports"), (5, "signals and abstract sockets"), (6, None)],
+)
+def test_what_a_kernel_lacks_is_named_with_what_it_would_need(level: int, lacks: str | None) -> None:
+    missing = Isolation(level=level, filters=True).missing
+    assert [line.partition(":")[0] for line in missing[:1]] == ([] if lacks is None else [lacks])
+    assert Isolation(level=level).missing == (*missing, _NO_FILTERS)

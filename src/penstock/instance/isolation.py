@@ -116,7 +116,7 @@ def confine_process(wish: Wish, *, own: Path, storage: Path | None, socket: Path
             hint="Set PENSTOCK_INSTANCE_ISOLATION=prefer where a container does it.",
         )
     if wish != "off":
-        _server_reach(isolation, own=own, storage=storage, socket=socket).confine()
+        server_reach(isolation, own=own, storage=storage, socket=socket).confine()
     if isolation.missing:
         log.warning(
             "isolation_missing",
@@ -126,7 +126,7 @@ def confine_process(wish: Wish, *, own: Path, storage: Path | None, socket: Path
     return isolation
 
 
-def _server_reach(isolation: Isolation, *, own: Path, storage: Path | None, socket: Path | None) -> Reach:
+def server_reach(isolation: Isolation, *, own: Path, storage: Path | None, socket: Path | None) -> Reach:
     read = [*map(Path, (*_NETWORK, *_ALSO_READ)), *([storage] if storage else []), *_certificates()]
     return Reach(
         level=isolation.level,

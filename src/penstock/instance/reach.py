@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.instance import landlock, seccomp
-from penstock.instance.seccomp import Filter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from penstock.instance.seccomp import Filter
 
 _OPEN_FILES = 8192
 _LIMITS = {
