@@ -37,7 +37,7 @@ async def main() -> int:
     scratch = Path(tempfile.mkdtemp(prefix="penstock-bench-out-"))
     try:
         [port] = free_ports(1)
-        async with measured(Tcp(port=port, password="bench")) as server:
+        async with measured(Tcp(port=port)) as server:
             figures = await _postgres(server, scratch)
         figures |= await _trino(scratch)
         figures |= await waiting.cost(scratch)

@@ -45,7 +45,7 @@ say = Console(stderr=True).print
 
 async def figures(scratch: Path, scale: float) -> dict[str, Figure]:
     [port] = free_ports(1)
-    async with measured(Tcp(port=port, password="bench")) as server:
+    async with measured(Tcp(port=port)) as server:
         dsn = await server.fresh("ledger")
         await _fill(dsn, round(ROWS * scale))
         found = await _compared(server, dsn, scratch)

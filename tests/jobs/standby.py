@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -49,14 +50,19 @@ async def follow(standby: Cluster, primary: Cluster) -> None:
     account = {"user": places.account.uid, "group": places.account.gid} if os.geteuid() == 0 else {}
     command = [locate().bin_dir / "pg_basebackup", "--pgdata", places.data, "--write-recovery-conf"]
     command += ["--checkpoint", "fast", "--host", primary.places.sockets, "--username", "penstock"]
-    await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True, cwd="/", **account)
+    environment = {"PGPASSFILE": str(primary.places.password)}
+    await asyncio.to_thread(
+        subprocess.run, command, check=True, capture_output=True, cwd="/", env=environment, **account
+    )
+    await asyncio.to_thread(shutil.copy2, primary.places.password, standby.places.password)
     await standby.start()
 
 
 def both(*clusters: Cluster) -> str:
     hosts = ",".join(str(c.places.sockets) for c in clusters)
     ports = ",".join(str(c.settings.port) for c in clusters)
-    return f"postgresql:///penstock?host={hosts}&port={ports}&user=penstock"
+    passfile = clusters[0].places.password
+    return f"postgresql:///penstock?host={hosts}&port={ports}&user=penstock&passfile={passfile}"
 
 
 @dataclass

@@ -21,6 +21,7 @@ from penstock.kit.postgres import (
     detached,
 )
 from penstock.kit.postgres import database as embedded
+from penstock.kit.postgres.password import read_password
 from tests.kit.conftest import execute, until, value
 
 if TYPE_CHECKING:
@@ -106,20 +107,84 @@ async def test_the_environment_cannot_lead_the_server_or_its_clients_astray(
         assert await value(cluster.dsn(), "SELECT current_user::text") == "penstock"
 
 
-async def test_a_port_asks_for_the_password_and_the_socket_does_not(data_dir: Path, newest: Binaries) -> None:
-    tcp = Tcp(port=_free_port(), password="it's 100% s@fe/!")
-    async with Cluster(data_dir, newest, settings=ClusterSettings(tcp=tcp)) as cluster:
+async def test_a_port_and_the_socket_ask_for_the_password(data_dir: Path, newest: Binaries) -> None:
+    async with Cluster(data_dir, newest, settings=ClusterSettings(tcp=Tcp(port=_free_port()))) as cluster:
         assert await value(cluster.dsn(), "SELECT 1") == 1
         assert await value(cluster.tcp_dsn(), "SELECT host(inet_server_addr())") == "127.0.0.1"
+        secret = read_password(cluster.places)
+        for wrong in (cluster.tcp_dsn().replace(secret, "guessed"), _without_password(cluster)):
+            with pytest.raises(asyncpg.InvalidPasswordError):
+                await asyncpg.connect(wrong)
+    assert secret not in cluster.dsn()
+    assert secret not in cluster.places.log.read_text()
+
+
+async def test_nobody_is_let_in_without_the_password(cluster: Cluster) -> None:
+    query = "SELECT string_agg(DISTINCT auth_method, ' ') FROM pg_hba_file_rules"
+    assert await value(cluster.dsn(), query) == "scram-sha-256"
+    assert await value(cluster.dsn(), "SHOW hba_file") == str(cluster.places.rules)
+    with pytest.raises(asyncpg.InvalidPasswordError):
+        await asyncpg.connect(_without_password(cluster))
+
+
+async def test_the_password_is_the_accounts_alone_and_every_cluster_has_its_own(
+    cluster: Cluster, folder: Path, newest: Binaries
+) -> None:
+    found = cluster.places.password.stat()
+    assert (stat.S_IMODE(found.st_mode), found.st_uid) == (0o600, cluster.places.account.uid)
+    async with Cluster(folder / "pg", newest) as other:
+        assert read_password(other.places) != read_password(cluster.places)
+        assert len(read_password(other.places)) >= 40
+
+
+async def test_the_password_stays_over_restarts(cluster: Cluster) -> None:
+    before = read_password(cluster.places)
+    await cluster.stop()
+    await cluster.start()
+    assert read_password(cluster.places) == before
+
+
+async def test_a_cluster_of_an_earlier_version_that_trusted_everybody_asks_from_its_next_start_on(
+    folder: Path, binaries: Binaries
+) -> None:
+    async with Cluster(folder / "pg", binaries) as cluster:
+        await execute(cluster.dsn(), "CREATE TABLE note AS SELECT 7 AS body")
+        await execute(cluster.dsn(), "ALTER ROLE penstock PASSWORD NULL")
+    cluster.places.rules.write_text("local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
+    cluster.places.password.unlink()
+    async with Cluster(folder / "pg", binaries) as cluster:
+        assert await value(cluster.dsn(), "SELECT body FROM note") == 7
         with pytest.raises(asyncpg.InvalidPasswordError):
-            await asyncpg.connect(cluster.tcp_dsn().replace("it%27s", "its"))
-    assert tcp.password not in cluster.places.log.read_text()
-    assert tcp.password not in repr(cluster.settings)
+            await asyncpg.connect(_without_password(cluster))
+        assert "trust" not in cluster.places.rules.read_text()
+
+
+async def test_a_start_that_was_killed_before_the_password_was_written_down_makes_another(
+    folder: Path, newest: Binaries
+) -> None:
+    async with Cluster(folder / "pg", newest) as cluster:
+        lost = read_password(cluster.places)
+    cluster.places.password.rename(cluster.places.password.with_suffix(".new"))
+    async with Cluster(folder / "pg", newest) as cluster:
+        assert await value(cluster.dsn(), "SELECT 1") == 1
+        assert read_password(cluster.places) != lost
+
+
+async def test_a_password_of_other_data_is_an_error_with_the_way_out(folder: Path, newest: Binaries) -> None:
+    async with Cluster(folder / "pg", newest) as cluster:
+        pass
+    cluster.places.password.write_text("*:*:*:penstock:of-other-data\n")
+    with pytest.raises(PostgresFailed, match="is not the one of these data") as refusal:
+        await Cluster(folder / "pg", newest).start()
+    assert refusal.value.hint == f"Let the next start make a new one: rm {cluster.places.password}"
+    cluster.places.password.unlink()
+    async with Cluster(folder / "pg", newest) as cluster:
+        assert await value(cluster.dsn(), "SELECT 1") == 1
 
 
 async def test_a_port_in_use_is_said_in_a_sentence(data_dir: Path, newest: Binaries) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        tcp = Tcp(port=taken.getsockname()[1], password="secret")
+        tcp = Tcp(port=taken.getsockname()[1])
         with pytest.raises(PostgresFailed, match="port that PostgreSQL should listen on is in use"):
             await Cluster(data_dir, newest, settings=ClusterSettings(tcp=tcp)).start()
 
@@ -223,3 +288,7 @@ def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
+
+
+def _without_password(cluster: Cluster) -> str:
+    return cluster.dsn().partition("&passfile=")[0]

@@ -12,7 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.kit.postgres.cluster import SUPERUSER
+from penstock.kit.postgres.password import read_password
+from penstock.kit.postgres.settings import SUPERUSER
 from tests.servers import debian
 from tests.servers.parts import LOCAL, Part, alone
 from tests.servers.process import free_ports, running
@@ -41,7 +42,7 @@ def pooler(cluster: Cluster) -> Iterator[Callable[[str], str]]:
     settings.write_text(
         f"""
 [databases]
-* = host={cluster.places.sockets} port={cluster.settings.port} user={SUPERUSER}
+* = host={cluster.places.sockets} port={cluster.settings.port} user={SUPERUSER} password={read_password(cluster.places)}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {own_port}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import quote, urlencode
 
 from penstock.kit import logging
-from penstock.kit.postgres import failure, holder, initdb, places, programs, server
+from penstock.kit.postgres import failure, holder, initdb, password, places, programs, server
 from penstock.kit.postgres.errors import ClusterHeld, PostgresFailed
 from penstock.kit.postgres.settings import SUPERUSER, ClusterSettings, Shutdown
 
@@ -64,14 +64,21 @@ class Cluster:
         return self._server.pid if self._server and self._server.code is None else None
 
     def dsn(self, database: str | None = None) -> str:
-        """Over the private socket, for asyncpg and for everything built on libpq."""
-        where = {"host": str(self.places.sockets), "port": self.settings.port, "user": SUPERUSER}
+        """Over the private socket, for asyncpg and for everything built on libpq; the password stays in its file."""
+        where = {
+            "host": str(self.places.sockets),
+            "port": self.settings.port,
+            "user": SUPERUSER,
+            "passfile": str(self.places.password),
+        }
         return f"postgresql:///{self._named(database)}?{urlencode(where, safe='/')}"
 
     def tcp_dsn(self, database: str | None = None) -> str:
+        """Over the port, with the password in it: for programs that read no such file."""
         if (tcp := self.settings.tcp) is None:
             raise PostgresFailed("This server listens on no port.", hint="Give ClusterSettings a Tcp.")
-        return f"postgresql://{SUPERUSER}:{quote(tcp.password, safe='')}@127.0.0.1:{tcp.port}/{self._named(database)}"
+        secret = quote(password.read_password(self.places), safe="")
+        return f"postgresql://{SUPERUSER}:{secret}@127.0.0.1:{tcp.port}/{self._named(database)}"
 
     async def start(self) -> None:
         with failure.explained(self.places.folder):
@@ -141,6 +148,7 @@ class Cluster:
         if not self.places.data.exists():
             await initdb.initialise(self.places, self._binaries, lock, self.settings.template)
         self._check_version()
+        await password.require_password(self.places, self._binaries, lock)
 
     def _check_version(self) -> None:
         written, version = places.written_by(self.places.folder), self._binaries.version
@@ -163,15 +171,13 @@ class Cluster:
     async def _attempt(self, lock: Lock, deadline: float) -> asyncpg.Connection[asyncpg.Record] | None:
         holder.clear_remains(self.places)
         command = [str(self._binaries.postgres), "-D", str(self.places.data)]
-        command += self.settings.options(self.places.sockets)
+        command += [*self.settings.options(self.places.sockets), "-c", f"hba_file={self.places.rules}"]
         self._server = await server.launch(command, self.places, lock)
         return await self._server.answer(self.dsn("postgres"), deadline)
 
     async def _furnish(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         try:
             await _ensure_database(connection, self.settings.database)
-            if self.settings.tcp:
-                await _set_password(connection, self.settings.tcp.password)
         finally:
             await connection.close()
 
@@ -187,11 +193,6 @@ async def _ensure_database(connection: asyncpg.Connection[asyncpg.Record], name:
     if not await connection.fetchval("SELECT true FROM pg_database WHERE datname = $1", name):
         quoted = name.replace('"', '""')
         await connection.execute(f'CREATE DATABASE "{quoted}"')
-
-
-async def _set_password(connection: asyncpg.Connection[asyncpg.Record], password: str) -> None:
-    literal = await connection.fetchval("SELECT quote_literal($1::text)", password)
-    await connection.execute(f"ALTER ROLE {SUPERUSER} PASSWORD {literal}")
 
 
 def _now() -> float:

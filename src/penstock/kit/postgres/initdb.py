@@ -50,15 +50,14 @@ async def _checked(at: Places, command: list[str], lock: Lock) -> None:
 
 
 def _command(binaries: Binaries, fresh: Path, locale: str) -> list[str]:
-    # Trust is for the socket alone, and the socket's folder is 0700.
+    # Nobody: the rules that let anybody in are written together with the password.
     return [
         str(binaries.initdb),
         f"--pgdata={fresh}",
         f"--username={SUPERUSER}",
         f"--locale={locale}",
         "--encoding=UTF8",
-        "--auth-local=trust",
-        "--auth-host=scram-sha-256",
+        "--auth=reject",
         "--no-instructions",
     ]
 

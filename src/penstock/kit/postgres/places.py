@@ -2,7 +2,8 @@
 
     <folder>/             0700, the account's
       data/               what initdb made; it appears whole, by a rename
-      socket/             0700: who can enter may connect without a password
+      socket/             0700
+      pgpass              0600: the password, without which nobody may connect
       lock  postgres.log
 
 As root the account is somebody else, who cannot walk through a private home. Nobody's home is opened for that: the
@@ -40,6 +41,15 @@ class Places:
     @property
     def lock(self) -> Path:
         return self.folder / "lock"
+
+    @property
+    def password(self) -> Path:
+        return self.folder / "pgpass"
+
+    @property
+    def rules(self) -> Path:
+        """Who may connect, and how they show who they are."""
+        return self.data / "pg_hba.conf"
 
     @property
     def log(self) -> Path:

@@ -19,11 +19,15 @@ _LAUNCH = Path(__file__).with_name("launch.py")
 _KEPT = ("PATH", "LD_LIBRARY_PATH")
 
 
-async def run(account: Account, command: list[str], *, cwd: Path, keep: int) -> tuple[int, str]:
-    """The program's exit code and all that it said; it does not outlive the call, nor us."""
-    child = await spawn(account, command, cwd=cwd, keep=keep, on_our_death=SIGKILL, output=asyncio.subprocess.PIPE)
+async def run(
+    account: Account, command: list[str], *, cwd: Path, keep: int, feed: bytes | None = None
+) -> tuple[int, str]:
+    """The program's exit code and all that it said, `feed` being its input; it does not outlive the call, nor us."""
+    pipe = asyncio.subprocess.PIPE
+    stdin = asyncio.subprocess.DEVNULL if feed is None else pipe
+    child = await spawn(account, command, cwd=cwd, keep=keep, on_our_death=SIGKILL, output=pipe, stdin=stdin)
     try:
-        said, _ = await child.communicate()
+        said, _ = await child.communicate(feed)
     except BaseException:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, SIGKILL)
@@ -33,7 +37,14 @@ async def run(account: Account, command: list[str], *, cwd: Path, keep: int) -> 
 
 
 async def spawn(
-    account: Account, command: list[str], *, cwd: Path, keep: int, on_our_death: Signals, output: IO[bytes] | int
+    account: Account,
+    command: list[str],
+    *,
+    cwd: Path,
+    keep: int,
+    on_our_death: Signals,
+    output: IO[bytes] | int,
+    stdin: int = asyncio.subprocess.DEVNULL,
 ) -> Process:
     """A child that holds on to the descriptor `keep`, leads its own session, and gets the signal when we die."""
     who = (account.uid, account.gid, os.getpid(), int(on_our_death))
@@ -46,7 +57,7 @@ async def spawn(
         *command,
         cwd=cwd,
         env=_environment(),
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=stdin,
         stdout=output,
         stderr=asyncio.subprocess.STDOUT,
         pass_fds=(keep,),

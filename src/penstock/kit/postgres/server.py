@@ -45,6 +45,11 @@ class Server:
         while self.code is None:
             try:
                 return await asyncpg.connect(dsn, timeout=5)
+            except asyncpg.InvalidPasswordError as e:
+                raise PostgresFailed(
+                    f"The password in {self._places.password} is not the one of these data.",
+                    hint=f"Let the next start make a new one: rm {self._places.password}",
+                ) from e
             except _NOT_YET as e:
                 if asyncio.get_running_loop().time() > deadline:
                     raise PostgresFailed(

@@ -35,10 +35,9 @@ class Shutdown(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tcp:
-    """A door on 127.0.0.1 for programs that cannot use the socket; the password is asked for there, and only there."""
+    """A port on 127.0.0.1, for programs that cannot use the socket."""
 
     port: int
-    password: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
