@@ -13,7 +13,7 @@ import pytest
 from penstock.reconcile.ranges import in_ranges
 from penstock.sources.contract import Limits
 from tests.api.test_runs import PAYMENTS, QUEUES, RULES, fill, me, over, sides, stand, start, upload  # noqa: F401
-from tests.graphs.stand import Stand, connected, postgres
+from tests.graphs.stand import Stand, connected, postgres, postgres_secrets
 from tests.servers.trino_fake import TrinoFake
 from tests.sources.conformance import collect_chunks
 from tests.sources.test_mysql import server, source, subject  # noqa: F401 - fixtures
@@ -45,7 +45,13 @@ async def test_a_table_is_cut_above_the_threshold_and_into_no_more_chunks_than_a
     jobs: int,
 ) -> None:
     await fill(database, 2000)
-    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(database), secrets={})
+    await stand.graphs.sources.add(
+        name="db",
+        kind="postgres",
+        owner="me",
+        config=postgres(database),
+        secrets=postgres_secrets(database),
+    )
     recipe = {"name": "pg", "sources": sides(), "rules": RULES, "staging": {"chunk_threshold_rows": 1}}
     told = {"chunk_threshold_rows": threshold, "max_parallel_chunks": 4}
     ended = await staged(stand, me, recipe=recipe, staging=told)
@@ -72,7 +78,9 @@ async def test_a_view_is_cut_at_quantiles_of_a_text_key_with_skew(
             "CREATE VIEW shown AS SELECT id, ref, amount, CASE WHEN id % 2 = 0 THEN 'common' ELSE ref END AS part"
             " FROM invoices"
         )
-    name = await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(database), secrets={})
+    name = await stand.graphs.sources.add(
+        name="db", kind="postgres", owner="me", config=postgres(database), secrets=postgres_secrets(database)
+    )
     told = {"chunk_threshold_rows": 500, "max_parallel_chunks": 6}
     left = {"table": "shown", "partition_key": "part"}
     ended = await staged(stand, me, recipe={"name": "pg", "sources": sides(**left), "rules": RULES}, staging=told)

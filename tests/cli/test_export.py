@@ -160,7 +160,8 @@ def test_a_source_that_is_away_or_refuses_has_its_own_exit_code(
 ) -> None:
     monkeypatch.setenv("PENSTOCK_SOURCE_PASSWORD", "canary-hunter2")
     assert export("SELECT 1 AS a", "postgresql://ann@127.0.0.1:1/x", tmp_path / "out") == 5
-    assert export("SELECT 1 AS a", database.replace("user=penstock", "user=nobody"), tmp_path / "out") == 4
+    stranger = database.partition("&passfile=")[0].replace("user=penstock", "user=nobody")
+    assert export("SELECT 1 AS a", stranger, tmp_path / "out") == 4
     assert "canary-hunter2" not in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -30,7 +31,6 @@ from penstock.worker.runtime import Worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-    from pathlib import Path
 
     from penstock.api.parts import Graphs, Parts
     from penstock.storage.contract import Store
@@ -170,6 +170,12 @@ def postgres(dsn: str) -> dict[str, Any]:
     where = parse_qs(parts.query)
     place = {"host": where["host"][0], "port": int(where["port"][0])}
     return {"database": parts.path.strip("/"), "user": where["user"][0], **place}
+
+
+def postgres_secrets(dsn: str) -> dict[str, str]:
+    """What opens that source: the password in the file that the DSN names."""
+    [passfile] = parse_qs(urlsplit(dsn).query)["passfile"]
+    return {"password": Path(passfile).read_text().strip().rpartition(":")[2]}
 
 
 async def fill(dsn: str, rows: int) -> None:

@@ -8,7 +8,7 @@ from penstock.accounts.role import Role
 from penstock.graphs.authoring import Author
 from penstock.graphs.definition import Property
 from tests.graphs.definitions import mapping, node
-from tests.graphs.stand import fill, postgres
+from tests.graphs.stand import fill, postgres, postgres_secrets
 from tests.servers.trino_fake import TrinoFake
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ async def test_whatever_is_not_one_select_never_reaches_the_source(stand: Stand,
 
 async def test_a_postgres_says_what_its_columns_are(stand: Stand, database: str) -> None:
     await fill(database, 3)
-    number = await stand.source("postgres", postgres(database))
+    number = await stand.source("postgres", postgres(database), postgres_secrets(database))
     verdict = await judged(
         stand,
         number,

@@ -13,7 +13,7 @@ from penstock.graphs.catalogue import Scope
 from penstock.graphs.rules import check
 from penstock.graphs.words import Given, edge_type, label, property_name, role, singular
 from penstock.kit.errors import InvalidInput, NotFound, PermissionDenied
-from tests.graphs.stand import connected, postgres
+from tests.graphs.stand import connected, postgres, postgres_secrets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +92,7 @@ def looked_at(found: Inferred) -> None:
 async def test_a_postgres_schema_with_foreign_keys_runs_as_it_is_proposed(stand: Stand, database: str) -> None:
     async with connected(database) as connection:
         await connection.execute("CREATE SCHEMA shop; CREATE VIEW shop.v AS SELECT 1 AS id;" + SHOP.format(s="shop."))
-    number = await stand.source("postgres", postgres(database))
+    number = await stand.source("postgres", postgres(database), postgres_secrets(database))
     found = await inferred(stand, number, schema="shop")
     looked_at(found)
     await exported(stand, number, found)

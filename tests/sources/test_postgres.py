@@ -68,6 +68,7 @@ class PostgresSubject:
     def __init__(self, admin: asyncpg.Connection[asyncpg.Record], dsn: str, proxy: Proxy) -> None:
         self.admin = admin
         self.proxy = proxy
+        self.dsn = dsn
         where = parse_qs(urlsplit(dsn).query)
         self.config: dict[str, object] = {
             "database": urlsplit(dsn).path.strip("/"),
@@ -102,14 +103,11 @@ class PostgresSubject:
 
 @pytest.fixture(scope="module")
 async def warehouse(pg: Cluster) -> str:
-    """A database of this module, and a role that must show its password, also on the socket."""
-    rules = pg.places.data / "pg_hba.conf"
-    await asyncio.to_thread(lambda: rules.write_text(f"local all {READER} scram-sha-256\n{rules.read_text()}"))
+    """A database of this module, and a role that must show its password."""
     async with connected(pg.dsn("postgres")) as admin:
         secret = PASSWORD.replace("'", "''")
         await admin.execute("SET password_encryption = 'scram-sha-256'")
         await admin.execute(f"CREATE ROLE {READER} LOGIN PASSWORD '{secret}'")
-        await admin.execute("SELECT pg_reload_conf()")
         await admin.execute("CREATE DATABASE warehouse")
     return pg.dsn("warehouse")
 
@@ -295,7 +293,7 @@ async def buffers(subject: PostgresSubject, sql: str) -> int:
 
 async def test_chunks_under_writers_that_move_money_sum_exactly(subject: PostgresSubject, source: Source) -> None:
     await make_accounts(subject)
-    database = f"postgresql:///{subject.config['database']}?host={subject.config['host']}&user=penstock"
+    database = subject.dsn
     stop = asyncio.Event()
     writers = [asyncio.create_task(move_money(database, seed, stop)) for seed in range(2)]
     try:

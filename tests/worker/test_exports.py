@@ -19,6 +19,7 @@ from tests.graphs.stand import (
     connected,
     fill,
     postgres,
+    postgres_secrets,
     settings,
     shop,
     standing,
@@ -55,7 +56,8 @@ async def test_every_row_of_a_query_is_in_the_files_that_the_manifest_names(
         else:
             await fill(database, ROWS)
             config = postgres(database)
-        source = await stand.source(kind, config)
+        secrets = postgres_secrets(database) if kind == "postgres" else {}
+        source = await stand.source(kind, config, secrets)
         snapshot_id = await stand.snapshot(CUSTOMER | {"data_source_id": source})
         snapshot = await stand.ready(snapshot_id)
         found = await stand.table(snapshot, "nodes/Customer")
@@ -170,7 +172,7 @@ async def _error(stand: Stand, snapshot_id: int) -> dict[str, Any]:
 
 async def test_a_job_that_is_cancelled_leaves_no_file_and_no_query(database: str, stand: Stand, tmp_path: Path) -> None:
     await fill(database, 10)
-    source = await stand.source("postgres", postgres(database))
+    source = await stand.source("postgres", postgres(database), postgres_secrets(database))
     slow = {
         "sql": "SELECT id, name, age FROM customers, (SELECT count(*) AS n FROM generate_series(1, 20000000000)) AS q"
     }

@@ -13,7 +13,7 @@ import pytest
 from penstock.storage.manifest import NAME
 from penstock.worker.duties import default_handlers
 from penstock.worker.handlers import Answer, Handlers, Job
-from tests.graphs.stand import CUSTOMER, Stand, fill, postgres, settings, shop, standing, until
+from tests.graphs.stand import CUSTOMER, Stand, fill, postgres, postgres_secrets, settings, shop, standing, until
 from tests.sources.proxy import Proxy, proxied
 from tests.worker.places import in_s3, s3
 
@@ -135,7 +135,7 @@ async def test_a_source_that_hangs_or_resets_costs_an_attempt_and_no_row(
 ) -> None:
     await fill(database, 200_000)
     by_door = {"host": "127.0.0.1", "port": door.port, "sslmode": "disable", "silence_seconds": 1.0}
-    source = await stand.source("postgres", postgres(database) | by_door)
+    source = await stand.source("postgres", postgres(database) | by_door, postgres_secrets(database))
     snapshot_id = await stand.snapshot(CUSTOMER | {"data_source_id": source})
     door.after(2_000_000, getattr(door, strike))
     [job] = await stand.jobs(snapshot_id)
