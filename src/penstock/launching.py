@@ -19,7 +19,7 @@ from penstock.graphs.quota import MemoryLimits, Quota
 from penstock.graphs.resource_monitor import ResourceMonitor
 from penstock.graphs.starts import Starts
 from penstock.graphs.vitals import Vitals
-from penstock.instance.settings import passed_on
+from penstock.instance.settings import SECRETS, passed_on
 from penstock.kit.errors import Unavailable
 from penstock.kit.remembered import Remembered
 from penstock.launchers.subprocess import of_home
@@ -112,6 +112,7 @@ async def launching(
         token_of=parts.token_of,
         control_plane_url=internal_url(settings),
         environment=server_environment(settings),
+        secrets=server_secrets(settings),
         health=health,
     )
     async with parts.servers, errands:
@@ -146,11 +147,20 @@ def _own_url(settings: Settings) -> str:
 
 def server_environment(settings: Settings) -> dict[str, str]:
     """The storage, how to log, and what the operator set for graph servers; of everything else that
-    we know, nothing."""
-    told = {name: getattr(settings, name) for name in _STORAGE} | {"storage_url": settings.storage_root}
-    found: dict[str, str] = {"PENSTOCK_LOG_LEVEL": settings.log_level, "PENSTOCK_LOG_FORM": settings.log_form}
-    for name, value in told.items():
+    we know, nothing, and of these no secret."""
+    return {name: value for name, value in _passed_on(settings).items() if name not in SECRETS}
+
+
+def server_secrets(settings: Settings) -> dict[str, str]:
+    """What graph servers need as well and no other process may read."""
+    return {name: value for name, value in _passed_on(settings).items() if name in SECRETS}
+
+
+def _passed_on(settings: Settings) -> dict[str, str]:
+    storage = {name: getattr(settings, name) for name in _STORAGE} | {"storage_url": settings.storage_root}
+    chosen: dict[str, str] = {"PENSTOCK_LOG_LEVEL": settings.log_level, "PENSTOCK_LOG_FORM": settings.log_form}
+    for name, value in storage.items():
         if value is not None:
             plain = value.get_secret_value() if hasattr(value, "get_secret_value") else value
-            found[f"PENSTOCK_{name.upper()}"] = str(plain).lower() if isinstance(plain, bool) else str(plain)
-    return found | passed_on(os.environ)
+            chosen[f"PENSTOCK_{name.upper()}"] = str(plain).lower() if isinstance(plain, bool) else str(plain)
+    return chosen | passed_on(os.environ)

@@ -41,10 +41,14 @@ EATER = server(
     "import time\nkept = []\nprint('up', flush=True)\n"
     "while True:\n    kept.append(bytearray(b'x') * (4 << 20))\n    time.sleep(0.01)"
 )
-SHOW = server("import json, os\nprint(json.dumps([dict(os.environ), sorted(os.sched_getaffinity(0)), os.getcwd()]))")
+SHOW = server(
+    "import json, os, sys\n"
+    "shown = [dict(os.environ), sorted(os.sched_getaffinity(0)), os.getcwd(), json.load(sys.stdin)]\n"
+    "print(json.dumps(shown))"
+)
 
 
-def order(handle: Handle = RUN, *, memory: int = GIB, cpu: int = 1) -> LaunchOrder:
+def order(handle: Handle = RUN, *, memory: int = GIB, cpu: int = 1, secret: str = "storage-secret") -> LaunchOrder:
     return LaunchOrder(
         handle=handle,
         slug="s",
@@ -55,6 +59,7 @@ def order(handle: Handle = RUN, *, memory: int = GIB, cpu: int = 1) -> LaunchOrd
         token="instance-token",
         control_plane_url="http://127.0.0.1:1",
         environment={"PENSTOCK_STORAGE_URL": "file:///there"},
+        secrets={"PENSTOCK_STORAGE_SECRET_ACCESS_KEY": secret},
     )
 
 
@@ -231,9 +236,13 @@ async def test_a_server_is_told_what_it_needs_and_nothing_else_of_ours(
     launcher = yard.launcher(SHOW)
     await launcher.start(order(cpu=1))
     await asyncio.wait_for(launcher.wait(RUN), 10)
-    environment, affinity, where = json.loads(await launcher.logs(RUN, tail=10_000))
+    environment, affinity, where, secrets = json.loads(await launcher.logs(RUN, tail=10_000))
     assert "canary" not in environment.values()
-    assert environment["PENSTOCK_INSTANCE_TOKEN"] == "instance-token"
+    assert secrets == {
+        "PENSTOCK_INSTANCE_TOKEN": "instance-token",
+        "PENSTOCK_STORAGE_SECRET_ACCESS_KEY": "storage-secret",
+    }
+    assert not set(secrets.values()) & set(environment.values())
     assert environment["PENSTOCK_STORAGE_URL"] == "file:///there"
     assert environment["PENSTOCK_INSTANCE_SOCKET"] == launcher.address(RUN).socket
     assert len(affinity) == 1
@@ -243,6 +252,27 @@ async def test_a_server_is_told_what_it_needs_and_nothing_else_of_ours(
     assert stat.S_IMODE((yard.root / "sockets").stat().st_mode) == 0o700
     written = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.name != warden.LOG)
     assert b"instance-token" not in written
+
+
+async def test_no_process_of_a_run_has_a_secret_in_its_environment_or_command_line(yard: Yard) -> None:
+    launcher = yard.launcher(SLEEPER)
+    await launcher.start(order())
+    for pid in yard.pids():
+        for shown in ("environ", "cmdline"):
+            content = Path(f"/proc/{pid}/{shown}").read_bytes()
+            assert b"instance-token" not in content
+            assert b"storage-secret" not in content
+
+
+async def test_secrets_may_fill_a_pipe_and_not_overfill_it(yard: Yard) -> None:
+    launcher = yard.launcher(server("import json, sys\nprint(len(sys.stdin.read()), flush=True)"))
+    empty = len(json.dumps({"PENSTOCK_INSTANCE_TOKEN": "instance-token", **order(secret="").secrets}))
+    most = warden.SECRET_BYTES - empty
+    await launcher.start(order(secret="x" * most))
+    await asyncio.wait_for(launcher.wait(RUN), 10)
+    assert await launcher.logs(RUN, tail=100) == f"{warden.SECRET_BYTES}\n"
+    with pytest.raises(LaunchFailed, match="60001 bytes; 60000 are allowed"):
+        await launcher.start(order(Handle(instance_id=8, launch=1), secret="x" * (most + 1)))
 
 
 async def test_a_log_is_cut_and_kept_when_its_run_is_removed(yard: Yard) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Send
 
+SECRETS: dict[str, str] = json.load(sys.stdin)
 CHUNK = bytes(range(256)) * 256
 held: list[bytearray] = []
 state: dict[str, Any] = {"busy": False, "cancelled": 0, "waiting": 0}
@@ -43,7 +44,7 @@ class Plane:
 
     def __init__(self) -> None:
         base = f"{os.environ['PENSTOCK_URL']}/api/internal/instances/{os.environ['PENSTOCK_INSTANCE_ID']}"
-        headers = {"Authorization": f"Bearer {os.environ['PENSTOCK_INSTANCE_TOKEN']}", "X-Component": "wrapper"}
+        headers = {"Authorization": f"Bearer {SECRETS['PENSTOCK_INSTANCE_TOKEN']}", "X-Component": "wrapper"}
         self._http = httpx2.AsyncClient(base_url=base, headers=headers, timeout=10, trust_env=False)
 
     async def say(self, what: str, **body: Any) -> None:

@@ -53,6 +53,7 @@ class Errands:
         token_of: Callable[[int], str],
         control_plane_url: str,
         environment: Mapping[str, str],
+        secrets: Mapping[str, str],
         health: BackgroundHealth,
     ) -> None:
         self._db = db
@@ -63,6 +64,7 @@ class Errands:
         self._token_of = token_of
         self._url = control_plane_url
         self._environment = environment
+        self._secrets = secrets
         self._tasks: dict[tuple[str, Handle], asyncio.Task[None]] = {}
         self._main = BackgroundTask("instance errands", self._run, health)
         digest = hashlib.sha256(f"penstock.errands.{launcher.place}".encode()).digest()
@@ -159,6 +161,7 @@ class Errands:
             token=self._token_of(instance.instance_id),
             control_plane_url=self._url,
             environment=self._environment,
+            secrets=self._secrets,
         )
 
     async def _watch(self, instance: Instance) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import orjson
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -28,6 +29,15 @@ _LEAST_QUERY_BYTES = 64 * 1024**2
 
 
 PREFIX = "PENSTOCK_INSTANCE_"
+SECRETS = frozenset(
+    {
+        "PENSTOCK_INSTANCE_FALKORDB_URL",
+        "PENSTOCK_INSTANCE_TOKEN",
+        "PENSTOCK_STORAGE_ACCESS_KEY_ID",
+        "PENSTOCK_STORAGE_SECRET_ACCESS_KEY",
+    }
+)
+"""Settings that a launcher hands over where no other process can read them."""
 
 
 class GraphServerSettings(BaseSettings):
@@ -120,20 +130,55 @@ class Start:
 
 
 def load() -> Start:
-    """Read the environment, then take what is ours out of it: no query and no child process finds it there."""
+    """Read the environment and the secrets, then take what is ours out of it: no query and no child
+    process finds it there."""
+    secrets = _secrets_handed_over()
     try:
         # The fields without a default come from the environment, which the type checker cannot know.
-        instance = InstanceSettings.model_validate(_environment())
+        instance = InstanceSettings.model_validate(_own(_secrets_in_files() | os.environ | secrets))
     except ValidationError as e:
         raise _wrong(e) from None
-    start = _start(instance, config.load())
+    start = _start(instance, config.load(**_platform(secrets)))
     for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
         del os.environ[name]
     return start
 
 
-def _environment() -> dict[str, str]:
-    return {name.removeprefix(PREFIX).lower(): value for name, value in os.environ.items() if name.startswith(PREFIX)}
+def _own(settings: Mapping[str, str]) -> dict[str, str]:
+    return {name.removeprefix(PREFIX).lower(): value for name, value in settings.items() if name.startswith(PREFIX)}
+
+
+def _platform(settings: Mapping[str, str]) -> dict[str, str]:
+    """Those that are not a graph server's own, as overrides."""
+    names = {name: name.removeprefix("PENSTOCK_").lower() for name in settings if not name.startswith(PREFIX)}
+    return {name: settings[variable] for variable, name in names.items()}
+
+
+def _secrets_handed_over() -> dict[str, str]:
+    """What the launcher wrote to a pipe of ours: it can be read once, and by nobody else."""
+    number = os.environ.get(f"{PREFIX}SECRETS_FD")
+    if number is None:
+        return {}
+    try:
+        descriptor = int(number)
+        with os.fdopen(os.dup(descriptor), "rb") as pipe:
+            secrets: dict[str, str] = orjson.loads(pipe.read())
+    except (OSError, ValueError) as e:
+        raise InvalidInput(
+            f"{PREFIX}SECRETS_FD: {number} is no descriptor with a JSON object of settings ({e}).",
+            hint="Only a launcher sets it; use PENSTOCK_SECRETS_DIR for secrets in files.",
+        ) from None
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, descriptor)
+    os.close(null)
+    return secrets
+
+
+def _secrets_in_files() -> dict[str, str]:
+    """By name, such as `penstock_instance_token`, in the folder that a container mounts."""
+    folder = os.environ.get("PENSTOCK_SECRETS_DIR")
+    files = [] if not folder else [Path(folder) / name.lower() for name in SECRETS]
+    return {file.name.upper(): file.read_text().strip() for file in files if file.is_file()}
 
 
 def _wrong(error: ValidationError) -> InvalidInput:

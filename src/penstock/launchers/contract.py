@@ -31,7 +31,11 @@ class Handle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchOrder:
-    """`environment` is all that the server is told besides its own limits and place; nothing else reaches it."""
+    """`environment` is all that the server is told besides its own limits and place; nothing else reaches it.
+
+    `secrets` are settings by the same names whose values must not be where other processes read them: a launcher
+    hands them over, with the token, by a descriptor or a file, never by the environment or a command line.
+    """
 
     handle: Handle
     slug: str
@@ -42,6 +46,7 @@ class LaunchOrder:
     token: str = field(repr=False)
     control_plane_url: str
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ it may be killed and started again, and knows every server that runs, and how ea
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -55,16 +56,17 @@ class SubprocessLauncher:
     async def start(self, order: LaunchOrder) -> None:
         if self._places.of(order.handle).begun:
             return
+        secrets = _secrets(order)
         folder = self._places.make(order.handle)
         self._limit(folder, order.cpu_cores, order.memory_bytes)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", warden.__file__, str(folder.path), *self._command),
             env=self._environment(order, folder),
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
         )
-        said, _ = await process.communicate()
+        said, _ = await process.communicate(secrets)
         if said != b"+":
             raise LaunchFailed(
                 f"The graph server of instance {order.handle.instance_id} could not be started.",
@@ -130,7 +132,7 @@ class SubprocessLauncher:
             "HOME": str(folder.data),
             "TMPDIR": str(folder.path / "tmp"),
             "PENSTOCK_INSTANCE_ID": str(order.handle.instance_id),
-            "PENSTOCK_INSTANCE_TOKEN": order.token,
+            "PENSTOCK_INSTANCE_SECRETS_FD": "0",
             "PENSTOCK_INSTANCE_BACKEND": order.backend,
             "PENSTOCK_INSTANCE_DIR": str(folder.data),
             "PENSTOCK_INSTANCE_SOCKET": str(self._places.socket(order.handle)),
@@ -155,6 +157,17 @@ class SubprocessLauncher:
         newest_first = sorted(kept.iterdir(), key=lambda file: file.stat().st_mtime, reverse=True)
         for file in newest_first[KEPT_LOGS:]:
             file.unlink(missing_ok=True)
+
+
+def _secrets(order: LaunchOrder) -> bytes:
+    """What the server reads from its standard input, once."""
+    content = json.dumps({"PENSTOCK_INSTANCE_TOKEN": order.token, **order.secrets}).encode()
+    if len(content) > warden.SECRET_BYTES:
+        raise LaunchFailed(
+            f"The secrets of a graph server have {len(content)} bytes; {warden.SECRET_BYTES} are allowed.",
+            hint="Are PENSTOCK_STORAGE_SECRET_ACCESS_KEY and PENSTOCK_INSTANCE_FALKORDB_URL what they should be?",
+        )
+    return content
 
 
 def of_home(home: Path) -> SubprocessLauncher:

@@ -1,13 +1,14 @@
 """Keeps one graph server: its limits, its log, and how it ended.
 
-    python -I -S warden.py FOLDER COMMAND…
+    python -I -S warden.py FOLDER COMMAND… < SECRETS
 
 Started by the subprocess launcher in an isolated interpreter, by its path, so it imports nothing of ours. It leaves its
 parent at once and belongs to nobody, so a control plane may die and come back while the server runs on; one that does
-not come back within the hour ends it. The server dies with its warden. The lock in the folder is the truth about who
-runs: there is one warden a folder, and its folder is used once. Address-space limits cannot be used (an embedded graph
-database reserves terabytes that it never touches), so the memory that the server and its children really hold is
-measured a few times a second.
+not come back within the hour ends it. What it reads at its start becomes the server's standard input: secrets go by no
+environment, which other processes of the account can read. The server dies with its warden. The lock in the folder is
+the truth about who runs: there is one warden a folder, and its folder is used once. Address-space limits cannot be used
+(an embedded graph database reserves terabytes that it never touches), so the memory that the server and its children
+really hold is measured a few times a second.
 """
 
 import ctypes
@@ -25,6 +26,8 @@ PROCESS, EXIT, LIMITS, LOCK, LOG = "process.json", "exit.json", "limits.json", "
 ATTENDED = "attended"
 TICK = 0.2
 LOG_BYTES = 4 * 1024 * 1024
+SECRET_BYTES = 60_000
+"""Less than a pipe holds without a reader."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -110,9 +113,10 @@ class Log:
 
 
 class Warden:
-    def __init__(self, folder: Path, command: list[str]) -> None:
+    def __init__(self, folder: Path, command: list[str], secrets: bytes) -> None:
         self._folder = folder
         self._command = command
+        self._secrets = secrets
         self._log = Log(folder / LOG)
         self._limits_at = self._attended_at = 0
         self._attended = time.monotonic()
@@ -142,20 +146,26 @@ class Warden:
 
     def _spawn(self) -> int:
         output, theirs = os.pipe()
+        reading, writing = os.pipe()
+        os.write(writing, self._secrets)
+        os.close(writing)
+        self._secrets = b""
         self._child = os.fork()
         if not self._child:
-            self._become(theirs)
+            self._become(reading, theirs)
+        os.close(reading)
         os.close(theirs)
         os.set_blocking(output, False)
         return output
 
-    def _become(self, output: int) -> None:
+    def _become(self, secrets: int, output: int) -> None:
         try:
             os.setsid()
             libc = ctypes.CDLL(None)
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
             Path("/proc/self/oom_score_adj").write_text("800")
+            os.dup2(secrets, 0)
             os.dup2(output, 1)
             os.dup2(output, 2)
             os.execv(self._command[0], self._command)  # noqa: S606 - no shell is wanted
@@ -255,6 +265,7 @@ def _oom_kills() -> int:
 def main(folder: Path, command: list[str]) -> None:
     """`+` on the standard output says that the server was begun, now or before; nothing says that it could not be."""
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # uvloop leaves our end of its pipe open under a second number
+    secrets = sys.stdin.buffer.read()
     ready, theirs = os.pipe()
     if os.fork():
         os.close(theirs)
@@ -277,7 +288,7 @@ def main(folder: Path, command: list[str]) -> None:
     for each in (0, 1):
         os.dup2(null, each)
     os.dup2(os.open(folder / "warden.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
-    Warden(folder, command).run(theirs)
+    Warden(folder, command, secrets).run(theirs)
 
 
 if __name__ == "__main__":
