@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
-import resource
 import socket
 import subprocess
 import sys
@@ -14,14 +13,18 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
+from penstock.instance.account import number_of
 from penstock.instance.isolation import examine, server_reach
 from penstock.storage.stores import open_store
 from tests.instance.conftest import EDGES, NODES
 from tests.instance.hostile.attempts import ATTEMPTS, NEED_ROOT, THROUGH, Targets
+from tests.instance.plane import INSTANCE
 from tests.instance.server import GraphServer, running_server
 from tests.instance.snapshots import publish
+from tests.kit.conftest import root_only
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -32,6 +35,8 @@ ROOT = Path(__file__).parents[2]
 HOSTILE = [sys.executable, "-m", "tests.instance.hostile"]
 ON_FALKORDB = {"unix_socket"}
 """An engine that speaks to a database by a unix socket keeps that family; what listens there asks who it is."""
+_READING = "0000000000000004"
+"""The one capability that is left: to read past permissions, where Landlock lets it."""
 _VICTIM = """
 import ctypes, sys
 secret = ctypes.create_string_buffer(b"rows of somebody else")
@@ -135,17 +140,31 @@ async def test_every_process_of_a_graph_server_is_filtered_and_leaves_no_core(
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
         status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
         assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
-        assert resource.prlimit(pid, resource.RLIMIT_CORE) == (0, 0)
+        limits = Path(f"/proc/{pid}/limits").read_text().splitlines()
+        assert [line.split()[4:6] for line in limits if line.startswith("Max core")] == [["0", "0"]]
+
+
+@root_only
+async def test_a_graph_server_that_root_starts_does_not_run_as_root(hostile_server: GraphServer) -> None:
+    engine = await hostile_server.engine()
+    for pid in (hostile_server.process.pid, *engine["pids"]):
+        process = psutil.Process(pid)
+        assert set(process.uids()) == set(process.gids()) == {number_of(INSTANCE)}
+        effective = next(
+            line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("CapEff")
+        )
+        assert effective == f"CapEff:\t{_READING}"
+    assert (hostile_server.folder / "own").stat().st_uid == number_of(INSTANCE)
 
 
 @pytest.mark.parametrize("attempt", ["raw", "packet", "ptrace", "signal", "shell", "mount", "io_uring"])
 async def test_the_server_in_front_of_the_engine_cannot_do_it_either(targets: Targets, attempt: str) -> None:
-    reach = server_reach(examine(), own=Path(targets.folder), storage=ROOT, socket=None)
+    reach = server_reach(examine(), own=Path(targets.folder), storage=ROOT)
     assert (await _try(attempt, targets, reach)).startswith("PermissionError")
 
 
 async def test_the_server_keeps_its_network_and_its_programs(targets: Targets) -> None:
-    reach = server_reach(examine(), own=Path(targets.folder), storage=ROOT, socket=None)
+    reach = server_reach(examine(), own=Path(targets.folder), storage=ROOT)
     for attempt in ("tcp", "udp", "fork", "unix_socket"):
         assert await _try(attempt, targets, reach) == THROUGH
 

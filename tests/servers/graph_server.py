@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import traceback
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Send
 
-SECRETS: dict[str, str] = json.load(sys.stdin)
 CHUNK = bytes(range(256)) * 256
 held: list[bytearray] = []
 state: dict[str, Any] = {"busy": False, "cancelled": 0, "waiting": 0}
@@ -39,12 +39,18 @@ def control() -> dict[str, Any]:
     return found
 
 
+@cache
+def secrets() -> dict[str, str]:
+    handed_over: dict[str, str] = json.load(sys.stdin)
+    return handed_over
+
+
 class Plane:
     """The internal API, as this instance reaches it."""
 
     def __init__(self) -> None:
         base = f"{os.environ['PENSTOCK_URL']}/api/internal/instances/{os.environ['PENSTOCK_INSTANCE_ID']}"
-        headers = {"Authorization": f"Bearer {SECRETS['PENSTOCK_INSTANCE_TOKEN']}", "X-Component": "wrapper"}
+        headers = {"Authorization": f"Bearer {secrets()['PENSTOCK_INSTANCE_TOKEN']}", "X-Component": "wrapper"}
         self._http = httpx2.AsyncClient(base_url=base, headers=headers, timeout=10, trust_env=False)
 
     async def say(self, what: str, **body: Any) -> None:

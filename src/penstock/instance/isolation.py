@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from penstock.instance import account as accounts
 from penstock.instance import landlock, seccomp
 from penstock.instance.reach import LOADERS, Reach
 from penstock.instance.runtime import runtime_paths
@@ -67,10 +68,12 @@ _OF_A_SERVER = Filter(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolation:
-    """What holds: the version of Landlock, 0 for none, and whether system calls are filtered."""
+    """What holds: the version of Landlock, 0 for none, whether system calls are filtered, and whether
+    the processes run as root because they could not become another user."""
 
     level: int
     filters: bool = False
+    is_root: bool = False
 
     def __str__(self) -> str:
         parts = ([f"landlock-{self.level}"] if self.level else []) + (["seccomp"] if self.filters else [])
@@ -88,6 +91,8 @@ class Isolation:
             lacks.append("signals and abstract sockets: needs Landlock 6 (Linux 6.12)")
         if not self.filters:
             lacks.append("system calls: needs seccomp filters, on x86_64 or aarch64")
+        if self.is_root:
+            lacks.append("user: needs a Python and a storage that another user than root can read")
         return tuple(lacks)
 
     def engine_reach(self, *, read: Sequence[Path], write: Sequence[Path], database_url: str | None) -> Reach:
@@ -107,7 +112,7 @@ def examine() -> Isolation:
     return Isolation(level=landlock.version(), filters=seccomp.is_available())
 
 
-def confine_process(wish: Wish, *, own: Path, storage: Path | None, socket: Path | None) -> Isolation:
+def confine_process(wish: Wish, *, instance_id: int, own: Path, storage: Path | None) -> Isolation:
     """Before any other thread exists: threads inherit, they are not joined later."""
     isolation = Isolation(level=0) if wish == "off" else examine()
     if wish == "require" and not (isolation.level and isolation.filters):
@@ -116,7 +121,11 @@ def confine_process(wish: Wish, *, own: Path, storage: Path | None, socket: Path
             hint="Set PENSTOCK_INSTANCE_ISOLATION=prefer where a container does it.",
         )
     if wish != "off":
-        server_reach(isolation, own=own, storage=storage, socket=socket).confine()
+        needed = [own, *([storage] if storage else [])]
+        account = accounts.for_instance(instance_id, bounded=bool(isolation.level), needed=needed)
+        changed = accounts.become(account, own=[own, *_temporary()])
+        isolation = replace(isolation, is_root=not changed)
+        server_reach(isolation, own=own, storage=storage).confine()
     if isolation.missing:
         log.warning(
             "isolation_missing",
@@ -126,13 +135,13 @@ def confine_process(wish: Wish, *, own: Path, storage: Path | None, socket: Path
     return isolation
 
 
-def server_reach(isolation: Isolation, *, own: Path, storage: Path | None, socket: Path | None) -> Reach:
+def server_reach(isolation: Isolation, *, own: Path, storage: Path | None) -> Reach:
     read = [*map(Path, (*_NETWORK, *_ALSO_READ)), *([storage] if storage else []), *_certificates()]
     return Reach(
         level=isolation.level,
         read=[*read, *runtime_paths()],
         run=_programs(),
-        write=[own, *map(Path, _SHARED), *([socket.parent] if socket else []), *_temporary()],
+        write=[own, *map(Path, _SHARED), *_temporary()],
         ports=None,
         calls=_OF_A_SERVER if isolation.filters else None,
     )

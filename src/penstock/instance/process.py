@@ -57,21 +57,24 @@ def main() -> int:
     logging.configure(level=start.log_level, form=start.log_form, process=f"instance-{start.instance.id}")
     start.instance.dir.mkdir(parents=True, exist_ok=True)
     os.chdir(start.instance.dir)
+    # As whoever started us: a folder for sockets need not be ours to write to.
+    listener = _bind(start.instance)
     isolation = confine_process(
         start.instance.isolation,
+        instance_id=start.instance.id,
         own=start.instance.dir,
         storage=local_root(start.storage_url),
-        socket=start.instance.socket,
     )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        code = runner.run(Process(start, isolation).run())
+        code = runner.run(Process(start, isolation, listener).run())
         sys.stderr.flush()
         os._exit(code)
 
 
 class Process:
-    def __init__(self, start: Start, isolation: Isolation) -> None:
+    def __init__(self, start: Start, isolation: Isolation, listener: socket.socket) -> None:
         self._start = start
+        self._listener = listener
         self._engine = Engine(start.instance, isolation, lost=self._engine_lost)
         self._served = Served(settings=start.instance, isolation=isolation, engine=self._engine)
         self._executions = Executions.of(self._served)
@@ -83,7 +86,7 @@ class Process:
         for each in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(each, self._ending.set)
         self._engine.supervisor.warm_up()
-        with _bind(self._start.instance) as listener:
+        with self._listener as listener:
             routes = algorithms.router(self._executions, backend=self._start.instance.backend)
             server = _Server(create_app(self._served, end=self._end, more=[routes]))
             listening = asyncio.create_task(server.serve(sockets=[listener]))
