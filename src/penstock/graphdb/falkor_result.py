@@ -9,6 +9,7 @@ import pyarrow as pa
 from falkordb import Edge, Node, Path
 from falkordb.query_result import QueryResult
 
+from penstock.graphdb.errors import CypherError
 from penstock.graphdb.falkor_values import column
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class FalkorResult:
         rows: list[list[Any]] = []
         for start in range(0, len(raw), _PARSED_AT_ONCE):
             check()
-            rows += QueryResult(graph, [header, raw[start : start + _PARSED_AT_ONCE], answer[-1]]).result_set
+            rows += _parsed(graph, [header, raw[start : start + _PARSED_AT_ONCE], answer[-1]])
         self._names = names(sorted({i for row in rows for value in row for i in _far_ends(value)}))
         made = [self._column([row[i] for row in rows]) for i in range(len(self.columns))]
         self.types = tuple(kind for kind, _ in made)
@@ -95,6 +96,18 @@ class FalkorResult:
         offsets = pa.array(np.cumsum([0, *(len(value or ()) for value in values)]), pa.int32())
         mask = pa.array([value is None for value in values])
         return f"LIST<{name}>", pa.ListArray.from_arrays(offsets, inner, mask=mask)
+
+
+def _parsed(graph: Any, answer: list[Any]) -> list[list[Any]]:
+    try:
+        rows: list[list[Any]] = QueryResult(graph, answer).result_set
+    except (ValueError, OverflowError, OSError) as e:
+        # Days, moments and durations are seconds since 1970, which the client makes dates of.
+        raise CypherError(
+            "The answer has a date, a moment or a duration outside the years 1 to 9999.",
+            hint="Return toString() of it, or leave it out.",
+        ) from e
+    return rows
 
 
 def _entities(head: Mapping[str, list[str | None]], values: Sequence[Any]) -> pa.Array:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import math
 import re
-from datetime import date, datetime
+from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import orjson
 import pyarrow as pa
+from dateutil.relativedelta import relativedelta
 
 from penstock.graphdb.errors import CypherError
 from penstock.graphdb.typenames import quoted
@@ -28,6 +29,8 @@ _SCALARS: Mapping[type, tuple[str, pa.DataType]] = {
     date: ("DATE", pa.date32()),
     datetime: ("TIMESTAMP", pa.timestamp("us")),
 }
+_TEXTS = frozenset({time, relativedelta})
+"""Kinds of values that Arrow has no type for and that have one text."""
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _INFINITY = "1e400"
 """Which its parser reads as infinite; it has no word for that."""
@@ -85,6 +88,8 @@ def column(values: Sequence[Any]) -> tuple[str, pa.Array]:
         kinds = {float}
     if not kinds:
         return "STRING", pa.nulls(len(values), pa.string())
+    if kinds <= _TEXTS:
+        return "STRING", pa.array([None if v is None else _as_text(v) for v in values], pa.string())
     if len(kinds) == 1 and (kind := kinds.pop()) in _SCALARS:
         name, arrow = _SCALARS[kind]
         return name, pa.array([_of(kind, value) for value in values], arrow)
@@ -119,4 +124,26 @@ def _documents(values: Sequence[Any]) -> tuple[str, pa.Array]:
         fields = {name: column([value.get(name) if value else None for value in values])[1] for name in names}
         mask = pa.array([value is None for value in values])
         return "MAP", pa.StructArray.from_arrays(list(fields.values()), names=list(fields), mask=mask)
-    return "ANY", pa.array([None if v is None else orjson.dumps(v, default=str).decode() for v in values], pa.string())
+    texts = [None if v is None else orjson.dumps(v, default=_as_text).decode() for v in values]
+    return "ANY", pa.array(texts, pa.string())
+
+
+def _as_text(value: object) -> str:
+    match value:
+        case time():
+            return value.isoformat()
+        case relativedelta():
+            return _duration(value)
+    return str(value)
+
+
+def _duration(length: relativedelta) -> str:
+    """ISO 8601, each part with its own sign, as the server writes it."""
+    days = {"Y": length.years, "M": length.months, "D": length.days}
+    seconds = {"H": length.hours, "M": length.minutes, "S": length.seconds}
+    day_part, time_part = (
+        "".join(f"{count}{unit}" for unit, count in parts.items() if count) for parts in (days, seconds)
+    )
+    if not day_part and not time_part:
+        return "PT0S"
+    return f"P{day_part}" + (f"T{time_part}" if time_part else "")

@@ -153,11 +153,28 @@ def values(column: pa.Array, own: Own) -> list[Any]:
         column = column.cast(pa.timestamp("us", kind.tz), safe=False)
     try:
         found: list[Any] = column.to_pylist()
-    except (OverflowError, ValueError):
-        # A moment beyond the years that Python knows.
-        found = column.cast(pa.string()).to_pylist()
+    except (OverflowError, ValueError, SystemError):
+        # A day or moment beyond the years of Python. A list in a list gives a SystemError for it.
+        found = [_spelled(value) for value in column]
     rebuild = _rebuilder(kind, own)
     return found if rebuild is None else [None if value is None else rebuild(value) for value in found]
+
+
+def _spelled(value: pa.Scalar) -> Any:
+    """The value, with a text in the place of each day and moment beyond the years of Python."""
+    kind = value.type
+    if not value.is_valid:
+        return None
+    if types.is_map(kind):
+        return [(_spelled(pair["key"]), _spelled(pair["value"])) for pair in value.values]
+    if types.is_list(kind) or types.is_fixed_size_list(kind):
+        return [_spelled(item) for item in value.values]
+    if types.is_struct(kind):
+        return {name: _spelled(item) for name, item in value.items()}
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return value.cast(pa.string()).as_py()
 
 
 def _rebuilder(kind: pa.DataType, own: Own) -> Callable[[Any], Any] | None:
