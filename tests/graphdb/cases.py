@@ -141,6 +141,53 @@ def parameters_are_values_and_never_text(engine: GraphEngine, folder: Path) -> N
     assert _rows(engine, "MATCH (n:Person {id: $i}) RETURN n.id AS id", {"i": BIG}) == [{"id": BIG}]
 
 
+def numbers_of_any_size_in_parameters_are_doubles(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    numbers = [1e16, -1e22, 1.5e308, 5e-324, 1e-7, -2.5]
+    for number in numbers:
+        assert _rows(engine, "RETURN $p AS x, $p + 0.0 = $p AS y", {"p": number}) == [{"x": number, "y": True}]
+    assert _rows(engine, "RETURN $p AS x", {"p": numbers}) == [{"x": numbers}]
+
+
+def a_limit_of_more_rows_than_any_result_has_changes_nothing(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    people = "MATCH (n:Person) RETURN n.id AS x ORDER BY x"
+    for count in (2**32 - 1, 2**32, 2**32 + 1, 2**63 - 1):
+        assert [row["x"] for row in _rows(engine, f"{people} LIMIT {count}")] == [1, 2, 3, BIG]
+        skipping = f"{people} SKIP 1 LIMIT $count"
+        assert [row["x"] for row in _rows(engine, skipping, {"count": count})] == [2, 3, BIG]
+
+
+def more_rows_than_there_are_can_be_skipped(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    people = "MATCH (n:Person) RETURN n.id AS x, n.name AS y"
+    for count in (4, 256, 257, 100_000, 2**31, 2**32 - 1, 2**32, 2**32 + 2, 2**63 - 1):
+        for order in ("", " ORDER BY n.id", " ORDER BY n.name DESC, x"):
+            assert _rows(engine, f"{people}{order} SKIP {count}") == []
+            limited = f"{people}{order} SKIP $count LIMIT 10"
+            result = engine.query(limited, {"count": count})
+            assert (result.rows, result.columns) == (0, ("x", "y"))
+            result.close()
+
+
+def many_sorted_rows_can_be_skipped(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    numbers = "UNWIND range(1, 300000) AS x RETURN x ORDER BY x DESC"
+    assert [row["x"] for row in _rows(engine, f"{numbers} SKIP 299998")] == [2, 1]
+    assert [row["x"] for row in _rows(engine, f"{numbers} SKIP 1000 LIMIT 2")] == [299000, 298999]
+    assert _rows(engine, f"{numbers} SKIP 300000 LIMIT 2") == []
+
+
+def a_bound_that_is_no_number_of_rows_is_refused(engine: GraphEngine, folder: Path) -> None:
+    _fill(engine, folder)
+    for value in (None, True, -1, 1.5, "2", [1]):
+        for bound in ("SKIP", "LIMIT"):
+            text = f"MATCH (n:Person) RETURN n.id AS x ORDER BY x {bound} $count"
+            error = _raises(CypherError, lambda t=text, v=value: engine.query(t, {"count": v}))
+            assert f"{bound} $count is" in error.message, error.message
+    assert len(_rows(engine, "MATCH (n:Person) RETURN n.id AS x LIMIT $count", {"count": 0})) == 0
+
+
 def maps_in_a_parameter_keep_their_keys(engine: GraphEngine, folder: Path) -> None:
     _fill(engine, folder)
     rows = [{"a": 1, "b": "x"}, {"b": "y"}, {"a": 3}]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections import deque
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -35,7 +36,9 @@ from penstock.graphdb.contract import (
 from penstock.graphdb.embedded_result import EmbeddedResult, is_broken_in_arrow, row_batches
 from penstock.graphdb.errors import CypherError, LoadRefused, QueryInterrupted, SchemaRefused, out_of_memory
 from penstock.graphdb.parameters import harmless, inlined
+from penstock.graphdb.row_bounds import with_row_bounds
 from penstock.graphdb.shapes import Shapes, named
+from penstock.graphdb.skipped_sorts import first_row_unsorted
 from penstock.graphdb.typenames import nested, quoted, wire_type
 
 if TYPE_CHECKING:
@@ -144,15 +147,17 @@ class EmbeddedEngine:
         interrupt: Interrupt | None = None,
     ) -> EmbeddedResult:
         cord, given = interrupt or Interrupt(), harmless(parameters or {})
+        text = with_row_bounds(text, given)
         text, given = inlined(text, given, every=self._inlines_parameters)
         text = self._rewritten(text)
+        until = time.monotonic() + timeout if timeout else None
         with self._connection() as connection, cord.stopping(connection.interrupt):
-            connection.set_query_timeout(int(timeout * 1000) + 1 if timeout else 0)
+            _limit_time(connection, until)
             cord.check()
             try:
                 with _reading(connection):
                     text = self._replanned(text, partial(_plan, connection, given))
-                    found = _execute(connection, text, given)
+                    found = _execute_sorted(connection, text, given, until)
             except _CacheFull:
                 raise out_of_memory(self._cache_bytes, of="the engine's cache has") from None
         return EmbeddedResult(found, self._shapes(), nested_arrow=self._nested_arrow)
@@ -345,6 +350,23 @@ def _execute(connection: Any, text: str, parameters: Mapping[str, Any] | None = 
     if isinstance(found, list):
         raise CypherError("One statement at a time, please.")
     return found
+
+
+def _limit_time(connection: Any, until: float | None) -> None:
+    left = 0 if until is None else max(0.0, until - time.monotonic())
+    connection.set_query_timeout(int(left * 1000) + 1 if until is not None else 0)
+
+
+def _execute_sorted(connection: Any, text: str, parameters: Mapping[str, Any], until: float | None) -> Any:
+    """Execute a statement that may skip more sorted rows than there are."""
+    unsorted = first_row_unsorted(text)
+    if unsorted is not None:
+        found = _execute(connection, unsorted, parameters)
+        if not found.get_num_tuples():
+            return found
+        found.close()
+        _limit_time(connection, until)
+    return _execute(connection, text, parameters)
 
 
 def _plan(connection: Any, parameters: Mapping[str, Any], text: str) -> str:

@@ -44,6 +44,7 @@ from penstock.graphdb.falkor_ranges import without_index_ranges
 from penstock.graphdb.falkor_result import FalkorResult
 from penstock.graphdb.falkor_values import column, prefix
 from penstock.graphdb.moments import cut_moments
+from penstock.graphdb.row_bounds import with_row_bounds
 from penstock.graphdb.typenames import quoted
 from penstock.kit.errors import InvalidInput, Unavailable
 
@@ -161,6 +162,7 @@ class FalkorEngine:
         cord, until = interrupt or Interrupt(), time.monotonic() + (timeout or LONGEST_SECONDS)
         cord.check()
         with cord.stopping(lambda: None):
+            text = with_row_bounds(text, parameters or {})
             text, added = with_named_paths(without_index_ranges(text, self._text_keys()))
             answer = self._read(text, parameters or {}, until)
         names = partial(self.names, until=until)

@@ -77,13 +77,20 @@ def _literal(value: JsonValue) -> str | None:
         case int():
             return _number(str(value)) if -(2**63) <= value < 2**63 else None
         case float():
-            return _number(repr(value)) if math.isfinite(value) else f"CAST('{value}' AS DOUBLE)"
+            return _float(value)
         case str():
             return None if "\x00" in value else "'" + _QUOTED.sub(r"\\\g<0>", value) + "'"
         case list() if len(value) <= _MOST_ITEMS:
             items = [_literal(item) for item in value]
             return None if None in items else f"[{', '.join(item for item in items if item)}]"
     return None
+
+
+def _float(value: float) -> str:
+    if not math.isfinite(value):
+        return f"CAST('{value}' AS DOUBLE)"
+    # The engines read 1e22, and not 1e+22.
+    return _number(repr(value).replace("+", ""))
 
 
 def _number(digits: str) -> str:
