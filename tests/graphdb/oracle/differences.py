@@ -934,6 +934,138 @@ DIFFERENCES: tuple[Difference, ...] = (
         actual="crashed",
     ),
     Difference(
+        name="values_with_null",
+        engines=EMBEDDED,
+        text="Lists and maps are compared as if a null in them were a value, and maps are equal only"
+        " with their keys in the same order.",
+        probe="RETURN [1, null] = [1, null] AS x, {a: null} = {a: null} AS y, {a: 1, b: 2} = {b: 2, a: 1} AS z",
+        expected=[[None, None, True]],
+        actual=[[True, True, False]],
+    ),
+    Difference(
+        name="texts_as_other_types",
+        engines=EMBEDDED,
+        text="A text is compared with a number or a date as a value of its type; one that is none is an error.",
+        probe="RETURN '1' = 1 AS x, date('2024-01-01') = '2024-01-01' AS y",
+        expected=[[False, False]],
+        actual=[[True, True]],
+        refused_too=("RETURN 'a' = 1 AS x",),
+    ),
+    Difference(
+        name="labels",
+        engines=EMBEDDED,
+        text="`labels` is one label and not a list, also of a node that an OPTIONAL MATCH did not find.",
+        probe="OPTIONAL MATCH (a:P {id: 99}) RETURN labels(a) AS x",
+        expected=[[None]],
+        actual=[["P"]],
+    ),
+    Difference(
+        name="wrapping_functions",
+        engines=EMBEDDED,
+        text="`factorial`, shifts of bits and `epoch_ms` wrap round where 64 bits do not hold the result.",
+        probe="RETURN factorial(21) AS x, bitshift_left(1, 64) AS y",
+        expected="an error",
+        actual=[[-4249290049419214848, 1]],
+    ),
+    Difference(
+        name="offsets_of_zones",
+        engines=EMBEDDED,
+        text="An offset from UTC may be more than a day.",
+        probe="RETURN timestamp('2024-03-31 02:30:00+25:99') AS x",
+        expected="an error",
+        actual=[[dt.datetime(2024, 3, 29, 23, 51)]],  # noqa: DTZ001 - a TIMESTAMP has no zone
+    ),
+    Difference(
+        name="patterns_that_are_none",
+        engines=EMBEDDED,
+        text="No text matches a regular expression that cannot be read; it is no error.",
+        probe="RETURN 'a' =~ '[' AS x",
+        expected="an error",
+        actual=[[False]],
+    ),
+    Difference(
+        name="signs_of_exponents",
+        engines=EMBEDDED,
+        text="An exponent has no `+`: write `1e22`, or use a parameter.",
+        probe="RETURN 1e+22 AS x",
+        expected=[[1e22]],
+        actual="refused",
+    ),
+    Difference(
+        name="negative_lengths",
+        engines=EMBEDDED,
+        text="`substring` of a negative length crashes the engine, which is restarted.",
+        probe="RETURN substring('abc', 1, -1) AS x",
+        expected="an error",
+        actual="crashed",
+    ),
+    Difference(
+        name="skipping_everything",
+        engines=EMBEDDED,
+        text="In a WITH, or beside a UNION, SKIP far beyond the end of what ORDER BY sorted crashes"
+        " the engine, which is restarted. At the end of a query it does not.",
+        probe="MATCH (a:P) WITH a.id AS x ORDER BY x SKIP 4294967295 LIMIT 10 RETURN x",
+        expected=[],
+        actual="crashed",
+    ),
+    Difference(
+        name="ranges_of_everything",
+        engines=(*EMBEDDED, *FALKORDB),
+        text="A `range` of more than 2⁶³ integers is empty.",
+        probe="RETURN size(range(-9223372036854775808, 9223372036854775807)) AS x",
+        expected="an error",
+        actual=[[0]],
+    ),
+    Difference(
+        name="far_integers",
+        engines=FALKORDB,
+        text="Integers more than 2⁶³ apart are compared and sorted the wrong way round, and `min` and"
+        " `max` of them are wrong.",
+        probe="RETURN -9223372036854775807 < 9223372036854775807 AS x",
+        expected=[[True]],
+        actual=[[False]],
+    ),
+    Difference(
+        name="truth_values_as_keys",
+        engines=FALKORDB,
+        text="A number that is a node's key equals the truth values where the index is asked: 1 is true and 0 false.",
+        probe="MATCH (a:P {id: true}) RETURN a.id AS x",
+        expected=[],
+        actual=[[1]],
+    ),
+    Difference(
+        name="positions_beyond_32_bits",
+        engines=FALKORDB,
+        text="Positions in a list have 32 bits; beyond these they wrap round, and so do the ends of a slice.",
+        probe="RETURN [1, 2, 3][4294967296] AS x",
+        expected=[[None]],
+        actual=[[1]],
+    ),
+    Difference(
+        name="large_doubles_as_integers",
+        engines=FALKORDB,
+        text="`toInteger` of a DOUBLE beyond 64 bits, or of NaN, is the least integer.",
+        probe="RETURN toInteger(1e300) AS x",
+        expected="an error",
+        actual=[[-(2**63)]],
+    ),
+    Difference(
+        name="clock_times_that_are_none",
+        engines=FALKORDB,
+        text="A moment with a clock time that is none is midnight.",
+        probe="RETURN localdatetime('2024-03-31T25:30:00') AS x",
+        expected="an error",
+        actual=[[dt.datetime(2024, 3, 31)]],  # noqa: DTZ001 - a TIMESTAMP has no zone
+    ),
+    Difference(
+        name="durations_that_are_none",
+        engines=FALKORDB,
+        text="A duration with a fraction of a second, a sign or a mistake is null.",
+        probe="RETURN duration('PT6.5S') AS x, duration('six days') AS y",
+        expected="an error",
+        actual=[[None, None]],
+    ),
+    Difference(
         name="chained_comparisons",
         engines=EMBEDDED,
         text="Comparisons cannot be chained. Write AND.",
@@ -1101,6 +1233,10 @@ _TAIL = """
 - **FalkorDB** finds pairs of nodes where nobody asks for the relationships between them: parallel ones, ways over nodes
   between, paths of one length (`*2..2`) and patterns that share a node counted once. The graph server gives each
   pattern with relationships a name, with which every way counts. Counting all relationships takes about twice the time.
+- **FalkorDB** keeps 32 bits of SKIP and LIMIT, and so do **Ladybug and Ryugraph** of a SKIP after ORDER BY. More than
+  4,294,967,295 is written as that, which no result reaches. Ladybug and Ryugraph crash where a SKIP goes far beyond the
+  end of what was sorted: a query that ends with such a clause is asked for its first row unsorted before, and if there
+  is none, that is the answer.
 - A query that crashes the engine costs nobody else an answer: the engine is restarted and the others run again
   (see [the graph server](../guides/graph-server.md)).
 """
