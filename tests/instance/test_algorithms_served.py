@@ -81,6 +81,26 @@ async def test_keys_of_text_and_numbers_share_one_graph(served: GraphServer) -> 
     assert found["path"] == ["Person:1", "Person:2", "City:Żółw"]
 
 
+@pytest.mark.parametrize("name", ["closeness", "harmonic", "betweenness", "degree"])
+async def test_a_weighted_centrality_comes_out_of_its_process(served: GraphServer, name: str) -> None:
+    """Its progress is a number of NumPy's, which has to be one of JSON's on the way."""
+    asked = {"edge_type": "KNOWS", "weight_property": "weight"}
+    execution = await done(served, f"/algo/{name}", asked)
+    assert execution["status"] == "completed", execution
+    assert execution["result"]["maximum"] >= 0
+
+
+async def test_a_parameter_that_json_cannot_say_again_is_refused(served: GraphServer) -> None:
+    bodies = {
+        "/algo/bfs": {"source_id": 2**70},
+        "/networkx/shortest_path": {"parameters": {"source": 2**64, "target": 1}},
+    }
+    for path, body in bodies.items():
+        answer = await served.http.post(path, json=body, headers=OWNER)
+        assert answer.status_code == 422, answer.text
+        assert "64 bits" in answer.json()["error"]["details"]["hint"]
+
+
 async def test_networkx_answers_from_inside_the_walls(served: GraphServer) -> None:
     found = await done(served, "/networkx/density", {"directed": False})
     assert found["result"]["value"] == pytest.approx(0.4)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.graphdb import arrow_file
 from penstock.graphdb.algorithms.errors import NodeNotFound
+from penstock.graphdb.algorithms.handover import read_edges
 from penstock.graphdb.algorithms.nodes import Nodes
+from penstock.graphdb.algorithms.selection import EdgeChoice, Selection
 from penstock.graphdb.algorithms.topology import WEIGHT, Edges, build
 from penstock.graphdb.contract import SOURCE, TARGET
 from penstock.kit.errors import InvalidInput
 from tests.graphdb.algorithms.graphs import outcome, topology, values
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def edges(src: list[int], dst: list[int], ends: tuple[str, str] = ("A", "B"), **columns: pa.Array) -> Edges:
@@ -88,6 +96,22 @@ def test_a_way_that_costs_nothing_is_a_way() -> None:
 def test_a_weight_that_is_none_is_refused(weights: list[float | None], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         build(TWO, [edges([0, 1], [0, 1], **{WEIGHT: pa.array(weights, pa.float64())})])
+
+
+@pytest.mark.parametrize(
+    ("weight", "is_exact"), [(2**53, True), (-(2**53), True), (2**53 + 1, False), (-(2**63), False)]
+)
+def test_a_whole_weight_is_refused_where_a_float_would_round_it(tmp_path: Path, weight: int, is_exact: bool) -> None:
+    choice = EdgeChoice(type="LINK", from_label="A", to_label="B")
+    selection = Selection(labels=("A", "B"), results=("A", "B"), edges=(choice,), weight="w")
+    weights = pa.array([1, weight], pa.int64())
+    arrow_file.write(edges([0, 1], [0, 1], w=weights).table, tmp_path / "edges-0.arrow")
+    if is_exact:
+        [read] = read_edges(tmp_path, selection)
+        assert read.table[WEIGHT].to_pylist() == [1.0, float(weight)]
+    else:
+        with pytest.raises(InvalidInput, match="weights beyond 2\\^53"):
+            read_edges(tmp_path, selection)
 
 
 @pytest.mark.parametrize(("name", "weight", "refused"), [("sssp", -1.0, True), ("sssp", 0.0, False)])

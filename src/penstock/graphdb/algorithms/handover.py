@@ -23,6 +23,7 @@ from penstock.graphdb import arrow_file
 from penstock.graphdb.algorithms.nodes import Nodes
 from penstock.graphdb.algorithms.topology import WEIGHT, Edges, Topology, build
 from penstock.graphdb.contract import KEY, OFFSET, SOURCE, TARGET
+from penstock.kit.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,14 +105,25 @@ def read_edges(folder: Path, selection: Selection, holes: dict[str, Ints] | None
     for number, edge in enumerate(selection.edges):
         table = arrow_file.read(folder / f"edges-{number}.arrow")
         if selection.weight:
-            numbers = table[selection.weight].cast(pa.float64())
-            table = table.append_column(WEIGHT, numbers)
+            table = table.append_column(WEIGHT, _weights(table[selection.weight], edge.type))
         for end, label in ((SOURCE, edge.from_label), (TARGET, edge.to_label)):
             if holes and label in holes:
                 dense = np.searchsorted(holes[label], table[end].to_numpy())
                 table = table.set_column(table.column_names.index(end), end, pa.array(dense, pa.int64()))
         found.append(Edges(type=edge.type, from_label=edge.from_label, to_label=edge.to_label, table=table))
     return found
+
+
+def _weights(column: pa.ChunkedArray, edge_type: str) -> pa.ChunkedArray:
+    try:
+        return column.cast(pa.float64())
+    except pa.ArrowInvalid as e:
+        raise InvalidInput(
+            f"weight_property: edges of type {edge_type} have weights beyond 2^53, which a DOUBLE"
+            " does not hold exactly.",
+            hint="Make them smaller, or a DOUBLE, in the mapping's query.",
+            parameter="weight_property",
+        ) from e
 
 
 def read_topology(folder: Path, selection: Selection, nodes: Nodes, holes: dict[str, Ints]) -> Topology:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import orjson
 
 from penstock.graphdb.algorithms.selection import Selection
+from penstock.kit.errors import InvalidInput
 
 if TYPE_CHECKING:
     from penstock.graphdb.algorithms.parameters import Value
@@ -31,8 +32,17 @@ class Order:
 
     def write(self) -> Path:
         path = self.out / "order.json"
-        path.write_bytes(orjson.dumps(asdict(self), default=str))
+        path.write_bytes(self._as_json())
         return path
+
+    def _as_json(self) -> bytes:
+        try:
+            return orjson.dumps(asdict(self), default=str)
+        except TypeError as e:
+            raise InvalidInput(
+                f"A parameter has a value that no algorithm can take: {e}.",
+                hint="Integers have 64 bits, texts are valid Unicode, and lists and maps nest up to 250 levels.",
+            ) from e
 
     @classmethod
     def read(cls, path: Path) -> Order:

@@ -106,7 +106,7 @@ def _reporter(said: int, name: str) -> Callable[[float], None]:
         nonlocal last
         if (now := time.monotonic()) - last >= _PAUSE:
             last = now
-            _say(said, {"id": name, "progress": min(max(fraction, 0.0), 1.0)})
+            _say(said, {"id": name, "progress": min(max(float(fraction), 0.0), 1.0)})
 
     return report
 
