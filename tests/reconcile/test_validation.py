@@ -65,6 +65,25 @@ def test_all_faults_come_at_once_each_with_a_suggestion() -> None:
     assert all(fault.suggestion for fault in found)
 
 
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (pa.null(), "worth is a column without a type, for it has no values"),
+        (pa.bool_(), "worth is a bool"),
+        (pa.list_(pa.int64()), "worth is a list<item: int64>"),
+        (pa.string(), None),
+        (pa.timestamp("us"), "worth is a moment"),
+    ],
+)
+def test_a_column_of_a_wrong_type_is_described(kind: pa.DataType, words: str | None) -> None:
+    right = columns(pa.schema([("id", pa.int64()), ("ref", pa.string()), ("worth", kind)]))
+    amounts = {"left": "amount", "op": "tolerance", "right": "worth", "absolute": 1}
+    document = validation.read(recipe(rules=[rule(KEY, amounts)]))
+    found = validation.against(whole(document), {"left": LEFT, "right": right})
+    messages = [fault.message for fault in found if fault.severity == "error"]
+    assert messages == ([] if words is None else [f"tolerance takes numbers, but {words}."])
+
+
 def test_a_missing_key_column_is_a_fault() -> None:
     side = {"upload": "0" * 32, "primary_key": "invoice_id"}
     [fault] = faults(rules=[rule(KEY)], sources={"left": side, "right": {**side, "primary_key": "id"}})

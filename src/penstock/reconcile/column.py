@@ -73,6 +73,13 @@ class Column:
         return self.kind is not Kind.OTHER or simple or self.is_time or self.is_binary
 
     @property
+    def described(self) -> str:
+        """What it is, as a sentence about a wrong column says it."""
+        if pa.types.is_null(self.type):
+            return "a column without a type, for it has no values"
+        return f"a {self.type if self.kind is Kind.OTHER else self.kind}"
+
+    @property
     def zoned(self) -> bool:
         """Whether its moments are instants, not readings of some clock."""
         return self.kind is Kind.MOMENT and self.type.tz is not None

@@ -216,7 +216,7 @@ def _fits(path: str, op: str, columns: Sequence[Column], kinds: frozenset[Kind],
         if column.kind not in kinds:
             yield Fault(
                 path=path,
-                message=f"{op} takes {what}, but {column.name} is a {column.kind}.",
+                message=f"{op} takes {what}, but {column.name} is {column.described}.",
                 suggestion=f"Choose a column of {what}, or cast it in the source's query.",
             )
 
@@ -272,7 +272,7 @@ def _comparable(path: str, left: Column, right: Column) -> Iterator[Fault]:
         return
     yield Fault(
         path=path,
-        message=f"{left.name} is a {left.kind} and {right.name} is a {right.kind}: they are never equal.",
+        message=f"{left.name} is {left.described} and {right.name} is {right.described}: they are never equal.",
         suggestion="Compare columns of one kind, or cast one of them in its source's query.",
     )
 
