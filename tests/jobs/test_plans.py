@@ -213,18 +213,6 @@ async def test_a_statement_takes_its_rows_in_the_order_of_its_input(tables: Fill
     assert writes[0].reads_first().table == IN_LOCK_ORDER[name]
 
 
-@pytest.mark.parametrize("statuses", [None, [0, 3], [1], [10], [11, 12]])
-async def test_a_page_of_jobs_reads_a_page(tables: Filled, statuses: list[int] | None) -> None:
-    anything = dict.fromkeys(("kind", "queue", "group_id", "created_after", "created_before"))
-    if statuses is None:
-        plan = await tables.custom("list_all", **anything, offset=0, limit=50)
-    else:
-        name = "list_live" if statuses[0] < 10 else "list_ended"
-        plan = await tables.custom(name, **anything, statuses=statuses, offset=0, limit=50)
-    assert tables.big.isdisjoint(plan.scanned())
-    assert "Sort" not in {n.kind for n in plan.walk()}
-
-
 async def test_the_guards_see_a_plan_without_an_index(tables: Filled) -> None:
     """A guard that cannot fail guards nothing."""
     await tables.engine.execute("BEGIN; DROP INDEX penstock.live_ready")

@@ -1,11 +1,14 @@
 -- Jobs of any status, newest first. Index: the primary key of job backwards, then live and outcome_job a row.
+-- Each job is looked up by itself (LATERAL … LIMIT 1): a join could be planned as a scan of all that is live.
 -- A page carries no payloads and no results: either may be large, and one job shows them.
-SELECT j.job_id, j.kind, j.queue, j.priority, coalesce(l.status, o.status) AS status, coalesce(l.attempt_no, o.attempt_no) AS attempt_no, j.max_attempts,
-       j.created_at, j.created_by, NULL::jsonb AS payload, j.group_id, j.lock_key, j.unique_key, j.retry_of, coalesce(l.worker, o.worker) AS worker,
-       coalesce(l.claimed_at, o.claimed_at) AS claimed_at, l.lease_until AS lease_until, l.wake_at AS wake_at, coalesce(l.deadline, j.deadline_at) AS deadline,
-       o.finished_at AS finished_at, coalesce(l.polls, 0) AS polls, l.progress AS progress, NULL::jsonb AS result, o.error AS error, j.trace
+SELECT j.job_id, j.kind, j.queue, j.priority, coalesce(l.status, o.status) AS status,
+       coalesce(l.attempt_no, o.attempt_no) AS attempt_no, j.max_attempts, j.created_at, j.created_by,
+       j.group_id, j.lock_key, j.unique_key, j.retry_of, coalesce(l.worker, o.worker) AS worker,
+       coalesce(l.claimed_at, o.claimed_at) AS claimed_at, l.lease_until, l.wake_at,
+       coalesce(l.deadline, j.deadline_at) AS deadline, o.finished_at, coalesce(l.polls, 0) AS polls,
+       l.progress, o.error
 FROM penstock.job j
-LEFT JOIN penstock.live l USING (job_id)
+LEFT JOIN LATERAL (SELECT * FROM penstock.live l WHERE l.job_id = j.job_id LIMIT 1) l ON true
 LEFT JOIN LATERAL (SELECT * FROM penstock.outcome o WHERE o.job_id = j.job_id LIMIT 1) o ON true
 WHERE (:kind::text IS NULL OR j.kind = :kind)
   AND (:queue::text IS NULL OR j.queue = :queue)
