@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from bench.kernel.section import PAYLOAD, Drain, Section, batches, produce, running, trace, user
+from bench.kernel.section import (
+    PAYLOAD,
+    WARM_UP,
+    Drain,
+    Section,
+    batches,
+    produce,
+    running,
+    trace,
+    user,
+)
 from penstock.api.server import bind, listening
 from penstock.jobs.http import HttpJobStore
 from penstock.jobs.kinds import KindPolicy, Kinds
@@ -177,6 +187,8 @@ async def pickup_http(_section: Section, dsn: str, jobs: int, _batch: int) -> li
 
 
 async def _pickup(open_store: StoreFactory, source: JobStore, jobs: int) -> list[float]:
+    """The first jobs wait for the worker to start (a third of a second with its connections), which
+    is no pickup of an idle one."""
     began: asyncio.Queue[float] = asyncio.Queue()
 
     async def noop(_job: Job, _ctx: JobContext) -> Result:
@@ -188,13 +200,13 @@ async def _pickup(open_store: StoreFactory, source: JobStore, jobs: int) -> list
     )
     times = []
     async with running(worker.run()):
-        for _ in range(jobs):
+        for _ in range(WARM_UP + jobs):
             started = time.perf_counter()
             await source.enqueue([_spec()])
             times.append(await began.get() - started)
             await asyncio.sleep(IDLE_SECONDS)
         worker.stop()
-    return times
+    return times[WARM_UP:]
 
 
 def _spec() -> JobSpec:
