@@ -3,6 +3,8 @@
 -- Index: live primary key for the ends, live_ready for the claim (queue, order_key; ready rows only).
 -- Locks: the rows ended, then the rows claimed (SKIP LOCKED). Whoever holds claimed rows waits for nothing any more: the
 -- ends come first, and when a member of a group is among them (its group is still to be locked) nothing is claimed here.
+-- Rows are claimed by their places, which a locked row keeps. One that was changed before it was locked is not at its
+-- place for this statement's snapshot: it stays ready, and whoever made it so rings for it.
 -- :mark is the low-water mark below which this process has seen no ready row; it only saves work.
 -- Ends come back as the places of their endings, all in one row but for members of groups, whose gates must be moved.
 -- With :alone the statement is a transaction by itself: members of groups are left for one that can move their gates, and
@@ -25,7 +27,7 @@ WITH result AS MATERIALIZED (
   INSERT INTO penstock.outcome (job_id, claimed_at, attempt_id, attempt_no, status, worker, result, error)
   SELECT job_id, claimed_at, attempt_id, attempt_no, status, worker, result, error FROM ended
 ), chosen AS MATERIALIZED (
-  SELECT l.job_id
+  SELECT l.ctid AS place, l.job_id
   FROM penstock.live l
   WHERE CASE WHEN :alone THEN (SELECT count(*) FROM ended) = (SELECT count(*) FROM result)
              ELSE NOT EXISTS (SELECT FROM ended WHERE group_id IS NOT NULL) END
@@ -53,7 +55,7 @@ WITH result AS MATERIALIZED (
   FROM chosen c
   JOIN penstock.job j ON j.job_id = c.job_id
   CROSS JOIN fence f
-  WHERE l.job_id = c.job_id
+  WHERE l.ctid = c.place
   RETURNING l.job_id, l.attempt_id, l.attempt_no, l.group_id, l.order_key, l.polls, l.unhandled, l.state, l.deadline,
             j.kind, j.payload, j.max_attempts, j.lease_s, j.created_at, j.lock_key, j.trace
 )
