@@ -1,6 +1,8 @@
-"""`make bench NAME=scale`: a control plane with ten million jobs that are not over, asked over HTTP.
+"""`make bench NAME=scale`: a control plane with ten million jobs that are not over, asked over HTTP;
+5,000 workers that wait over HTTP; and how long a real failover takes, while producers and a worker
+go on.
 
-And how long a real failover takes, while producers and a worker go on.
+`ARGS=0.01` measures a hundredth of the jobs and waiters and one failover, and writes no ledger.
 """
 
 from __future__ import annotations
@@ -9,20 +11,26 @@ import asyncio
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import asyncpg
 import httpx2
 from rich.console import Console
 
-from bench.figures import Figure, figure, median, publish
+from bench.figures import Figure, figure, median, publish, show
 from bench.folder import temporary_folder
+from bench.load import waiters
 from bench.scale import failover
 from penstock.cli.home import Home
 from penstock.cli.stack import Stack
 from penstock.kit import logging
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 HERE = Path(__file__).parent
 ASKED = 15
+ROWS = 10_000_000
 LISTS = {
     "all": "",
     "queued": "status=queued",
@@ -37,21 +45,24 @@ LISTS = {
 say = Console(stderr=True).print
 
 
-async def main() -> int:
+async def main(arguments: Sequence[str]) -> int:
     logging.configure(level="ERROR")
+    part = float(arguments[0]) if arguments else 1.0
     with temporary_folder() as folder:
-        figures = await _backlog(folder)
-        figures |= await failover.figures(folder)
-    return publish("scale", figures)
+        figures = await _backlog(folder, max(1, round(ROWS * part)))
+        figures |= await waiters.figures(folder / "waiters", part=part)
+        figures |= await failover.figures(folder, rounds=failover.ROUNDS if part == 1 else 1)
+    return show("scale", figures) if arguments else publish("scale", figures)
 
 
-async def _backlog(folder: Path) -> dict[str, Figure]:
+async def _backlog(folder: Path, rows: int) -> dict[str, Figure]:
     async with Stack(Home(folder / "home"), port=0, workers=0) as stack:
         dsn = stack.members["control-plane"].environment["PENSTOCK_DATABASE_URL"]
         connection = await asyncpg.connect(dsn)
         started = time.perf_counter()
+        await connection.execute(f"SET bench.rows = {rows}")
         await connection.execute((HERE / "rows.sql").read_text(), timeout=3600)
-        say(f"10,000,000 rows in {time.perf_counter() - started:.0f} s")
+        say(f"{rows:,} rows in {time.perf_counter() - started:.0f} s")
         await connection.close()
         headers = {"Authorization": f"Bearer {stack.home.secret('operator_token')}"}
         async with httpx2.AsyncClient(base_url=stack.url, headers=headers, timeout=60, trust_env=False) as http:
@@ -82,4 +93,4 @@ async def _timed(http: httpx2.AsyncClient, path: str, pause: float = 0) -> list[
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(asyncio.run(main(sys.argv[1:])))

@@ -22,8 +22,8 @@ ROUNDS = 5
 say = Console(stderr=True).print
 
 
-async def figures(folder: Path) -> dict[str, Figure]:
-    seconds = [await _once(folder / f"failover{number}") for number in range(ROUNDS)]
+async def figures(folder: Path, *, rounds: int = ROUNDS) -> dict[str, Figure]:
+    seconds = [await _once(folder / f"failover{number}") for number in range(rounds)]
     say(f"failover {[round(s, 2) for s in seconds]} s")
     return {
         "failover_seconds": figure(median(seconds), "s", "<= 5"),
