@@ -32,6 +32,7 @@ PLACES = {
     "Engine": "NewInstance wrapper_type",
     "EntityType": "JobProgress type",
     "EvidenceForm": "/api/runs/{run_id}/evidence/{evidence} format",
+    "EvidenceFormulas": "/api/runs/{run_id}/evidence/{evidence} formulas",
     "EvidenceTable": "/api/runs/{run_id}/evidence/{evidence} evidence",
     "ExportStatus": "JobProgress status",
     "HealthLevel": "/api/tables health",

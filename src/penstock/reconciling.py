@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.parts import Reconciliation
+from penstock.api.parts import Loops, Reconciliation
 from penstock.guard.reach import Reach
 from penstock.reconcile.desk import Desk
 from penstock.reconcile.items import Items
+from penstock.reconcile.parsing.parser import Parser
 from penstock.reconcile.recipes import Recipes
 from penstock.reconcile.runs import MATCHED, STAGED, Runs
-from penstock.reconcile.uploads import Uploads
+from penstock.reconcile.uploads import UploadExpiry, UploadQuota, Uploads
 from penstock.worker.depot import Depot
 
 if TYPE_CHECKING:
     from penstock.jobs.store import PgJobStore
     from penstock.kit.config import Settings
     from penstock.kit.db import Db
+    from penstock.kit.loop import LoopMetrics
     from penstock.sources.records import DataSources
+
+UPLOAD_EXPIRY_SECONDS = 3600.0
 
 
 def reconciling(settings: Settings, db: Db, jobs: PgJobStore, sources: DataSources) -> Reconciliation:
@@ -26,9 +30,15 @@ def reconciling(settings: Settings, db: Db, jobs: PgJobStore, sources: DataSourc
     jobs.gates.handle(MATCHED, runs.matched)
     policy = settings.outbound_policy
     reach = Reach(private=policy.private, allow=policy.allow)
-    desk = Desk(runs, Recipes(db, jobs), Uploads(db, depot.open), sources, reach=reach)
+    uploads = Uploads(db, depot.open, Parser.of(settings), UploadQuota.of(settings))
+    desk = Desk(runs, Recipes(db, jobs), uploads, sources, reach=reach)
     token = settings.service_token
     key = "" if token is None else token.get_secret_value()
     return Reconciliation(
         desk=desk, items=Items(db, jobs), store=depot.open, callback_key=key, outbound=policy
     )
+
+
+def reconciliation_loops(db: Db, reconciled: Reconciliation, metrics: LoopMetrics) -> Loops:
+    uploads = reconciled.desk.uploads
+    return (UploadExpiry(db, uploads, every=UPLOAD_EXPIRY_SECONDS, metrics=metrics),)

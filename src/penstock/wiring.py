@@ -47,7 +47,7 @@ from penstock.kit.loop import LoopMetrics
 from penstock.kit.vault import Vault
 from penstock.launching import default_launcher, instance_loops, instance_parts, launching
 from penstock.operating import operation_loops, operations
-from penstock.reconciling import reconciling
+from penstock.reconciling import reconciliation_loops, reconciling
 from penstock.rooms import ROOMS_WITH_TABLES
 from penstock.sources.ceilings import Ceilings
 from penstock.sources.records import DataSources
@@ -114,6 +114,7 @@ async def build_control_plane(
                 (
                     *_loops(settings, engine, store, graphs, operated, sources, registry, metrics),
                     *(() if kept is None else (kept.planner,)),
+                    *reconciliation_loops(engine, reconciled, metrics),
                 ),
                 operated.board,
             ) as loops,

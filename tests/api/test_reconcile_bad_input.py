@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from penstock.api.uploads import MAX_BYTES
 from penstock.worker.duties import default_handlers
 from penstock.worker.plane import plane_factory
 from penstock.worker.run_callbacks import RunCaller
@@ -371,7 +370,7 @@ async def test_an_upload_may_be_so_large_and_no_larger(me: httpx2.AsyncClient, o
     """The size is refused as soon as it is announced; a name that is refused shows that the size was not."""
     reader, writer = await asyncio.open_connection(me.base_url.host, me.base_url.port)
     head = (
-        f"POST /api/uploads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer operator\r\nContent-Length: {MAX_BYTES + over}"
+        f"POST /api/uploads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer operator\r\nContent-Length: {1024**3 + over}"
     )
     writer.write(f"{head}\r\n\r\n".encode())
     async with asyncio.timeout(30):

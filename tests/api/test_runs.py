@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv as csv_module
 import hmac
 import io
 import json
@@ -121,6 +122,23 @@ async def test_two_uploads_become_evidence_in_every_form(stand: Stand, me: httpx
     assert "monthly" in report.text
     manifest = (await me.get(f"/api/runs/{run['run_id']}/manifest")).json()["data"]
     assert manifest["evidence_sha256"] == run["evidence_sha256"]
+
+
+async def test_a_csv_of_evidence_has_formulas_only_where_they_are_asked_for(
+    stand: Stand, me: httpx2.AsyncClient
+) -> None:
+    hostile = b"id,ref,amount,note\n=1+1,Q,1,@SUM(A1)\n"
+    sources = await two(me)
+    sources["left"]["upload"] = await upload(me, "hostile.csv", hostile)
+    document = {"name": "hostile", "sources": sources, "rules": RULES}
+    async with stand.working(queues=QUEUES):
+        run = await over(me, await start(me, recipe=document))
+    path = f"/api/runs/{run['run_id']}/evidence/unmatched_left?format=csv"
+    [row] = csv_module.DictReader((await me.get(path)).text.splitlines())
+    assert {row["id"], row["note"]} == {"'=1+1", "'@SUM(A1)"}
+    [row] = csv_module.DictReader((await me.get(f"{path}&formulas=keep")).text.splitlines())
+    assert {row["id"], row["note"]} == {"=1+1", "@SUM(A1)"}
+    assert (await me.get(f"{path}&formulas=run")).status_code == 422
 
 
 async def test_two_runs_of_the_same_have_one_digest(stand: Stand, me: httpx2.AsyncClient) -> None:

@@ -13,6 +13,7 @@ import pytest
 from xlsxwriter import Workbook
 
 from penstock.kit.errors import InvalidInput, PayloadTooLarge
+from penstock.reconcile.parsing.limits import TableLimits
 from penstock.reconcile.tabular import Reading, as_parquet
 
 if TYPE_CHECKING:
@@ -131,12 +132,12 @@ async def test_what_cannot_be_meant_is_refused_with_a_sentence(
 
 async def test_a_file_may_unpack_to_so_much_and_no_more(tmp_path: Path) -> None:
     packed = gzip.compress(b"a,b\n1,2\n")
-    assert (await read(tmp_path, "x.csv.gz", packed, most=8)).num_rows == 1
+    assert (await read(tmp_path, "x.csv.gz", packed, limits=TableLimits(unpacked_bytes=8))).num_rows == 1
     with pytest.raises(PayloadTooLarge, match="more than 7 characters"):
-        await read(tmp_path, "x.csv.gz", packed, most=7)
+        await read(tmp_path, "x.csv.gz", packed, limits=TableLimits(unpacked_bytes=7))
     workbook = book(["a"], [1])
     with pytest.raises(PayloadTooLarge, match="more than 1,000 bytes"):
-        await read(tmp_path, "x.xlsx", workbook, most=1000)
+        await read(tmp_path, "x.xlsx", workbook, limits=TableLimits(unpacked_bytes=1000))
 
 
 async def test_a_sheet_s_column_of_one_kind_has_its_type_and_any_other_is_text(tmp_path: Path) -> None:

@@ -100,6 +100,8 @@ def create_app(parts: Parts) -> FastAPI:
         app.include_router(router)
     errors.install(app)
     app.add_middleware(Direct)
-    app.add_middleware(BodyLimit, limit=parts.max_body_bytes, files={"/api/uploads": uploads.MAX_BYTES})
+    reconciled = parts.reconciliation
+    files = {} if reconciled is None else {"/api/uploads": reconciled.desk.uploads.quota.max_bytes}
+    app.add_middleware(BodyLimit, limit=parts.max_body_bytes, files=files)
     app.add_middleware(RequestIds)
     return app

@@ -31,6 +31,7 @@ from penstock.reconcile import manifest as manifests
 from penstock.reconcile import validation
 from penstock.reconcile.desk import Asker
 from penstock.reconcile.errors import RecipeInvalid
+from penstock.reconcile.formulas import Formulas
 from penstock.reconcile.run import Run as Record
 from penstock.reconcile.run import RunStatus
 from penstock.storage.errors import ObjectDamaged
@@ -218,6 +219,14 @@ async def download(
     grant: Permit,
     format: Annotated[Form, Query()] = "json",  # noqa: A002 - the name that the interface has
     limit: Annotated[int | None, Query(ge=1, le=10**9, description="Only so many rows.")] = None,
+    formulas: Annotated[
+        Formulas,
+        Query(
+            description="Whether text in a CSV that a spreadsheet would run as a formula gets an"
+            " apostrophe before it; `keep` writes every value as it is. In xlsx text is never a"
+            " formula, and the other formats are not for spreadsheets."
+        ),
+    ] = "neutralize",
 ) -> StreamingResponse:
     """One table of evidence, whole. Its files are held against the digests of the manifest
     before anything is sent."""
@@ -225,7 +234,7 @@ async def download(
 
     run = await _mine(run_id, it, grant)
     shelf = Shelf(it.store(), await _manifest(run, it))
-    form, stream = await shelf.download(evidence, format, limit)
+    form, stream = await shelf.download(evidence, format, limit, formulas)
     name = f"run-{run_id}-{evidence}.{form.suffix}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
     return StreamingResponse(stream, media_type=form.media_type, headers=headers)

@@ -24,6 +24,7 @@ GROUPS = {
     "key": "API keys.",
     "recipe": "Recipes: how two ledgers are held against each other.",
     "run": "Runs of recipes, and their reports.",
+    "upload": "Uploaded files: what recipes read beside data sources.",
     "table": "Iceberg tables: how they are.",
 }
 COMMANDS = tuple(
@@ -79,6 +80,10 @@ COMMANDS = tuple(
         ("run show", "reconcile:show_run", "Show a run with its totals."),
         ("run cancel", "reconcile:cancel_run", "End a run at once."),
         ("run report", "reconcile:report", "Write a run's report as one HTML file."),
+        ("upload add", "uploads:add_upload", "Upload a file for recipes to read."),
+        ("upload list", "uploads:list_uploads", "List uploads, newest first."),
+        ("upload usage", "uploads:show_usage", "Show what your uploads take, and may take."),
+        ("upload delete", "uploads:delete_upload", "Delete an upload and its file."),
         ("table list", "tables:list_tables", "List tables."),
         ("table health", "tables:health", "Say how a table is, and why."),
         ("table recommend", "tables:recommendation", "Say what would do a table good."),

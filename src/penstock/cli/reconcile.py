@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from penstock.cli.graphs import Settings, print_document, print_table, read_file, read_settings
 from penstock.cli.home import connect
 from penstock.cli.output import FAILED, Json, emit, out, patience, plain
-from penstock.client.words import EvidenceTable  # noqa: TC001 - the command line reads it
+from penstock.client.words import EvidenceFormulas, EvidenceTable  # noqa: TC001 - the command line reads them
 
 if TYPE_CHECKING:
     from penstock.client._sync.runs import Run
@@ -105,12 +105,15 @@ def evidence(
     *,
     to: Annotated[Path | None, Parameter(help="A file; without one it goes to stdout as CSV.")] = None,
     limit: Annotated[int | None, Parameter(help="Only so many rows.")] = None,
+    formulas: Annotated[
+        EvidenceFormulas, Parameter(help="In CSV: text that a spreadsheet would compute.")
+    ] = "neutralize",
     json: Json = False,
 ) -> int:
     """Write a run's evidence; the file's ending says the form: csv, parquet, arrow, xlsx or json."""
     form = to.suffix.lstrip(".") if to and to.suffix else "json" if json else "csv"
     with connect() as ps, patience(f"Fetching {table}"):
-        content = ps.reconcile.get(run_id).evidence(table, form=form, limit=limit)
+        content = ps.reconcile.get(run_id).evidence(table, form=form, limit=limit, formulas=formulas)
     if to is None:
         out.file.write(content.decode())
         return 0

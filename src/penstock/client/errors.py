@@ -99,7 +99,7 @@ class Locked(Conflict):
 
 
 class LimitReached(Conflict):
-    """A limit of instances or memory."""
+    """A limit of instances, memory or uploads."""
 
 
 class DependencyExists(Conflict):
@@ -154,7 +154,7 @@ _CODES: dict[type[ClientError], str] = {
     " RECONCILE_THRESHOLD OBJECT_EXISTS",
     InvalidState: "INVALID_STATE INVALID_STATE_TRANSITION",
     Locked: "RESOURCE_LOCKED",
-    LimitReached: "CONCURRENCY_LIMIT",
+    LimitReached: "CONCURRENCY_LIMIT UPLOAD_QUOTA_EXCEEDED",
     DependencyExists: "DEPENDENCY_EXISTS",
     RateLimited: "RATE_LIMITED",
     Unavailable: "UNAVAILABLE MAINTENANCE DRAINING DATABASE_UNAVAILABLE NOT_READY LAUNCH_FAILED COMMIT_UNKNOWN"

@@ -13,6 +13,7 @@ from penstock.client.words import (
     Engine,
     EntityType,
     EvidenceForm,
+    EvidenceFormulas,
     ExportStatus,
     HealthLevel,
     InstancePhase,
@@ -1224,6 +1225,7 @@ class RunProgress(TypedDict):
 
 class RunsEvidenceFilters(TypedDict):
     format: NotRequired[EvidenceForm]
+    formulas: NotRequired[EvidenceFormulas]
 
 
 class RunsFilters(TypedDict):
@@ -1538,11 +1540,32 @@ class Upload(TypedDict):
     sha256: str
     columns: list[UploadColumn]
     created_at: str
+    owner: str
+    expires_at: str
 
 
 class UploadColumn(TypedDict):
     name: str
     type: str
+
+
+class UploadDropped(TypedDict):
+    upload_id: str
+    deleted: bool
+
+
+class UploadUsage(TypedDict):
+    files: int
+    max_files: int
+    bytes: int
+    max_bytes: int
+    max_file_bytes: int
+    days: int
+
+
+class UploadsFilters(TypedDict):
+    sort_order: NotRequired[SortOrder]
+    sort_by: NotRequired[Literal["created_at"]]
 
 
 class UserList(TypedDict):

@@ -10,6 +10,7 @@ EndedStatus = Literal["terminated", "stopping"]
 Engine = Literal["ladybug", "ryugraph", "falkordb"]
 EntityType = Literal["node", "edge"]
 EvidenceForm = Literal["json", "csv", "parquet", "arrow", "xlsx"]
+EvidenceFormulas = Literal["neutralize", "keep"]
 EvidenceTable = Literal[
     "matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous", "open_items", "cleared_items"
 ]

@@ -159,6 +159,50 @@ class Settings(BaseSettings):
         50_000, description="Temporary disk of the engine that matches one run, in a worker; never more than is free."
     )
 
+    upload_max_mb: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        1024, description="Largest file that may be uploaded, in megabytes."
+    )
+    upload_unpacked_mb: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        10_240, description="What an uploaded file may unpack to, in megabytes."
+    )
+    upload_ratio: Annotated[int, Field(ge=2, le=100_000)] = Field(
+        200,
+        description="How many times its own size an uploaded workbook or .csv.gz may unpack to; what"
+        " unpacks to less than 10 MB is not refused for it.",
+    )
+    upload_rows: Annotated[int, Field(ge=1, le=10_000_000_000)] = Field(
+        100_000_000, description="Rows that an uploaded file may have."
+    )
+    upload_columns: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        16_384, description="Columns that an uploaded file may have."
+    )
+    upload_cells: Annotated[int, Field(ge=1, le=10_000_000_000)] = Field(
+        10_000_000,
+        description="Cells that an uploaded sheet may reach over, empty ones too: its last row times"
+        " its last column.",
+    )
+    upload_memory_mb: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
+        1024, description="Memory of the process that reads one uploaded file, in megabytes."
+    )
+    upload_cpu_seconds: Annotated[int, Field(ge=1, le=86_400)] = Field(
+        300, description="Processor time that reading one uploaded file may take."
+    )
+    upload_seconds: Annotated[int, Field(ge=1, le=86_400)] = Field(
+        600, description="Time that reading one uploaded file may take; then its process is killed."
+    )
+    upload_parallel: Annotated[int, Field(ge=1, le=64)] = Field(
+        2, description="Uploaded files that one control plane process reads at once; others wait."
+    )
+    upload_quota_mb: Annotated[int, Field(ge=1, le=100_000_000)] = Field(
+        10_240, description="What the uploads of one user may take together, as stored, in megabytes."
+    )
+    upload_quota_files: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        1000, description="Uploads that one user may have."
+    )
+    upload_days: Annotated[int, Field(ge=1, le=3650)] = Field(
+        30, description="Days after its last use by a run when an upload is deleted."
+    )
+
     instance_memory_per_user_gb: Annotated[int, Field(ge=2, le=100_000)] = Field(
         64, description="Memory that the instances of one user may have together."
     )

@@ -152,7 +152,9 @@ class Desk:
     async def _input(self, recipe: Recipe, side: Side, given: Mapping[str, Any], asker: Asker) -> dict[str, Any]:
         wanted = bound(recipe, side, given)
         if wanted.upload is not None:
-            return (await self._upload(wanted.upload, asker)).input()
+            upload = await self._upload(wanted.upload, asker)
+            await self.uploads.used(upload.upload_id)
+            return upload.input()
         source = await self.source(wanted.source or "", asker)
         document = wanted.model_dump(mode="json", exclude_unset=True)
         told: dict[str, Any] = {"data_source_id": source.data_source_id, "document": document}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from penstock.kit.errors import InvalidInput
 from penstock.kit.scratch import scratch_folder
 from penstock.reconcile.exact_values import far_texts, near, rows, values
+from penstock.reconcile.formulas import neutralized
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from xlsxwriter.format import Format
     from xlsxwriter.worksheet import Worksheet
+
+    from penstock.reconcile.formulas import Formulas
 
 MAX_SHEET_ROWS = 1_048_575
 MAX_SHEET_COLUMNS = 16_384
@@ -76,14 +79,29 @@ class _Spool:
 
 
 def _csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+    return _csv_pieces(schema, batches, lambda texts: texts)
+
+
+def _csv_for_spreadsheets(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+    return _csv_pieces(schema, batches, neutralized)
+
+
+def _csv_pieces(
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    change: Callable[[pa.Array], pa.Array],
+) -> Iterator[bytes]:
+    """`change` is applied to every text, the names of the columns too."""
     spool = _Spool()
-    header = pa.schema([pa.field(name, pa.string()) for name in schema.names])
+    names = change(pa.array(schema.names, pa.string())).to_pylist()
+    header = pa.schema([pa.field(name, pa.string()) for name in names])
     with arrow_csv.CSVWriter(pa.PythonFile(spool, "w"), header):
         pass
     yield spool.take()
     options = arrow_csv.WriteOptions(include_header=False)
     for batch in batches:
         columns = [_csv_column(column) for column in batch.columns]
+        columns = [change(column) if _is_text(column.type) else column for column in columns]
         flat = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
         arrow_csv.write_csv(flat, pa.PythonFile(spool, "w"), options)
         yield spool.take()
@@ -111,12 +129,15 @@ def _csv_moments(column: pa.Array, far: Sequence[str | None]) -> pa.Array:
 
 
 def _is_csv_type(kind: pa.DataType) -> bool:
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     # Of more decimals it writes small numbers with an exponent.
     decimal = pa.types.is_decimal(kind) and kind.scale <= _DECIMALS
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or decimal
     simple = pa.types.is_boolean(kind) or pa.types.is_null(kind)
-    return bool(text or number or simple or pa.types.is_time(kind))
+    return bool(_is_text(kind) or number or simple or pa.types.is_time(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _text(value: object) -> str | None:
@@ -264,3 +285,10 @@ FORMS: Mapping[str, Form] = {
         media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", suffix="xlsx", write=_xlsx
     ),
 }
+
+
+def form_of(name: str, formulas: Formulas) -> Form:
+    """In CSV formulas are text unless they are to be kept; in a sheet every text is text by its type."""
+    if name == "csv" and formulas == "neutralize":
+        return replace(FORMS["csv"], write=_csv_for_spreadsheets)
+    return FORMS[name]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from penstock.kit.errors import NotFound
-from penstock.reconcile.download import FORMS, MAX_SHEET_ROWS, check_rows
+from penstock.reconcile.download import MAX_SHEET_ROWS, check_rows, form_of
 from penstock.reconcile.order import evidence_prefix
 from penstock.reconcile.stored_file import StoredFile, batches
 from penstock.storage.errors import ObjectDamaged
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.reconcile.download import Form
+    from penstock.reconcile.formulas import Formulas
     from penstock.storage.contract import Store
 
 
@@ -43,9 +44,15 @@ class Shelf:
             raise NotFound(f"The run has no evidence {table}.")
         return found
 
-    async def download(self, table: str, form: str, limit: int | None = None) -> tuple[Form, AsyncIterator[bytes]]:
+    async def download(
+        self,
+        table: str,
+        form: str,
+        limit: int | None = None,
+        formulas: Formulas = "neutralize",
+    ) -> tuple[Form, AsyncIterator[bytes]]:
         """Its first piece is made before the answer begins, so that what cannot be written is an error and no torso."""
-        chosen, named = FORMS[form], self._named(table)
+        chosen, named = form_of(form, formulas), self._named(table)
         if form == "xlsx":
             check_rows(min(sum(file["rows"] for file in named), limit or MAX_SHEET_ROWS + 1))
         named = _first_files(named, limit)

@@ -1,5 +1,7 @@
 """Files that people bring, as one Parquet file of exact types: CSV, Parquet, Excel.
 
+This runs in the process that `parsing` starts for one file, within its limits.
+
 A CSV column is text, for nothing in the file says more; rules read numbers and dates out of text exactly or refuse.
 What cannot be meant is refused here, before it becomes a wrong count: a quote that is never closed swallows the rows
 after it, a column without a name cannot be asked for.
@@ -13,7 +15,7 @@ import gzip
 import io
 import zlib
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,8 @@ import pyarrow.parquet as pq
 
 from penstock.kit.errors import InvalidInput, PayloadTooLarge, PenstockError
 from penstock.reconcile import workbooks
+from penstock.reconcile.parsing.limits import TableLimits
+from penstock.reconcile.parsing.row_groups import RowGroupWriter, rewrite
 from penstock.sources.contract import Limits
 from penstock.sources.files.config import Csv
 from penstock.sources.files.separated import delimiter, misread, without_mark
@@ -31,8 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import TextIO
 
-MAX_UNPACKED = 10 * 1024**3
-"""What a compressed file may become: characters of a CSV, bytes of a workbook."""
+ROWS_FILE = "rows.parquet"
 QUOTE = '"'
 _FORMS = {
     ".csv": "csv",
@@ -52,6 +55,8 @@ _MARKS = {
 }
 """What the first bytes of a file say of its encoding. Longer marks are before those that they begin
 with."""
+_NO_ENCODINGS = frozenset({"idna", "punycode", "undefined", "raw-unicode-escape", "unicode-escape"})
+"""Codecs of Python that encode names and literals; no program writes files in them."""
 _PIECE = 1024 * 1024
 _SAMPLE = 64 * 1024
 _OTHER_ENCODING = "Is it another encoding? ?encoding=cp1252 says so."
@@ -64,7 +69,7 @@ class Reading:
     name: str
     encoding: str = "utf-8"
     delimiter: str | None = None
-    most: int = MAX_UNPACKED
+    limits: TableLimits = field(default_factory=TableLimits)
 
     @property
     def form(self) -> str:
@@ -76,23 +81,30 @@ class Reading:
             )
         return form
 
+    def check(self) -> None:
+        """What can be refused before the file is looked at."""
+        if self.form == "csv":
+            _check_delimiter(self.delimiter)
+            text_encoding(self.encoding)
+
     @property
     def gzipped(self) -> bool:
         return self.name.lower().endswith(".gz")
 
 
 async def as_parquet(given: Path, reading: Reading, folder: Path) -> Path:
-    """The file itself where it is Parquet already, else one written into the folder."""
-    form = reading.form
+    """A file of ours in the folder, with the rows of the one that is given."""
+    form, path = reading.form, folder / ROWS_FILE
     if not await asyncio.to_thread(lambda: given.stat().st_size):
         raise InvalidInput("The file is empty.", hint="Upload at least a header.")
     if form == "csv":
         return await _from_csv(given, reading, folder)
     if form == "parquet":
         await asyncio.to_thread(_check_parquet, given)
-        return given
-    await asyncio.to_thread(_from_sheet, given, folder / "rows.parquet", reading.most)
-    return folder / "rows.parquet"
+        await asyncio.to_thread(rewrite, given, path, reading.limits)
+    else:
+        await asyncio.to_thread(_from_sheet, given, path, reading.limits)
+    return path
 
 
 async def _from_csv(given: Path, reading: Reading, folder: Path) -> Path:
@@ -103,29 +115,40 @@ async def _from_csv(given: Path, reading: Reading, folder: Path) -> Path:
     (folder / "in" / f"rows.csv{'.gz' if reading.gzipped else ''}").hardlink_to(given)
     options = {"encoding": encoding, "delimiter": sign}
     config: dict[str, object] = {"url": f"file://{folder / 'in'}", "csv": options}
-    path = folder / "rows.parquet"
+    path = folder / ROWS_FILE
     try:
         async with await asyncio.to_thread(open_source, "files", config, {}) as source:
             plan = await source.plan("SELECT * FROM rows", Limits(max_chunks=1))
             _check_names(plan.schema.names)
-            with pq.ParquetWriter(path, plan.schema, compression="zstd") as writer:
+            with RowGroupWriter(path, plan.schema, reading.limits) as writer:
                 async with aclosing(source.stream(plan.chunks[0])) as batches:
                     async for batch in batches:
-                        writer.write_batch(batch)
+                        writer.write(batch)
+                writer.finish()
+    except PayloadTooLarge:
+        raise
     except PenstockError as e:
         raise InvalidInput(f"The CSV cannot be read: {e.message.removeprefix('rows.csv: ')}", hint=e.hint) from None
     return path
 
 
+def text_encoding(name: str) -> codecs.CodecInfo:
+    """The codec of that name, if it is one that files of text are written in."""
+    try:
+        codec = codecs.lookup(name)
+        if codec.name in _NO_ENCODINGS or "a,b\n".encode(name).decode(name) != "a,b\n":
+            raise LookupError
+    except (LookupError, ValueError):
+        raise InvalidInput(
+            f"There is no encoding {name[:40]!r} of text.",
+            hint="Such as utf-8, cp1252, latin-1, utf-16.",
+        ) from None
+    return codec
+
+
 def _encoding(given: Path, reading: Reading) -> str:
     """What the file's byte order mark says, where it has one; else what the caller says."""
-    try:
-        named = codecs.lookup(reading.encoding)
-        "".encode(reading.encoding)
-    except LookupError:
-        raise InvalidInput(
-            f"There is no encoding {reading.encoding[:40]!r} of text.", hint="Such as utf-8, cp1252, latin-1, utf-16."
-        ) from None
+    named = text_encoding(reading.encoding)
     with _unpacking(), _bytes(given, reading) as file:
         first = file.read(max(map(len, _MARKS)))
     return next((name for mark, name in _MARKS.items() if first.startswith(mark)), named.name)
@@ -147,6 +170,7 @@ def _check_delimiter(sign: str | None) -> None:
 def _checked_text(given: Path, reading: Reading, encoding: str) -> str:
     """The delimiter of a file that is text, not too long, and has no row that would be misread."""
     quotes = length = 0
+    packed = given.stat().st_size
     sign = None
     try:
         with _unpacking(), _opened(given, reading, encoding) as file:
@@ -154,10 +178,7 @@ def _checked_text(given: Path, reading: Reading, encoding: str) -> str:
                 sign = sign or delimiter(piece[:_SAMPLE], Csv(delimiter=reading.delimiter))
                 length += len(piece)
                 quotes += piece.count(QUOTE)
-                if length > reading.most:
-                    raise PayloadTooLarge(
-                        f"The file unpacks to more than {reading.most:,} characters.", limit=reading.most
-                    )
+                reading.limits.check_unpacked(length, packed, "file", "characters")
                 if "\0" in piece:
                     raise InvalidInput("This is no CSV: it holds NUL characters.", hint=_OTHER_ENCODING)
         sign = sign or ","
@@ -202,8 +223,11 @@ def _check_parquet(given: Path) -> None:
         raise InvalidInput(f"This is no Parquet file: {str(e)[:200]}") from None
 
 
-def _from_sheet(given: Path, path: Path, most: int) -> None:
-    names, columns = workbooks.read(given, most)
+def _from_sheet(given: Path, path: Path, limits: TableLimits) -> None:
+    names, columns = workbooks.read(given, limits)
     _check_names(names)
     table = pa.table(dict(zip(names, columns, strict=True)))
-    pq.write_table(table, path, compression="zstd")
+    with RowGroupWriter(path, table.schema, limits) as writer:
+        for batch in table.to_batches():
+            writer.write(batch)
+        writer.finish()

@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.kit.errors import InvalidInput, PayloadTooLarge
+from penstock.reconcile.parsing.archive import check_archive
+from penstock.reconcile.parsing.limits import MAX_SHEET_ROW_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from typing import IO
+
+    from penstock.reconcile.parsing.limits import TableLimits
 
 _WORKBOOK, _RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
 _PIECE = 1024 * 1024
@@ -36,16 +40,34 @@ _FORMULA = re.compile(
 )
 _PLACE = re.compile(rb"\br\s*=\s*[\"']([A-Z]+[0-9]+)[\"']")
 _TEXT_TYPE = re.compile(rb"\bt\s*=\s*[\"']str[\"']")
+_DIMENSION = re.compile(rb"<(?:\w+:)?dimension\b[^>]*?\bref\s*=\s*[\"']([^\"']{1,60})[\"']")
+_REFERENCE = re.compile(rb"([A-Za-z]{1,9})([0-9]{1,18})")
+_ROW = re.compile(rb"<(?:\w+:)?row\b([^>]*)>")
+_ROW_NUMBER = re.compile(rb"\br\s*=\s*[\"']([0-9]{1,18})[\"']")
+_CELL = re.compile(rb"<(?:\w+:)?c[\s/>]")
+_CELL_PLACE = re.compile(rb"<(?:\w+:)?c\b[^>]*?\br\s*=\s*[\"']([A-Za-z]{1,9})([0-9]{1,18})[\"']")
+_UNREADABLE = (
+    EOFError,
+    KeyError,
+    OSError,
+    RuntimeError,
+    StopIteration,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 _VALUE = re.compile(rb"<(?:\w+:)?v>([^<]*)<")
 
 
-def read(file: Path, most: int) -> tuple[list[str], list[pa.Array]]:
-    """The names in the first row, and a column for each; `most` is what it may unpack to."""
+def read(file: Path, limits: TableLimits) -> tuple[list[str], list[pa.Array]]:
+    """The names in the first row, and a column for each."""
     from python_calamine import CalamineWorkbook
 
-    _check(file, most)
+    _check(file, limits)
     try:
         rows = CalamineWorkbook.from_path(str(file)).get_sheet_by_index(0).to_python()
+    except MemoryError:
+        raise
     except Exception as e:
         raise _unreadable(type(e).__name__) from None
     names = [_text(cell).strip() for cell in rows[0]] if rows else []
@@ -59,17 +81,15 @@ def _unreadable(why: str) -> InvalidInput:
     )
 
 
-def _check(file: Path, most: int) -> None:
+def _check(file: Path, limits: TableLimits) -> None:
     if not zipfile.is_zipfile(file):
         raise _unreadable("it is no .xlsx file")
     try:
         with zipfile.ZipFile(file) as book:
-            if sum(entry.file_size for entry in book.infolist()) > most:
-                message = f"The workbook unpacks to more than {most:,} bytes."
-                raise PayloadTooLarge(message, limit=most)
+            check_archive(book, limits)
             with book.open(_first_sheet(book)) as sheet:
-                _check_cells(sheet)
-    except (KeyError, zipfile.BadZipFile, zlib.error, StopIteration, UnicodeError, OSError) as e:
+                _check_cells(sheet, limits)
+    except _UNREADABLE as e:
         raise _unreadable(type(e).__name__) from None
 
 
@@ -87,8 +107,12 @@ def _attribute(attributes: bytes, name: bytes) -> str:
     return html.unescape(value[1].decode())
 
 
-def _check_cells(sheet: IO[bytes]) -> None:
+def _check_cells(sheet: IO[bytes], limits: TableLimits) -> None:
+    extent = Extent()
     for rows in _rows(sheet):
+        extent.add(rows)
+        limits.check_columns(extent.columns)
+        limits.check_cells(extent.rows, extent.columns)
         if error := _ERROR.search(rows):
             value = _VALUE.search(error["inner"])
             shown = value[1].decode(errors="replace") if value else "an error"
@@ -98,6 +122,40 @@ def _check_cells(sheet: IO[bytes]) -> None:
             if _TEXT_TYPE.search(formula["cell"]) is None:
                 hint = "Open the workbook in a spreadsheet program and save it, or paste values."
                 raise _refused("has a formula that was never calculated", formula["cell"], hint)
+
+
+class Extent:
+    """How far a sheet reaches, by what it declares and by the places of its rows and cells."""
+
+    def __init__(self) -> None:
+        self.rows = self.columns = 0
+        self._row_count = 0
+
+    def add(self, xml: bytes) -> None:
+        for reference in _DIMENSION.findall(xml):
+            self._reach(*_place(reference.rpartition(b":")[2]))
+        starts = _ROW.findall(xml)
+        self._row_count += len(starts)
+        numbers = [int(number) for row in starts for number in _ROW_NUMBER.findall(row)]
+        self._reach(max([self._row_count, *numbers]), 0)
+        for columns, row in set(_CELL_PLACE.findall(xml)):
+            self._reach(int(row), _column_number(columns))
+        self._reach(0, max(len(_CELL.findall(row)) for row in _ROW_END.split(xml)))
+
+    def _reach(self, row: int, column: int) -> None:
+        self.rows, self.columns = max(self.rows, row), max(self.columns, column)
+
+
+def _place(reference: bytes) -> tuple[int, int]:
+    parts = _REFERENCE.fullmatch(reference.replace(b"$", b""))
+    return (0, 0) if parts is None else (int(parts[2]), _column_number(parts[1]))
+
+
+def _column_number(letters: bytes) -> int:
+    number = 0
+    for letter in letters.upper():
+        number = number * 26 + letter - ord("A") + 1
+    return number
 
 
 def _refused(what: str, attributes: bytes, hint: str) -> InvalidInput:
@@ -111,6 +169,9 @@ def _rows(sheet: IO[bytes]) -> Iterator[bytes]:
     rest = b""
     while piece := sheet.read(_PIECE):
         rest += piece
+        if len(rest) > MAX_SHEET_ROW_BYTES:
+            message = f"A row of the sheet is larger than {MAX_SHEET_ROW_BYTES:,} bytes."
+            raise PayloadTooLarge(message, hint="Save it as .csv.", limit=MAX_SHEET_ROW_BYTES)
         ends = [end.end() for end in _ROW_END.finditer(rest)]
         if ends:
             yield rest[: ends[-1]]

@@ -188,6 +188,23 @@ class AsyncReconcile:
         found: shapes.Upload = answer["data"]
         return found
 
+    async def uploads(self) -> AsyncIterator[shapes.Upload]:
+        """Your uploads, newest first; for admins everybody's."""
+        async for item in listed(self._transport, "/api/uploads"):
+            yield item
+
+    async def upload_usage(self) -> shapes.UploadUsage:
+        """What your uploads take, and may take."""
+        usage: shapes.UploadUsage = (await self._transport.call("GET", "/api/uploads/usage"))["data"]
+        return usage
+
+    async def delete_upload(self, upload_id: str) -> shapes.UploadDropped:
+        """At once, with its file; not while a run that is not over reads it."""
+        path = {"upload_id": upload_id}
+        answer = await self._transport.call("DELETE", "/api/uploads/{upload_id}", path=path)
+        dropped: shapes.UploadDropped = answer["data"]
+        return dropped
+
     async def _recipe(self, method: str, template: str, recipe_id: str, **query: object) -> Any:
         answer = await self._transport.call(method, template, path={"recipe_id": recipe_id}, query=query)
         return answer["data"]

@@ -182,6 +182,22 @@ class Reconcile:
         found: shapes.Upload = answer["data"]
         return found
 
+    def uploads(self) -> Iterator[shapes.Upload]:
+        """Your uploads, newest first; for admins everybody's."""
+        yield from listed(self._transport, "/api/uploads")
+
+    def upload_usage(self) -> shapes.UploadUsage:
+        """What your uploads take, and may take."""
+        usage: shapes.UploadUsage = (self._transport.call("GET", "/api/uploads/usage"))["data"]
+        return usage
+
+    def delete_upload(self, upload_id: str) -> shapes.UploadDropped:
+        """At once, with its file; not while a run that is not over reads it."""
+        path = {"upload_id": upload_id}
+        answer = self._transport.call("DELETE", "/api/uploads/{upload_id}", path=path)
+        dropped: shapes.UploadDropped = answer["data"]
+        return dropped
+
     def _recipe(self, method: str, template: str, recipe_id: str, **query: object) -> Any:
         answer = self._transport.call(method, template, path={"recipe_id": recipe_id}, query=query)
         return answer["data"]

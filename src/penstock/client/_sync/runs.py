@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from penstock.client._sync.transport import Transport
-    from penstock.client.words import EvidenceForm, EvidenceTable
+    from penstock.client.words import EvidenceForm, EvidenceFormulas, EvidenceTable
 
 OPEN = ("staging", "ready", "executing")
 
@@ -91,11 +91,17 @@ class Run:
         return found
 
     def evidence(
-        self, table: EvidenceTable | str = "matched", *, form: EvidenceForm | str = "csv", limit: int | None = None
+        self,
+        table: EvidenceTable | str = "matched",
+        *,
+        form: EvidenceForm | str = "csv",
+        limit: int | None = None,
+        formulas: EvidenceFormulas | None = None,
     ) -> bytes:
-        """One table of what was found, as a file of that form."""
+        """One table of evidence, as a file of that form. In CSV, text that a spreadsheet would run
+        as a formula gets an apostrophe; `formulas="keep"` writes it as it is."""
         path = {"run_id": self.id, "evidence": table}
-        query = {"format": form, "limit": limit}
+        query = {"format": form, "limit": limit, "formulas": formulas}
         return self._transport.content("GET", "/api/runs/{run_id}/evidence/{evidence}", path=path, query=query)
 
     def report(self, to: str | Path | None = None) -> str:

@@ -1,0 +1,154 @@
+"""Uploads over HTTP: hostile files, quota, deletion and expiry."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from xlsxwriter import Workbook
+
+from penstock.reconcile.uploads import UploadExpiry
+from tests.api.desk import Desk, said, sitting
+from tests.reconcile.stand import recipe
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+    import httpx2
+
+    from tests.api.plane import Edge
+
+CSV = b"id,ref\n1,A\n2,B\n"
+RULES = [{"name": "r", "conditions": [{"left": "ref", "op": "eq", "right": "ref"}]}]
+
+
+@pytest.fixture
+async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]:
+    async with sitting(database, edge, tmp_path / "home", upload_quota_files=3, upload_max_mb=1) as made:
+        yield made
+
+
+async def upload(client: httpx2.AsyncClient, data: bytes = CSV, name: str = "x.csv", **query: str) -> httpx2.Response:
+    return await client.post("/api/uploads", params={"name": name} | query, content=data)
+
+
+def refused(answer: httpx2.Response, status: int = 422) -> Any:
+    assert answer.status_code == status, answer.text
+    return answer.json()["error"]
+
+
+def files(tmp_path: Path) -> list[str]:
+    return [file.name for file in (tmp_path / "home" / "storage").glob("uploads/*.parquet")]
+
+
+async def test_a_small_workbook_of_two_far_cells_is_refused_and_the_control_plane_lives(
+    desk: Desk,
+) -> None:
+    out = io.BytesIO()
+    with Workbook(out) as workbook:
+        sheet = workbook.add_worksheet()
+        sheet.write("A1", "a")
+        sheet.write("XFD1048576", "b")
+    error = refused(await upload(desk.ann, out.getvalue(), "x.xlsx"), 413)
+    assert error["code"] == "PAYLOAD_TOO_LARGE"
+    assert "row 1,048,576 and column 16,384" in error["message"]
+    assert (await desk.ann.get("/health")).status_code == 200
+
+
+@pytest.mark.parametrize("encoding", ["undefined", "idna", "punycode", "rot13", "x" * 40])
+async def test_what_is_no_encoding_of_files_is_a_mistake_of_the_caller(desk: Desk, encoding: str) -> None:
+    assert "no encoding" in refused(await upload(desk.ann, encoding=encoding))["message"]
+
+
+async def test_a_user_may_have_so_many_uploads_and_no_more(desk: Desk, tmp_path: Path) -> None:
+    answers = await asyncio.gather(*(upload(desk.ann) for _ in range(5)))
+    assert sorted(answer.status_code for answer in answers) == [201, 201, 201, 409, 409]
+    error = refused(await upload(desk.ann), 409)
+    assert error["code"] == "UPLOAD_QUOTA_EXCEEDED"
+    assert error["details"]["limit"] == 3
+    assert len(files(tmp_path)) == 3
+    assert (await upload(desk.ben)).status_code == 201
+    usage = said(await desk.ann.get("/api/uploads/usage"))
+    assert (usage["files"], usage["max_files"], usage["max_file_bytes"]) == (3, 3, 1024**2)
+
+
+async def test_the_uploads_of_a_user_may_take_so_many_bytes_and_no_more(
+    database: str, edge: Edge, tmp_path: Path
+) -> None:
+    half = b"id\n" + os.urandom(290_000).hex().encode() + b"\n"
+    async with sitting(database, edge, tmp_path / "home", upload_quota_mb=1) as desk:
+        sizes = [said(await upload(desk.ann, half), 201)["size_bytes"] for _ in range(3)]
+        assert sum(sizes) <= 1024**2 < sum(sizes) + sizes[0]
+        error = refused(await upload(desk.ann, half), 409)
+        assert error["details"] == {
+            "bytes": sum(sizes),
+            "limit": 1024**2,
+            "hint": "DELETE /api/uploads/{upload_id} what you need no more.",
+        }
+        assert len(files(tmp_path)) == 3
+
+
+async def test_an_upload_is_deleted_with_its_file_by_its_owner_alone(desk: Desk, tmp_path: Path) -> None:
+    upload_id = said(await upload(desk.ann), 201)["upload_id"]
+    assert files(tmp_path) == [f"{upload_id}.parquet"]
+    refused(await desk.ben.delete(f"/api/uploads/{upload_id}"), 403)
+    assert said(await desk.ann.delete(f"/api/uploads/{upload_id}"))["deleted"] is True
+    assert files(tmp_path) == []
+    refused(await desk.ann.delete(f"/api/uploads/{upload_id}"), 404)
+    refused(await desk.ann.get(f"/api/uploads/{upload_id}"), 404)
+
+
+async def test_users_list_their_own_uploads_and_admins_all(desk: Desk) -> None:
+    first = said(await upload(desk.ann), 201)["upload_id"]
+    second = said(await upload(desk.ann), 201)["upload_id"]
+    other = said(await upload(desk.ben), 201)["upload_id"]
+    answer = await desk.ann.get("/api/uploads", params={"limit": 1})
+    assert [row["upload_id"] for row in said(answer)] == [second]
+    assert answer.json()["meta"]["total"] == 2
+    everything = {row["upload_id"]: row["owner"] for row in said(await desk.ada.get("/api/uploads"))}
+    assert everything == {first: "ann", second: "ann", other: "ben"}
+
+
+async def start(desk: Desk, upload_id: str) -> int:
+    side = {"upload": upload_id, "primary_key": ["id"]}
+    document = recipe(sources={"left": side, "right": side}, rules=RULES)
+    run = said(await desk.ann.post("/api/runs", json={"recipe": document}), 202)
+    number: int = run["run_id"]
+    return number
+
+
+async def test_an_upload_that_a_run_is_about_to_read_is_not_deleted(desk: Desk) -> None:
+    upload_id = said(await upload(desk.ann), 201)["upload_id"]
+    run_id = await start(desk, upload_id)
+    error = refused(await desk.ann.delete(f"/api/uploads/{upload_id}"), 409)
+    assert error["code"] == "INVALID_STATE"
+    said(await desk.ann.post(f"/api/runs/{run_id}/cancel"))
+    said(await desk.ann.delete(f"/api/uploads/{upload_id}"))
+
+
+async def test_an_upload_is_deleted_so_many_days_after_its_last_use(
+    desk: Desk, tmp_path: Path, move_time: Callable[[str], Awaitable[None]]
+) -> None:
+    loop = next(loop for loop in desk.parts.loops if isinstance(loop, UploadExpiry))
+    unused = said(await upload(desk.ann), 201)["upload_id"]
+    used = said(await upload(desk.ann), 201)["upload_id"]
+    running = said(await upload(desk.ann), 201)["upload_id"]
+    read_by = await start(desk, running)
+    await move_time("20 days")
+    said(await desk.ann.post(f"/api/runs/{await start(desk, used)}/cancel"))
+    await move_time("29 days 23 hours")
+    assert (await loop.run_once()).files == 0
+    await move_time("30 days 1 minute")
+    assert (await loop.run_once()).files == 1
+    assert sorted(files(tmp_path)) == sorted(f"{name}.parquet" for name in (used, running))
+    refused(await desk.ann.get(f"/api/uploads/{unused}"), 404)
+    await move_time("90 days")
+    assert (await loop.run_once()).files == 1
+    assert files(tmp_path) == [f"{running}.parquet"], "its run is not over"
+    await desk.sql("UPDATE penstock.run SET status = 'failed' WHERE run_id = $1", read_by)
+    assert (await loop.run_once()).total == 1
+    assert files(tmp_path) == []
