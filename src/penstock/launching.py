@@ -136,13 +136,17 @@ def public_url(settings: Settings) -> str:
 
 
 def internal_url(settings: Settings) -> str:
-    """Servers on this machine need no name of ours; what stands in front of us is none of theirs."""
-    return _own_url(settings) if settings.port else public_url(settings)
+    """Servers on this machine need no name of ours, unless a certificate is for that name; what
+    stands in front of us is none of theirs."""
+    if settings.port and settings.tls_cert is None:
+        return _own_url(settings)
+    return public_url(settings)
 
 
 def _own_url(settings: Settings) -> str:
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104 - asked, not bound
-    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
+    name = f"[{host}]" if ":" in host else host
+    return f"{settings.scheme}://{name}:{settings.port}"
 
 
 def server_environment(settings: Settings) -> dict[str, str]:

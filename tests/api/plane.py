@@ -148,7 +148,9 @@ class Edge:
 
     def _app(self, parts: Parts) -> FastAPI:
         """One for all planes of one shape: a new app reads all models again at its first request."""
-        shape = (parts.max_body_bytes, *(getattr(parts, name) is None for name in OPTIONAL))
+        reconciled = parts.reconciliation
+        file_bytes = reconciled and reconciled.desk.uploads.quota.max_bytes
+        shape = (parts.max_body_bytes, file_bytes, *(getattr(parts, name) is None for name in OPTIONAL))
         if shape in self._apps:
             attach(self._apps[shape], parts)
         else:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import httpx2
 import pytest
 
+from penstock.api.server import Server, bind
 from penstock.kit.security_headers import DEFAULTS, TRANSPORT
 from tests.api.plane import ADMIN, OPERATOR, SERVICE
 
 if TYPE_CHECKING:
-    import httpx2
+    from starlette.types import Receive, Scope, Send
 
 STRICT = {name.decode(): value.decode() for name, value in DEFAULTS}
 HSTS = TRANSPORT[0].decode()
@@ -64,3 +66,21 @@ async def test_what_is_no_http_is_refused_as_strictly(url: str, sent: bytes) -> 
     assert answer.startswith(b"HTTP/1.1 400 ")
     for name, value in DEFAULTS:
         assert answer.count(name + b": " + value + b"\r\n") == 1
+
+
+async def test_an_application_that_fails_before_it_answers_is_answered_for_as_strictly() -> None:
+    async def failing(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError("secret")
+
+    with bind("127.0.0.1", 0) as listener:
+        server = Server(failing)
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        await server.tried.wait()
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            answer = await client.get(f"http://127.0.0.1:{listener.getsockname()[1]}/")
+        server.should_exit = True
+        await task
+    assert answer.status_code == 500
+    assert answer.json()["error"]["code"] == "INTERNAL"
+    assert STRICT.items() <= dict(answer.headers).items()
+    assert "secret" not in answer.text

@@ -64,6 +64,20 @@ async def test_what_is_no_encoding_of_files_is_a_mistake_of_the_caller(desk: Des
     assert "no encoding" in refused(await upload(desk.ann, encoding=encoding))["message"]
 
 
+async def test_an_upload_may_be_so_large_and_no_larger_however_it_is_sent(desk: Desk) -> None:
+    largest = b"id\n" + b"1\n" * ((1024**2 - 3) // 2) + b"\n"
+    assert len(largest) == 1024**2
+    said(await upload(desk.ann, largest), 201)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield largest
+        yield b"\n"
+
+    refused(await upload(desk.ann, largest + b"\n"), 413)
+    answer = await desk.ann.post("/api/uploads?name=x.csv", content=pieces())
+    assert refused(answer, 413)["code"] == "PAYLOAD_TOO_LARGE"
+
+
 async def test_a_user_may_have_so_many_uploads_and_no_more(desk: Desk, tmp_path: Path) -> None:
     answers = await asyncio.gather(*(upload(desk.ann) for _ in range(5)))
     assert sorted(answer.status_code for answer in answers) == [201, 201, 201, 409, 409]

@@ -23,6 +23,7 @@ import uvloop
 
 from penstock.api.server import bind, check_schema, configure
 from penstock.api.siblings import VARIABLE, Sibling
+from penstock.api.tls import server_context
 from penstock.kit import child, logging
 from penstock.kit.errors import InvalidInput
 from penstock.kit.postgres import database
@@ -50,6 +51,7 @@ def serve(settings: Settings, rooms: Sequence[str]) -> int:
     logging.configure(level=settings.log_level, form=settings.log_form, process="supervisor")
     if not hasattr(socket, "SO_REUSEPORT"):
         raise InvalidInput("This system cannot share a port between processes.", hint="Serve with one.")
+    server_context(settings)  # what is wrong with it is said once, before any process starts
     sweep_in_background()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(settings, rooms))
@@ -173,6 +175,9 @@ def _environment(settings: Settings, dsn: str, port: int) -> dict[str, str]:
         "PENSTOCK_PORT": str(port),
         "PENSTOCK_TRUSTED_HEADERS": str(settings.trusts_headers).lower(),
     }
+    if settings.tls_cert is not None:
+        shared["PENSTOCK_TLS_CERT"] = str(settings.tls_cert)
+        shared["PENSTOCK_TLS_KEY"] = str(settings.tls_key)
     if settings.database_url is None:
         shared["PENSTOCK_DATABASE_URL"] = dsn
     return {**os.environ, **shared}

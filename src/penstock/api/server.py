@@ -19,14 +19,16 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from penstock.api.app import create_app
 from penstock.api.siblings import Sibling, Siblings, myself
+from penstock.api.tls import server_context
 from penstock.kit import logging
 from penstock.kit.errors import Conflict, DatabaseUnavailable, InvalidInput
 from penstock.kit.migrate import find, migrate, pending
 from penstock.kit.postgres import database
 from penstock.kit.scratch import sweep_in_background
-from penstock.kit.security_headers import DEFAULTS, SecurityHeaders
+from penstock.kit.security_headers import SecurityHeaders, headers_for
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from contextlib import AbstractAsyncContextManager
 
@@ -58,13 +60,14 @@ async def _serve(settings: Settings, plane: Plane, rooms: Sequence[str]) -> int:
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stop.set)
     me = myself()
+    tls = server_context(settings)
     with bind(settings.host, settings.port) if me is None else socket.socket(fileno=me.listener) as listener:
         async with database(settings) as dsn:
             await check_schema(settings, dsn, rooms)
             async with (
                 plane(settings, dsn) as parts,
                 _siblings(me, parts) as siblings,
-                listening(parts, listener, siblings) as url,
+                listening(parts, listener, siblings, tls=tls) as url,
             ):
                 settle()
                 log.info("control_plane_started", url=url)
@@ -105,18 +108,25 @@ def configure(listener: socket.socket) -> None:
 
 
 @contextlib.asynccontextmanager
-async def listening(parts: Parts, listener: socket.socket, siblings: Siblings | None = None) -> AsyncIterator[str]:
+async def listening(
+    parts: Parts,
+    listener: socket.socket,
+    siblings: Siblings | None = None,
+    *,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[str]:
     """The control plane answers at the URL until the block is left, which ends long polls at once."""
     app = create_app(parts)
     app.state.siblings = siblings
-    server = Server(app)
+    server = Server(app, tls=tls)
     running = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         await server.tried.wait()
         if not server.started:
             await running
         host, port = listener.getsockname()[:2]
-        yield f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        scheme = "http" if tls is None else "https"
+        yield f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
     finally:
         parts.polls.close()
         server.should_exit = True
@@ -138,7 +148,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         ordinary = self.server_state.default_headers
-        self.server_state.default_headers = [*ordinary, *DEFAULTS]
+        self.server_state.default_headers = [*ordinary, *headers_for(self.scheme)]
         try:
             super().send_400_response(msg)
         finally:
@@ -148,7 +158,7 @@ class HttpProtocol(HttpToolsProtocol):
 class Server(uvicorn.Server):
     """Without signal handlers of its own: they are the process's, and a test has none."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(
             uvicorn.Config(
                 SecurityHeaders(app),
@@ -160,6 +170,7 @@ class Server(uvicorn.Server):
                 server_header=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=GRACE_SECONDS,
+                ssl_context_factory=None if tls is None else lambda _config, _default: tls,
             )
         )
         self.tried = asyncio.Event()

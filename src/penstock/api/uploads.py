@@ -87,11 +87,20 @@ async def add(
     await uploads.check_quota(grant.username)
     with scratch_folder("upload") as folder:
         path = folder / "body"
+        size = 0
         with path.open("wb") as file:
             async for piece in request.stream():
+                size += len(piece)
+                if size > uploads.quota.max_bytes:
+                    raise _too_large(uploads.quota.max_bytes)
                 await asyncio.to_thread(file.write, piece)
         upload = await uploads.add(path, name=name, owner=grant.username, encoding=encoding, delimiter=delimiter)
     return Data(data=_shown(upload))
+
+
+def _too_large(limit: int) -> PayloadTooLarge:
+    message = f"The file is too large; at most {limit:,} bytes are taken."
+    return PayloadTooLarge(message, hint="Split it, or pack it as .csv.gz.", limit=limit)
 
 
 @router.get("", summary="List uploads", responses=declare(*PUBLIC))

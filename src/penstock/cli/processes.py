@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path  # noqa: TC003 - the command line reads it
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -21,6 +22,10 @@ def serve(
     host: str | None = None,
     port: int | None = None,
     processes: int | None = None,
+    tls_cert: Annotated[
+        Path | None, Parameter(help="Certificate with its chain, PEM: serve HTTPS.")
+    ] = None,
+    tls_key: Annotated[Path | None, Parameter(help="The certificate's key, PEM.")] = None,
     json: Json = False,
 ) -> int:
     """Run the control plane, in as many processes as are asked for."""
@@ -28,7 +33,13 @@ def serve(
         from penstock import wiring
         from penstock.kit import config
 
-    asked = {"host": host, "port": port, "processes": processes}
+    asked = {
+        "host": host,
+        "port": port,
+        "processes": processes,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
+    }
     options = {name: value for name, value in asked.items() if value is not None}
     return _ended(wiring.serve(config.load(**options)), json=json)
 

@@ -24,7 +24,7 @@ from penstock.cli.graph_servers import end_all, suspend_all
 from penstock.cli.home import Home, Running
 from penstock.cli.keys import secret_keys
 from penstock.kit import child, config
-from penstock.kit.errors import Conflict, Unavailable
+from penstock.kit.errors import Conflict, InvalidInput, Unavailable
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import database
 from penstock.rooms import ROOMS_WITH_TABLES
@@ -101,6 +101,11 @@ class Stack:
         self._held.enter_context(self._take(self.home))
         port = self._free_port()
         settings = config.load(home=self.home.folder, port=port)
+        if settings.tls_cert is not None:
+            raise InvalidInput(
+                "`penstock up` serves this machine alone, over HTTP.",
+                hint="Unset PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY, or use `penstock serve`.",
+            )
         self._say("database")
         dsn = await self._held.enter_async_context(database(settings))
         await migrate(dsn, find(ROOMS_WITH_TABLES))

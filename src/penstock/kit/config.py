@@ -38,6 +38,14 @@ class Settings(BaseSettings):
         1,
         description="Processes of a control plane, on one port; each may open `database_pool` connections.",
     )
+    tls_cert: Path | None = Field(
+        None,
+        description="Certificate in PEM form, with its chain: the control plane then speaks HTTPS"
+        " alone. Unset means: HTTP, for a proxy in front that has the certificate.",
+    )
+    tls_key: Path | None = Field(
+        None, description="The certificate's key in PEM form, without a password."
+    )
     url: str | None = Field(None, description="Where clients and workers find the control plane.")
 
     service_token: SecretStr | None = Field(None, description="What workers show; unset means no internal API.")
@@ -267,6 +275,17 @@ class Settings(BaseSettings):
             allow=allow_list(self.outbound_allow),
             answer_bytes=self.outbound_answer_mb * 1024 * 1024,
         )
+
+    @model_validator(mode="after")
+    def _certificate_has_its_key(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key are set together, or neither")
+        return self
+
+    @property
+    def scheme(self) -> str:
+        """What the control plane itself speaks."""
+        return "http" if self.tls_cert is None else "https"
 
     @property
     def secret_keys(self) -> list[str]:

@@ -21,6 +21,9 @@ DEFAULTS = (
 )
 TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 """For a year. Browsers take it from answers over TLS only, so nobody gains by claiming to have come by TLS."""
+_INTERNAL = (
+    b'{"error":{"code":"INTERNAL","message":"Something went wrong on our side.","details":{}}}'
+)
 
 
 class SecurityHeaders:
@@ -30,16 +33,31 @@ class SecurityHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        defaults = (*DEFAULTS, TRANSPORT) if is_behind_tls(scope) else DEFAULTS
+        defaults = headers_for("https" if is_behind_tls(scope) else "http")
+        is_begun = False
 
         async def guarded(message: Message) -> None:
+            nonlocal is_begun
+            is_begun = True
             if message["type"] == "http.response.start":
                 headers = message["headers"] = list(message["headers"])
                 own = {name for name, _ in headers}
                 headers += [pair for pair in defaults if pair[0] not in own]
             await send(message)
 
-        return await self._app(scope, receive, guarded)
+        try:
+            return await self._app(scope, receive, guarded)
+        except Exception:
+            if not is_begun:  # the server would answer by itself, without these headers
+                length = str(len(_INTERNAL)).encode()
+                headers = [(b"content-type", b"application/json"), (b"content-length", length)]
+                await guarded({"type": "http.response.start", "status": 500, "headers": headers})
+                await guarded({"type": "http.response.body", "body": _INTERNAL})
+            raise
+
+
+def headers_for(scheme: str) -> tuple[tuple[bytes, bytes], ...]:
+    return (*DEFAULTS, TRANSPORT) if scheme == "https" else DEFAULTS
 
 
 def is_behind_tls(scope: Scope) -> bool:

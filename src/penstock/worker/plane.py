@@ -117,7 +117,7 @@ class Plane(HttpJobStore):
 def plane_factory(settings: Settings) -> PlaneFactory:
     if settings.service_token is None:
         raise InvalidInput("A worker needs the service token of its control plane.", hint="Set PENSTOCK_SERVICE_TOKEN.")
-    url = settings.url or f"http://{settings.host}:{settings.port}"
+    url = settings.url or f"{settings.scheme}://{settings.host}:{settings.port}"
     token = settings.service_token.get_secret_value()
     return lambda: Plane(url, token, component="worker")
 

@@ -77,7 +77,7 @@ def store_factory(settings: Settings) -> StoreFactory:
     """How a worker reaches its jobs: the control plane's internal API, never the database."""
     if settings.service_token is None:
         raise InvalidInput("A worker needs the service token of its control plane.", hint="Set PENSTOCK_SERVICE_TOKEN.")
-    url = settings.url or f"http://{settings.host}:{settings.port}"
+    url = settings.url or f"{settings.scheme}://{settings.host}:{settings.port}"
     token = settings.service_token.get_secret_value()
     return lambda: HttpJobStore(url, token, component="worker")
 

@@ -1,0 +1,42 @@
+"""TLS served by the control plane itself, from the operator's certificate and key."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+
+from penstock.kit.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from penstock.kit.config import Settings
+
+
+def server_context(settings: Settings) -> ssl.SSLContext | None:
+    """None: plain HTTP, behind a proxy that has the certificate. Nothing below TLS 1.2 is spoken."""
+    certificate, key = settings.tls_cert, settings.tls_key
+    if certificate is None or key is None:
+        return None
+    for name, file in (("tls_cert", certificate), ("tls_key", key)):
+        try:
+            file.read_bytes()
+        except OSError as e:
+            raise InvalidInput(
+                f"Setting {name}: {file} cannot be read: {e.strerror}.",
+                hint="It is a file in PEM form that the control plane's user may read.",
+            ) from None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key, password=_no_password)
+    except (ssl.SSLError, ValueError) as e:
+        raise InvalidInput(
+            f"Settings tls_cert and tls_key: {certificate} and {key} are no certificate and its key"
+            f" ({getattr(e, 'reason', None) or e}).",
+            hint="Both are in PEM form, the certificate with its chain, the key without a password.",
+        ) from None
+    return context
+
+
+def _no_password() -> str:
+    """Asked for a key that is encrypted; without this the process would wait at a terminal."""
+    raise ValueError("the key is encrypted")
