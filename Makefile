@@ -60,6 +60,14 @@ bench: .venv/.synced ## Measure NAME beside its peers and write bench/ledger/NAM
 	@./bootstrap.sh --group bench
 	@$(PY) -m bench.$(NAME) $(ARGS)
 
+.PHONY: sbom
+sbom: .venv/.synced ## Write the CycloneDX bill of materials of all runtime packages to dist/sbom.cdx.json
+	@$(PY) -m tools.sbom
+
+.PHONY: advisories
+advisories: .venv/.synced ## Hold uv.lock against the advisory database in the folder PENSTOCK_ADVISORIES; nothing is fetched
+	@PENSTOCK_ADVISORIES="$(PENSTOCK_ADVISORIES)" $(PY) -m tools.advisories
+
 .PHONY: clean
 clean: ## Remove the environment and caches (never data)
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache

@@ -10,6 +10,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tools import licences
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -241,6 +243,7 @@ WRITERS: Mapping[str, Callable[[], str]] = {
     "cli.md": cli,
     "errors.md": errors,
     "http.md": http,
+    "licences.md": lambda: licences.page(NOTE),
     "settings.md": settings,
 }
 

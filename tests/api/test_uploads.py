@@ -65,15 +65,15 @@ async def test_what_is_no_encoding_of_files_is_a_mistake_of_the_caller(desk: Des
 
 
 async def test_an_upload_may_be_so_large_and_no_larger_however_it_is_sent(desk: Desk) -> None:
-    largest = b"id\n" + b"1\n" * ((1024**2 - 3) // 2) + b"\n"
+    largest = b"a,b\n" + b"1,2\n" * (1024**2 // 4 - 1)
     assert len(largest) == 1024**2
     said(await upload(desk.ann, largest), 201)
 
     async def pieces() -> AsyncIterator[bytes]:
         yield largest
-        yield b"\n"
+        yield b"x"
 
-    refused(await upload(desk.ann, largest + b"\n"), 413)
+    refused(await upload(desk.ann, largest + b"x"), 413)
     answer = await desk.ann.post("/api/uploads?name=x.csv", content=pieces())
     assert refused(answer, 413)["code"] == "PAYLOAD_TOO_LARGE"
 
