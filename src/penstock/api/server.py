@@ -13,23 +13,21 @@ import signal
 import socket
 from typing import TYPE_CHECKING, TypeAlias
 
-import uvicorn
 import uvloop
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from penstock.api.app import create_app
 from penstock.api.siblings import Sibling, Siblings, myself
 from penstock.api.tls import server_context
+from penstock.http_server import ConnectionLimits, HttpServer, networks
 from penstock.kit import logging
 from penstock.kit.errors import Conflict, DatabaseUnavailable, InvalidInput
 from penstock.kit.migrate import find, migrate, pending
 from penstock.kit.postgres import database
 from penstock.kit.scratch import sweep_in_background
-from penstock.kit.security_headers import SecurityHeaders, headers_for
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from starlette.types import ASGIApp
@@ -43,8 +41,6 @@ log = logging.get(__name__)
 GRACE_SECONDS = 10
 GARBAGE_THRESHOLDS = (10_000, 20, 50)
 KEEP_ALIVE_PROBES = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-KEEP_ALIVE_SECONDS = 75
-"""Longer than workers keep an idle connection, so that it is they who close it and not we, under their next request."""
 
 
 def serve(settings: Settings, plane: Plane, rooms: Sequence[str]) -> int:
@@ -67,7 +63,7 @@ async def _serve(settings: Settings, plane: Plane, rooms: Sequence[str]) -> int:
             async with (
                 plane(settings, dsn) as parts,
                 _siblings(me, parts) as siblings,
-                listening(parts, listener, siblings, tls=tls) as url,
+                listening(parts, listener, siblings, connection_limits(settings), tls=tls) as url,
             ):
                 settle()
                 log.info("control_plane_started", url=url)
@@ -107,18 +103,28 @@ def configure(listener: socket.socket) -> None:
             listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
+def connection_limits(settings: Settings) -> ConnectionLimits:
+    return ConnectionLimits(
+        header_seconds=settings.header_timeout_seconds,
+        body_seconds=settings.body_timeout_seconds,
+        per_address=settings.connections_per_address,
+        exempt=networks(settings.connections_exempt),
+    )
+
+
 @contextlib.asynccontextmanager
 async def listening(
     parts: Parts,
     listener: socket.socket,
     siblings: Siblings | None = None,
+    limits: ConnectionLimits | None = None,
     *,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[str]:
     """The control plane answers at the URL until the block is left, which ends long polls at once."""
     app = create_app(parts)
     app.state.siblings = siblings
-    server = Server(app, tls=tls)
+    server = Server(app, limits, tls=tls)
     running = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         await server.tried.wait()
@@ -143,35 +149,18 @@ async def _siblings(me: Sibling | None, parts: Parts) -> AsyncIterator[Siblings 
         yield siblings
 
 
-class HttpProtocol(HttpToolsProtocol):
-    """What is no HTTP never reaches an application; its refusal carries the same headers."""
+class Server(HttpServer):
+    """Says when it has begun to listen, or could not."""
 
-    def send_400_response(self, msg: str) -> None:
-        ordinary = self.server_state.default_headers
-        self.server_state.default_headers = [*ordinary, *headers_for(self.scheme)]
-        try:
-            super().send_400_response(msg)
-        finally:
-            self.server_state.default_headers = ordinary
-
-
-class Server(uvicorn.Server):
-    """Without signal handlers of its own: they are the process's, and a test has none."""
-
-    def __init__(self, app: ASGIApp, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        limits: ConnectionLimits | None = None,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         super().__init__(
-            uvicorn.Config(
-                SecurityHeaders(app),
-                http=HttpProtocol,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=GRACE_SECONDS,
-                ssl_context_factory=None if tls is None else lambda _config, _default: tls,
-            )
+            app, limits or ConnectionLimits(), grace_seconds=GRACE_SECONDS, tls=tls
         )
         self.tried = asyncio.Event()
 
@@ -180,10 +169,6 @@ class Server(uvicorn.Server):
             await super().startup(sockets)
         finally:
             self.tried.set()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 async def check_schema(settings: Settings, dsn: str, rooms: Sequence[str]) -> None:

@@ -16,9 +16,9 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-import uvicorn
 import uvloop
 
+from penstock.http_server import ConnectionLimits, HttpServer
 from penstock.instance import algorithms, settings
 from penstock.instance.app import create_app
 from penstock.instance.engine.engine import Engine
@@ -32,19 +32,15 @@ from penstock.instance.reports import Reports
 from penstock.instance.served import Served
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
-from penstock.kit.security_headers import SecurityHeaders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from starlette.types import ASGIApp
-
     from penstock.instance.isolation import Isolation
     from penstock.instance.settings import InstanceSettings, Start
 
 log = logging.get(__name__)
-KEEP_ALIVE_SECONDS = 75
 MOST_TRACE = 16_000
+MOST_CONNECTIONS = 4096
+"""Of one address: a control plane of many processes has one."""
 
 
 def main() -> int:
@@ -88,7 +84,8 @@ class Process:
         self._engine.supervisor.warm_up()
         with self._listener as listener:
             routes = algorithms.router(self._executions, backend=self._start.instance.backend)
-            server = _Server(create_app(self._served, end=self._end, more=[routes]))
+            app = create_app(self._served, end=self._end, more=[routes])
+            server = HttpServer(app, ConnectionLimits(per_address=MOST_CONNECTIONS))
             listening = asyncio.create_task(server.serve(sockets=[listener]))
             log.info(
                 "graph_server_listening", address=str(listener.getsockname()), isolation=str(self._served.isolation)
@@ -169,28 +166,6 @@ def _named(error: Exception, phase: str) -> StartFailed:
     if isinstance(error, StartFailed):
         return error
     return StartFailed("STARTUP_FAILED", phase, f"{type(error).__name__}: {error}")
-
-
-class _Server(uvicorn.Server):
-    """Without signal handlers of its own: they are the process's."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        super().__init__(
-            uvicorn.Config(
-                SecurityHeaders(app),
-                http="httptools",
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            )
-        )
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 def _bind(mine: InstanceSettings) -> socket.socket:

@@ -3,6 +3,8 @@
 PenstockError
 ├── InvalidInput           422  VALIDATION_FAILED
 ├── PayloadTooLarge        413  PAYLOAD_TOO_LARGE
+├── HeadersTooLarge        431  HEADERS_TOO_LARGE
+├── RequestTimeout         408  REQUEST_TIMEOUT
 ├── AuthenticationRequired 401  AUTHENTICATION_REQUIRED
 │   ├── InvalidToken            INVALID_TOKEN
 │   └── InvalidComponent        INVALID_COMPONENT
@@ -54,6 +56,20 @@ class PayloadTooLarge(PenstockError):
 
     code = "PAYLOAD_TOO_LARGE"
     status = 413
+
+
+class HeadersTooLarge(PenstockError):
+    """The address and the headers of a request have more bytes than are taken."""
+
+    code = "HEADERS_TOO_LARGE"
+    status = 431
+
+
+class RequestTimeout(PenstockError):
+    """The request came too slowly; its connection was closed."""
+
+    code = "REQUEST_TIMEOUT"
+    status = 408
 
 
 class AuthenticationRequired(PenstockError):
