@@ -64,7 +64,7 @@ class ConnectionLimits:
     header_bytes: int = 64 * 1024
     body_seconds: float = 30.0
     bytes_per_second: int = 1024
-    unread_bytes: int = 1024 * 1024
+    unread_bytes: int = 16 * 1024 * 1024
     per_address: int = 256
     exempt: tuple[Network, ...] = LOOPBACK
 

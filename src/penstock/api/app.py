@@ -43,6 +43,7 @@ from penstock.api.description import DescribedApi
 from penstock.api.direct import Direct
 from penstock.api.reading import BodyLimit
 from penstock.api.requests import RequestIds
+from penstock.http_body import BODY_MEMORY_BYTES, BodyMemory
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -69,6 +70,7 @@ def attach(app: FastAPI, parts: Parts) -> None:
     app.state.parts = parts
     app.state.gauges = health.QueueGauges(parts)
     app.state.siblings = None
+    app.state.body_memory = BodyMemory(max(BODY_MEMORY_BYTES, parts.max_body_bytes))
 
 
 def create_app(parts: Parts) -> FastAPI:

@@ -14,7 +14,17 @@ from penstock.api.identity import Identity
 from penstock.api.parts import HasParts, Parts
 from penstock.kit.errors import AuthenticationRequired, InvalidComponent, InvalidToken, PermissionDenied
 
-__all__ = ["Caller", "Component", "MayShowToken", "Service", "ServiceCaller", "identify", "process_of", "service"]
+__all__ = [
+    "Caller",
+    "Component",
+    "MayShowToken",
+    "Service",
+    "ServiceCaller",
+    "identify",
+    "process_of",
+    "service",
+    "service_of",
+]
 
 _public = HTTPBearer(
     scheme_name="token",
@@ -67,18 +77,34 @@ async def _by_token(token: str, parts: Parts) -> Identity:
 
 
 async def service(
+    request: Request,
     parts: HasParts,
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_internal)],
-    x_component: Annotated[str, Header(description="worker or wrapper", examples=["worker"])] = "",
+    _: Annotated[HTTPAuthorizationCredentials | None, Depends(_internal)],
+    x_component: Annotated[str, Header(description="worker or wrapper", examples=["worker"])] = "",  # noqa: ARG001 - for the description
 ) -> ServiceCaller:
+    return await service_of(request, parts)
+
+
+async def service_of(request: Request, parts: Parts) -> ServiceCaller:
+    """Found out once a request, however many ask."""
+    state = request.scope["state"]
+    if "service" not in state:
+        state["service"] = await _service(request, parts)
+    caller: ServiceCaller = state["service"]
+    return caller
+
+
+async def _service(request: Request, parts: Parts) -> ServiceCaller:
     if not parts.services:
         raise AuthenticationRequired("This control plane has no internal API.", hint="Set PENSTOCK_SERVICE_TOKEN.")
+    credentials = await _internal(request)
     if credentials is None:
         raise AuthenticationRequired("The internal API needs a service token: Authorization: Bearer <token>.")
     caller = await process_of(credentials.credentials, parts)
-    if x_component not in ("worker", "wrapper"):
+    component = request.headers.get("x-component", "")
+    if component not in ("worker", "wrapper"):
         raise InvalidComponent("X-Component must be worker or wrapper.")
-    if x_component != caller.component:
+    if component != caller.component:
         raise PermissionDenied(f"This token is a {caller.component}'s.")
     return caller
 

@@ -111,9 +111,10 @@ def refusal(error: HTTPException, request: Request) -> Reply:
 
 def _invalid(error: RequestValidationError) -> InvalidInput:
     """Names the fields, and never repeats what was sent: it may be large, or a secret."""
-    fields = [{"field": _path(e["loc"]), "problem": _problem(e)} for e in error.errors()]
+    errors = error.errors()
+    fields = [{"field": _path(e["loc"]), "problem": _problem(e)} for e in errors[:_MOST_FIELDS]]
     first = fields[0]
-    return InvalidInput(f"{first['field']}: {first['problem']}.", fields=fields[:_MOST_FIELDS], count=len(fields))
+    return InvalidInput(f"{first['field']}: {first['problem']}.", fields=fields, count=len(errors))
 
 
 def _problem(error: dict[str, Any]) -> str:
@@ -146,6 +147,10 @@ def _translated(error: HTTPException, request: Request) -> PenstockError:
             return MethodNotAllowed(f"{request.method} is not possible here.")
         case 413:
             return PayloadTooLarge(str(error.detail))
+        case 422:
+            return InvalidInput(str(error.detail))
+        case 503:
+            return Unavailable(str(error.detail))
         case status if 400 <= status < 500:
             return InvalidInput("The request could not be read.")
         case _:

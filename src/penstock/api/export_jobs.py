@@ -14,7 +14,7 @@ from penstock.api.errors import INTERNAL, declare
 from penstock.api.matrix import Inside
 from penstock.api.paging import Moment
 from penstock.api.parts import Graphs, HasGraphs, HasParts
-from penstock.api.reading import StrictRoute
+from penstock.api.reading import PayloadRoute
 from penstock.api.reply import Data
 from penstock.graphs.export_job import ExportJob, Word
 from penstock.graphs.face import Change
@@ -26,7 +26,7 @@ from penstock.kit.errors import NotFound, StaleAttempt
 router = APIRouter(
     prefix="/api/internal/export-jobs",
     tags=["internal"],
-    route_class=StrictRoute,
+    route_class=PayloadRoute,
     dependencies=[Inside],
     responses=declare(*INTERNAL),
 )

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.matrix import Inside
 from penstock.api.parts import HasParts, Parts
-from penstock.api.reading import StrictRoute
+from penstock.api.reading import PayloadRoute
 from penstock.api.reply import Data, Reply
 from penstock.jobs import bodies, wire
 from penstock.jobs.limits import MAX_JOB_ID
@@ -24,7 +24,7 @@ from penstock.kit.errors import Conflict, Draining, InvalidState, NotFound, Reso
 router = APIRouter(
     prefix="/api/internal/jobs",
     tags=["internal"],
-    route_class=StrictRoute,
+    route_class=PayloadRoute,
     dependencies=[Inside],
     responses=declare(*INTERNAL),
 )

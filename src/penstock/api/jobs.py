@@ -11,7 +11,7 @@ from penstock.api.errors import PUBLIC, declare
 from penstock.api.matrix import Permit
 from penstock.api.paging import Moment, Page
 from penstock.api.parts import HasParts
-from penstock.api.reading import StrictRoute
+from penstock.api.reading import PayloadRoute
 from penstock.api.reply import Data, Listing, Reply
 from penstock.jobs import model
 from penstock.jobs.bodies import Body, JobBody, Name, Text
@@ -21,7 +21,7 @@ from penstock.jobs.model import JobView, Status
 from penstock.kit.errors import Conflict, Draining, InvalidState, NotFound, PayloadTooLarge, ResourceLocked
 from penstock.maintenance.order import MAINTENANCE, REMOTE
 
-router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=StrictRoute)
+router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=PayloadRoute)
 JobId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.matrix import Inside
 from penstock.api.parts import HasMaintenance, HasParts
-from penstock.api.reading import StrictRoute
+from penstock.api.reading import PayloadRoute
 from penstock.api.reply import Data, Reply
 from penstock.jobs.bodies import Body
 from penstock.jobs.limits import MAX_JOB_ID
@@ -23,7 +23,7 @@ from penstock.maintenance.order import CANCEL_REMOTE, EMBEDDED, MAINTENANCE, REM
 router = APIRouter(
     prefix="/api/internal/maintenance",
     tags=["internal"],
-    route_class=StrictRoute,
+    route_class=PayloadRoute,
     dependencies=[Inside],
     responses=declare(NotFound, StaleAttempt, *INTERNAL),
 )

@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute
 
 from penstock.accounts.role import Role
 from penstock.accounts.service import Component, ServiceCaller
-from penstock.api.auth import Caller, Service
+from penstock.api.auth import Caller, Service, identify, service_of
 from penstock.api.identity import Identity
 from penstock.kit.errors import Internal, PermissionDenied
 
@@ -312,6 +312,22 @@ class Grant:
         """Refuses whoever may only reach their own, when this is somebody else's."""
         if not self.may(owner_username):
             raise PermissionDenied(f"This belongs to {owner_username}; others need the role admin or ops.")
+
+
+async def admit(request: Request) -> None:
+    """Refuses whoever may not call the route at all, before anything that they sent is read."""
+    row = _row(request)
+    match row.kind:
+        case "open":
+            return
+        case "role":
+            await permit(request, await identify(request, request.app.state.parts))
+        case "internal":
+            await reach(request, await service_of(request, request.app.state.parts))
+
+
+def is_open(request: Request) -> bool:
+    return _row(request).kind == "open"
 
 
 async def permit(request: Request, identity: Caller) -> Grant:

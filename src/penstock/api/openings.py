@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.matrix import Inside
 from penstock.api.parts import HasGraphs, HasParts
-from penstock.api.reading import StrictRoute
+from penstock.api.reading import PayloadRoute
 from penstock.api.reply import Data, Reply
 from penstock.jobs.bodies import Body
 from penstock.jobs.limits import MAX_JOB_ID
@@ -22,7 +22,7 @@ from penstock.kit.errors import NotFound, StaleAttempt
 router = APIRouter(
     prefix="/api/internal/jobs",
     tags=["internal"],
-    route_class=StrictRoute,
+    route_class=PayloadRoute,
     dependencies=[Inside],
     responses=declare(*INTERNAL),
 )

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from penstock.api import idempotency
+from penstock.api import idempotency, matrix
 from penstock.api.errors import reply
+from penstock.http_body import CountedBody
 from penstock.kit.errors import InvalidInput, PayloadTooLarge
 
 if TYPE_CHECKING:
@@ -26,6 +28,15 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from penstock.api.parts import Parts
+
+OPEN_BODY_BYTES = 64 * 1024
+"""For routes that need no credential."""
+JSON_BODY_BYTES = 1024 * 1024
+FILE_BYTES = 1024**3
+FEW_BYTES = 64 * 1024
+"""However wrong a body of this size is, its problems are listed within milliseconds."""
+MAX_PROBLEMS = 1000
 _LONG_NUMBER = re.compile(rb"\d{20}")
 
 
@@ -40,20 +51,82 @@ def parse(body: bytes) -> Any:
 
 
 class StrictRequest(Request):
+    """`shape` is what the body must be; a large body that is far from it is refused before each of
+    its problems is written down."""
+
+    shape: TypeAdapter[Any] | None = None
+
     async def json(self) -> Any:
-        return parse(await self.body())
+        content = await self.body()
+        value = parse(content)
+        if self.shape is not None and len(content) > FEW_BYTES:
+            _check_few_problems(value, self.shape)
+        return value
+
+
+def _check_few_problems(value: Any, shape: TypeAdapter[Any]) -> None:
+    try:
+        shape.validate_python(value)
+    except ValidationError as e:
+        if e.error_count() > MAX_PROBLEMS:
+            message = f"The body has {e.error_count():,} problems; it is not what this route takes."
+            raise HTTPException(InvalidInput.status, message) from None
 
 
 class StrictRoute(APIRoute):
+    """Refuses callers before it reads what they sent, and bodies that are larger than it takes."""
+
+    body_bytes: ClassVar[int | None] = JSON_BODY_BYTES
+    """None: as much as a control plane takes anywhere."""
+    is_held: ClassVar[bool] = True
+    """Whether the body is in memory as a whole before it is used."""
+    _shape: TypeAdapter[Any] | None = None
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
         async def strictly(request: Request) -> Response:
-            strict = StrictRequest(request.scope, request.receive)
-            _check_no_nul(strict)
-            return await (idempotency.once(strict, handle) if idempotency.applies(strict) else handle(strict))
+            await matrix.admit(request)
+            _check_no_nul(request)
+            memory = request.app.state.body_memory if self.is_held else None
+            body = CountedBody(request.receive, self.most_bytes(request), memory)
+            body.announced(request.headers.get("content-length", ""))
+            strict = StrictRequest(request.scope, body.receive)
+            strict.shape = self._shape_of_body()
+            try:
+                return await (idempotency.once(strict, handle) if idempotency.applies(strict) else handle(strict))
+            finally:
+                body.release()
 
         return strictly
+
+    def most_bytes(self, request: Request) -> int:
+        parts: Parts = request.app.state.parts
+        most = parts.max_body_bytes if self.body_bytes is None else self.body_bytes
+        return min(most, OPEN_BODY_BYTES) if matrix.is_open(request) else most
+
+    def _shape_of_body(self) -> TypeAdapter[Any] | None:
+        if self._shape is None and self.body_field is not None:
+            self._shape = TypeAdapter(self.body_field.field_info.annotation)
+        return self._shape
+
+
+class PayloadRoute(StrictRoute):
+    """Takes payloads of jobs, whose size the operator decides."""
+
+    body_bytes = None
+
+
+class FileRoute(StrictRoute):
+    """Takes a file, which is written down while it comes."""
+
+    is_held = False
+
+    def most_bytes(self, request: Request) -> int:
+        parts: Parts = request.app.state.parts
+        if parts.reconciliation is None:
+            return FILE_BYTES
+        return parts.reconciliation.desk.uploads.quota.max_bytes
 
 
 def _check_no_nul(request: Request) -> None:

@@ -10,14 +10,14 @@ from penstock.api.errors import PUBLIC, declare
 from penstock.api.matrix import Permit
 from penstock.api.paging import Page
 from penstock.api.parts import HasParts
-from penstock.api.reading import StrictRoute
+from penstock.api.reading import PayloadRoute
 from penstock.api.reply import Data, Listing
 from penstock.jobs import scheduler
 from penstock.jobs.bodies import NAME_PATTERN, Body, JobBody, Text
 from penstock.jobs.wire import dump_spec
 from penstock.kit.errors import NotFound, PayloadTooLarge
 
-router = APIRouter(prefix="/api/schedules", tags=["schedules"], route_class=StrictRoute)
+router = APIRouter(prefix="/api/schedules", tags=["schedules"], route_class=PayloadRoute)
 ScheduleName = Annotated[str, Path(pattern=NAME_PATTERN, max_length=200, examples=["nightly"])]
 
 

@@ -10,7 +10,7 @@ from penstock.api.export_jobs import Count, Message, Shown, Uri, shown
 from penstock.api.matrix import Inside
 from penstock.api.paging import Moment
 from penstock.api.parts import Graphs, HasGraphs
-from penstock.api.reading import StrictRoute
+from penstock.api.reading import PayloadRoute
 from penstock.api.reply import Data
 from penstock.graphs.columns import TYPES
 from penstock.graphs.errors import InvalidStateTransition, JobsAlreadyExist
@@ -26,7 +26,7 @@ from penstock.kit.errors import Draining, InvalidInput, NotFound
 router = APIRouter(
     prefix="/api/internal/snapshots",
     tags=["internal"],
-    route_class=StrictRoute,
+    route_class=PayloadRoute,
     dependencies=[Inside],
     responses=declare(NotFound, *INTERNAL),
 )

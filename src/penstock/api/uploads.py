@@ -14,14 +14,14 @@ from penstock.api.errors import PUBLIC, declare
 from penstock.api.matrix import Permit
 from penstock.api.paging import Page
 from penstock.api.parts import HasReconciliation
-from penstock.api.reading import StrictRoute
+from penstock.api.reading import FileRoute
 from penstock.api.reply import Data, Listing
 from penstock.kit.errors import InvalidState, NotFound, PayloadTooLarge
 from penstock.kit.scratch import scratch_folder
 from penstock.reconcile.uploads import Upload as StoredUpload
 from penstock.reconcile.uploads import UploadQuotaExceeded
 
-router = APIRouter(prefix="/api/uploads", tags=["reconciliation"], route_class=StrictRoute)
+router = APIRouter(prefix="/api/uploads", tags=["reconciliation"], route_class=FileRoute)
 UploadId = Annotated[str, InPath(pattern=r"^[0-9a-f]{32}$", examples=["0" * 32])]
 
 
