@@ -6,15 +6,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, SecretStr
 
+from penstock.api.documents import FieldName
 from penstock.api.paging import Page
 from penstock.jobs.bodies import Body, Name, Text
 from penstock.sources import contract
 
 SourceType = Literal["bigquery", "duckdb", "elasticsearch", "files", "mysql", "postgres", "trino"]
-SecretName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+SecretName = Annotated[str, Field(max_length=64, pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Secret = Annotated[SecretStr, Field(min_length=1, max_length=64 * 1024)]
 Config = Annotated[
-    dict[str, Any],
+    dict[FieldName, Any],
     Field(max_length=100, description="What its driver needs, without secrets.", examples=[{"threads": 1}]),
 ]
 Credentials = Annotated[

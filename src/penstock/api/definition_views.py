@@ -1,7 +1,7 @@
 """The definitions of a mapping as they are sent and shown.
 
 The bounds in the description are kept by `graphs.rules`, which names the entity and says what to write instead; here
-only the shape is checked.
+only the shape is checked, and sizes at which naming each entity would take long.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,6 +16,9 @@ from penstock.graphs.columns import Problem as FoundProblem
 from penstock.graphs.rules import KEY_TYPES, MAX_EDGES, MAX_NODES, MAX_PROPERTIES, MAX_SQL
 from penstock.jobs.bodies import Body
 
+FAR_PAST = 4
+"""A definition this many times over a bound of `graphs.rules` is refused without naming its entities."""
+LONGEST_NAME = 4096
 _NAME = {"pattern": "^[A-Za-z][A-Za-z0-9_]{0,63}$"}
 _UPPER = {"pattern": "^[A-Z][A-Z0-9_]{0,63}$"}
 _SQL = {"minLength": 1, "maxLength": MAX_SQL}
@@ -25,12 +28,21 @@ def _most(count: int) -> dict[str, int]:
     return {"maxItems": count}
 
 
-Label = Annotated[str, Field(examples=["Customer"], json_schema_extra={**_NAME})]
-EdgeType = Annotated[str, Field(examples=["KNOWS"], json_schema_extra={**_UPPER})]
-Name = Annotated[str, Field(examples=["id"], json_schema_extra={**_NAME})]
-PropertyType = Annotated[str, Field(examples=["STRING"], json_schema_extra={"enum": list(TYPES)})]
-KeyType = Annotated[str, Field(examples=["INT64"], json_schema_extra={"enum": list(KEY_TYPES)})]
-Sql = Annotated[str, Field(description="One SELECT, in the source's dialect.", json_schema_extra={**_SQL})]
+Label = Annotated[str, Field(max_length=LONGEST_NAME, examples=["Customer"], json_schema_extra={**_NAME})]
+EdgeType = Annotated[str, Field(max_length=LONGEST_NAME, examples=["KNOWS"], json_schema_extra={**_UPPER})]
+Name = Annotated[str, Field(max_length=LONGEST_NAME, examples=["id"], json_schema_extra={**_NAME})]
+PropertyType = Annotated[
+    str, Field(max_length=LONGEST_NAME, examples=["STRING"], json_schema_extra={"enum": list(TYPES)})
+]
+KeyType = Annotated[
+    str, Field(max_length=LONGEST_NAME, examples=["INT64"], json_schema_extra={"enum": list(KEY_TYPES)})
+]
+Sql = Annotated[
+    str,
+    Field(
+        max_length=FAR_PAST * MAX_SQL, description="One SELECT, in the source's dialect.", json_schema_extra={**_SQL}
+    ),
+]
 
 
 class PropertyBody(Body):
@@ -43,7 +55,9 @@ class PrimaryKeyBody(Body):
     type: KeyType
 
 
-Properties = Annotated[list[PropertyBody], Field(json_schema_extra={**_most(MAX_PROPERTIES)})]
+Properties = Annotated[
+    list[PropertyBody], Field(max_length=FAR_PAST * MAX_PROPERTIES, json_schema_extra={**_most(MAX_PROPERTIES)})
+]
 
 
 class NodeBody(Body):
@@ -79,8 +93,10 @@ class EdgeBody(Body):
         return definition.EdgeDefinition(**plain, properties=_properties(self.properties))
 
 
-Nodes = Annotated[list[NodeBody], Field(json_schema_extra={"minItems": 1, **_most(MAX_NODES)})]
-Edges = Annotated[list[EdgeBody], Field(json_schema_extra={**_most(MAX_EDGES)})]
+Nodes = Annotated[
+    list[NodeBody], Field(max_length=FAR_PAST * MAX_NODES, json_schema_extra={"minItems": 1, **_most(MAX_NODES)})
+]
+Edges = Annotated[list[EdgeBody], Field(max_length=FAR_PAST * MAX_EDGES, json_schema_extra={**_most(MAX_EDGES)})]
 
 
 class Problem(BaseModel):

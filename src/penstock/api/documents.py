@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import orjson
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 _NUL = b"\\u0000"
 
@@ -20,5 +20,7 @@ def _storable(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-Document = Annotated[dict[str, Any], AfterValidator(_storable)]
-Words = Annotated[str, AfterValidator(lambda text: _storable({"": text})[""])]
+MAX_FIELDS = 200
+FieldName = Annotated[str, Field(max_length=200)]
+Document = Annotated[dict[FieldName, Any], Field(max_length=MAX_FIELDS), AfterValidator(_storable)]
+STORABLE_TEXT = AfterValidator(lambda text: _storable({"": text})[""])

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.matrix import Permit
 from penstock.api.parts import HasMaintenance, Maintenance
+from penstock.api.reading import PayloadRoute
 from penstock.api.reply import Reply
 from penstock.jobs.bodies import NAME_PATTERN
 from penstock.kit.errors import Conflict, NotFound, PenstockError
@@ -22,6 +23,7 @@ PROTOCOL = {
 """Statuses that only this protocol has, and by which names engines know them."""
 router = APIRouter(
     prefix="/api/iceberg/{catalog}/v1",
+    route_class=PayloadRoute,
     tags=["iceberg"],
     responses=declare(*PUBLIC, NotFound, Conflict, TableUnreadable, CatalogUnavailable)
     | {status: {"description": kind} for status, kind in PROTOCOL.items()},

@@ -38,8 +38,8 @@ def _storable(said: object) -> object:
     return said.replace("\x00", "") if isinstance(said, str) else said
 
 
-Short = Annotated[str, BeforeValidator(_storable), Field(max_length=255)]
-Long = Annotated[str, BeforeValidator(_storable), Field(max_length=MAX_SAID)]
+Short = Annotated[str, Field(max_length=255), BeforeValidator(_storable)]
+Long = Annotated[str, Field(max_length=MAX_SAID), BeforeValidator(_storable)]
 _OLDER_PHASES = {"loading_nodes": "loading_data", "loading_edges": "loading_data", "schema_created": "loading_schema"}
 
 
@@ -87,7 +87,7 @@ class StepReport(Report):
 
 
 class ProgressReport(Report):
-    phase: Annotated[str, AfterValidator(_phase), Field(examples=["loading_data"])]
+    phase: Annotated[str, Field(max_length=40), AfterValidator(_phase), Field(examples=["loading_data"])]
     current_step: Short | None = None
     progress_percent: Annotated[int, Field(ge=0, le=100)] | None = None
     steps: Annotated[list[StepReport], Field(max_length=2000)] = []

@@ -37,7 +37,7 @@ from penstock.api.mapping_views import (
 )
 from penstock.api.matrix import Grant, Permit
 from penstock.api.parts import HasGraphs
-from penstock.api.reading import StrictRoute
+from penstock.api.reading import LargeRoute
 from penstock.api.reply import Data, Listing
 from penstock.graphs.authoring import Author, Change, Draft, Expected, Written
 from penstock.graphs.errors import Maintenance, SameVersion
@@ -48,7 +48,7 @@ from penstock.jobs.limits import MAX_JOB_ID
 from penstock.kit.errors import Conflict, DependencyExists, NotFound, PayloadTooLarge
 from penstock.sources.errors import SourceError, SourceUnavailable
 
-router = APIRouter(prefix="/api/mappings", tags=["mappings"], route_class=StrictRoute)
+router = APIRouter(prefix="/api/mappings", tags=["mappings"], route_class=LargeRoute)
 MappingId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
 Version = Annotated[int, Path(ge=1, le=2**31 - 1, examples=[1])]
 UseCase = Annotated[

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 OPEN_BODY_BYTES = 64 * 1024
 """For routes that need no credential."""
 JSON_BODY_BYTES = 1024 * 1024
+LARGE_BODY_BYTES = 8 * 1024 * 1024
 FILE_BYTES = 1024**3
 FEW_BYTES = 64 * 1024
 """However wrong a body of this size is, its problems are listed within milliseconds."""
@@ -115,6 +116,12 @@ class PayloadRoute(StrictRoute):
     """Takes payloads of jobs, whose size the operator decides."""
 
     body_bytes = None
+
+
+class LargeRoute(StrictRoute):
+    """Takes many queries in one body."""
+
+    body_bytes = LARGE_BODY_BYTES
 
 
 class FileRoute(StrictRoute):

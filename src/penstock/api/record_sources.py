@@ -3,9 +3,10 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, Field, SecretStr, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
-from penstock.api.data_source_views import revealed
+from penstock.api.data_source_views import Secret, revealed
+from penstock.api.documents import FieldName
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.matrix import Grant, Permit
 from penstock.api.paging import Page
@@ -43,14 +44,16 @@ class SourceQuery(Page):
 class NewSource(Body):
     alias: Annotated[str, Field(min_length=1, max_length=200, examples=["ledger"])]
     type: Annotated[str, Field(max_length=40, examples=["postgres"])]
-    config: dict[str, Any] = Field(default_factory=dict)
-    credentials: dict[str, SecretStr] = Field(default_factory=dict)
+    config: dict[FieldName, Any] = Field(default_factory=dict, max_length=100)
+    credentials: dict[FieldName, Secret] = Field(default_factory=dict, max_length=20)
 
 
 class ScopedBody(Body):
     table: Annotated[str, Field(max_length=500)] | None = None
     query: Annotated[str, Field(max_length=100_000)] | None = None
-    filters: list[dict[str, Any]] = Field(default_factory=list, max_length=MAX_FILTERS)
+    filters: list[Annotated[dict[FieldName, Any], Field(max_length=20)]] = Field(
+        default_factory=list, max_length=MAX_FILTERS
+    )
     limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 50
 
 

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
-from penstock.api.documents import Document, Words
+from penstock.api.documents import STORABLE_TEXT, Document
 from penstock.api.errors import INTERNAL, PUBLIC, declare
 from penstock.api.matrix import Grant, Inside, Permit
 from penstock.api.openings import OutboundRules
@@ -92,6 +92,7 @@ class NewRun(Body):
     parameters: Document = Field(default_factory=dict)
     sources: dict[Literal["left", "right"], Document] = Field(
         default_factory=dict,
+        max_length=2,
         description="What replaces fields of the recipe's sources for this run; another source or upload replaces"
         " where the records come from as a whole.",
     )
@@ -107,14 +108,14 @@ class RunQuery(Page):
 
 
 class CancelBody(Body):
-    reason: Annotated[Words, Field(max_length=500)] = ""
+    reason: Annotated[str, Field(max_length=500), STORABLE_TEXT] = ""
 
 
 class StartBody(Body):
     job_id: Annotated[int, Field(ge=1, le=MAX_JOB_ID)]
     attempt_id: UUID
     recipe_id: Annotated[str, Field(max_length=100)]
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: Document = Field(default_factory=dict)
 
 
 class Started(BaseModel):

@@ -34,14 +34,15 @@ STEPPING = declare(NotFound, InvalidStateTransition, *INTERNAL)
 ACTOR = "worker"
 Wanting: TypeAlias = Word | Literal["running"]
 SnapshotId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
-Label = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$", examples=["Customer"])]
+Counts = Annotated[dict[Annotated[str, Field(max_length=300)], Count], Field(max_length=10_000)]
+Label = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$", examples=["Customer"])]
 ColumnName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$", examples=["id"])]
 Sql = Annotated[str, Field(min_length=1, max_length=200_000, examples=["SELECT id, name FROM customers"])]
 
 
 class ColumnBody(Body):
     name: ColumnName
-    type: Annotated[str, Field(pattern=f"^({'|'.join(TYPES)})$", examples=["INT64"])] | None = None
+    type: Annotated[str, Field(max_length=20, pattern=f"^({'|'.join(TYPES)})$", examples=["INT64"])] | None = None
 
 
 class NewExportJob(Body):
@@ -130,8 +131,8 @@ class Listed(BaseModel):
 
 
 class PartialResults(Body):
-    node_counts: dict[str, Count] | None = None
-    edge_counts: dict[str, Count] | None = None
+    node_counts: Counts | None = None
+    edge_counts: Counts | None = None
 
 
 class StatusBody(Body):
@@ -141,8 +142,8 @@ class StatusBody(Body):
     phase: Text | None = None
     progress: Any = None
     size_bytes: Count | None = None
-    node_counts: dict[str, Count] | None = None
-    edge_counts: dict[str, Count] | None = None
+    node_counts: Counts | None = None
+    edge_counts: Counts | None = None
     partial_results: PartialResults | None = None
     error_message: Message | None = None
     failed_step: Text | None = None

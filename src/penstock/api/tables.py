@@ -30,8 +30,9 @@ IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}$"
 Db = Annotated[str, Path(pattern=IDENTIFIER, examples=["shop"])]
 Table = Annotated[str, Path(pattern=IDENTIFIER.replace(".\\-", "\\-"), examples=["orders"])]
 Catalog = Annotated[Name | None, Query(description="The first one that is configured, unless it is said.")]
+ActionName = Annotated[str, Field(max_length=200)]
 GivenActions = Annotated[
-    list[str | dict[str, Any]],
+    list[ActionName | Annotated[dict[ActionName, Any], Field(max_length=50)]],
     Field(max_length=10, examples=[["expire_snapshots", {"name": "rewrite_data_files", "max_files": 500}]]),
 ]
 LOOKING = declare(*PUBLIC, NotFound, TableUnreadable, CatalogUnavailable)
@@ -325,8 +326,8 @@ policies = APIRouter(prefix="/api", tags=["tables"], route_class=StrictRoute)
 class Window(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
-    begins: Annotated[str, Field(alias="from", pattern=r"^\d\d:\d\d$", examples=["22:00"])]
-    ends: Annotated[str, Field(alias="to", pattern=r"^\d\d:\d\d$", examples=["06:00"])]
+    begins: Annotated[str, Field(alias="from", max_length=5, pattern=r"^\d\d:\d\d$", examples=["22:00"])]
+    ends: Annotated[str, Field(alias="to", max_length=5, pattern=r"^\d\d:\d\d$", examples=["06:00"])]
 
 
 class PolicyBody(Body):

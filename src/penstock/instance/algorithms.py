@@ -14,6 +14,7 @@ from penstock.graphdb.algorithms.functions import function
 from penstock.graphdb.algorithms.parameters import check
 from penstock.graphdb.algorithms.selection import Selection, select
 from penstock.graphdb.errors import CapabilityMissing
+from penstock.instance.body import GuardedRoute
 from penstock.instance.execution import Execution, Kind, Request, brief
 from penstock.instance.executions import Executions
 from penstock.instance.identity import Caller, Trusted
@@ -25,20 +26,26 @@ _PROPERTY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _ALSO_AT_THE_TOP = ("source_id", "target_id", "max_depth")
 
 
+Name = Annotated[str, Field(max_length=255)]
+NodeId = Annotated[str, Field(max_length=8192)]
+
+
 class AlgorithmRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    node_label: str | None = Field(None, description="One label; none means all.")
-    node_labels: list[str] | None = Field(None, max_length=1000, description="Several labels.")
-    edge_type: str | None = Field(None, description="One relationship type; none means all.")
-    relationship_types: list[str] | None = Field(None, max_length=1000, description="Several types.")
-    result_property: str | None = Field(None, description="Write one value per node here; needs the right to write.")
-    parameters: dict[str, JsonValue] = Field(default_factory=dict, description="As the algorithm's listing says.")
+    node_label: Name | None = Field(None, description="One label; none means all.")
+    node_labels: list[Name] | None = Field(None, max_length=1000, description="Several labels.")
+    edge_type: Name | None = Field(None, description="One relationship type; none means all.")
+    relationship_types: list[Name] | None = Field(None, max_length=1000, description="Several types.")
+    result_property: Name | None = Field(None, description="Write one value per node here; needs the right to write.")
+    parameters: dict[Name, JsonValue] = Field(
+        default_factory=dict, max_length=100, description="As the algorithm's listing says."
+    )
     timeout_ms: Annotated[int, Field(ge=1, le=86_400_000)] | None = None
     directed: bool | None = Field(None, description="Whether edges have a direction; each algorithm has its default.")
-    weight_property: str | None = Field(None, description="An edge property that is a number.")
-    source_id: str | int | None = None
-    target_id: str | int | None = None
+    weight_property: Name | None = Field(None, description="An edge property that is a number.")
+    source_id: NodeId | int | None = None
+    target_id: NodeId | int | None = None
     max_depth: int | None = None
 
     def labels(self) -> list[str] | None:
@@ -64,7 +71,7 @@ def router(executions: Executions, *, backend: str = "", patience: float = PATIE
 
 
 def _listing(kind: Kind) -> APIRouter:
-    routes = APIRouter()
+    routes = APIRouter(route_class=GuardedRoute)
 
     @routes.get("/algorithms")
     async def list_algorithms(_caller: Trusted, category: Annotated[str | None, Query()] = None) -> Response:
@@ -83,7 +90,7 @@ def _listing(kind: Kind) -> APIRouter:
 
 
 def _watching(executions: Executions, kind: Kind) -> APIRouter:
-    routes = APIRouter()
+    routes = APIRouter(route_class=GuardedRoute)
 
     @routes.get("/status/{execution_id}")
     async def get_status(_caller: Trusted, execution_id: str) -> Response:
@@ -105,7 +112,7 @@ def _watching(executions: Executions, kind: Kind) -> APIRouter:
 
 
 def _running(executions: Executions, kind: Kind, backend: str, patience: float) -> APIRouter:
-    routes = APIRouter()
+    routes = APIRouter(route_class=GuardedRoute)
 
     @routes.post("/{name}", responses={202: {"description": "Still running; ask its status."}})
     async def run(caller: Trusted, name: str, body: AlgorithmRequest | None = None) -> Response:

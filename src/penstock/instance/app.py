@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
+from penstock.http_body import BodyMemory
 from penstock.instance import ending, errors, queries, subgraph, views
-from penstock.instance.body import BodyLimit
 from penstock.instance.direct import DirectQueries
 
 if TYPE_CHECKING:
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 def create_app(served: Served, *, end: Callable[[float], None], more: Sequence[APIRouter] = ()) -> FastAPI:
     """`end` begins the end of the process; `more` are routes that others bring."""
     app = FastAPI(title="Penstock graph server", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.body_memory = BodyMemory()
     app.state.token = served.settings.token
     app.add_middleware(DirectQueries, served=served)
-    app.add_middleware(BodyLimit)
     errors.install(app)
     own = (views.router(served), queries.router(served), subgraph.router(served), ending.router(served, end))
-    for routes in (*own, *more):
-        app.include_router(routes)
+    routers = (*own, *more)
+    app.state.routes = [route for router in routers for route in router.routes]
+    for router in routers:
+        app.include_router(router)
     return app

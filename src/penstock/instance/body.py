@@ -1,32 +1,47 @@
-"""How much a request may say."""
+"""How much a request may say, and that nobody without this instance's token says anything."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from starlette.exceptions import HTTPException
+from fastapi.routing import APIRoute
+from starlette.requests import Request
 
-from penstock.kit.errors import PayloadTooLarge
+from penstock.http_body import CountedBody
+from penstock.instance.identity import trusted
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from collections.abc import Callable, Coroutine
+    from typing import Any
 
-MOST_BYTES = 16 * 1024 * 1024
+    from starlette.responses import Response
+
+BODY_BYTES = 1024 * 1024
+QUERY_BYTES = 16 * 1024 * 1024
+"""Queries bring their data along as parameters."""
+READS = frozenset({"GET", "HEAD"})
 
 
-class BodyLimit:
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+class GuardedRoute(APIRoute):
+    """Refuses strangers before it reads what they sent, and bodies larger than it takes."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        left = MOST_BYTES
+    body_bytes: ClassVar[int] = BODY_BYTES
 
-        async def counted() -> Message:
-            nonlocal left
-            message = await receive()
-            left -= len(message.get("body", b""))
-            if left < 0:
-                raise HTTPException(PayloadTooLarge.status)
-            return message
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
 
-        await self._app(scope, counted, send)
+        async def guarded(request: Request) -> Response:
+            if request.method not in READS:
+                await trusted(request)
+            body = CountedBody(request.receive, self.body_bytes, request.app.state.body_memory)
+            body.announced(request.headers.get("content-length", ""))
+            try:
+                return await handle(Request(request.scope, body.receive))
+            finally:
+                body.release()
+
+        return guarded
+
+
+class QueryRoute(GuardedRoute):
+    body_bytes = QUERY_BYTES

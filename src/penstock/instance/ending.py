@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
+from penstock.instance.body import GuardedRoute
 from penstock.instance.errors import ShutdownBlocked
 from penstock.instance.identity import Trusted
 from penstock.instance.results import dump
@@ -24,7 +25,7 @@ class ShutdownBody(BaseModel):
 
 def router(served: Served, end: Callable[[float], None]) -> APIRouter:
     """`end` begins the process's end, with that many seconds for queries under way."""
-    routes = APIRouter()
+    routes = APIRouter(route_class=GuardedRoute)
 
     @routes.post("/shutdown")
     async def shutdown(body: ShutdownBody, caller: Trusted) -> Response:

@@ -14,7 +14,6 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from penstock.instance.body import MOST_BYTES
 from penstock.kit import ids, logging
 from penstock.kit.errors import Conflict, Internal, InvalidInput, NotFound, PayloadTooLarge, PenstockError, Unavailable
 
@@ -70,7 +69,9 @@ def install(app: FastAPI) -> None:
         if error.status_code == MethodNotAllowed.status:
             return reply(MethodNotAllowed(f"{request.method} is not possible here."), request)
         if error.status_code == PayloadTooLarge.status:
-            return reply(PayloadTooLarge(f"The body is too large; at most {MOST_BYTES:,} bytes are taken."), request)
+            return reply(PayloadTooLarge(str(error.detail)), request)
+        if error.status_code == Unavailable.status:
+            return reply(Unavailable(str(error.detail)), request)
         return reply(InvalidInput("The request could not be read."), request)
 
     @app.exception_handler(Exception)

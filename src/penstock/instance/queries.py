@@ -8,6 +8,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.types import Send
 
+from penstock.instance.body import QueryRoute
 from penstock.instance.client import gone
 from penstock.instance.engine.engine import Answer
 from penstock.instance.engine.wire import PIECE_BYTES
@@ -20,15 +21,19 @@ from penstock.kit.errors import InvalidInput
 JSON = "application/json"
 
 
+MAX_PARAMETERS = 1000
+Parameters = Annotated[dict[Annotated[str, Field(max_length=255)], Any], Field(max_length=MAX_PARAMETERS)]
+
+
 class QueryBody(BaseModel):
     query: Annotated[str, Field(min_length=1, max_length=100_000, examples=["MATCH (n:Person) RETURN n LIMIT 10"])]
-    parameters: dict[str, Any] = Field(default_factory=dict, examples=[{"name": "Ada"}])
+    parameters: Parameters = Field(default_factory=dict, examples=[{"name": "Ada"}])
     timeout_ms: Annotated[int, Field(ge=1)] | None = Field(None, description="The server's own, if unsaid.")
     max_rows: Annotated[int, Field(ge=1)] | None = Field(None, description="The server's own, which is the most.")
 
 
 def router(served: Served) -> APIRouter:
-    routes = APIRouter()
+    routes = APIRouter(route_class=QueryRoute)
 
     @routes.post("/query")
     async def query(body: QueryBody, request: Request, caller: Trusted) -> Response:  # noqa: ARG001 - it must be one

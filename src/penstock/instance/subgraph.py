@@ -1,29 +1,32 @@
 """`POST /subgraph`: what lies around some nodes, with every edge between what was found."""
 
 from functools import partial
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, model_validator
 
 from penstock.instance import graphfile
+from penstock.instance.body import QueryRoute
 from penstock.instance.client import gone
 from penstock.instance.engine.neighbourhood import Neighbourhood
 from penstock.instance.identity import Trusted
-from penstock.instance.queries import respond, timeout_of
+from penstock.instance.queries import Parameters, respond, timeout_of
 from penstock.instance.served import Served
 
 MOST_NODES = 50_000
+NodeId = Annotated[str, Field(max_length=8192)]
+Name = Annotated[str, Field(max_length=255)]
 
 
 class SubgraphBody(BaseModel):
-    start: list[str] | None = Field(None, min_length=1, max_length=10_000, examples=[["Person:1"]])
+    start: list[NodeId] | None = Field(None, min_length=1, max_length=10_000, examples=[["Person:1"]])
     cypher: Annotated[str, Field(min_length=1, max_length=100_000)] | None = Field(
         None, description="A query; the nodes in its answer are the start.", examples=["MATCH (n:Person) RETURN n"]
     )
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: Parameters = Field(default_factory=dict)
     hops: Annotated[int, Field(ge=0, le=10)] = 1
-    relationship_types: list[str] | None = Field(None, max_length=1000, description="Only these; all, if unsaid.")
+    relationship_types: list[Name] | None = Field(None, max_length=1000, description="Only these; all, if unsaid.")
     limit: Annotated[int, Field(ge=1, le=MOST_NODES)] = Field(1000, description="Nodes at most.")
     format: Literal["json", "arrow", "graphml", "gexf"] = "json"
     timeout_ms: Annotated[int, Field(ge=1)] | None = None
@@ -36,7 +39,7 @@ class SubgraphBody(BaseModel):
 
 
 def router(served: Served) -> APIRouter:
-    routes = APIRouter()
+    routes = APIRouter(route_class=QueryRoute)
 
     @routes.post("/subgraph")
     async def subgraph(body: SubgraphBody, request: Request, caller: Trusted) -> Response:  # noqa: ARG001 - it must be one

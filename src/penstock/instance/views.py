@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from penstock.graphdb.contract import EdgeTable, NodeTable, Property
+from penstock.instance.body import GuardedRoute
 from penstock.instance.engine.engine import Engine
 from penstock.instance.identity import Trusted
 from penstock.instance.lock import WriteLock
@@ -14,7 +15,7 @@ from penstock.instance.served import Graph, Served
 
 
 def router(served: Served) -> APIRouter:
-    routes = APIRouter()
+    routes = APIRouter(route_class=GuardedRoute)
 
     @routes.get("/health")
     async def health() -> Response:
