@@ -32,6 +32,7 @@ from penstock.graphs.snapshot_removal import SnapshotRemoval
 from penstock.graphs.source_rights import SourceRights
 from penstock.graphs.store import Snapshots
 from penstock.graphs.sweep import StorageSweep
+from penstock.guard.bounded import SqlChecker
 from penstock.guard.reach import Reach
 from penstock.jobs.browse import BROWSE_SETTINGS, Browser
 from penstock.jobs.metrics import KernelMetrics
@@ -212,7 +213,7 @@ def _graphs(
     mappings = Mappings(engine)
     exports = Exports(engine, store, snapshots, sources, max_duration=LONGEST_EXPORT)
     config = PlatformConfig(engine, export=longest, audit=store.audit)
-    rights, queries = SourceRights(sources, Users(browse, store.audit)), QueryCheck(sources)
+    rights, queries = SourceRights(sources, Users(browse, store.audit)), QueryCheck(sources, SqlChecker())
     mapped = MappedSnapshots(engine, snapshots, exports, mappings, rights)
     return Graphs(
         config=config,

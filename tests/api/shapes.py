@@ -29,7 +29,7 @@ class Search:
         if isinstance(node, list | tuple):
             for part in node:
                 self.visit(part, path)
-        elif isinstance(node, dict) and "JsonValue" not in str(node.get("ref")):
+        elif isinstance(node, dict) and not _is_bounded(node):
             self._visit(node, path)
 
     def _visit(self, node: dict[str, Any], path: str) -> None:
@@ -53,6 +53,13 @@ class Search:
         if name not in self._visited and name in self._definitions:
             self._visited.add(name)
             self.visit(self._definitions[name], path)
+
+
+def _is_bounded(node: dict[str, Any]) -> bool:
+    """A check of the length behind the field's own validator, as secrets have it, or any JSON, which
+    only the body's own limit bounds."""
+    is_checked = "maxLength" in node.get("metadata", {}).get("pydantic_js_updates", {})
+    return is_checked or "JsonValue" in str(node.get("ref"))
 
 
 def bodies(app: FastAPI) -> list[tuple[str, Any]]:

@@ -23,7 +23,7 @@ def test_sql_may_be_as_long_as_the_limit_and_not_one_character_more() -> None:
 def test_sql_may_have_as_many_words_as_the_limit_and_not_one_more() -> None:
     sql = "SELECT 1" + " + 1" * ((LIMITS.tokens - 2) // 2)
     assert check(sql, "postgres").sql == sql
-    with pytest.raises(SqlTooLarge, match=r"has 20001 words and signs; at most 20000"):
+    with pytest.raises(SqlTooLarge, match=r"has 10001 words and signs; at most 10000"):
         check(sql.replace("SELECT 1", "SELECT - 1", 1), "postgres")
 
 

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 from penstock.graphs.columns import Problem, fit
 from penstock.graphs.errors import ColumnsDiffer
 from penstock.graphs.rules import broken
-from penstock.guard.errors import SqlRefused
-from penstock.guard.sql import check as guard
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
 from penstock.sources.errors import SourceError, SourceQueryError, SourceUnavailable
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.graphs.definition import Definitions, Query
     from penstock.graphs.order import Entity
+    from penstock.guard.bounded import SqlChecker
     from penstock.sources.contract import Source
     from penstock.sources.records import DataSource, DataSources
 
@@ -46,16 +45,29 @@ class Verdict:
 
 
 class QueryCheck:
-    def __init__(self, sources: DataSources) -> None:
+    def __init__(self, sources: DataSources, checker: SqlChecker) -> None:
         self._sources = sources
+        self._checker = checker
 
     async def judge(self, definitions: Definitions, source: DataSource, *, role: str | None = None) -> Verdict:
         """The rules first: queries of definitions that break them are not looked at."""
         if problems := tuple(broken(definitions)):
             return Verdict(problems=problems)
         queries = definitions.queries()
-        verdict, allowed = await asyncio.to_thread(_guarded, queries, DRIVERS[source.type].dialect)
+        verdict, allowed = await self._guarded(queries, DRIVERS[source.type].dialect)
         return verdict + await self._asked(queries, allowed, source, role)
+
+    async def _guarded(self, queries: Sequence[Query], dialect: str) -> tuple[Verdict, Mapping[Entity, str]]:
+        """What the guard refuses, and what it lets through as it may run."""
+        problems: list[Problem] = []
+        allowed: dict[Entity, str] = {}
+        verdicts = await self._checker.check([query.sql for query in queries], dialect)
+        for query, verdict in zip(queries, verdicts, strict=True):
+            if isinstance(verdict, str):
+                allowed[query.entity] = verdict
+            else:
+                problems.append(_refused(query.entity, verdict))
+        return Verdict(problems=tuple(problems)), allowed
 
     async def _asked(
         self, queries: Sequence[Query], allowed: Mapping[Entity, str], source: DataSource, role: str | None
@@ -70,18 +82,6 @@ class QueryCheck:
         except Exception as e:  # a driver that stumbles is no reason to refuse a mapping
             log.exception("source_not_asked", data_source=source.name)
             return Verdict(warnings=(_silent(f"Data source {source.name}", SourceError(type(e).__name__)),))
-
-
-def _guarded(queries: Sequence[Query], dialect: str) -> tuple[Verdict, Mapping[Entity, str]]:
-    """What the guard refuses, and what it lets through as it may run."""
-    problems: list[Problem] = []
-    allowed: dict[Entity, str] = {}
-    for query in queries:
-        try:
-            allowed[query.entity] = guard(query.sql, dialect).sql
-        except SqlRefused as e:
-            problems.append(_refused(query.entity, e))
-    return Verdict(problems=tuple(problems)), allowed
 
 
 async def _described(source: Source, queries: Sequence[Query], allowed: Mapping[Entity, str]) -> Verdict:

@@ -31,12 +31,13 @@ _EXECUTABLE_COMMENTS = ("!", "M!")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlLimits:
-    """`depth` counts brackets inside brackets, `tables` every reference; 150,000 `effort` is about a second."""
+    """`depth` counts brackets inside brackets, `tables` every reference; 150,000 `effort` is about a second,
+    10,000 `tokens` a third of one."""
 
     length: int = 100_000
-    tokens: int = 20_000
+    tokens: int = 10_000
     depth: int = 32
-    effort: int = 300_000
+    effort: int = 100_000
     tables: int = 100
 
 
