@@ -33,6 +33,11 @@ class Client:
         head, _, body = bytes(data).partition(b"\r\n\r\n")
         return int(head.split(b" ")[1]), orjson.loads(body)["error"]["code"]
 
+    async def status(self) -> int:
+        """Of the next answer, whatever it says."""
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        return int(head.split(b" ")[1])
+
     async def refused(self) -> tuple[int, str]:
         """The status and the error's code of an answer; the connection may stay."""
         head = await self._reader.readuntil(b"\r\n\r\n")
