@@ -6,11 +6,13 @@ import asyncio
 import ssl
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx2
 
+from penstock.accounts.browser_sessions import BrowserSessions
 from penstock.accounts.idempotency import Idempotency
 from penstock.accounts.instance_token import InstanceTokens
 from penstock.accounts.keys import ApiKeys
@@ -20,7 +22,7 @@ from penstock.accounts.service import StaticToken
 from penstock.accounts.token_review import ReviewSettings, TokenReview, token_in
 from penstock.accounts.users import Users
 from penstock.api.credentials import KeyHolders, TokenHolders, TrustedHeaders
-from penstock.api.identity import OperatorToken
+from penstock.api.identity import OperatorToken, SecretFile
 from penstock.api.parts import People
 from penstock.guard.reach import Reach
 from penstock.kit.errors import InvalidInput
@@ -73,12 +75,37 @@ def people_of(settings: Settings, db: Db, audit: Audit, bell: Bell) -> People:
 
     users = Users(db, audit, changed=changed)
     remembered: Remembered[Bearer] = Remembered(lambda: bell.version(CHANGED))
-    trust = settings.trusts_headers
     return People(
         users=users,
         keys=ApiKeys(db, users, audit, changed=changed, remembered=remembered),
         answers=Idempotency(db),
-        headers=TrustedHeaders(users, local=trust == "local") if trust else None,
+        headers=_trusted_headers(settings, users),
+        sessions=_sessions(settings, db, audit),
+    )
+
+
+def operator_token(settings: Settings) -> OperatorToken | None:
+    if settings.operator_token_file is not None:
+        return OperatorToken(SecretFile(settings.operator_token_file))
+    return None if settings.operator_token is None else OperatorToken(settings.operator_token)
+
+
+def _trusted_headers(settings: Settings, users: Users) -> TrustedHeaders | None:
+    if not settings.trusted_headers:
+        return None
+    return TrustedHeaders(users, proxies=settings.proxy_networks, secret=settings.trusted_proxy_secret)
+
+
+def _sessions(settings: Settings, db: Db, audit: Audit) -> BrowserSessions | None:
+    token = operator_token(settings)
+    if token is None:
+        return None
+    return BrowserSessions(
+        db,
+        audit,
+        operator_token=lambda: token.current,
+        link_life=timedelta(seconds=settings.login_link_seconds),
+        session_life=timedelta(seconds=settings.session_seconds),
     )
 
 
@@ -89,8 +116,9 @@ def instance_tokens(settings: Settings) -> InstanceTokens | None:
 
 def _authenticators(settings: Settings, people: People) -> tuple[Authenticator, ...]:
     found: list[Authenticator] = []
-    if settings.operator_token is not None:
-        found.append(OperatorToken(settings.operator_token))
+    operator = operator_token(settings)
+    if operator is not None:
+        found.append(operator)
     found.append(KeyHolders(people.keys, people.users))
     if settings.oidc_issuer is not None:
         found.append(TokenHolders(_oidc(settings, settings.oidc_issuer), people.users))

@@ -320,6 +320,8 @@ class HttpServer(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                # Callers would choose their own address; `client_address` asks who vouches for it.
+                proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=grace_seconds,
                 ssl_context_factory=None if tls is None else lambda _config, _default: tls,

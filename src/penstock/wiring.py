@@ -14,6 +14,7 @@ from penstock.admission import admission
 from penstock.api import processes, server
 from penstock.api.parts import Graphs, Loops, Operations, Parts, Sources
 from penstock.api.polls import Polls
+from penstock.api.rate_limits import RateLimits
 from penstock.graphs.authoring import Authoring
 from penstock.graphs.config import LONGEST_EXPORT, PlatformConfig
 from penstock.graphs.exports import Exports
@@ -131,6 +132,9 @@ async def build_control_plane(
                 instance_tokens=admitted.instance_tokens,
                 authenticators=admitted.authenticators,
                 people=admitted.people,
+                local_only=settings.is_local_only,
+                proxies=settings.proxy_networks,
+                limits=RateLimits(settings, registry),
                 max_body_bytes=max(LEAST_BODY_BYTES, 2 * settings.max_payload_bytes),
                 graphs=graphs,
                 operations=operated,

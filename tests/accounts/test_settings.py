@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from penstock.admission import admission, instance_tokens
 from penstock.api.credentials import KeyHolders, TokenHolders
 from penstock.api.identity import OperatorToken
 from penstock.jobs.bell import Bell
-from penstock.kit.config import Settings
+from penstock.kit.config import Settings, load
 from penstock.kit.db import Db
 from penstock.kit.errors import InvalidInput
 
@@ -24,21 +24,39 @@ def told(home: Path, **values: Any) -> Settings:
 
 
 @pytest.mark.parametrize(
-    ("values", "trusted"),
+    ("values", "is_local_only"),
     [
-        ({}, "local"),
+        ({}, True),
         ({"host": "0.0.0.0"}, False),
         ({"database_url": SecretStr("postgresql:///elsewhere")}, False),
-        ({"trusted_headers": True, "host": "0.0.0.0"}, True),
-        ({"trusted_headers": "true"}, True),
-        ({"trusted_headers": "false"}, False),
-        ({"trusted_headers": "local", "database_url": SecretStr("postgresql:///elsewhere")}, "local"),
+        ({"trusted_headers": True, "trusted_proxies": "10.0.0.7"}, False),
+        ({"local_only": True, "database_url": SecretStr("postgresql:///elsewhere")}, True),
+        ({"local_only": False}, False),
     ],
 )
-def test_headers_are_trusted_by_default_only_on_a_machine_of_ones_own(
-    tmp_path: Path, values: dict[str, Any], trusted: object
+def test_only_a_machine_of_ones_own_takes_its_own_requests_alone(
+    tmp_path: Path, values: dict[str, Any], is_local_only: bool
 ) -> None:
-    assert told(tmp_path, **values).trusts_headers == trusted
+    assert told(tmp_path, **values).is_local_only is is_local_only
+
+
+def test_headers_are_trusted_only_with_the_address_or_the_secret_of_the_proxy(tmp_path: Path) -> None:
+    assert told(tmp_path).trusted_headers is False
+    with pytest.raises(ValidationError, match="set trusted_proxies to its address or trusted_proxy_secret"):
+        told(tmp_path, trusted_headers=True)
+    with pytest.raises(ValidationError, match="at least 16 characters"):
+        told(tmp_path, trusted_headers=True, trusted_proxy_secret="x" * 15)
+    assert told(tmp_path, trusted_headers=True, trusted_proxy_secret="x" * 16).trusted_headers
+    with pytest.raises(ValidationError, match="write addresses such as"):
+        told(tmp_path, trusted_headers=True, trusted_proxies="proxy.example")
+    for proxies in ("10.0.0.7", "10.1.0.0/16, fd00::/8"):
+        assert told(tmp_path, trusted_headers=True, trusted_proxies=proxies).proxy_networks
+
+
+def test_trusted_headers_without_a_proxy_are_named_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_TRUSTED_HEADERS", "true")
+    with pytest.raises(InvalidInput, match=r"^Settings: trusted_headers is on, and nothing tells the proxy"):
+        load()
 
 
 async def audit(*_: object) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
+from penstock.accounts.browser_sessions import BrowserSessions
 from penstock.accounts.idempotency import Idempotency
 from penstock.accounts.instance_token import InstanceTokens
 from penstock.accounts.keys import ApiKeys
@@ -23,6 +25,7 @@ from penstock.api.credentials import KeyHolders, TrustedHeaders
 from penstock.api.identity import Identity, OperatorToken, Role
 from penstock.api.parts import Parts, People, Sources
 from penstock.api.polls import Polls
+from penstock.api.rate_limits import RateLimits
 from penstock.api.server import Server, bind
 from penstock.guard.reach import Reach
 from penstock.jobs.browse import BROWSE_SETTINGS, Browser
@@ -41,7 +44,7 @@ from penstock.sources.records import DataSources
 from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     from fastapi import FastAPI
     from starlette.types import Receive, Scope, Send
@@ -73,7 +76,11 @@ async def plane(
     dsn: str,
     *,
     service_token: str | None = SERVICE,
-    trust: Literal["local", "proxy"] | None = None,
+    trust: bool = False,
+    proxies: str | None = "127.0.0.1",
+    proxy_secret: str | None = None,
+    local_only: bool = False,
+    limits: Mapping[str, float] | None = None,
     pooler: str | None = None,
 ) -> AsyncIterator[Parts]:
     registry = CollectorRegistry()
@@ -84,6 +91,9 @@ async def plane(
         Presence(engine, store.metrics.background) as presence,
     ):
         ceilings = Ceilings.of(Settings())
+        networks = Settings(trusted_proxies=proxies).proxy_networks if trust else ()
+        secret = None if proxy_secret is None else SecretStr(proxy_secret)
+        operator = OperatorToken(SecretStr(OPERATOR))
         records = DataSources(
             browse,
             Vault([new_key()]),
@@ -98,7 +108,14 @@ async def plane(
             users=users,
             keys=ApiKeys(engine, users, store.audit),
             answers=Idempotency(engine),
-            headers=None if trust is None else TrustedHeaders(users, local=trust == "local"),
+            headers=TrustedHeaders(users, proxies=networks, secret=secret) if trust else None,
+            sessions=BrowserSessions(
+                engine,
+                store.audit,
+                operator_token=lambda: operator.current,
+                link_life=timedelta(minutes=5),
+                session_life=timedelta(hours=12),
+            ),
         )
         metrics = LoopMetrics(registry)
         yield Parts(
@@ -110,8 +127,11 @@ async def plane(
             sources=sources,
             services=() if service_token is None else (StaticToken(SecretStr(service_token)), INSTANCE_TOKENS),
             instance_tokens=INSTANCE_TOKENS,
-            authenticators=(OperatorToken(SecretStr(OPERATOR)), Roles(), KeyHolders(people.keys, people.users)),
+            authenticators=(operator, Roles(), KeyHolders(people.keys, people.users)),
             people=people,
+            local_only=local_only,
+            proxies=networks,
+            limits=None if limits is None else RateLimits(Settings(**limits), registry),
             polls=Polls(presence),
         )
 

@@ -12,6 +12,7 @@ import pytest
 
 from penstock.accounts.oidc import Keys, Oidc, OidcSettings
 from penstock.api.credentials import TokenHolders
+from penstock.api.local_only import PROXY_HEADERS
 from penstock.kit.outbound import FOR_OPERATOR
 from tests.accounts.provider import AUDIENCE, Provider
 from tests.api.answers import error
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 ADMINS_ONLY = "/api/jobs"
 OPS_ONLY = "/api/audit"
+PROXY_SECRET = "a secret of the proxy and us"
 
 
 @asynccontextmanager
@@ -37,13 +39,13 @@ async def client_of(edge: Edge, parts: Parts) -> AsyncIterator[httpx2.AsyncClien
 
 @pytest.fixture
 async def behind_proxy(database: str, edge: Edge) -> AsyncIterator[httpx2.AsyncClient]:
-    async with plane(database, trust="proxy") as parts, client_of(edge, parts) as client:
+    async with plane(database, trust=True) as parts, client_of(edge, parts) as client:
         yield client
 
 
 @pytest.fixture
 async def local(database: str, edge: Edge) -> AsyncIterator[httpx2.AsyncClient]:
-    async with plane(database, trust="local") as parts, client_of(edge, parts) as client:
+    async with plane(database, local_only=True) as parts, client_of(edge, parts) as client:
         yield client
 
 
@@ -123,14 +125,71 @@ async def test_a_deactivated_user_is_not_let_in_by_a_header(behind_proxy: httpx2
     error(await behind_proxy.get("/api/data-sources", headers={"X-Username": "ANN"}), 401, "INVALID_TOKEN")
 
 
-async def test_between_programs_of_one_machine_no_other_name_reaches_us(local: httpx2.AsyncClient) -> None:
+@pytest.mark.parametrize(
+    ("proxies", "secret", "header", "status"),
+    [
+        ("127.0.0.0/8", None, None, 200),
+        ("10.0.0.0/8, ::1", None, None, 401),
+        (None, PROXY_SECRET, PROXY_SECRET, 200),
+        (None, PROXY_SECRET, None, 401),
+        (None, PROXY_SECRET, "", 401),
+        (None, PROXY_SECRET, PROXY_SECRET + "x", 401),
+        ("127.0.0.1", PROXY_SECRET, PROXY_SECRET, 200),
+        ("127.0.0.1", PROXY_SECRET, None, 401),
+        ("10.0.0.7", PROXY_SECRET, PROXY_SECRET, 401),
+    ],
+)
+async def test_a_proxy_is_known_by_its_address_its_secret_or_both(
+    database: str, edge: Edge, proxies: str | None, secret: str | None, header: str | None, status: int
+) -> None:
+    headers = {"X-Username": "ann"} | ({} if header is None else {"X-Penstock-Proxy-Secret": header})
+    trusting = plane(database, trust=True, proxies=proxies, proxy_secret=secret)
+    async with trusting as parts, client_of(edge, parts) as client:
+        answer = await client.get("/api/data-sources", headers=headers)
+        assert answer.status_code == status
+        if status == 401:
+            assert "PENSTOCK_TRUSTED_HEADERS" in answer.json()["error"]["details"]["hint"]
+
+
+async def test_nobody_becomes_the_proxy_by_claiming_its_address(database: str, edge: Edge) -> None:
+    async with plane(database, trust=True, proxies="10.0.0.7") as parts, client_of(edge, parts) as client:
+        for name in ("X-Forwarded-For", "X-Real-IP", "Forwarded"):
+            headers = {"X-Username": "ann", name: "10.0.0.7"}
+            error(await client.get("/api/data-sources", headers=headers), 401, "AUTHENTICATION_REQUIRED")
+
+
+async def test_a_role_header_of_others_than_the_proxy_changes_nothing(database: str, edge: Edge) -> None:
+    async with plane(database, trust=True, proxies="10.0.0.7") as parts, client_of(edge, parts) as client:
+        lowered = bearer(OPERATOR) | {"X-User-Role": "analyst"}
+        assert (await client.get(OPS_ONLY, headers=lowered)).status_code == 200
+
+
+async def test_on_a_machine_of_ones_own_no_other_name_reaches_us(local: httpx2.AsyncClient) -> None:
     """A web page whose own name was made to point at this machine sends that name."""
-    ann = {"X-Username": "ann"}
-    assert (await local.get("/api/data-sources", headers=ann)).status_code == 200
-    for host in ("evil.example", "127.0.0.1.evil.example", "10.0.0.1"):
-        answer = await local.get("/api/data-sources", headers=ann | {"Host": host})
-        error(answer, 401, "AUTHENTICATION_REQUIRED")
-    assert (await local.get("/api/data-sources", headers=ann | {"Host": "localhost:8080"})).status_code == 200
+    for host in ("evil.example", "127.0.0.1.evil.example", "10.0.0.1", "localhost.evil.example:80", ""):
+        for path in ("/api/data-sources", "/health", "/login?token=x"):
+            answer = await local.get(path, headers=bearer(OPERATOR) | {"Host": host})
+            error(answer, 403, "PERMISSION_DENIED")
+    for host in ("localhost:8080", "127.0.0.1", "[::1]:8080"):
+        answer = await local.get("/api/data-sources", headers=bearer(OPERATOR) | {"Host": host})
+        assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*sorted(PROXY_HEADERS), "X-Forwarded-For", "X-Forwarded-Host", "X_Forwarded_For", "X-Forwarded", "CF-Ray"],
+)
+async def test_on_a_machine_of_ones_own_nothing_that_came_through_a_proxy_is_answered(
+    local: httpx2.AsyncClient, name: str
+) -> None:
+    answer = await local.get("/api/data-sources", headers=bearer(OPERATOR) | {name: "10.0.0.7"})
+    error(answer, 403, "PERMISSION_DENIED")
+    assert "PENSTOCK_TRUSTED_PROXIES" in answer.json()["error"]["details"]["hint"]
+
+
+async def test_on_a_machine_of_ones_own_a_name_in_a_header_is_not_believed(local: httpx2.AsyncClient) -> None:
+    answer = await local.get("/api/data-sources", headers={"X-Username": "ann"})
+    error(answer, 401, "AUTHENTICATION_REQUIRED")
 
 
 @pytest.fixture

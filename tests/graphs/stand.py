@@ -56,7 +56,17 @@ def brisk() -> Kinds:
 
 
 def settings(home: Path, **changes: Any) -> Settings:
-    given = {"service_token": TOKEN, "operator_token": "operator", "secret_key": new_key(), "worker_port": 0}
+    """Callers on this machine are the proxy here, so tests may name users in X-Username; what tests
+    send wrong on purpose is not counted against it."""
+    given = {
+        "service_token": TOKEN,
+        "operator_token": "operator",
+        "secret_key": new_key(),
+        "worker_port": 0,
+        "trusted_headers": True,
+        "trusted_proxies": "127.0.0.1,::1",
+        "failed_logins_per_minute": 0,
+    }
     return Settings(home=home, **(given | changes))
 
 

@@ -15,8 +15,9 @@ from uuid import UUID, uuid4
 
 import orjson
 
+from penstock.accounts.role import Role
 from penstock.accounts.users import SQL
-from penstock.kit.errors import Conflict
+from penstock.kit.errors import Conflict, PermissionDenied
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +30,8 @@ MAX_KEY = 255
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     username: str
+    role: Role
+    """Of the caller now; whoever had a higher one then does not get the answer that was for it."""
     method: str
     path: str
     key: str
@@ -57,7 +60,12 @@ class Idempotency:
     async def begin(self, request: Request) -> UUID | Answer:
         """The turn, to be ended with `keep` or `forget`; or the answer that was given before."""
         turn = uuid4()
-        values = {"username": request.username, "method": request.method, "path": request.path}
+        values = {
+            "username": request.username,
+            "role": request.role.word,
+            "method": request.method,
+            "path": request.path,
+        }
         begun = await self._db.value(
             SQL.idempotency_begin, id=request.id, digest=request.digest, attempt_id=turn, **values
         )
@@ -85,6 +93,11 @@ class Idempotency:
         if not hmac.compare_digest(row["digest"], request.digest):
             raise Conflict(
                 "This Idempotency-Key was used for another request.", hint="Use a new key for every new request."
+            )
+        if request.role < Role[row["role"].upper()]:
+            raise PermissionDenied(
+                f"The answer was given to you with the role {row['role']}; now you have {request.role.word}.",
+                hint="Read what became of it, as far as your role may.",
             )
         if row["status"] is None:
             raise Conflict("This was done, and its answer held a secret that is shown once.", hint="Use a new key.")

@@ -11,14 +11,15 @@ BATCH = 5000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
     answers: int = 0
+    sessions: int = 0
 
     @property
     def total(self) -> int:
-        return self.answers
+        return self.answers + self.sessions
 
 
 class AnswerRetention(Loop[Forgotten]):
-    """Answers that were kept under an idempotency key go after their day."""
+    """Answers that were kept under an idempotency key go after their day, sessions when they are over."""
 
     name = "answer_retention"
 
@@ -26,4 +27,7 @@ class AnswerRetention(Loop[Forgotten]):
         answers = 0
         while dropped := await self._db.changed(SQL.idempotency_drop, limit=BATCH):
             answers += dropped
-        return Forgotten(answers=answers)
+        sessions = 0
+        while dropped := await self._db.changed(SQL.session_drop, limit=BATCH):
+            sessions += dropped
+        return Forgotten(answers=answers, sessions=sessions)

@@ -21,6 +21,7 @@ from penstock.api import (
     internal,
     items,
     jobs,
+    login,
     maintenance_jobs,
     mappings,
     matrix,
@@ -39,8 +40,11 @@ from penstock.api import (
     uploads,
     users,
 )
+from penstock.api.access_log import AccessLog, Refusals
 from penstock.api.description import DescribedApi
 from penstock.api.direct import Direct
+from penstock.api.local_only import LocalOnly
+from penstock.api.rate_limits import AddressLimit
 from penstock.api.reading import BodyLimit
 from penstock.api.requests import RequestIds
 from penstock.http_body import BODY_MEMORY_BYTES, BodyMemory
@@ -69,6 +73,7 @@ def attach(app: FastAPI, parts: Parts) -> None:
     """Let an app answer with these parts; they must have what its routes were made for."""
     app.state.parts = parts
     app.state.gauges = health.QueueGauges(parts)
+    app.state.refusals = Refusals(parts.registry)
     app.state.siblings = None
     app.state.body_memory = BodyMemory(max(BODY_MEMORY_BYTES, parts.max_body_bytes))
 
@@ -89,7 +94,7 @@ def create_app(parts: Parts) -> FastAPI:
         schedules.router,
         internal.router,
         *((*GRAPHS, *INSTANCES, *OPERATIONS) if parts.graphs is not None else ()),
-        *((users.router,) if parts.people is not None else ()),
+        *((users.router, login.router) if parts.people is not None else ()),
         *(SOURCES if parts.sources is not None else ()),
         *(TABLES if parts.maintenance is not None else ()),
         *(RECONCILIATION if parts.reconciliation is not None else ()),
@@ -105,5 +110,8 @@ def create_app(parts: Parts) -> FastAPI:
     reconciled = parts.reconciliation
     files = {} if reconciled is None else {"/api/uploads": reconciled.desk.uploads.quota.max_bytes}
     app.add_middleware(BodyLimit, limit=parts.max_body_bytes, files=files)
+    app.add_middleware(AddressLimit)
+    app.add_middleware(LocalOnly)
+    app.add_middleware(AccessLog)
     app.add_middleware(RequestIds)
     return app

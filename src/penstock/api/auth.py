@@ -9,9 +9,13 @@ from typing import Annotated
 from fastapi import Depends, Header, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from penstock.accounts.browser_sessions import LOGIN_HINT
 from penstock.accounts.service import Component, ServiceCaller
-from penstock.api.identity import Identity
+from penstock.api.browser import check_same_origin, cookie_name
+from penstock.api.credentials import PROXY_SECRET
+from penstock.api.identity import OPERATOR, Identity, Role
 from penstock.api.parts import HasParts, Parts
+from penstock.api.rate_limits import LoginAttempt
 from penstock.kit.errors import AuthenticationRequired, InvalidComponent, InvalidToken, PermissionDenied
 
 __all__ = [
@@ -43,6 +47,8 @@ async def identify(request: Request, parts: Parts) -> Identity:
     state = request.scope["state"]
     if "identity" not in state:
         state["identity"] = await _identify(request, parts)
+        if parts.limits is not None:
+            parts.limits.check_user(state["identity"])
     found: Identity = state["identity"]
     return found
 
@@ -60,16 +66,59 @@ async def _identify(request: Request, parts: Parts) -> Identity:
     headers = None if parts.people is None else parts.people.headers
     credentials = await _public(request)
     if credentials is not None:
-        identity = await _by_token(credentials.credentials, parts)
+        identity = await _by_token(request, credentials.credentials, parts)
     else:
-        found = None if headers is None else await headers.identify(request)
-        if found is None:
-            raise AuthenticationRequired("Say who you are: Authorization: Bearer <token>.")
-        identity = found
+        identity = await _by_header(request, parts) or await _by_session(request, parts)
     return identity if headers is None else headers.lowered(request, identity)
 
 
-async def _by_token(token: str, parts: Parts) -> Identity:
+async def _by_header(request: Request, parts: Parts) -> Identity | None:
+    if "x-username" not in request.headers:
+        return None
+    attempt = LoginAttempt(request, parts, request.headers.get(PROXY_SECRET, ""))
+    headers = None if parts.people is None else parts.people.headers
+    try:
+        identity = None if headers is None else await headers.identify(request)
+    except AuthenticationRequired:
+        attempt.failed()
+        raise
+    if identity is None:
+        attempt.failed()
+        raise AuthenticationRequired(
+            "X-Username is not believed from here: send Authorization: Bearer <token>.",
+            hint="For a proxy that sets it: PENSTOCK_TRUSTED_HEADERS=true with PENSTOCK_TRUSTED_PROXIES"
+            " or PENSTOCK_TRUSTED_PROXY_SECRET.",
+        )
+    attempt.succeeded()
+    return identity
+
+
+async def _by_session(request: Request, parts: Parts) -> Identity:
+    sessions = None if parts.people is None else parts.people.sessions
+    cookie = request.cookies.get(cookie_name(request))
+    if sessions is None or cookie is None:
+        raise AuthenticationRequired("Say who you are: Authorization: Bearer <token>.")
+    check_same_origin(request)
+    attempt = LoginAttempt(request, parts, cookie)
+    if not await sessions.is_open(cookie):
+        attempt.failed()
+        raise InvalidToken("This browser is not signed in, or not any more.", hint=LOGIN_HINT)
+    attempt.succeeded()
+    return Identity(username=OPERATOR, role=Role.OPS, via="session")
+
+
+async def _by_token(request: Request, token: str, parts: Parts) -> Identity:
+    attempt = LoginAttempt(request, parts, token)
+    try:
+        identity = await _owner_of(token, parts)
+    except AuthenticationRequired:
+        attempt.failed()
+        raise
+    attempt.succeeded()
+    return identity
+
+
+async def _owner_of(token: str, parts: Parts) -> Identity:
     for authenticator in parts.authenticators:
         if identity := await authenticator.identify(token):
             return identity
@@ -100,7 +149,7 @@ async def _service(request: Request, parts: Parts) -> ServiceCaller:
     credentials = await _internal(request)
     if credentials is None:
         raise AuthenticationRequired("The internal API needs a service token: Authorization: Bearer <token>.")
-    caller = await process_of(credentials.credentials, parts)
+    caller = await process_of(request, credentials.credentials, parts)
     component = request.headers.get("x-component", "")
     if component not in ("worker", "wrapper"):
         raise InvalidComponent("X-Component must be worker or wrapper.")
@@ -112,9 +161,12 @@ async def _service(request: Request, parts: Parts) -> ServiceCaller:
 Service = Annotated[ServiceCaller, Depends(service)]
 
 
-async def process_of(token: str, parts: Parts) -> ServiceCaller:
+async def process_of(request: Request, token: str, parts: Parts) -> ServiceCaller:
     """Which process of ours shows this token."""
+    attempt = LoginAttempt(request, parts, token)
     for tokens in parts.services:
         if found := await tokens.who(token):
+            attempt.succeeded()
             return found
+    attempt.failed()
     raise InvalidToken("This is not a service token.")

@@ -7,24 +7,27 @@ neither can raise it; only of somebody who comes for the first time does the pro
 from __future__ import annotations
 
 from datetime import timedelta
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from penstock.accounts.oidc import InvalidRole, Oidc
 from penstock.accounts.role import Role
+from penstock.accounts.service import same
+from penstock.api.client_address import is_in, peer_address
 from penstock.api.identity import Identity
 from penstock.kit import clock
-from penstock.kit.config import is_loopback
 from penstock.kit.errors import InvalidInput, InvalidToken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pydantic import SecretStr
     from starlette.requests import Request
 
     from penstock.accounts.keys import ApiKeys
     from penstock.accounts.users import User, Users
+    from penstock.kit.config import Network
 
+PROXY_SECRET = "x-penstock-proxy-secret"  # noqa: S105 - the name of a header
 LOGIN_NOTED = timedelta(minutes=1)
 
 
@@ -61,22 +64,20 @@ class TokenHolders:
 
 
 class TrustedHeaders:
-    """`X-Username`, and `X-User-Role` to be less than one is.
+    """`X-Username`, and `X-User-Role` to be less than one is, from the proxy that the settings name.
 
-    `local` trusts them only between programs of this machine: the caller's address and the name they call us by are
-    both loopback, so that a web page that has its own name point here gets nowhere.
+    The proxy is told from others by its address, by a secret that it sends, or by both.
     """
 
-    def __init__(self, users: Users, *, local: bool) -> None:
+    def __init__(self, users: Users, *, proxies: Sequence[Network] = (), secret: SecretStr | None = None) -> None:
+        if not proxies and secret is None:
+            raise InvalidInput("Trusted headers need the address of the proxy or a shared secret.")
         self._users = users
-        self._local = local
-
-    @property
-    def local(self) -> bool:
-        return self._local
+        self._proxies = proxies
+        self._secret = secret
 
     def trusts(self, request: Request) -> bool:
-        return not self._local or (_from_loopback(request) and is_loopback(request.url.hostname or ""))
+        return self._is_proxy(request) and self._has_secret(request)
 
     async def identify(self, request: Request) -> Identity | None:
         username = _only(request, "x-username")
@@ -93,6 +94,15 @@ class TrustedHeaders:
         if role is None:
             raise InvalidRole("X-User-Role must be analyst, admin or ops.")
         return Identity(username=identity.username, role=min(role, identity.role), via=identity.via)
+
+    def _is_proxy(self, request: Request) -> bool:
+        return not self._proxies or is_in(self._proxies, peer_address(request.scope))
+
+    def _has_secret(self, request: Request) -> bool:
+        if self._secret is None:
+            return True
+        secret = _only(request, PROXY_SECRET)
+        return secret is not None and same(secret, self._secret)
 
 
 async def _known(users: Users, username: str, role: Role, email: str | None, display_name: str | None) -> User:
@@ -117,10 +127,3 @@ def _only(request: Request, name: str) -> str | None:
     if len(values) > 1:
         raise InvalidToken(f"{name} is there {len(values)} times.")
     return values[0] if values else None
-
-
-def _from_loopback(request: Request) -> bool:
-    try:
-        return request.client is not None and ip_address(request.client.host).is_loopback
-    except ValueError:
-        return False

@@ -79,7 +79,7 @@ def _handler(scope: Scope) -> Answered | None:
 
 async def _verb(request: Request, parts: Parts) -> Response | None:
     token = _bearer(request) if parts.services else None
-    caller = None if token is None else await process_of(token, parts)
+    caller = None if token is None else await process_of(request, token, parts)
     if caller is None or caller.component != "worker":
         return None
     if request.headers.getlist("x-component") != ["worker"] or not is_plain_json(

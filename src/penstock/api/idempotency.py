@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from penstock.accounts.idempotency import MAX_KEY, Answer
 from penstock.accounts.idempotency import Request as Asked
+from penstock.api import matrix
 from penstock.api.auth import identify
 from penstock.api.errors import reply
 from penstock.api.reply import request_id
@@ -46,6 +47,7 @@ async def once(request: Request, handle: Callable[[Request], Awaitable[Response]
     asked = await _asked(request, parts)
     begun = await answers.begin(asked)
     if isinstance(begun, Answer):
+        await _check_may_still(request, parts)
         return _again(begun)
     kept = False
     try:
@@ -65,7 +67,20 @@ async def _asked(request: Request, parts: Parts) -> Asked:
     _check_length(request, parts.max_body_bytes)
     identity = await identify(request, parts)
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    return Asked(username=identity.username, method=request.method, path=path, key=keys[0], body=await request.body())
+    return Asked(
+        username=identity.username,
+        role=identity.role,
+        method=request.method,
+        path=path,
+        key=keys[0],
+        body=await request.body(),
+    )
+
+
+async def _check_may_still(request: Request, parts: Parts) -> None:
+    """A stored answer is for whom the route lets in now."""
+    if matrix.row(request).kind == "role":
+        await matrix.permit(request, await identify(request, parts))
 
 
 def _check_length(request: Request, most: int) -> None:

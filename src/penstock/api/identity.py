@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from pydantic import SecretStr
+
+from penstock.accounts.browser_sessions import OPERATOR
 from penstock.accounts.role import Role
 from penstock.accounts.service import same
 from penstock.accounts.users import Actor
 
 if TYPE_CHECKING:
-    from pydantic import SecretStr
+    from collections.abc import Callable
+    from pathlib import Path
 
-__all__ = ["Authenticator", "Identity", "OperatorToken", "Role"]
+__all__ = ["OPERATOR", "OPERATOR_TOKEN", "Authenticator", "Identity", "OperatorToken", "Role", "SecretFile"]
+OPERATOR_TOKEN = "operator_token"  # noqa: S105 - how somebody signed in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +41,36 @@ class Authenticator(Protocol):
 
 
 class OperatorToken:
-    """The one token of the settings; it carries the role ops."""
+    """The operator's token; it carries the role ops."""
 
-    def __init__(self, token: SecretStr) -> None:
+    def __init__(self, token: SecretStr | Callable[[], SecretStr]) -> None:
         self._token = token
 
+    @property
+    def current(self) -> SecretStr:
+        return self._token() if callable(self._token) else self._token
+
     async def identify(self, token: str) -> Identity | None:
-        if not same(token, self._token):
+        if not same(token, self.current):
             return None
-        return Identity(username="operator", role=Role.OPS, via="operator_token")
+        return Identity(username=OPERATOR, role=Role.OPS, via=OPERATOR_TOKEN)
+
+
+class SecretFile:
+    """A file with one secret, read again when it was replaced; without the file the secret is empty."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._version: tuple[int, int, int] | None = None
+        self._secret = SecretStr("")
+
+    def __call__(self) -> SecretStr:
+        try:
+            stat = self._file.stat()
+            version = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            if version != self._version:
+                self._secret = SecretStr(self._file.read_text().strip())
+                self._version = version
+        except (FileNotFoundError, PermissionError):
+            self._version, self._secret = None, SecretStr("")
+        return self._secret

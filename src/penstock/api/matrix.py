@@ -63,7 +63,11 @@ MATRIX: Mapping[str, Row] = {
     # users: a key can do what its owner may, so nobody makes one for somebody above them
     "GET /api/users": ADMINS,
     "POST /api/users": ADMINS,
-    "POST /api/users/bootstrap": OPEN,  # for the operator, or local; and only while there are no users
+    "POST /api/users/bootstrap": OPEN,  # for the operator, and only while there are no users
+    # browsers of the operator
+    "POST /api/login-links": OPEN,  # for the operator token
+    "GET /login": OPEN,  # with a link
+    "POST /logout": OPEN,
     "GET /api/users/{username}": OWNER,
     "PUT /api/users/{username}": ADMINS,
     "DELETE /api/users/{username}": ADMINS,
@@ -316,8 +320,7 @@ class Grant:
 
 async def admit(request: Request) -> None:
     """Refuses whoever may not call the route at all, before anything that they sent is read."""
-    row = _row(request)
-    match row.kind:
+    match row(request).kind:
         case "open":
             return
         case "role":
@@ -327,12 +330,12 @@ async def admit(request: Request) -> None:
 
 
 def is_open(request: Request) -> bool:
-    return _row(request).kind == "open"
+    return row(request).kind == "open"
 
 
 async def permit(request: Request, identity: Caller) -> Grant:
     _check_name(request)
-    right = _row(request).right(identity.role)
+    right = row(request).right(identity.role)
     if right == "no":
         raise PermissionDenied(f"This is not for the role {identity.role.name.lower()}.")
     return Grant(identity=identity, right=right)
@@ -343,7 +346,7 @@ Permit = Annotated[Grant, Depends(permit)]
 
 async def reach(request: Request, caller: Service) -> ServiceCaller:
     """A process of ours, on a route that is for its kind; a graph server only where the path names its instance."""
-    if caller.component not in _row(request).components:
+    if caller.component not in row(request).components:
         raise PermissionDenied(f"This is not for a {caller.component}.")
     if caller.component == "wrapper" and request.path_params.get("instance_id") not in (
         caller.instance_id,
@@ -364,7 +367,7 @@ def _check_name(request: Request) -> None:
         raise HTTPException(405)
 
 
-def _row(request: Request) -> Row:
+def row(request: Request) -> Row:
     return MATRIX[f"{request.method} {request.scope['route'].path_format}"]
 
 

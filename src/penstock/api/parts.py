@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias
 from fastapi import Depends, Request
 from prometheus_client import CollectorRegistry
 
+from penstock.accounts.browser_sessions import BrowserSessions
 from penstock.accounts.idempotency import Idempotency
 from penstock.accounts.instance_token import InstanceTokens
 from penstock.accounts.keys import ApiKeys
@@ -16,6 +17,7 @@ from penstock.accounts.users import Users
 from penstock.api.credentials import TrustedHeaders
 from penstock.api.identity import Authenticator
 from penstock.api.polls import Polls
+from penstock.api.rate_limits import RateLimits
 from penstock.graphs.authoring import Authoring
 from penstock.graphs.bulk import BulkDelete
 from penstock.graphs.config import PlatformConfig
@@ -42,6 +44,7 @@ from penstock.graphs.vitals import Vitals
 from penstock.jobs.browse import Browser
 from penstock.jobs.scheduler import Schedules
 from penstock.jobs.store import PgJobStore
+from penstock.kit.config import Network
 from penstock.kit.errors import NotFound
 from penstock.kit.loop import Loop
 from penstock.kit.outbound import OutboundPolicy
@@ -126,6 +129,8 @@ class People:
     answers: Idempotency
     headers: TrustedHeaders | None = None
     """None: what a header says of its sender is not believed."""
+    sessions: BrowserSessions | None = None
+    """None: there is no operator token, so browsers have nothing to sign in with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +173,11 @@ class Parts:
     authenticators: tuple[Authenticator, ...] = ()
     """Who may use the public API, asked in this order; none means nobody."""
     people: People | None = None
+    local_only: bool = False
+    """Whether only programs of this machine may call."""
+    proxies: tuple[Network, ...] = ()
+    """Whose X-Forwarded-For names the caller."""
+    limits: RateLimits | None = None
     max_body_bytes: int = 10 * 1024 * 1024
     graphs: Graphs | None = None
     operations: Operations | None = None

@@ -173,7 +173,7 @@ def _environment(settings: Settings, dsn: str, port: int) -> dict[str, str]:
         "PENSTOCK_PROCESSES": "1",
         "PENSTOCK_HOST": settings.host,
         "PENSTOCK_PORT": str(port),
-        "PENSTOCK_TRUSTED_HEADERS": str(settings.trusts_headers).lower(),
+        "PENSTOCK_LOCAL_ONLY": str(settings.is_local_only).lower(),
     }
     if settings.tls_cert is not None:
         shared["PENSTOCK_TLS_CERT"] = str(settings.tls_cert)

@@ -140,9 +140,7 @@ async def add(body: NewUser, people: HasPeople, grant: Permit) -> Shown:
 async def bootstrap(
     body: FirstUser, request: Request, response: Response, parts: HasParts, people: HasPeople
 ) -> Bootstrapped:
-    """With the role ops and a first API key. Only while there are no users; for the operator's token, and on a machine
-    of one's own (`penstock up`) for whoever is there first.
-    """
+    """With the role ops and a first API key. For the operator token, and only while there are no users."""
     await _check_may_bootstrap(request, parts)
     user, key = await people.keys.bootstrap(body.username, email=body.email, display_name=body.display_name)
     response.headers["Cache-Control"] = "no-store"
@@ -207,9 +205,6 @@ async def revoke_key(username: Username, key_id: KeyId, people: HasPeople, grant
 
 
 async def _check_may_bootstrap(request: Request, parts: Parts) -> None:
-    headers = None if parts.people is None else parts.people.headers
-    if headers is not None and headers.local and headers.trusts(request):
-        return
     if (await identify(request, parts)).role < Role.OPS:
         raise PermissionDenied("The first user is for the operator to add.", hint="Show the operator's token.")
 

@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from penstock.client.errors import ClientError
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -48,18 +46,26 @@ class Home:
         self._secrets = folder / "secrets"
 
     def make(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        # As root the database runs as another account, which must pass through but need not look around.
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o711 if os.geteuid() == 0 else 0o700)
         for folder in (self.logs, self._run, self._secrets):
             folder.mkdir(exist_ok=True, mode=0o700)
 
     def secret(self, name: str, make: Callable[[], str] = lambda: secrets.token_urlsafe(32)) -> str:
         """A secret of this home, made on first use and readable by its owner alone."""
-        file = self._secrets / name
+        file = self.secret_file(name)
         if not file.exists():
-            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w") as handle:
-                handle.write(make())
+            _write_secret(file, make())
         return file.read_text().strip()
+
+    def secret_file(self, name: str) -> Path:
+        return self._secrets / name
+
+    def rotate_secret(self, name: str) -> None:
+        """Put another secret in its place, at once for whoever reads the file."""
+        draft = self.secret_file(f".{name}.{secrets.token_hex(4)}")
+        _write_secret(draft, secrets.token_urlsafe(32))
+        draft.replace(self.secret_file(name))
 
     def hold(self) -> IO[str] | None:
         """The right to run this home, kept until the handle is closed; None when another process has it."""
@@ -87,6 +93,12 @@ class Home:
         return found if found.alive else None
 
 
+def _write_secret(file: Path, secret: str) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as handle:
+        handle.write(secret)
+
+
 def default_home() -> Home:
     return Home(Path(os.environ.get("PENSTOCK_HOME") or Path.home() / ".penstock"))
 
@@ -100,17 +112,8 @@ def connect() -> Client:
 
 def session() -> Session:
     """PENSTOCK_URL and PENSTOCK_API_KEY, or the local `penstock up`."""
+    from penstock.client.address import find
     from penstock.client.session import Session
 
-    if url := os.environ.get("PENSTOCK_URL"):
-        return Session(url, os.environ.get("PENSTOCK_API_KEY"))
-    home = default_home()
-    running = home.running()
-    if running is None:
-        raise ClientError(
-            "No control plane is known here.",
-            code="UNREACHABLE",
-            status=503,
-            hint="Start one with `penstock up`, or set PENSTOCK_URL and PENSTOCK_API_KEY.",
-        )
-    return Session(running.url, home.secret("operator_token"))
+    address = find(None, None, None)
+    return Session(address.url, address.token)

@@ -38,8 +38,10 @@ _RESTART_SECONDS = (0.5, 1, 2, 5, 10, 30)
 _NOT_FOR_WORKERS = {
     "PENSTOCK_DATABASE_URL",
     "PENSTOCK_DATABASE_DIRECT_URL",
+    "PENSTOCK_OPERATOR_TOKEN",
     "PENSTOCK_SECRET_KEY",
     "PENSTOCK_SECRET_KEYS_OLD",
+    "PENSTOCK_TRUSTED_PROXY_SECRET",
 }
 
 
@@ -98,6 +100,7 @@ class Stack:
 
     async def _start(self) -> None:
         self.home.make()
+        self.home.secret("operator_token")
         self._held.enter_context(self._take(self.home))
         port = self._free_port()
         settings = config.load(home=self.home.folder, port=port)
@@ -181,13 +184,15 @@ class Stack:
         database = {"PENSTOCK_DATABASE_URL": pooler or dsn}
         if pooler is not None:
             database["PENSTOCK_DATABASE_DIRECT_URL"] = dsn
+        if (secret := settings.trusted_proxy_secret) is not None:
+            database["PENSTOCK_TRUSTED_PROXY_SECRET"] = secret.get_secret_value()
         return (
             self._environment()
             | database
             | {
-                "PENSTOCK_OPERATOR_TOKEN": self.home.secret("operator_token"),
+                "PENSTOCK_OPERATOR_TOKEN_FILE": str(self.home.secret_file("operator_token")),
                 "PENSTOCK_PORT": str(settings.port),
-                "PENSTOCK_TRUSTED_HEADERS": str(settings.trusts_headers).lower(),
+                "PENSTOCK_LOCAL_ONLY": str(settings.is_local_only).lower(),
                 "PENSTOCK_SECRET_KEY": keys[0],
                 "PENSTOCK_SECRET_KEYS_OLD": ",".join(keys[1:]),
             }

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from penstock.kit.errors import InvalidInput
 from penstock.kit.outbound import OutboundPolicy, allow_list
+
+Network: TypeAlias = IPv4Network | IPv6Network
+LEAST_SECRET = 16
 
 
 def default_home() -> Path:
@@ -67,12 +70,51 @@ class Settings(BaseSettings):
     service_token: SecretStr | None = Field(None, description="What workers show; unset means no internal API.")
     operator_token: SecretStr | None = Field(None, description="What operators show; it carries the role ops.")
 
-    trusted_headers: bool | Literal["local"] | None = Field(
+    operator_token_file: Path | None = Field(
         None,
-        description="Whether X-Username and X-User-Role are believed: true when a proxy that sets them stands in front,"
-        " local between programs of one machine; unset means: local, while the database is embedded and `host` is a"
-        " loopback address.",
+        description="A file with the operator token, read again when it changes; it wins over `operator_token`."
+        " `penstock up` sets it to a file of its home.",
     )
+    login_link_seconds: Annotated[int, Field(ge=10, le=3600)] = Field(
+        300, description="How long a login link of `penstock up` and `penstock login` can be opened, once."
+    )
+    session_seconds: Annotated[int, Field(ge=60, le=2_592_000)] = Field(
+        43_200, description="How long a browser that opened a login link stays signed in."
+    )
+    local_only: bool | None = Field(
+        None,
+        description="Whether only programs of this machine may call: requests with a header of a proxy, or under the"
+        " name of another host, are refused. Unset means: while the database is embedded, `host` is a loopback"
+        " address and `trusted_headers` is off.",
+    )
+
+    trusted_headers: bool = Field(
+        False,
+        description="Whether X-Username and X-User-Role of a proxy are believed; needs `trusted_proxies`,"
+        " `trusted_proxy_secret` or both, and then both must hold.",
+    )
+    trusted_proxies: str | None = Field(
+        None, description="Addresses of the proxies that set these headers: 10.0.0.7,10.1.0.0/16."
+    )
+    trusted_proxy_secret: SecretStr | None = Field(
+        None, description="What the proxy sends as X-Penstock-Proxy-Secret, at least 16 characters."
+    )
+
+    user_requests_per_second: Annotated[float, Field(ge=0, le=1_000_000)] = Field(
+        500,
+        description="Requests that one user may send, on average; ten times as many at once. 0 means no limit."
+        " Workers, graph servers and the operator token have none. Each process counts for itself.",
+    )
+    address_requests_per_second: Annotated[float, Field(ge=0, le=1_000_000)] = Field(
+        1000,
+        description="The same for one address, whoever is behind it; this machine's own addresses have no limit.",
+    )
+    failed_logins_per_minute: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        60,
+        description="Wrong or missing credentials that one address may send; beyond it only credentials that were"
+        " right in the last hour are tried. 0 means no limit.",
+    )
+
     oidc_issuer: str | None = Field(None, description="The identity provider, as its tokens name it; unset means none.")
     oidc_audience: str = Field("penstock", description="Whom the provider's tokens must be for.")
     oidc_jwks_url: str | None = Field(None, description="Where its keys are; unset means: it is asked where.")
@@ -324,11 +366,28 @@ class Settings(BaseSettings):
             return None
         return self.database_url.get_secret_value()
 
+    @model_validator(mode="after")
+    def _proxy_is_named(self) -> Self:
+        _networks(self.trusted_proxies)
+        if self.trusted_headers and not self.trusted_proxies and self.trusted_proxy_secret is None:
+            raise ValueError(
+                "trusted_headers is on, and nothing tells the proxy from others:"
+                " set trusted_proxies to its address or trusted_proxy_secret to a shared secret"
+            )
+        secret = self.trusted_proxy_secret
+        if secret is not None and len(secret.get_secret_value()) < LEAST_SECRET:
+            raise ValueError(f"trusted_proxy_secret must have at least {LEAST_SECRET} characters")
+        return self
+
     @property
-    def trusts_headers(self) -> bool | Literal["local"]:
-        if self.trusted_headers is not None:
-            return self.trusted_headers
-        return "local" if self.database_url is None and is_loopback(self.host) else False
+    def proxy_networks(self) -> tuple[Network, ...]:
+        return _networks(self.trusted_proxies)
+
+    @property
+    def is_local_only(self) -> bool:
+        if self.local_only is not None:
+            return self.local_only
+        return self.database_url is None and is_loopback(self.host) and not self.trusted_headers
 
     @property
     def private_sources(self) -> bool:
@@ -352,6 +411,14 @@ class Settings(BaseSettings):
         return init_settings, env_settings, file_secret_settings, toml
 
 
+def _networks(text: str | None) -> tuple[Network, ...]:
+    parts = filter(None, map(str.strip, (text or "").split(",")))
+    try:
+        return tuple(ip_network(part) for part in parts)
+    except ValueError as e:
+        raise ValueError(f"trusted_proxies: {e}; write addresses such as 10.0.0.7,10.1.0.0/16") from None
+
+
 def is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
@@ -373,6 +440,11 @@ def load(**overrides: Any) -> Settings:
     except ValidationError as e:
         first = e.errors(include_url=False, include_input=False)[0]
         name = ".".join(str(part) for part in first["loc"])
+        if not name:
+            raise InvalidInput(
+                f"Settings: {first['msg'].removeprefix('Value error, ')}.",
+                hint=f"Settings are PENSTOCK_* in the environment, or lines of {_config_file()}.",
+            ) from None
         raise InvalidInput(
             f"Setting {name}: {first['msg']}.", hint=f"Set PENSTOCK_{name.upper()} or {name} in {_config_file()}."
         ) from None

@@ -1,1 +1,1 @@
-SELECT digest, answered_at, status, headers, body FROM penstock.idempotency WHERE idempotency_id = :id
+SELECT role, digest, answered_at, status, headers, body FROM penstock.idempotency WHERE idempotency_id = :id
