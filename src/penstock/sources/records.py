@@ -17,6 +17,7 @@ from penstock.kit.sqlfile import load
 from penstock.sources.destinations import destinations
 from penstock.sources.errors import SourceUnavailable
 from penstock.sources.opening import Opening
+from penstock.sources.transport import is_weaker
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -304,6 +305,12 @@ def _check_stays(now: Opening, before: Mapping[str, Any]) -> None:
     if set(destinations(now.type, now.config)) != set(destinations(now.type, before)):
         raise InvalidInput(
             "credentials: the source moves to another place, so they must be given again.", field="credentials"
+        )
+    if is_weaker(now.type, now.config, before):
+        raise InvalidInput(
+            "credentials: the way to the source is protected less, or by other certificates, so they must be given"
+            " again.",
+            field="credentials",
         )
 
 
