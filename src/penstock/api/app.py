@@ -47,6 +47,7 @@ from penstock.api.local_only import LocalOnly
 from penstock.api.rate_limits import AddressLimit
 from penstock.api.reading import BodyLimit
 from penstock.api.requests import RequestIds
+from penstock.api.statement_log import StatementLog
 from penstock.http_body import BODY_MEMORY_BYTES, BodyMemory
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def attach(app: FastAPI, parts: Parts) -> None:
     app.state.parts = parts
     app.state.gauges = health.QueueGauges(parts)
     app.state.refusals = Refusals(parts.registry)
+    app.state.statements = StatementLog(parts.registry)
     app.state.siblings = None
     app.state.body_memory = BodyMemory(max(BODY_MEMORY_BYTES, parts.max_body_bytes))
 

@@ -1,5 +1,6 @@
 """Mappings: what a graph is made of, in versions that never change."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -39,7 +40,9 @@ from penstock.api.matrix import Grant, Permit
 from penstock.api.parts import HasGraphs
 from penstock.api.reading import LargeRoute
 from penstock.api.reply import Data, Listing
+from penstock.api.statement_log import HasStatementLog, StatementLog
 from penstock.graphs.authoring import Author, Change, Draft, Expected, Written
+from penstock.graphs.definition import EdgeDefinition, NodeDefinition
 from penstock.graphs.errors import Maintenance, SameVersion
 from penstock.graphs.lifetime import lifetime, lifetime_change
 from penstock.graphs.mapping_diff import diff
@@ -75,7 +78,12 @@ async def list_mappings(
 
 @router.post("", summary="Create a mapping", status_code=201, responses=declare(*WRITES, Maintenance))
 async def create(
-    body: NewMapping, response: Response, graphs: HasGraphs, grant: Permit, use_case: UseCase = None
+    body: NewMapping,
+    response: Response,
+    graphs: HasGraphs,
+    statements: HasStatementLog,
+    grant: Permit,
+    use_case: UseCase = None,
 ) -> Data[MappingDetail]:
     """Its queries are checked now, by the guard and at the source; each problem names its entity and its column."""
     await graphs.config.refuse_in_maintenance()
@@ -87,13 +95,21 @@ async def create(
         data_source_id=body.data_source_id,
         lifetime=lifetime(rule, ttl=body.ttl, inactivity_timeout=body.inactivity_timeout),
     )
+    _note(statements, grant, (*draft.definitions.nodes, *draft.definitions.edges))
     return _answer(await graphs.authoring.create(draft, _author(grant, use_case)), response)
 
 
 @router.post("/validate", summary="Check definitions without keeping them", responses=declare(*WRITES))
-async def validate(body: ValidateBody, graphs: HasGraphs, grant: Permit, use_case: UseCase = None) -> Data[Validation]:
+async def validate(
+    body: ValidateBody,
+    graphs: HasGraphs,
+    statements: HasStatementLog,
+    grant: Permit,
+    use_case: UseCase = None,
+) -> Data[Validation]:
     """That they are wrong is an answer, not an error."""
     drafted = definitions(body.node_definitions, body.edge_definitions or ())
+    _note(statements, grant, (*drafted.nodes, *drafted.edges))
     verdict = await graphs.authoring.judge(drafted, body.data_source_id, _author(grant, use_case))
     return Data(
         data=Validation(
@@ -129,6 +145,7 @@ async def change(
     body: ChangedMapping,
     response: Response,
     graphs: HasGraphs,
+    statements: HasStatementLog,
     grant: Permit,
     use_case: UseCase = None,
     if_match: IfMatch = None,
@@ -141,6 +158,7 @@ async def change(
         nodes=None if body.node_definitions is None else [each.value() for each in body.node_definitions],
         edges=None if body.edge_definitions is None else [each.value() for each in body.edge_definitions],
     )
+    _note(statements, grant, (*(wanted.nodes or ()), *(wanted.edges or ())))
     expected = Expected(version=body.expected_version, etags=_etags(if_match))
     result = await graphs.authoring.change(mapping_id, wanted, _author(grant, use_case), expected=expected)
     return _answer(result, response)
@@ -229,6 +247,11 @@ async def show_tree(
     """Its versions, their snapshots, and their instances."""
     found = await graphs.trees.grow(mapping_id, status=status)
     return Data(data=tree(found, include_instances=include_instances))
+
+
+def _note(statements: StatementLog, grant: Grant, entities: Iterable[NodeDefinition | EdgeDefinition]) -> None:
+    for entity in entities:
+        statements.note("mapping", grant.username, entity.sql)
 
 
 def _author(grant: Grant, use_case: str | None = None) -> Author:

@@ -14,9 +14,10 @@ from penstock.api.matrix import Inside
 from penstock.api.parts import HasGraphs, HasParts
 from penstock.api.reading import PayloadRoute
 from penstock.api.reply import Data, Reply
+from penstock.api.statement_log import HasStatementLog, StatementLog
 from penstock.jobs.bodies import Body
 from penstock.jobs.limits import MAX_JOB_ID
-from penstock.jobs.model import Fence, Json
+from penstock.jobs.model import Fence, JobView, Json
 from penstock.kit.errors import NotFound, StaleAttempt
 
 router = APIRouter(
@@ -59,14 +60,17 @@ async def source(
     body: OpeningBody,
     parts: HasParts,
     graphs: HasGraphs,
+    statements: HasStatementLog,
 ) -> Reply:
     """Type, configuration and credentials, while the attempt holds the job; 409 STALE_ATTEMPT when it does not."""
     view = await parts.store.job(job_id)
+    payload = view.payload if body.side is None else _side(view.payload, body.side)
     async with parts.store.fenced_transaction(Fence(job_id=job_id, attempt_id=body.attempt_id)):
-        data_source_id = _data_source(view.payload if body.side is None else _side(view.payload, body.side))
+        data_source_id = _data_source(payload)
     if data_source_id is None:
         raise NotFound(f"Job {job_id} has no data source.")
     opening = await graphs.sources.opening(data_source_id)
+    _note(statements, view, payload, data_source_id)
     answer = Reply(
         {
             "data": {
@@ -79,6 +83,16 @@ async def source(
     )
     answer.headers["Cache-Control"] = "no-store"
     return answer
+
+
+def _note(statements: StatementLog, view: JobView, payload: Json, data_source_id: int) -> None:
+    """What a worker is about to run, with the user whose job it is."""
+    facts = {"job_id": view.job_id, "kind": view.kind, "data_source_id": data_source_id}
+    sql = payload.get("sql") if isinstance(payload, dict) else None
+    if isinstance(sql, str):
+        statements.note("job", view.created_by, sql, **facts)
+    else:
+        statements.note_document("job", view.created_by, payload, **facts)
 
 
 def _side(payload: Json, side: str) -> Json:

@@ -16,6 +16,7 @@ from fastapi import APIRouter, Path, Request, Response
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from penstock.api import statement_log
 from penstock.api.matrix import Grant, Permit
 from penstock.api.parts import Graphs, HasGraphs
 from penstock.api.reply import request_id
@@ -65,6 +66,8 @@ _OURS = ("x-penstock-", "x-username", "x-user-role", "x-component", "x-forwarded
 _PATH = re.compile(rb"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 _TWO_FACED = re.compile(rb"%(2f|5c|00|25|2e)|//|/\.{1,2}(/|$)|%(?![0-9a-f]{2})", re.IGNORECASE)
 _INTERNAL = frozenset({b"shutdown"})
+_QUERY = b"/query"
+"""The graph server reads the statement, and logs it with the user that we name."""
 
 
 @router.api_route("/{slug}/{path:path}", methods=list(METHODS), include_in_schema=False)
@@ -77,6 +80,8 @@ async def pass_on(slug: str, request: Request, graphs: Graphs, grant: Grant) -> 
     path = _path(request, slug)
     instance = await graphs.instances.store.by_slug(slug)
     _check_running(instance)
+    if request.method == "POST" and path.endswith(_QUERY):
+        statement_log.of_app(request.app).count("cypher")
     if "upgrade" in request.headers:
         raise InvalidInput("Connections are not upgraded here; graph servers speak plain HTTP.", field="Upgrade")
     start = f"{request.method} ".encode() + _with_query(path, request.scope["query_string"]) + b" HTTP/1.1"

@@ -17,6 +17,7 @@ from penstock.api.parts import HasParts, HasReconciliation, Reconciliation
 from penstock.api.reading import StrictRoute
 from penstock.api.record_sources import plain
 from penstock.api.reply import Data, Listing
+from penstock.api.statement_log import HasStatementLog
 from penstock.jobs.bodies import Body
 from penstock.jobs.model import JobSpec
 from penstock.jobs.scheduler import Schedule as ClockSchedule
@@ -155,8 +156,11 @@ async def add(body: RecipeBody, response: Response, it: HasReconciliation, grant
 
 
 @router.post("/validate", summary="Find every fault of a recipe", responses=ASKS)
-async def validate(body: RecipeBody, it: HasReconciliation, grant: Permit) -> Data[Validation]:
+async def validate(
+    body: RecipeBody, it: HasReconciliation, statements: HasStatementLog, grant: Permit
+) -> Data[Validation]:
     """Against the sources as they are: columns, types, keys, SQL; each fault with a suggestion."""
+    statements.note_document("recipe", grant.username, body.recipe)
     faults = await it.desk.faults(body.recipe, asker(grant))
     valid = all(fault.severity != "error" for fault in faults)
     return Data(data=Validation(valid=valid, faults=[Fault.model_validate(asdict(fault)) for fault in faults]))
@@ -181,7 +185,9 @@ async def suggest_rules(body: SuggestBody, it: HasReconciliation, grant: Permit)
 
 
 @router.post("/preview", summary="Try a recipe on real rows", responses=ASKS)
-async def preview(body: PreviewBody, it: HasReconciliation, grant: Permit) -> Data[Previewed]:
+async def preview(
+    body: PreviewBody, it: HasReconciliation, statements: HasStatementLog, grant: Permit
+) -> Data[Previewed]:
     """Matches and breaks among the first rows of each side, without a run; nothing is kept.
 
     A record whose partner is not among those rows is a break here.
@@ -189,6 +195,7 @@ async def preview(body: PreviewBody, it: HasReconciliation, grant: Permit) -> Da
     if (body.recipe is None) == (body.recipe_id is None):
         raise InvalidInput("Give either recipe_id or recipe.")
     document = body.recipe if body.recipe is not None else (await it.desk.recipes.get(body.recipe_id or "")).document
+    statements.note_document("recipe", grant.username, document, recipe_id=body.recipe_id)
     found = await it.desk.preview(
         validation.read(document),
         asker(grant),

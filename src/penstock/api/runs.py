@@ -21,6 +21,7 @@ from penstock.api.parts import HasParts, HasReconciliation, Reconciliation
 from penstock.api.reading import StrictRoute
 from penstock.api.recipes import asker
 from penstock.api.reply import Data, Listing
+from penstock.api.statement_log import HasStatementLog
 from penstock.guard.errors import UrlRefused
 from penstock.jobs.bodies import Body
 from penstock.jobs.limits import MAX_JOB_ID
@@ -135,7 +136,9 @@ class Callback(BaseModel):
     status_code=202,
     responses=declare(*PUBLIC, NotFound, RecipeInvalid, UrlRefused, PayloadTooLarge),
 )
-async def add(body: NewRun, response: Response, it: HasReconciliation, grant: Permit) -> Data[Run]:
+async def add(
+    body: NewRun, response: Response, it: HasReconciliation, statements: HasStatementLog, grant: Permit
+) -> Data[Run]:
     """A saved recipe by its id, or one of its own; 202, and Location says where to look."""
     document, version = await _document(body, it)
     for side, given in body.sources.items():
@@ -151,6 +154,7 @@ async def add(body: NewRun, response: Response, it: HasReconciliation, grant: Pe
         parameters=body.parameters,
         callback_url=body.callback_url,
     )
+    statements.note_document("recipe", grant.username, document, run_id=run.run_id, recipe_id=body.recipe_id)
     response.headers["Location"] = f"/api/runs/{run.run_id}"
     shown = await _shown(run, it)
     secret = it.callback_secret(run.run_id) if body.callback_url is not None else None

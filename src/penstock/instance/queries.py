@@ -16,8 +16,11 @@ from penstock.instance.engine.work import Question
 from penstock.instance.identity import Trusted
 from penstock.instance.results import ARROW
 from penstock.instance.served import Served
+from penstock.kit import logging
 from penstock.kit.errors import InvalidInput
+from penstock.kit.statement_digest import statement_digest
 
+log = logging.get(__name__)
 JSON = "application/json"
 
 
@@ -43,12 +46,24 @@ def router(served: Served) -> APIRouter:
 
 
 async def run(served: Served, body: QueryBody, request: Request) -> Response:
+    _note(body, request)
     engine, timeout = served.graph.engine, timeout_of(served, body.timeout_ms)
     is_stream = ARROW in request.headers.get("accept", "")
     ask = engine.stream if is_stream else engine.query
     with served.tally.counted():
         answer = await ask(partial(_question, served, body), timeout=timeout, gone=partial(gone, request))
     return await respond(answer, ARROW if is_stream else JSON)
+
+
+def _note(body: QueryBody, request: Request) -> None:
+    """Whoever sent it is known by now; the text itself is theirs and not for logs."""
+    log.info(
+        "statement",
+        surface="cypher",
+        author=request.headers.get("x-penstock-user", ""),
+        statement_sha256=statement_digest(body.query),
+        request_id=request.headers.get("x-request-id", ""),
+    )
 
 
 def timeout_of(served: Served, milliseconds: int | None) -> float:

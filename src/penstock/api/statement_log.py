@@ -1,0 +1,60 @@
+"""Who sent which statement: each is logged with its author and its digest, and counted.
+
+The text itself is not logged: it may hold values that are nobody's business. Whoever has a text
+finds its events by the digest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+import orjson
+from fastapi import Depends, FastAPI, Request
+from prometheus_client import Counter
+
+from penstock.kit import logging
+from penstock.kit.statement_digest import statement_digest
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from penstock.jobs.model import Json
+
+log = logging.get(__name__)
+Surface: TypeAlias = Literal["cypher", "job", "mapping", "recipe"]
+
+
+class StatementLog:
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._statements = Counter(
+            "penstock_statements",
+            "Statements that users sent: in mappings, recipes and jobs, and to graph servers.",
+            ["surface"],
+            registry=registry,
+        )
+
+    def note(self, surface: Surface, author: str | None, statement: str, **facts: object) -> None:
+        """`facts` say where it runs, such as a job or a data source."""
+        self.count(surface)
+        log.info("statement", surface=surface, author=author, statement_sha256=statement_digest(statement), **facts)
+
+    def note_document(self, surface: Surface, author: str | None, document: Json, **facts: object) -> None:
+        """A document that becomes statements, such as a recipe; its keys in order, without spaces."""
+        text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS, default=str).decode()
+        self.note(surface, author, text, **facts)
+
+    def count(self, surface: Surface) -> None:
+        """One that a graph server logs, which reads it."""
+        self._statements.labels(surface).inc()
+
+
+def of_app(app: FastAPI) -> StatementLog:
+    statements: StatementLog = app.state.statements
+    return statements
+
+
+async def of(request: Request) -> StatementLog:
+    return of_app(request.app)
+
+
+HasStatementLog = Annotated[StatementLog, Depends(of)]
