@@ -11,9 +11,11 @@ from uuid import uuid4
 
 import asyncpg
 import pytest
+from structlog.testing import capture_logs
 
 from penstock.graphs.snapshot import SnapshotStatus
 from penstock.jobs.model import JobSpec
+from penstock.kit.statement_digest import statement_digest
 from tests.api.test_schema import resolved
 from tests.graphs.stand import CUSTOMER, PURCHASED, Stand, settings, shop, standing
 from tests.jobs.conformance import Clock
@@ -356,7 +358,18 @@ async def test_what_opens_a_source_is_told_to_the_attempt_that_holds_the_job_and
     job = await claim_one(stand)
     assert secret not in str(job)
     path = f"/api/internal/jobs/{job['id']}/source"
-    answer = await stand.http.post(path, json={"attempt_id": job["attempt_id"]})
+    with capture_logs() as logs:
+        answer = await stand.http.post(path, json={"attempt_id": job["attempt_id"]})
+    [event] = [event for event in logs if event["event"] == "statement"]
+    facts = {name: event[name] for name in ("surface", "author", "job_id", "kind", "data_source_id")}
+    assert facts == {
+        "surface": "job",
+        "author": "ann",
+        "job_id": job["id"],
+        "kind": "export",
+        "data_source_id": source,
+    }
+    assert event["statement_sha256"] == statement_digest(CUSTOMER["sql"])
     assert answer.json()["data"] == {"type": "postgres", "config": config, "secrets": {"password": secret}}
     assert answer.headers["Cache-Control"] == "no-store"
     error = await stand.ask("POST", path, expect=409, attempt_id=str(uuid4()))

@@ -65,6 +65,36 @@ async def test_a_key_belongs_to_its_caller_its_method_and_its_path(operator: htt
     assert (await operator.put("/api/drain", json={"draining": False}, headers=KEY)).status_code == 200
 
 
+async def test_whoever_was_demoted_does_not_get_the_answer_of_their_earlier_role(
+    operator: httpx2.AsyncClient,
+) -> None:
+    await add(operator, "ann", role="ops")
+    ann = bearer((await make_key(operator, "ann"))["key"])
+    first = await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | ann)
+    assert first.status_code == 201
+    for role, message in (("admin", "with the role ops; now you have admin"), ("analyst", "now you have analyst")):
+        await operator.put("/api/users/ann/role", json={"role": role})
+        again = await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | ann)
+        assert message in error(again, 403, "PERMISSION_DENIED")["message"]
+        assert "idempotency-replayed" not in again.headers
+    await operator.put("/api/users/ann/role", json={"role": "ops"})
+    again = await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | ann)
+    assert (again.status_code, again.content) == (201, first.content)
+    assert await count(operator) == 1
+
+
+async def test_a_deactivated_user_and_another_one_get_no_stored_answer(operator: httpx2.AsyncClient) -> None:
+    for name in ("ann", "bob"):
+        await add(operator, name, role="ops")
+    ann, bob = [bearer((await make_key(operator, name))["key"]) for name in ("ann", "bob")]
+    first = await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | ann)
+    other = await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | bob)
+    assert other.json()["data"]["id"] != first.json()["data"]["id"]
+    await operator.delete("/api/users/ann")
+    again = await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | ann)
+    error(again, 401, "INVALID_TOKEN")
+
+
 async def test_a_new_credential_of_the_same_user_is_the_same_caller(operator: httpx2.AsyncClient) -> None:
     await add(operator, "ann", role="ops")
     for _ in range(2):

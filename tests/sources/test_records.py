@@ -164,6 +164,57 @@ async def test_kept_credentials_follow_no_source_to_another_host(sources: DataSo
     assert not (await sources.get(source)).has_credentials
 
 
+@pytest.mark.parametrize(
+    ("kind", "before", "now"),
+    [
+        ("postgres", {"sslmode": "verify-full"}, {"sslmode": "verify-ca"}),
+        ("postgres", {"sslmode": "verify-full"}, {"sslmode": "disable"}),
+        ("postgres", {"sslmode": "require"}, {}),
+        ("postgres", {}, {"sslmode": "disable"}),
+        ("postgres", {"sslmode": "verify-full", "sslrootcert": "/ca.pem"}, {"sslmode": "verify-full"}),
+        ("postgres", {"sslrootcert": "/ca.pem"}, {"sslrootcert": "/evil.pem"}),
+        ("postgres", {}, {"port": 5433}),
+        ("mysql", {"tls": "verify"}, {"tls": "require"}),
+        ("mysql", {"tls": "verify", "tls_ca": "/ca.pem"}, {"tls": "verify"}),
+        ("mysql", {}, {"tls": "disable"}),
+    ],
+)
+async def test_kept_credentials_take_no_way_that_is_protected_less(
+    sources: DataSources, kind: str, before: dict[str, object], now: dict[str, object]
+) -> None:
+    source = await add(sources, kind=kind, config=POSTGRES | before)
+    with pytest.raises(InvalidInput, match="given again") as refused:
+        await sources.update(source, actor="bob", config=POSTGRES | now)
+    assert refused.value.details["field"] == "credentials"
+    await sources.update(source, actor="bob", config=POSTGRES | now, secrets={"password": MARK})
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "now"),
+    [
+        ("postgres", {"sslmode": "disable"}, {}),
+        ("postgres", {}, {"sslmode": "prefer"}),
+        ("postgres", {"sslmode": "require"}, {"sslmode": "verify-full"}),
+        ("mysql", {"tls": "prefer"}, {"tls": "require"}),
+    ],
+)
+async def test_kept_credentials_go_on_over_a_way_that_is_protected_as_well_or_better(
+    sources: DataSources, kind: str, before: dict[str, object], now: dict[str, object]
+) -> None:
+    source = await add(sources, kind=kind, config=POSTGRES | before)
+    await sources.update(source, actor="bob", config=POSTGRES | now)
+    assert (await sources.opening(source)).secrets == {"password": MARK}
+
+
+@pytest.mark.parametrize("kind", ["trino", "elasticsearch"])
+async def test_kept_credentials_are_not_sent_without_tls(sources: DataSources, kind: str) -> None:
+    config = {"url": "https://db.example", "user": "ann"}
+    source = await add(sources, kind=kind, config=config)
+    for weaker in ({"allow_http": True}, {"url": "http://db.example", "allow_http": True}):
+        with pytest.raises(InvalidInput, match="given again"):
+            await sources.update(source, actor="bob", config=config | weaker)
+
+
 async def test_credentials_of_a_lost_key_can_be_given_again(db: Db, sources: DataSources) -> None:
     source = await add(sources)
     later = DataSources(db, Vault([new_key()]))
