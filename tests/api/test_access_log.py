@@ -10,12 +10,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from structlog.testing import capture_logs
 
 from penstock.api.access_log import EVENTS_AT_ONCE, EVENTS_PER_SECOND, Refusals
-from penstock.api.parts import Parts
 from tests.api.plane import ANALYST, OPERATOR, SERVICE
 from tests.api.test_users import bearer
 
 if TYPE_CHECKING:
     import httpx2
+
+    from penstock.api.parts import Parts
 
 EVENTS = ("login_failed", "access_denied", "rate_limited")
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 
+from penstock.accounts.role import Role
+from penstock.api.identity import Identity
+from penstock.wiring import build_control_plane
 from tests.api.answers import error
 from tests.api.desk import Desk, said, sitting
+from tests.graphs.stand import settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
-
-    import httpx2
 
     from tests.api.plane import Edge
 
@@ -126,3 +130,26 @@ async def test_it_is_for_admins_alone_and_in_the_audit(desk: Desk) -> None:
     said(await delete(desk.ada, "mapping", 1, name_prefix="x"))
     [entry] = said(await desk.oz.get("/api/audit", params={"subject": "mappings"}))
     assert (entry["actor"], entry["detail"]) == ("ada", {"reason": "tidy", "ids": [mapping]})
+
+
+class Promoted:
+    """Ada, with the role that she has at the moment."""
+
+    role = Role.ADMIN
+
+    async def identify(self, token: str) -> Identity | None:
+        return Identity(username="ada", role=self.role, via="test") if token == "ada" else None
+
+
+async def test_a_stored_answer_is_not_for_whom_the_route_refuses_now(database: str, edge: Edge, tmp_path: Path) -> None:
+    """Bulk deletion is for admins and not for ops."""
+    ada = Promoted()
+    async with build_control_plane(settings(tmp_path), database) as built:
+        with edge.showing(replace(built, authenticators=(ada,))) as url:
+            headers = {"Authorization": "Bearer ada", "Idempotency-Key": "once"}
+            async with httpx2.AsyncClient(base_url=url, headers=headers, trust_env=False) as client:
+                first = await delete(client, "mapping", 0, name_prefix="none-")
+                again = await delete(client, "mapping", 0, name_prefix="none-")
+                assert (first.status_code, again.headers["idempotency-replayed"]) == (200, "true")
+                ada.role = Role.OPS
+                error(await delete(client, "mapping", 0, name_prefix="none-"), 403, "PERMISSION_DENIED")

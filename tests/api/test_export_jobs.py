@@ -364,7 +364,7 @@ async def test_what_opens_a_source_is_told_to_the_attempt_that_holds_the_job_and
     facts = {name: event[name] for name in ("surface", "author", "job_id", "kind", "data_source_id")}
     assert facts == {
         "surface": "job",
-        "author": "ann",
+        "author": "me@example.com",
         "job_id": job["id"],
         "kind": "export",
         "data_source_id": source,

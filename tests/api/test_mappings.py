@@ -7,7 +7,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
+from penstock.kit.statement_digest import statement_digest
 from tests.api.answers import error
 from tests.api.desk import Desk, said, sitting
 from tests.graphs.stand import shop
@@ -464,3 +466,20 @@ async def test_a_proposal_is_made_from_a_schema_and_taken_as_it_is(desk: Desk) -
     error(await desk.ann.post("/api/mappings/infer", json={"schema": "nowhere"}), 404, "RESOURCE_NOT_FOUND")
     for bad in ({"tables": []}, {"schema": ""}, {"schema": "\x00"}, {"table": "x"}, {"tables": ["t"] * 201}):
         error(await desk.ann.post("/api/mappings/infer", json=bad), 422, "VALIDATION_FAILED")
+
+
+async def test_every_statement_of_a_mapping_is_logged_with_its_author_and_digest(desk: Desk) -> None:
+    with capture_logs() as logs:
+        mapping = await made(desk.ann)
+        node = CUSTOMER | {"sql": "SELECT id, name, age FROM customers WHERE id > 7"}
+        await desk.ann.put(f"/api/mappings/{mapping['id']}", json=changed(node_definitions=[node]))
+        await desk.ben.post("/api/mappings/validate", json={"node_definitions": [CUSTOMER], "data_source_id": 1})
+    events = [(event["author"], event["statement_sha256"]) for event in logs if event["event"] == "statement"]
+    assert events == [
+        ("ann", statement_digest(CUSTOMER["sql"])),
+        ("ann", statement_digest(BOUGHT["sql"])),
+        ("ann", statement_digest(node["sql"])),
+        ("ben", statement_digest(CUSTOMER["sql"])),
+    ]
+    assert not [event for event in logs if "customers" in str(event)], "the text is in no log"
+    assert 'penstock_statements_total{surface="mapping"} 4.0' in (await desk.ann.get("/metrics")).text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from structlog.testing import capture_logs
 
 from penstock.kit.errors import InvalidInput
 from penstock.reconcile import validation
@@ -35,7 +36,10 @@ async def tried(me: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:  # noqa:
 async def test_a_preview_shows_matches_and_breaks_and_leaves_nothing(stand: Stand, me: httpx2.AsyncClient) -> None:  # noqa: F811
     document = {"name": "monthly", "sources": await two(me), "rules": RULES}
     before = await stand.files()
-    seen = await tried(me, recipe=document)
+    with capture_logs() as logs:
+        seen = await tried(me, recipe=document)
+    [event] = [event for event in logs if event["event"] == "statement"]
+    assert (event["surface"], event["author"], len(event["statement_sha256"])) == ("recipe", "operator", 64)
     assert [(row["left_id"], row["right_id"]) for row in seen["matched"]] == [("1", "1")]
     assert [(row["ref"], row["reason"]) for row in seen["unmatched_left"]] == [
         ("B", "amount_out_of_tolerance"),

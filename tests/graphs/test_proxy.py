@@ -297,3 +297,9 @@ async def test_an_answer_that_breaks_off_breaks_off_for_the_caller_too(fleet: Fl
 async def _rest(pieces: AsyncIterator[bytes]) -> None:
     async for _ in pieces:
         continue
+
+
+async def test_queries_are_counted_and_other_requests_are_not(fleet: Fleet, server: dict[str, Any]) -> None:
+    for method, path in (("POST", "/query"), ("POST", "/query?x=1"), ("GET", "/query"), ("POST", "/schema")):
+        await fleet.through(server, path, who="bob", method=method)
+    assert 'penstock_statements_total{surface="cypher"} 2.0' in (await fleet.http.get("/metrics")).text

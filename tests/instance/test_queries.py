@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from penstock.kit.statement_digest import statement_digest
 from penstock.storage.stores import open_store
 from tests.instance.conftest import BIG, CITY
 from tests.instance.server import ARROW, PROXY, running_server
@@ -285,3 +286,13 @@ async def test_only_the_control_plane_is_believed(server: GraphServer, token: st
     for path in ("/schema", "/status", "/lock"):
         answer = await server.http.get(path, headers=PROXY | {"Authorization": token})
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, code)
+
+
+async def test_every_query_is_logged_with_its_author_and_digest_and_without_its_text(server: GraphServer) -> None:
+    text = "MATCH (n:Person {name: 'nobody-else-s-business'}) RETURN n"
+    padded = json.dumps({"query": text, "parameters": {"big": 2**62}})
+    for request in ({"json": {"query": text}}, {"content": padded, "headers": {"Content-Type": "application/json"}}):
+        assert (await server.http.post("/query", **request)).status_code == 200
+    lines = [json.loads(line) for line in server.log.read_text().splitlines() if statement_digest(text) in line]
+    assert [(line["event"], line["surface"], line["author"]) for line in lines] == [("statement", "cypher", "ada")] * 2
+    assert "nobody-else-s-business" not in server.log.read_text()
