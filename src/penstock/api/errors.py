@@ -22,6 +22,7 @@ from penstock.kit.errors import (
     PayloadTooLarge,
     PenstockError,
     PermissionDenied,
+    RateLimited,
     Unavailable,
 )
 
@@ -68,7 +69,15 @@ def _content() -> dict[str, Any]:
     return {"application/json": {"examples": {}}}
 
 
-PUBLIC = (AuthenticationRequired, InvalidToken, PermissionDenied, InvalidInput, Unavailable, DatabaseUnavailable)
+PUBLIC = (
+    AuthenticationRequired,
+    InvalidToken,
+    PermissionDenied,
+    InvalidInput,
+    RateLimited,
+    Unavailable,
+    DatabaseUnavailable,
+)
 INTERNAL = (*PUBLIC, InvalidComponent, PayloadTooLarge)
 
 

@@ -13,7 +13,7 @@ from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data
 from penstock.graphs.loop_board import LoopView
 from penstock.jobs.bodies import Body, Key
-from penstock.kit.errors import InvalidInput, PayloadTooLarge, RateLimited
+from penstock.kit.errors import InvalidInput, PayloadTooLarge
 from penstock.kit.loop import Loop
 
 router = APIRouter(prefix="/api/ops", tags=["operations"], route_class=StrictRoute, responses=declare(*PUBLIC))
@@ -64,9 +64,7 @@ class State(BaseModel):
     export_jobs: ExportState
 
 
-@router.post(
-    "/jobs/trigger", summary="Run a background loop now", responses=declare(*PUBLIC, PayloadTooLarge, RateLimited)
-)
+@router.post("/jobs/trigger", summary="Run a background loop now", responses=declare(*PUBLIC, PayloadTooLarge))
 async def trigger(body: TriggerBody, parts: HasParts, operations: HasOperations, grant: Permit) -> Data[Triggered]:
     """Once a minute for each loop, whichever control plane is asked; it begins as soon as its turn is free."""
     loop = _loop(parts.loops, body.job_name)
