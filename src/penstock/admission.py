@@ -19,6 +19,7 @@ from penstock.accounts.keys import ApiKeys
 from penstock.accounts.oidc import Keys, Oidc, OidcSettings
 from penstock.accounts.role import Role
 from penstock.accounts.service import StaticToken
+from penstock.accounts.shares import Shares
 from penstock.accounts.token_review import ReviewSettings, TokenReview, token_in
 from penstock.accounts.users import Users
 from penstock.api.credentials import KeyHolders, TokenHolders, TrustedHeaders
@@ -79,6 +80,7 @@ def people_of(settings: Settings, db: Db, audit: Audit, bell: Bell) -> People:
         users=users,
         keys=ApiKeys(db, users, audit, changed=changed, remembered=remembered),
         answers=Idempotency(db),
+        shares=Shares(db, users, audit, changed=changed),
         headers=_trusted_headers(settings, users),
         sessions=_sessions(settings, db, audit),
     )

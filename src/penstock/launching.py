@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.graphs.config import PlatformConfig
     from penstock.graphs.mapped_snapshot import MappedSnapshots
     from penstock.graphs.mapping import Mappings
+    from penstock.graphs.source_rights import SourceRights
     from penstock.graphs.store import Snapshots
     from penstock.jobs.bell import Bell
     from penstock.kit.background import BackgroundHealth
@@ -69,6 +70,7 @@ def instance_parts(
     mappings: Mappings,
     mapped: MappedSnapshots,
     config: PlatformConfig,
+    rights: SourceRights,
 ) -> InstanceParts:
     def token_of(instance_id: int) -> str:
         if tokens is None:
@@ -87,7 +89,16 @@ def instance_parts(
     snapshots.follow(Starts(store, quota))
     return InstanceParts(
         store=store,
-        creation=Creation(db, store, snapshots=snapshots, mappings=mappings, mapped=mapped, config=config, quota=quota),
+        creation=Creation(
+            db,
+            store,
+            snapshots=snapshots,
+            mappings=mappings,
+            mapped=mapped,
+            config=config,
+            quota=quota,
+            rights=rights,
+        ),
         steps=InstanceSteps(db, store, launcher, servers, quota=quota, config=config, snapshots=snapshots),
         vitals=Vitals(db),
         quota=quota,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from penstock.accounts.retention import AnswerRetention
-from penstock.accounts.users import Users
-from penstock.admission import admission
+from penstock.admission import CHANGED, admission
 from penstock.api import processes, server
 from penstock.api.parts import Graphs, Loops, Operations, Parts, Sources
 from penstock.api.polls import Polls
@@ -46,6 +45,7 @@ from penstock.keeping import keeping
 from penstock.kinds import default_kinds
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
+from penstock.kit.remembered import Remembered
 from penstock.kit.vault import Vault
 from penstock.launching import default_launcher, instance_loops, instance_parts, launching
 from penstock.operating import operation_loops, operations
@@ -217,7 +217,9 @@ def _graphs(
     mappings = Mappings(engine)
     exports = Exports(engine, store, snapshots, sources, max_duration=LONGEST_EXPORT)
     config = PlatformConfig(engine, export=longest, audit=store.audit)
-    rights, queries = SourceRights(sources, Users(browse, store.audit)), QueryCheck(sources, SqlChecker())
+    remembered: Remembered[bool] = Remembered(lambda: store.bell.version(CHANGED))
+    rights = SourceRights(browse, sources, remembered=remembered)
+    queries = QueryCheck(sources, SqlChecker())
     mapped = MappedSnapshots(engine, snapshots, exports, mappings, rights)
     return Graphs(
         config=config,
@@ -231,7 +233,9 @@ def _graphs(
             mappings=mappings,
             mapped=mapped,
             config=config,
+            rights=rights,
         ),
+        rights=rights,
         favourites=Favourites(browse),
         mappings=mappings,
         authoring=Authoring(mappings, rights, queries),

@@ -19,6 +19,7 @@ from penstock.accounts.idempotency import Idempotency
 from penstock.accounts.instance_token import InstanceTokens
 from penstock.accounts.keys import ApiKeys
 from penstock.accounts.service import StaticToken
+from penstock.accounts.shares import Shares
 from penstock.accounts.users import Users
 from penstock.api.app import attach, create_app
 from penstock.api.credentials import KeyHolders, TrustedHeaders
@@ -108,6 +109,7 @@ async def plane(
             users=users,
             keys=ApiKeys(engine, users, store.audit),
             answers=Idempotency(engine),
+            shares=Shares(engine, users, store.audit),
             headers=TrustedHeaders(users, proxies=networks, secret=secret) if trust else None,
             sessions=BrowserSessions(
                 engine,

@@ -47,6 +47,9 @@ BODIES: dict[str, dict[str, Any] | None] = {
     "POST /api/instances/{instance_id}/resume": None,
     "PUT /api/data-sources/{data_source_id}": {"name": "renamed"},
     "POST /api/data-sources/{data_source_id}/test": None,
+    "PUT /api/data-sources/{data_source_id}/shares/{grantee}": {"role": "use"},
+    "PUT /api/mappings/{mapping_id}/shares/{grantee}": {"role": "use"},
+    "PUT /api/recipes/{recipe_id}/shares/{grantee}": {"role": "edit"},
     "POST /api/exports/{job_id}/retry": None,
     "POST /api/exports/{job_id}/cancel": None,
     "PUT /api/recipes/{recipe_id}": {"recipe": RECIPE},
@@ -220,7 +223,7 @@ RULES: list[tuple[str, Row | None]] = [
     (r"(GET|POST) /api/users|(PUT|DELETE) /api/users/{username}(/role)?", matrix.ADMINS),
     (r"GET /api/(mappings|snapshots|instances)(/.*)?", matrix.EVERYBODY),
     (r"POST /api/(mappings|snapshots|instances)(/from-mapping|/{\w+}/copy|/validate|/infer)?", matrix.EVERYBODY),
-    (r"(PUT|DELETE) /api/(mappings|snapshots|instances|data-sources)/{\w+}(/lifecycle|/cpu|/memory)?", matrix.OWNER),
+    (r"(PUT|DELETE) /api/(mappings|snapshots|instances|data-sources)/{\w+}(/lifecycle|/cpu|/memory|/shares/{\w+})?", matrix.OWNER),
     (r"POST /api/(snapshots|instances)/{\w+}/(retry|cancel|terminate|suspend|resume)", matrix.OWNER),
 ]
 """What the contract says in words, so that a slip of the table is seen."""

@@ -24,6 +24,7 @@ FIXED = {
     "db": "nothing",
     "decision_id": "999999",
     "evidence": "matched",
+    "grantee": "oz",
     "job_id": "999999",
     "name": "nightly",
     "namespace": "nothing",

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, SecretStr
 from penstock.api.documents import FieldName
 from penstock.api.paging import Page
 from penstock.jobs.bodies import Body, Name, Text
-from penstock.sources import contract
+from penstock.sources import contract, records
 
 SourceType = Literal["bigquery", "duckdb", "elasticsearch", "files", "mysql", "postgres", "trino"]
 SecretName = Annotated[str, Field(max_length=64, pattern=r"^[a-z][a-z0-9_]{0,63}$")]
@@ -41,7 +41,9 @@ class DataSource(BaseModel):
     updated_at: datetime
     tested_at: datetime | None
     test_ok: bool | None = Field(description="How its last test ended; null when it has changed since.")
-    test_message: str | None = Field(validation_alias="test_says")
+    test_message: str | None = Field(
+        validation_alias="test_says", description="Null for those who may not use the source."
+    )
 
 
 class NewDataSource(Body):
@@ -99,6 +101,13 @@ class BrowseQuery(Page):
     sort_by: Literal["name"] = "name"
     sort_order: Literal["asc", "desc"] = "asc"
     prefix: Annotated[Text, Field(description="How a table's name begins, qualified or not.", examples=["ma"])] = ""
+
+
+def data_source_view(source: records.DataSource, *, shown: bool) -> DataSource:
+    """Without `shown` nothing of where it leads: no configuration, and no words of whoever answered a test."""
+    values = {name: getattr(source, name) for name in records.DataSource.__slots__}
+    hidden = {} if shown else {"config": None, "test_says": None}
+    return DataSource.model_validate(values | hidden)
 
 
 def revealed(credentials: Mapping[str, SecretStr]) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Data sources: where data comes from, by name. Credentials go in here and never come out.
 
-Everybody sees which sources there are. What one is made of, and what is in it, is for its owner, for admins and ops,
-and in the case of the default source for everybody; changes are its owner's and theirs. What the server itself may
+Everybody sees which sources there are. What one is made of, how its test ended, and what is in it, is for its owner,
+for admins and ops, for those with whom it is shared, and in the case of the default source for everybody; changes are
+for its owner, for admins and ops, and for those with whom it is shared to edit. What the server itself may
 read (its files and sockets, a cloud under its own identity) is opened only by sources that admins and ops made.
 """
 
@@ -20,10 +21,12 @@ from penstock.api.data_source_views import (
     Table,
     TableSchema,
     TestResult,
+    data_source_view,
     revealed,
     schema_view,
     table_view,
 )
+from penstock.api.editing import check_edit, source_resource
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.identity import Role
 from penstock.api.matrix import Grant, Permit
@@ -53,7 +56,11 @@ async def list_sources(
     found, total = await sources.records.page(
         kind=query.type, offset=query.offset, limit=query.limit, ascending=query.ascending
     )
-    return query.of([_view(source, grant) for source in found], total, request)
+    usable = await sources.records.usable(
+        [source.data_source_id for source in found], grant.username, is_admin=grant.is_admin
+    )
+    shown = [data_source_view(source, shown=source.data_source_id in usable) for source in found]
+    return query.of(shown, total, request)
 
 
 @router.post("", summary="Add a data source", status_code=201, responses=declare(*CHANGES))
@@ -67,20 +74,21 @@ async def add(body: NewDataSource, sources: HasSources, grant: Permit) -> Data[D
         config=body.config,
         secrets=revealed(body.credentials),
     )
-    return Data(data=_view(made, grant))
+    return Data(data=data_source_view(made, shown=True))
 
 
 @router.get("/{data_source_id}", summary="Show a data source", responses=declare(*PUBLIC, NotFound))
 async def show(data_source_id: SourceId, sources: HasSources, grant: Permit) -> Data[DataSource]:
-    return Data(data=_view(await sources.records.get(data_source_id), grant))
+    return Data(data=await _view(await sources.records.get(data_source_id), sources, grant))
 
 
 @router.put("/{data_source_id}", summary="Change a data source", responses=declare(*CHANGES, NotFound))
 async def change(
-    data_source_id: SourceId, body: ChangedDataSource, sources: HasSources, grant: Permit
+    data_source_id: SourceId, body: ChangedDataSource, parts: HasParts, sources: HasSources, grant: Permit
 ) -> Data[DataSource]:
     """Credentials that are kept go to no other host: a source that moves needs them again."""
-    source = await _to_change(data_source_id, sources, grant)
+    source = await sources.records.get(data_source_id)
+    await check_edit(source_resource(source), parts.people, grant)
     if grant.role < Role.ADMIN:
         config = source.config if body.config is None else body.config
         kept = body.credentials is None and source.has_credentials
@@ -93,7 +101,7 @@ async def change(
         config=body.config,
         secrets=None if body.credentials is None else revealed(body.credentials),
     )
-    return Data(data=_view(changed, grant))
+    return Data(data=await _view(changed, sources, grant))
 
 
 @router.delete(
@@ -117,9 +125,10 @@ async def drop(data_source_id: SourceId, parts: HasParts, sources: HasSources, g
 
 
 @router.post("/{data_source_id}/test", summary="Test a data source", responses=declare(*ASKS))
-async def test(data_source_id: SourceId, sources: HasSources, grant: Permit) -> Data[TestResult]:
+async def test(data_source_id: SourceId, parts: HasParts, sources: HasSources, grant: Permit) -> Data[TestResult]:
     """Really connects. That it does not work is an answer, not an error, and is remembered."""
-    await _to_change(data_source_id, sources, grant)
+    source = await sources.records.get(data_source_id)
+    await check_edit(source_resource(source), parts.people, grant)
     tested, seconds = await sources.records.test(data_source_id)
     return Data(
         data=TestResult(
@@ -135,7 +144,8 @@ async def test(data_source_id: SourceId, sources: HasSources, grant: Permit) -> 
 @router.put("/{data_source_id}/default", summary="Make it the default", responses=declare(*PUBLIC, NotFound))
 async def make_default(data_source_id: SourceId, sources: HasSources, grant: Permit) -> Data[DataSource]:
     """The source of every query that names none. Everybody may read from it, so it is not its owner's to decide."""
-    return Data(data=_view(await sources.records.make_default(data_source_id, actor=grant.username), grant))
+    default = await sources.records.make_default(data_source_id, actor=grant.username)
+    return Data(data=data_source_view(default, shown=True))
 
 
 @router.get("/{data_source_id}/browse", summary="List the tables of a data source", responses=declare(*ASKS))
@@ -174,8 +184,11 @@ async def _to_change(data_source_id: int, sources: Sources, grant: Grant) -> rec
 
 async def _to_use(data_source_id: int, sources: Sources, grant: Grant) -> None:
     source = await sources.records.get(data_source_id)
-    if not source.is_default:
-        grant.over(source.owner)
+    if not await sources.records.may_use(data_source_id, grant.username, is_admin=grant.is_admin):
+        raise PermissionDenied(
+            f"This belongs to {source.owner}; others need the role admin or ops, or a share of it.",
+            hint="Ask its owner or an admin to share it with you.",
+        )
 
 
 def _check_leaning(grant: Grant, kind: str, config: Mapping[str, Any], secrets: Collection[str]) -> None:
@@ -186,8 +199,6 @@ def _check_leaning(grant: Grant, kind: str, config: Mapping[str, Any], secrets: 
         )
 
 
-def _view(source: records.DataSource, grant: Grant) -> DataSource:
-    values = {name: getattr(source, name) for name in records.DataSource.__slots__}
-    shown = source.is_default or grant.role >= Role.ADMIN or grant.username == source.owner
-    hidden = {} if shown else {"config": None}
-    return DataSource.model_validate(values | hidden)
+async def _view(source: records.DataSource, sources: Sources, grant: Grant) -> DataSource:
+    shown = await sources.records.may_use(source.data_source_id, grant.username, is_admin=grant.is_admin)
+    return data_source_view(source, shown=shown)

@@ -78,6 +78,7 @@ async def retry(job_id: JobId, graphs: HasGraphs, operations: HasOperations, gra
     failed = await _reached(job_id, operations, grant)
     if failed.status != "failed":
         raise InvalidState(f"Export job {job_id} is {failed.status}; only one that failed is done again.")
+    await graphs.rights.check_snapshot(failed.snapshot_id, grant.username, is_admin=grant.is_admin)
     entity = (await graphs.exports.get(job_id)).order.wanted.entity
     jobs = await graphs.exports.retry(failed.snapshot_id)
     again = next(job for job in jobs if job.order.wanted.entity == entity)

@@ -48,12 +48,13 @@ class NewInstance(Body):
             raise ValueError("mapping_version and max_snapshot_age belong to a mapping_id")
         return self
 
-    def wish(self, owner: str, starburst_role: str | None) -> Wish:
+    def wish(self, owner: str, starburst_role: str | None, *, is_admin: bool) -> Wish:
         age = self.max_snapshot_age
         plain = self.model_dump(exclude={"max_snapshot_age"})
         return Wish(
             owner=owner,
             starburst_role=starburst_role,
+            is_admin=is_admin,
             max_snapshot_age=None if age in (None, NO_AGE) else duration.parse(age, field="max_snapshot_age"),
             **plain,
         )

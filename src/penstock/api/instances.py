@@ -66,7 +66,7 @@ async def list_instances(
 @router.post("/from-mapping", summary="Start an instance (older name)", status_code=201, responses=CREATES)
 async def create(body: NewInstance, graphs: HasGraphs, grant: Permit, use_case: UseCase = None) -> Data[Instance]:
     """It waits for its snapshot, or starts at once when that is ready; it starts by itself in the moment it is."""
-    made = await graphs.instances.creation.create(body.wish(grant.username, use_case))
+    made = await graphs.instances.creation.create(body.wish(grant.username, use_case, is_admin=grant.is_admin))
     return Data(data=shown(made, graphs, grant))
 
 
@@ -187,7 +187,8 @@ async def suspend(
 )
 async def resume(instance_id: InstanceId, graphs: HasGraphs, grant: Permit) -> Data[Instance]:
     """One that was suspended or has failed loads its snapshot again, in a new process."""
-    await _owned(graphs, instance_id, grant)
+    stopped = await _owned(graphs, instance_id, grant)
+    await graphs.rights.check_instance(stopped, grant.username, is_admin=grant.is_admin)
     return Data(data=shown(await graphs.instances.steps.resume(instance_id, actor=grant.username), graphs, grant))
 
 

@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
 
+from penstock.api.editing import check_edit, recipe_resource
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.matrix import Grant, Permit
 from penstock.api.paging import Page
-from penstock.api.parts import HasReconciliation, Reconciliation
+from penstock.api.parts import HasParts, HasReconciliation, People, Reconciliation
 from penstock.api.reading import StrictRoute
 from penstock.api.recipes import RecipeId
 from penstock.api.reply import Data, Listing
@@ -76,9 +77,11 @@ class NoteQuery(Page):
 
 
 @router.post("/{recipe_id}/decisions", summary="Match or unmatch by hand", status_code=201, responses=WRITES)
-async def decide(recipe_id: RecipeId, body: NewDecision, it: HasReconciliation, grant: Permit) -> Data[Made]:
+async def decide(
+    recipe_id: RecipeId, body: NewDecision, it: HasReconciliation, parts: HasParts, grant: Permit
+) -> Data[Made]:
     """From the next run on, whatever the rules say; with who decided, in the audit."""
-    sources = await _mine(recipe_id, it, grant)
+    sources = await _mine(recipe_id, it, parts.people, grant)
     _check_key(sources, "left", body.left_key)
     _check_key(sources, "right", body.right_key)
     made = await it.items.decide(
@@ -98,17 +101,20 @@ async def take_back(
     recipe_id: RecipeId,
     decision_id: Annotated[int, Path(ge=1, le=2**53 - 1)],
     it: HasReconciliation,
+    parts: HasParts,
     grant: Permit,
 ) -> Data[Made]:
-    await _mine(recipe_id, it, grant)
+    await _mine(recipe_id, it, parts.people, grant)
     await it.items.take_back(recipe_id, decision_id, actor=grant.username)
     return Data(data=Made(decision_id=decision_id))
 
 
 @router.put("/{recipe_id}/items", summary="Label, comment or assign a record", responses=WRITES)
-async def note(recipe_id: RecipeId, body: NoteBody, it: HasReconciliation, grant: Permit) -> Data[Noted]:
+async def note(
+    recipe_id: RecipeId, body: NoteBody, it: HasReconciliation, parts: HasParts, grant: Permit
+) -> Data[Noted]:
     """What is left out stays as it was."""
-    _check_key(await _mine(recipe_id, it, grant), body.side, body.key)
+    _check_key(await _mine(recipe_id, it, parts.people, grant), body.side, body.key)
     if body.label is None and body.comment is None and body.assignee is None:
         raise InvalidInput("There is nothing to note: give a label, a comment or an assignee.")
     await it.items.note(
@@ -132,9 +138,9 @@ async def notes(
     return query.of([Note.model_validate(asdict(each)) for each in found], total, request)
 
 
-async def _mine(recipe_id: str, it: Reconciliation, grant: Grant) -> Sides:
+async def _mine(recipe_id: str, it: Reconciliation, people: People | None, grant: Grant) -> Sides:
     kept = await it.desk.recipes.get(recipe_id)
-    grant.over(kept.owner_username)
+    await check_edit(recipe_resource(kept), people, grant)
     return validation.read(kept.document).sources
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from penstock.api.definition_views import definitions, shown_problems
+from penstock.api.editing import check_edit, mapping_resource
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.history_views import (
     Diff,
@@ -37,7 +38,7 @@ from penstock.api.mapping_views import (
     written,
 )
 from penstock.api.matrix import Grant, Permit
-from penstock.api.parts import HasGraphs
+from penstock.api.parts import HasGraphs, HasParts
 from penstock.api.reading import LargeRoute
 from penstock.api.reply import Data, Listing
 from penstock.api.statement_log import HasStatementLog, StatementLog
@@ -144,6 +145,7 @@ async def change(
     mapping_id: MappingId,
     body: ChangedMapping,
     response: Response,
+    parts: HasParts,
     graphs: HasGraphs,
     statements: HasStatementLog,
     grant: Permit,
@@ -151,7 +153,7 @@ async def change(
     if_match: IfMatch = None,
 ) -> Data[MappingDetail]:
     """With `expected_version` or `If-Match` a change to what somebody else has changed meanwhile is refused."""
-    grant.over((await graphs.mappings.get(mapping_id)).owner_username)
+    await check_edit(mapping_resource(await graphs.mappings.get(mapping_id)), parts.people, grant)
     wanted = Change(
         change_description=body.change_description,
         told=body.told(),
@@ -229,10 +231,15 @@ async def compare(mapping_id: MappingId, version: Version, other: Version, graph
     responses=declare(*PUBLIC, NotFound, Conflict),
 )
 async def restore(
-    mapping_id: MappingId, version: Version, response: Response, graphs: HasGraphs, grant: Permit
+    mapping_id: MappingId,
+    version: Version,
+    response: Response,
+    parts: HasParts,
+    graphs: HasGraphs,
+    grant: Permit,
 ) -> Data[MappingDetail]:
     """Appends a version that says what the old one says; nothing is taken back."""
-    grant.over((await graphs.mappings.get(mapping_id)).owner_username)
+    await check_edit(mapping_resource(await graphs.mappings.get(mapping_id)), parts.people, grant)
     return _answer(await graphs.authoring.restore(mapping_id, version, _author(grant)), response)
 
 

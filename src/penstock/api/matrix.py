@@ -1,7 +1,9 @@
 """Who may do what: one row a route, and a route without a row is not served.
 
 A right is `no`, `own` (what the caller owns) or `any`. A route takes `grant: Permit` and thereby lets in whom its row
-lets in; where the right may be `own`, it says whose thing it is about: `grant.over(mapping.owner_username)`.
+lets in; where the right may be `own`, it says whose thing it is about: `grant.over(mapping.owner_username)`. `own` is
+also what its owner shared with the caller, on routes that ask for it: data sources, mappings and recipes. `any` lets
+in to see; who may run something on a data source that is not theirs is asked at the source.
 
 Rows that are not about roles: `OPEN` needs no credential; `WORKER` and `WRAPPER` are of the internal API, the first for
 workers, the second for the graph server of the instance that its path names (and for workers, who may do that too).
@@ -107,6 +109,9 @@ MATRIX: Mapping[str, Row] = {
     "POST /api/mappings/{mapping_id}/versions/{version}/restore": OWNER,
     "GET /api/mappings/{mapping_id}/tree": EVERYBODY,
     "GET /api/mappings/{mapping_id}/snapshots": EVERYBODY,
+    "GET /api/mappings/{mapping_id}/shares": EVERYBODY,
+    "PUT /api/mappings/{mapping_id}/shares/{grantee}": OWNER,
+    "DELETE /api/mappings/{mapping_id}/shares/{grantee}": OWNER,
     # snapshots
     "GET /api/snapshots": EVERYBODY,
     "POST /api/snapshots": EVERYBODY,
@@ -127,6 +132,9 @@ MATRIX: Mapping[str, Row] = {
     "PUT /api/data-sources/{data_source_id}/default": ADMINS,
     "GET /api/data-sources/{data_source_id}/browse": OWNER,
     "GET /api/data-sources/{data_source_id}/schema": OWNER,
+    "GET /api/data-sources/{data_source_id}/shares": EVERYBODY,
+    "PUT /api/data-sources/{data_source_id}/shares/{grantee}": OWNER,
+    "DELETE /api/data-sources/{data_source_id}/shares/{grantee}": OWNER,
     # the schema browser
     "GET /api/schema/catalogs": EVERYBODY,
     "GET /api/schema/catalogs/{catalog}/schemas": EVERYBODY,
@@ -215,6 +223,9 @@ MATRIX: Mapping[str, Row] = {
     "GET /api/recipes/{recipe_id}/items": EVERYBODY,
     "PUT /api/recipes/{recipe_id}/schedule": OWNER,
     "GET /api/uploads": EVERYBODY,
+    "GET /api/recipes/{recipe_id}/shares": EVERYBODY,
+    "PUT /api/recipes/{recipe_id}/shares/{grantee}": OWNER,
+    "DELETE /api/recipes/{recipe_id}/shares/{grantee}": OWNER,
     "POST /api/uploads": EVERYBODY,
     "GET /api/uploads/usage": EVERYBODY,
     "GET /api/uploads/{upload_id}": OWNER,
@@ -308,6 +319,11 @@ class Grant:
     @property
     def role(self) -> Role:
         return self.identity.role
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether what others own is open to this role."""
+        return self.identity.role >= Role.ADMIN
 
     def may(self, owner_username: str) -> bool:
         return self.right == "any" or owner_username == self.username

@@ -1,6 +1,7 @@
-"""What it takes to open the source of a job: told to the attempt that holds the job, and to nobody else.
+"""What it takes to open the source of a job: given to the attempt that holds the job, and to nobody else.
 
 Payloads carry no credentials. Whoever holds a job asks for them here with its fence, and keeps them in memory only.
+Here the right to the source is checked once more: what was queued while somebody had it reads nothing after it ended.
 """
 
 from typing import Annotated, Any, Literal
@@ -11,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.matrix import Inside
-from penstock.api.parts import HasGraphs, HasParts
+from penstock.api.parts import Graphs, HasGraphs, HasParts, Parts
 from penstock.api.reading import PayloadRoute
 from penstock.api.reply import Data, Reply
 from penstock.api.statement_log import HasStatementLog, StatementLog
@@ -69,6 +70,7 @@ async def source(
         data_source_id = _data_source(payload)
     if data_source_id is None:
         raise NotFound(f"Job {job_id} has no data source.")
+    await _check_right(view, data_source_id, body.side, parts, graphs)
     opening = await graphs.sources.opening(data_source_id)
     _note(statements, view, payload, data_source_id)
     answer = Reply(
@@ -93,6 +95,24 @@ def _note(statements: StatementLog, view: JobView, payload: Json, data_source_id
         statements.note("job", view.created_by, sql, **facts)
     else:
         statements.note_document("job", view.created_by, payload, **facts)
+
+
+async def _check_right(view: JobView, data_source_id: int, side: str | None, parts: Parts, graphs: Graphs) -> None:
+    """As whom the job reads: the owner of its snapshot or run, else whoever made it.
+
+    A clean-up ends what was begun under a right that was there, and has to be able to.
+    """
+    payload = view.payload if isinstance(view.payload, dict) else {}
+    if "payload" in payload:
+        return
+    if "run_id" in payload and parts.reconciliation is not None:
+        desk = parts.reconciliation.desk
+        run = await desk.runs.get(payload["run_id"])
+        await desk.check_reads(run, run.owner_username, side=side or payload.get("side"))
+    elif "snapshot_id" in payload:
+        await graphs.rights.check_export(payload["snapshot_id"], data_source_id)
+    else:
+        await graphs.rights.check(await graphs.sources.get(data_source_id), view.created_by or "")
 
 
 def _side(payload: Json, side: str) -> Json:

@@ -13,6 +13,7 @@ from penstock.accounts.idempotency import Idempotency
 from penstock.accounts.instance_token import InstanceTokens
 from penstock.accounts.keys import ApiKeys
 from penstock.accounts.service import ServiceTokens
+from penstock.accounts.shares import Shares
 from penstock.accounts.users import Users
 from penstock.api.credentials import TrustedHeaders
 from penstock.api.identity import Authenticator
@@ -39,6 +40,7 @@ from penstock.graphs.overview import Overview
 from penstock.graphs.quota import Quota
 from penstock.graphs.snapshot_progress import ProgressReport
 from penstock.graphs.snapshot_removal import SnapshotRemoval
+from penstock.graphs.source_rights import SourceRights
 from penstock.graphs.store import Snapshots
 from penstock.graphs.vitals import Vitals
 from penstock.jobs.browse import Browser
@@ -91,6 +93,7 @@ class Graphs:
     exports: Exports
     face: ExportFace
     sources: DataSources
+    rights: SourceRights
     config: PlatformConfig
     favourites: Favourites
     instances: InstanceParts
@@ -127,6 +130,7 @@ class People:
     users: Users
     keys: ApiKeys
     answers: Idempotency
+    shares: Shares
     headers: TrustedHeaders | None = None
     """None: what a header says of its sender is not believed."""
     sessions: BrowserSessions | None = None

@@ -80,6 +80,7 @@ async def pass_on(slug: str, request: Request, graphs: Graphs, grant: Grant) -> 
     path = _path(request, slug)
     instance = await graphs.instances.store.by_slug(slug)
     _check_running(instance)
+    await graphs.rights.check_instance(instance, grant.username, is_admin=grant.is_admin)
     if request.method == "POST" and path.endswith(_QUERY):
         statement_log.of_app(request.app).count("cypher")
     if "upgrade" in request.headers:

@@ -1,6 +1,7 @@
 """Recipes: which records belong together, in versions that never change."""
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
@@ -10,6 +11,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field, ValidationError
 
 from penstock.api.documents import Document
+from penstock.api.editing import check_edit, recipe_resource
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.matrix import Grant, Permit
 from penstock.api.paging import Page
@@ -30,8 +32,8 @@ from penstock.reconcile.exact_values import rows as exact_rows
 from penstock.reconcile.explain import explain, words_of
 from penstock.reconcile.order import START
 from penstock.reconcile.query import bound
+from penstock.reconcile.recipe import SIDES, Side, SideName
 from penstock.reconcile.recipe import Recipe as RecipeModel
-from penstock.reconcile.recipe import Side
 from penstock.reconcile.recipes import Kept
 from penstock.reconcile.suggestion import suggest
 from penstock.sources.errors import SourceError, SourceUnavailable
@@ -168,7 +170,7 @@ async def validate(
 
 @router.post("/explain", summary="Show the SQL of a recipe", responses=ASKS)
 async def explain_document(body: RecipeBody, it: HasReconciliation, grant: Permit) -> Data[list[Step]]:
-    return Data(data=await _explained(validation.read(body.recipe), it, grant))
+    return Data(data=await _explained(validation.read(body.recipe), it, asker(grant)))
 
 
 @router.post("/suggest", summary="Suggest rules from data", responses=ASKS)
@@ -178,8 +180,11 @@ async def suggest_rules(body: SuggestBody, it: HasReconciliation, grant: Permit)
     With a recipe also from the pairs that people matched by hand, which say more than statistics.
     """
     sides, decided = await _sides(body, it), await _decided(body.recipe_id, it)
-    left, right = [await it.desk.sample(side, asker(grant), SAMPLE_ROWS) for side in sides]
-    pairs = await it.desk.confirmed(sides, decided.match, asker(grant)) if decided.match else []
+    caller = asker(grant, body.recipe_id, changed=[name for name in SIDES if getattr(body, name) is not None])
+    left, right = [
+        await it.desk.sample(side, name, caller, SAMPLE_ROWS) for name, side in zip(SIDES, sides, strict=True)
+    ]
+    pairs = await it.desk.confirmed(sides, decided.match, caller) if decided.match else []
     found = await asyncio.to_thread(suggest, left, right, pairs)
     return Data(data=Suggested(rules=found.rules, why=found.why, pairs=len(pairs)))
 
@@ -198,7 +203,7 @@ async def preview(
     statements.note_document("recipe", grant.username, document, recipe_id=body.recipe_id)
     found = await it.desk.preview(
         validation.read(document),
-        asker(grant),
+        asker(grant, body.recipe_id),
         rows=body.rows,
         parameters=body.parameters,
         decided=await _decided(body.recipe_id, it),
@@ -238,12 +243,16 @@ async def change(
     recipe_id: RecipeId,
     body: RecipeBody,
     it: HasReconciliation,
+    parts: HasParts,
     grant: Permit,
     expected: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="409 when another version is there.")] = None,
 ) -> Data[Recipe]:
     """The same document again makes no new version."""
-    grant.over((await it.desk.recipes.get(recipe_id)).owner_username)
+    kept = await it.desk.recipes.get(recipe_id)
+    await check_edit(recipe_resource(kept), parts.people, grant)
     recipe = validation.read({**body.recipe, "recipe_id": recipe_id})
+    if not grant.may(kept.owner_username):
+        await _check_changed_sides(recipe, validation.read(kept.document), it, asker(grant))
     return Data(data=_shown(await it.desk.recipes.change(recipe_id, recipe, actor=grant.username, expected=expected)))
 
 
@@ -268,18 +277,24 @@ async def explain_saved(
     recipe_id: RecipeId, it: HasReconciliation, grant: Permit, version: Version = None
 ) -> Data[list[Step]]:
     kept = await it.desk.recipes.get(recipe_id, version)
-    return Data(data=await _explained(validation.read(kept.document), it, grant))
+    return Data(data=await _explained(validation.read(kept.document), it, asker(grant, recipe_id)))
+
+
+async def _check_changed_sides(now: RecipeModel, before: RecipeModel, it: Reconciliation, caller: Asker) -> None:
+    """It runs on its owner's rights too, so whoever edits it names only sources that they may use themselves."""
+    for name in SIDES:
+        side = getattr(now.sources, name)
+        if side != getattr(before.sources, name):
+            await it.desk.check_side(side, name, caller)
 
 
 def _schedule_name(recipe_id: str) -> str:
     return f"recipe:{recipe_id}"
 
 
-def asker(grant: Grant) -> Asker:
-    """Sources of one's own, and for admins everybody's."""
-    return Asker(
-        username=grant.username, may=lambda owner: owner == grant.username or grant.role.name in ("ADMIN", "OPS")
-    )
+def asker(grant: Grant, recipe_id: str | None = None, *, changed: Iterable[SideName] = ()) -> Asker:
+    """The caller; of a saved recipe, `changed` are the sides that are not read as it has them."""
+    return Asker(username=grant.username, is_admin=grant.is_admin, recipe_id=recipe_id, changed=frozenset(changed))
 
 
 async def _sides(body: SuggestBody, it: Reconciliation) -> tuple[Side, Side]:
@@ -304,8 +319,8 @@ async def _decided(recipe_id: str | None, it: Reconciliation) -> Decided:
     return Decided(match=pairs["match"], unmatch=pairs["unmatch"])
 
 
-async def _explained(recipe: RecipeModel, it: Reconciliation, grant: Grant) -> list[Step]:
-    left, right = [await it.desk.columns(side, asker(grant)) for side in (recipe.sources.left, recipe.sources.right)]
+async def _explained(recipe: RecipeModel, it: Reconciliation, caller: Asker) -> list[Step]:
+    left, right = [await it.desk.columns(getattr(recipe.sources, name), name, caller) for name in SIDES]
     validation.check(recipe, left, right)
     words = await asyncio.to_thread(words_of, recipe.engine)
     return [Step.model_validate(step) for step in explain(recipe, words, left, right)]

@@ -110,8 +110,11 @@ async def load_scoped(alias: Alias, body: ScopedBody, it: HasReconciliation, gra
 
 async def _rows(alias: str, body: ScopedBody, it: Reconciliation, grant: Grant) -> Rows:
     source = await it.desk.sources.find(alias)
-    if not source.is_default:
-        grant.over(source.owner)
+    if not await it.desk.sources.may_use(source.data_source_id, grant.username, is_admin=grant.is_admin):
+        raise PermissionDenied(
+            f"This belongs to {source.owner}; others need the role admin or ops, or a share of it.",
+            hint="Ask its owner or an admin to share it with you.",
+        )
     asked = {"source": alias, "table": body.table, "query": body.query, "filters": body.filters}
     try:
         side = Side.model_validate(asked | {"primary_key": "-"})

@@ -148,7 +148,7 @@ async def add(
     recipe = validation.read(document)
     run = await it.desk.start(
         recipe,
-        asker(grant),
+        asker(grant, body.recipe_id, changed=body.sources),
         recipe_id=body.recipe_id,
         version=version,
         parameters=body.parameters,
@@ -192,7 +192,8 @@ async def cancel(run_id: RunId, it: HasReconciliation, grant: Permit, body: Canc
 )
 async def retry(run_id: RunId, response: Response, it: HasReconciliation, grant: Permit) -> Data[Run]:
     """A new run of what failed or was cancelled, from the sources as they are now."""
-    await _mine(run_id, it, grant)
+    failed = await _mine(run_id, it, grant)
+    await it.desk.check_reads(failed, failed.owner_username)
     run = await it.desk.runs.retry(run_id)
     response.headers["Location"] = f"/api/runs/{run.run_id}"
     return Data(data=await _shown(run, it))
@@ -208,7 +209,7 @@ async def events(run_id: RunId, request: Request, it: HasReconciliation, grant: 
 
 @router.get("/{run_id}/manifest", summary="Show a run's manifest", responses=EVIDENCE)
 async def manifest(run_id: RunId, it: HasReconciliation, grant: Permit) -> Data[dict[str, Any]]:
-    return Data(data=await _manifest(await _mine(run_id, it, grant), it))
+    return Data(data=await _manifest(await _readable(run_id, it, grant), it))
 
 
 @router.get(
@@ -237,7 +238,7 @@ async def download(
     before anything is sent."""
     from penstock.reconcile.shelf import Shelf
 
-    run = await _mine(run_id, it, grant)
+    run = await _readable(run_id, it, grant)
     shelf = Shelf(it.store(), await _manifest(run, it))
     form, stream = await shelf.download(evidence, format, limit, formulas)
     name = f"run-{run_id}-{evidence}.{form.suffix}"
@@ -255,7 +256,7 @@ async def report(run_id: RunId, it: HasReconciliation, grant: Permit) -> HTMLRes
     """One HTML file that needs nothing else."""
     from penstock.reconcile.report import report as drawn
 
-    run = await _mine(run_id, it, grant)
+    run = await _readable(run_id, it, grant)
     document = await _manifest(run, it)
     policy = f"{POLICY}; style-src 'unsafe-inline'"
     return HTMLResponse(drawn(document, run.error), headers={"Content-Security-Policy": policy})
@@ -267,7 +268,7 @@ async def start(body: StartBody, it: HasReconciliation, parts: HasParts) -> Data
     async with parts.store.fenced_transaction(Fence(job_id=body.job_id, attempt_id=body.attempt_id)):
         pass
     kept = await it.desk.recipes.get(body.recipe_id)
-    who = Asker(username=kept.owner_username, may=lambda owner: owner == kept.owner_username)
+    who = Asker(username=kept.owner_username)
     run = await it.desk.start(
         validation.read(kept.document),
         who,
@@ -315,6 +316,13 @@ def _replaced(side: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
 async def _mine(run_id: int, it: Reconciliation, grant: Grant) -> Record:
     run = await it.desk.runs.get(run_id)
     grant.over(run.owner_username)
+    return run
+
+
+async def _readable(run_id: int, it: Reconciliation, grant: Grant) -> Record:
+    """A run whose evidence the caller may read: they may still use what it was made from."""
+    run = await _mine(run_id, it, grant)
+    await it.desk.check_reads(run, grant.username, is_admin=grant.is_admin)
     return run
 
 

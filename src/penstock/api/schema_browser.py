@@ -1,4 +1,6 @@
-"""The schema browser: catalogs, schemas, tables and columns of all sources, as they were when they were last asked."""
+"""The schema browser: catalogs, schemas, tables and columns of the sources that the
+caller may use, as they were when they were last asked.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,14 +10,14 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.api.errors import PUBLIC, declare
-from penstock.api.matrix import Permit
+from penstock.api.matrix import Grant, Permit
 from penstock.api.paging import Page
 from penstock.api.parts import HasParts, HasSources
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Listing, Meta, request_id
 from penstock.jobs.bodies import Key
 from penstock.kit.errors import NotFound
-from penstock.sources.schema_cache import MAX_SEARCH, SchemaRefresh
+from penstock.sources.schema_cache import MAX_SEARCH, Reader, SchemaRefresh
 
 router = APIRouter(prefix="/api/schema", tags=["schema"], route_class=StrictRoute)
 Part = Annotated[str, Path(min_length=1, max_length=500, pattern=r"^[^\x00/]+$", examples=["warehouse"])]
@@ -86,20 +88,22 @@ Search = Annotated[SearchQuery, Query()]
 
 
 @router.get("/catalogs", summary="List catalogs", responses=declare(*PUBLIC))
-async def catalogs(query: NameList, request: Request, sources: HasSources, _: Permit) -> Listing[Catalog]:
-    return _page(Catalog, await sources.cache.catalogs(), query, request)
+async def catalogs(query: NameList, request: Request, sources: HasSources, grant: Permit) -> Listing[Catalog]:
+    return _page(Catalog, await sources.cache.catalogs(_reader(grant)), query, request)
 
 
 @router.get("/catalogs/{catalog}/schemas", summary="List schemas", responses=declare(*PUBLIC, NotFound))
-async def schemas(catalog: Part, query: NameList, request: Request, sources: HasSources, _: Permit) -> Listing[Schema]:
-    return _page(Schema, await sources.cache.schemas(catalog), query, request)
+async def schemas(
+    catalog: Part, query: NameList, request: Request, sources: HasSources, grant: Permit
+) -> Listing[Schema]:
+    return _page(Schema, await sources.cache.schemas(_reader(grant), catalog), query, request)
 
 
 @router.get("/catalogs/{catalog}/schemas/{schema}/tables", summary="List tables", responses=declare(*PUBLIC, NotFound))
 async def tables(
-    catalog: Part, schema: Part, query: NameList, request: Request, sources: HasSources, _: Permit
+    catalog: Part, schema: Part, query: NameList, request: Request, sources: HasSources, grant: Permit
 ) -> Listing[Table]:
-    return _page(Table, await sources.cache.tables(catalog, schema), query, request)
+    return _page(Table, await sources.cache.tables(_reader(grant), catalog, schema), query, request)
 
 
 @router.get(
@@ -108,21 +112,21 @@ async def tables(
     responses=declare(*PUBLIC, NotFound),
 )
 async def columns(
-    catalog: Part, schema: Part, table: Part, query: NameList, request: Request, sources: HasSources, _: Permit
+    catalog: Part, schema: Part, table: Part, query: NameList, request: Request, sources: HasSources, grant: Permit
 ) -> Listing[Column]:
     """In the order of the table."""
-    return _page(Column, await sources.cache.columns(catalog, schema, table), query, request)
+    return _page(Column, await sources.cache.columns(_reader(grant), catalog, schema, table), query, request)
 
 
 @router.get("/search/tables", summary="Search tables", responses=declare(*PUBLIC))
-async def search_tables(query: Search, request: Request, sources: HasSources, _: Permit) -> Listing[Table]:
+async def search_tables(query: Search, request: Request, sources: HasSources, grant: Permit) -> Listing[Table]:
     """Names that begin with it come first, then those that hold it; large and small letters are the same."""
-    return _found(Table, await sources.cache.search_tables(query.q, query.limit), query, request)
+    return _found(Table, await sources.cache.search_tables(_reader(grant), query.q, query.limit), query, request)
 
 
 @router.get("/search/columns", summary="Search columns", responses=declare(*PUBLIC))
-async def search_columns(query: Search, request: Request, sources: HasSources, _: Permit) -> Listing[Column]:
-    return _found(Column, await sources.cache.search_columns(query.q, query.limit), query, request)
+async def search_columns(query: Search, request: Request, sources: HasSources, grant: Permit) -> Listing[Column]:
+    return _found(Column, await sources.cache.search_columns(_reader(grant), query.q, query.limit), query, request)
 
 
 @router.post("/admin/refresh", summary="Ask all sources again", responses=declare(*PUBLIC))
@@ -137,6 +141,10 @@ async def refresh(parts: HasParts, _: Permit) -> Data[Triggered]:
 @router.get("/stats", summary="Say what the cache holds", responses=declare(*PUBLIC))
 async def stats(sources: HasSources, _: Permit) -> Data[Stats]:
     return Data(data=Stats(**await sources.cache.stats()))
+
+
+def _reader(grant: Grant) -> Reader:
+    return Reader(username=grant.username, is_admin=grant.is_admin)
 
 
 def _page(kind: type[T], rows: Sequence[Mapping[str, Any]], query: NameQuery, request: Request) -> Listing[T]:

@@ -72,6 +72,7 @@ async def create(body: NewSnapshot, graphs: HasGraphs, grant: Permit, use_case: 
         description=body.description,
         lifetime=lifetime(rule, ttl=body.ttl, inactivity_timeout=body.inactivity_timeout),
         starburst_role=use_case,
+        is_admin=grant.is_admin,
     )
     return await _one(made, graphs)
 
@@ -116,6 +117,7 @@ async def progress(snapshot_id: SnapshotId, graphs: HasGraphs, _: Permit) -> Dat
 async def retry(snapshot_id: SnapshotId, graphs: HasGraphs, grant: Permit) -> Data[Snapshot]:
     """Exports again what did not complete; what did is kept."""
     grant.over((await graphs.snapshots.get(snapshot_id)).owner_username)
+    await graphs.rights.check_snapshot(snapshot_id, grant.username, is_admin=grant.is_admin)
     await graphs.exports.retry(snapshot_id)
     return await _one(await graphs.snapshots.get(snapshot_id), graphs)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.accounts.role import Role
 from penstock.graphs.definition import Definitions
 from penstock.graphs.lifetime import Lifetime
 from penstock.graphs.mapping import Moved
@@ -20,7 +21,6 @@ from penstock.kit.errors import Conflict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.accounts.role import Role
     from penstock.graphs.columns import Problem
     from penstock.graphs.definition import EdgeDefinition, NodeDefinition
     from penstock.graphs.mapping import Mappings
@@ -39,6 +39,10 @@ class Author:
     username: str
     role: Role
     use_case: str | None = None
+
+    @property
+    def is_admin(self) -> bool:
+        return self.role >= Role.ADMIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +147,8 @@ class Authoring:
         old = await self._mappings.version(mapping_id, version)
         for _ in range(TRIES):
             read = await self._mappings.get(mapping_id)
+            if author.username != read.owner_username:
+                await self._usable(read.data_source_id, author)
             try:
                 made = await self._mappings.update(
                     read,
@@ -180,15 +186,15 @@ class Authoring:
 
     async def _usable(self, data_source_id: int | None, author: Author) -> DataSource:
         source = await self._rights.source(data_source_id)
-        await self._rights.check(source, author.username, role=author.role)
+        await self._rights.check(source, author.username, is_admin=author.is_admin)
         return source
 
     async def _allowed(self, definitions: Definitions, now: MappingRecord, author: Author) -> Verdict:
         check(definitions)
         source = await self._rights.source(now.data_source_id)
-        await self._rights.check(
-            source, now.owner_username, role=author.role if author.username == now.owner_username else None
-        )
+        await self._rights.check(source, author.username, is_admin=author.is_admin)
+        if author.username != now.owner_username:
+            await self._rights.check(source, now.owner_username)
         return _passed(await self._queries.judge(definitions, source, role=author.use_case))
 
     async def _written(self, made: MappingRecord, verdict: Verdict) -> Written:

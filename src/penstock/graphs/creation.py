@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.graphs.mapping import Mappings
     from penstock.graphs.quota import Quota
     from penstock.graphs.snapshot import Snapshot
+    from penstock.graphs.source_rights import SourceRights
     from penstock.graphs.store import Snapshots
     from penstock.kit.db import Db, Tx
 
@@ -45,6 +46,8 @@ class Wish:
     inactivity_timeout: str | None = None
     cpu_cores: int | None = None
     starburst_role: str | None = None
+    is_admin: bool | None = None
+    """What the owner is now; None: the table of users says."""
 
 
 class Creation:
@@ -58,6 +61,7 @@ class Creation:
         mapped: MappedSnapshots,
         config: PlatformConfig,
         quota: Quota,
+        rights: SourceRights,
     ) -> None:
         self._db = db
         self._instances = instances
@@ -66,6 +70,7 @@ class Creation:
         self._mapped = mapped
         self._config = config
         self._quota = quota
+        self._rights = rights
 
     async def create(self, wish: Wish) -> Instance:
         async with self._db.transaction() as tx:
@@ -88,14 +93,16 @@ class Creation:
 
     async def _snapshot(self, tx: Tx, wish: Wish) -> Snapshot:
         if wish.snapshot_id is not None:
-            return await self._snapshots.lock(tx, wish.snapshot_id)
+            snapshot = await self._snapshots.lock(tx, wish.snapshot_id)
+            await self._rights.check_snapshot(snapshot.snapshot_id, wish.owner, is_admin=wish.is_admin)
+            return snapshot
         assert wish.mapping_id is not None
         mapping = await self._mappings.get(wish.mapping_id, tx=tx)
         version = await self._mappings.version(
             mapping.mapping_id, wish.mapping_version or mapping.current_version, tx=tx
         )
         if wish.max_snapshot_age is not None:
-            source = await self._mapped.source_of(mapping)
+            source = await self._mapped.source_of(mapping, wish.owner, is_admin=wish.is_admin)
             found = await self._mapped.find_reusable(
                 tx, mapping.mapping_id, version.version, source, wish.max_snapshot_age
             )
@@ -110,6 +117,7 @@ class Creation:
             name=wish.name,
             lifetime=lifetime(rule, ttl=None, inactivity_timeout=None),
             starburst_role=wish.starburst_role,
+            is_admin=wish.is_admin,
         )
 
 

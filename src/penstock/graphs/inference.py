@@ -35,7 +35,7 @@ class Inference:
 
     async def infer(self, data_source_id: int | None, scope: Scope, author: Author) -> Inferred:
         source = await self._rights.source(data_source_id)
-        await self._rights.check(source, author.username, role=author.role)
+        await self._rights.check(source, author.username, is_admin=author.is_admin)
         tables = await self._sources.ask(
             source.data_source_id, lambda opened: survey(opened, source.type, scope), role=author.use_case
         )

@@ -44,6 +44,7 @@ class MappedSnapshots:
         description: str | None = None,
         lifetime: Lifetime = NO_LIMITS,
         starburst_role: str | None = None,
+        is_admin: bool | None = None,
     ) -> Snapshot:
         """A snapshot by itself, of the current version unless another one is named."""
         async with self._db.transaction() as tx:
@@ -57,6 +58,7 @@ class MappedSnapshots:
                 description=description,
                 lifetime=lifetime,
                 starburst_role=starburst_role,
+                is_admin=is_admin,
             )
 
     async def open(
@@ -70,9 +72,10 @@ class MappedSnapshots:
         description: str | None = None,
         lifetime: Lifetime = NO_LIMITS,
         starburst_role: str | None = None,
+        is_admin: bool | None = None,
     ) -> Snapshot:
         """A new snapshot whose exports are under way once the transaction commits."""
-        data_source_id = await self.source_of(mapping)
+        data_source_id = await self.source_of(mapping, owner, is_admin=is_admin)
         made = await self._snapshots.add(
             owner=owner,
             name=name,
@@ -103,10 +106,10 @@ class MappedSnapshots:
         )
         return None if row is None else await self._snapshots.get(row["snapshot_id"], tx=tx)
 
-    async def source_of(self, mapping: MappingRecord) -> int:
-        """Where its rows come from: its own source, or the default one; refused when its owner may not use it now."""
+    async def source_of(self, mapping: MappingRecord, username: str, *, is_admin: bool | None = None) -> int:
+        """Where its rows come from: its own source, or the default one; refused to whoever may not run it."""
         source = await self._rights.source(mapping.data_source_id)
-        await self._rights.check_still(source, mapping.owner_username)
+        await self._rights.check_run(mapping, source, username, is_admin=is_admin)
         return source.data_source_id
 
 

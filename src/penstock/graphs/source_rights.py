@@ -1,21 +1,32 @@
-"""A mapping uses only a source that its owner may use: the default one, one of their own, and as an admin any."""
+"""Who may run a mapping, and who may read what was made of it: whoever may use its source at that moment.
+
+The default source is everybody's. Any other one is used by its owner, by admins and operators, and by those with whom
+it is shared. A mapping that is shared lets people run it as it stands, if its owner may lend the source. `is_admin`
+is the caller's; without it, of work that goes on without a request, the table of users decides.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.accounts.role import Role
+from penstock.graphs.store import SQL
 from penstock.kit.errors import InvalidInput, PermissionDenied
 
 if TYPE_CHECKING:
-    from penstock.accounts.users import Users
+    from penstock.graphs.instance import Instance
+    from penstock.graphs.mapping_record import MappingRecord
+    from penstock.kit.db import Db
+    from penstock.kit.remembered import Remembered
     from penstock.sources.records import DataSource, DataSources
+
+_HINT = "Ask its owner or an admin to share the source with you."
 
 
 class SourceRights:
-    def __init__(self, sources: DataSources, users: Users | None = None) -> None:
+    def __init__(self, db: Db, sources: DataSources, *, remembered: Remembered[bool] | None = None) -> None:
+        self._db = db
         self._sources = sources
-        self._users = users
+        self._remembered = remembered
 
     async def source(self, data_source_id: int | None) -> DataSource:
         """By number, or the default one."""
@@ -30,27 +41,70 @@ class SourceRights:
             )
         return default
 
-    async def check(self, source: DataSource, owner: str, *, role: Role | None = None) -> None:
-        """`role` is the owner's, where it is known; else it is what the users table says."""
-        if not _is_theirs(source, owner) and (role or await self._role(owner) or Role.ANALYST) < Role.ADMIN:
-            raise _others(source, owner)
+    async def check(self, source: DataSource, username: str, *, is_admin: bool | None = None) -> None:
+        if not await self._sources.may_use(source.data_source_id, username, is_admin=is_admin):
+            raise PermissionDenied(
+                f"Data source {source.data_source_id} belongs to {source.owner}; {username} may not use it.",
+                hint=_HINT,
+            )
 
-    async def check_still(self, source: DataSource, owner: str) -> None:
-        """Whether what was checked before holds yet; of somebody who is in no users table it does."""
-        if not _is_theirs(source, owner) and (await self._role(owner) or Role.OPS) < Role.ADMIN:
-            raise _others(source, owner)
+    async def check_run(
+        self, mapping: MappingRecord, source: DataSource, username: str, *, is_admin: bool | None = None
+    ) -> None:
+        allowed = await self._db.value(
+            SQL.mapping_right,
+            mapping_id=mapping.mapping_id,
+            data_source_id=source.data_source_id,
+            username=username,
+            is_admin=is_admin,
+        )
+        if not allowed:
+            raise PermissionDenied(
+                f"Mapping {mapping.mapping_id} reads from data source {source.data_source_id}, which belongs to"
+                f" {source.owner}; {username} may not use it.",
+                hint="Ask the owner of the source to share it with you, or to share the mapping.",
+            )
 
-    async def _role(self, username: str) -> Role | None:
-        found = None if self._users is None else await self._users.find(username)
-        return None if found is None else found.role
+    async def may_read_snapshot(self, snapshot_id: int, username: str, *, is_admin: bool | None = None) -> bool:
+        allowed = await self._db.value(
+            SQL.snapshot_right, snapshot_id=snapshot_id, username=username, is_admin=is_admin
+        )
+        return bool(allowed)
 
+    async def check_snapshot(self, snapshot_id: int, username: str, *, is_admin: bool | None = None) -> None:
+        if not await self.may_read_snapshot(snapshot_id, username, is_admin=is_admin):
+            raise PermissionDenied(
+                f"Snapshot {snapshot_id} was made from a data source that {username} may not use.", hint=_HINT
+            )
 
-def _is_theirs(source: DataSource, owner: str) -> bool:
-    return source.is_default or source.owner == owner
+    async def check_export(self, snapshot_id: int, data_source_id: int) -> None:
+        """For a worker that is about to read: the snapshot's owner may still do that."""
+        row = await self._db.row(SQL.export_right, snapshot_id=snapshot_id, data_source_id=data_source_id)
+        if row is None or not row["allowed"]:
+            username = "its owner" if row is None else row["owner_username"]
+            raise PermissionDenied(
+                f"Snapshot {snapshot_id} is exported from data source {data_source_id}, which {username} may not"
+                " use any more.",
+                hint=_HINT,
+            )
 
+    async def check_instance(self, instance: Instance, username: str, *, is_admin: bool) -> None:
+        """For every query of a graph: the answer is up to a second old where a change was not heard of."""
+        if is_admin:
+            return
+        key = (instance.instance_id, username)
+        if self._remembered is None:
+            allowed = await self._may_read(instance, username)
+        else:
+            allowed = await self._remembered.get(key, lambda: self._may_read(instance, username)) or False
+        if not allowed:
+            raise PermissionDenied(
+                f"The graph of instance {instance.instance_id} was made from a data source that {username}"
+                " may not use.",
+                hint=_HINT,
+            )
 
-def _others(source: DataSource, owner: str) -> PermissionDenied:
-    return PermissionDenied(
-        f"Data source {source.data_source_id} is its owner's, {source.owner}, and the admins'; {owner} may not use it.",
-        hint="Name another data_source_id.",
-    )
+    async def _may_read(self, instance: Instance, username: str) -> bool:
+        if instance.snapshot_id is None:
+            return instance.owner_username == username
+        return await self.may_read_snapshot(instance.snapshot_id, username, is_admin=False)

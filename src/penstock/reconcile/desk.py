@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.kit.errors import InvalidInput, NotFound, PenstockError
+from penstock.kit.errors import InvalidInput, NotFound, PenstockError, PermissionDenied
 from penstock.reconcile import trial, validation
 from penstock.reconcile.column import columns
 from penstock.reconcile.draft import SIDES, readable, whole
@@ -43,10 +43,21 @@ NATIVE = frozenset({"files"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """Who asks; `may` says whether they may use what belongs to somebody."""
+    """Who asks, on whose rights to sources it goes.
+
+    `recipe_id` is the saved recipe whose sides are read as it has them; shared with the asker, it
+    lets them read its sources. `changed` are the sides that the request has another word on.
+    """
 
     username: str
-    may: Callable[[str], bool]
+    is_admin: bool | None = None
+    """None: as the table of users says."""
+    recipe_id: str | None = None
+    changed: frozenset[SideName] = frozenset()
+
+    def lent(self, side: SideName) -> str | None:
+        """The recipe that may lend this side's source."""
+        return None if side in self.changed else self.recipe_id
 
 
 class Desk:
@@ -66,7 +77,7 @@ class Desk:
         schemas: dict[SideName, pa.Schema] = {}
         for name, side in draft.sides.items():
             try:
-                schemas[name] = await self.schema(side, asker)
+                schemas[name] = await self.schema(side, name, asker)
             except PenstockError as e:
                 found.append(Fault(path=f"sources.{name}", message=e.message, suggestion=e.hint or "Check the source."))
         found += validation.against(draft, {name: columns(schema) for name, schema in schemas.items()})
@@ -75,35 +86,35 @@ class Desk:
             found += await asyncio.to_thread(trial.faults, read, schemas)
         return found
 
-    async def columns(self, side: Side, asker: Asker) -> Mapping[str, Column]:
-        return columns(await self.schema(side, asker))
+    async def columns(self, side: Side, name: SideName, asker: Asker) -> Mapping[str, Column]:
+        return columns(await self.schema(side, name, asker))
 
-    async def schema(self, side: Side, asker: Asker) -> pa.Schema:
+    async def schema(self, side: Side, name: SideName, asker: Asker) -> pa.Schema:
         if side.upload is not None:
             return await self.uploads.schema(await self._upload(side.upload, asker))
-        source = await self.source(side.source or "", asker)
+        source = await self.source(side.source or "", name, asker)
         return await self.sources.ask(source.data_source_id, lambda it: source_schema(it, side))
 
-    async def sample(self, side: Side, asker: Asker, rows: int) -> pa.Table:
+    async def sample(self, side: Side, name: SideName, asker: Asker, rows: int) -> pa.Table:
         """The first rows of a side that its filters let through, for a look at their values."""
         if side.upload is not None:
             return await self.uploads.sample(await self._upload(side.upload, asker), side, rows)
-        source = await self.source(side.source or "", asker)
+        source = await self.source(side.source or "", name, asker)
         return await self.sources.ask(source.data_source_id, lambda it: first_rows(it, side, rows))
 
     async def confirmed(self, sides: tuple[Side, Side], keys: Sequence[tuple[Key, Key]], asker: Asker) -> list[Pair]:
         """The rows of pairs that people made; of keys of several columns those among the first rows of a side."""
         found = []
-        for place, side in enumerate(sides):
+        for place, (name, side) in enumerate(zip(SIDES, sides, strict=True)):
             wanted = [pair[place] for pair in keys[-MOST_PAIRS:]]
             scope: tuple[Filter, ...] = ()
             if len(side.primary_key) == 1:
                 values: list[JsonValue] = [key[0] for key in wanted]
                 scope = (Filter(column=side.primary_key[0], op="in", value=values),)
             try:
-                rows = await self.sample(side.model_copy(update={"filters": scope}), asker, 5 * MOST_PAIRS)
+                rows = await self.sample(side.model_copy(update={"filters": scope}), name, asker, 5 * MOST_PAIRS)
             except InvalidInput:  # a key that the column cannot have names no record
-                rows = await self.sample(side.model_copy(update={"filters": ()}), asker, 5 * MOST_PAIRS)
+                rows = await self.sample(side.model_copy(update={"filters": ()}), name, asker, 5 * MOST_PAIRS)
             found.append({tuple(str(row[name]) for name in side.primary_key): row for row in rows.to_pylist()})
         left, right = found
         return [(left[tuple(a)], right[tuple(b)]) for a, b in keys if tuple(a) in left and tuple(b) in right]
@@ -114,8 +125,8 @@ class Desk:
         """What the recipe makes of the first rows of both sides."""
         if recipe.match_sql is not None:
             checked(recipe.match_sql)
-        wanted = [bound(recipe, getattr(recipe.sources, side), parameters) for side in SIDES]
-        left, right = [await self.sample(side, asker, rows) for side in wanted]
+        sides = {name: bound(recipe, getattr(recipe.sources, name), parameters) for name in SIDES}
+        left, right = [await self.sample(side, name, asker, rows) for name, side in sides.items()]
         return await preview(recipe, left, right, decided)
 
     async def start(
@@ -133,7 +144,7 @@ class Desk:
         given = dict(parameters or {})
         inputs: dict[str, dict[str, Any]] = {}
         for side in SIDES:
-            inputs[side] = await self._input(recipe, getattr(recipe.sources, side), given, asker)
+            inputs[side] = await self._input(recipe, side, given, asker)
         if recipe.match_sql is not None:
             checked(recipe.match_sql)
         if callback_url is not None:
@@ -149,35 +160,65 @@ class Desk:
             started_by=started_by,
         )
 
-    async def _input(self, recipe: Recipe, side: Side, given: Mapping[str, Any], asker: Asker) -> dict[str, Any]:
-        wanted = bound(recipe, side, given)
+    async def _input(self, recipe: Recipe, name: SideName, given: Mapping[str, Any], asker: Asker) -> dict[str, Any]:
+        wanted = bound(recipe, getattr(recipe.sources, name), given)
         if wanted.upload is not None:
             upload = await self._upload(wanted.upload, asker)
             await self.uploads.used(upload.upload_id)
             return upload.input()
-        source = await self.source(wanted.source or "", asker)
+        source = await self.source(wanted.source or "", name, asker)
         document = wanted.model_dump(mode="json", exclude_unset=True)
         told: dict[str, Any] = {"data_source_id": source.data_source_id, "document": document}
+        if asker.lent(name) is not None:
+            told["lent"] = True
         if source.type in NATIVE:
             return told | {"native": True}
         asked = recipe.staging.model_dump(exclude_unset=True)
         return told | ({"staging": asked} if asked else {})
 
-    async def source(self, name: str, asker: Asker) -> DataSource:
+    async def source(self, alias: str, side: SideName, asker: Asker) -> DataSource:
+        """The source, if the asker may read from it, by their own right or by that of the recipe they run."""
         try:
-            source = await self.sources.find(name)
+            source = await self.sources.find(alias)
         except NotFound:
-            raise _no_source(name) from None
-        if not (source.is_default or asker.may(source.owner)):
-            raise _no_source(name)
-        return source
+            raise _no_source(alias) from None
+        data_source_id, lender = source.data_source_id, asker.lent(side)
+        if await self.sources.may_use(data_source_id, asker.username, is_admin=asker.is_admin):
+            return source
+        if lender is not None and await self.recipes.lends(lender, data_source_id, asker.username):
+            return source
+        raise _no_source(alias)
+
+    async def check_side(self, side: Side, name: SideName, asker: Asker) -> None:
+        """Refuses a side that the asker has no right to read."""
+        if side.upload is not None:
+            await self._upload(side.upload, asker)
+        else:
+            await self.source(side.source or "", name, asker)
+
+    async def check_reads(
+        self, run: Run, username: str, *, is_admin: bool | None = None, side: str | None = None
+    ) -> None:
+        """Refuses somebody who may not, or no longer, read from the sources of a run."""
+        for name, source in run.inputs.items():
+            data_source_id = source.get("data_source_id")
+            if data_source_id is None or side not in (None, name):
+                continue
+            if await self.sources.may_use(data_source_id, username, is_admin=is_admin):
+                continue
+            lends = run.recipe_id if source.get("lent") else None
+            if lends is None or not await self.recipes.lends(lends, data_source_id, username):
+                raise PermissionDenied(
+                    f"Run {run.run_id} reads from data source {data_source_id}, which {username} may not use.",
+                    hint="Ask its owner or an admin to share the source with you.",
+                )
 
     async def _upload(self, upload_id: str, asker: Asker) -> Upload:
         try:
             upload = await self.uploads.get(upload_id)
         except NotFound:
             raise _no_upload(upload_id) from None
-        if not asker.may(upload.owner_username):
+        if upload.owner_username != asker.username and not asker.is_admin:
             raise _no_upload(upload_id)
         return upload
 

@@ -87,6 +87,11 @@ class Recipes:
         found = await self._db.fetch(SQL.recipe_list, offset=offset, limit=limit)
         return [_kept(row) for row in found], await self._db.value(SQL.recipe_count)
 
+    async def lends(self, recipe_id: str, data_source_id: int, username: str) -> bool:
+        """Whether somebody with whom it is shared may run it on this source."""
+        values = {"recipe_id": recipe_id, "data_source_id": data_source_id, "username": username}
+        return bool(await self._db.value(SQL.recipe_lends, **values))
+
     async def drop(self, recipe_id: str, *, actor: str) -> None:
         """Its runs stay: each has the recipe it was made of."""
         async with self._db.transaction() as tx:

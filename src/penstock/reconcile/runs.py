@@ -286,7 +286,9 @@ def _to_stage(given: Mapping[str, Any]) -> bool:
 def _asked(given: Mapping[str, Any]) -> dict[str, Any]:
     """What a side was to be read from, without what became of it."""
     if "data_source_id" in given:
-        return {name: given[name] for name in ("data_source_id", "document", "native", "staging") if name in given}
+        return {
+            name: given[name] for name in ("data_source_id", "document", "lent", "native", "staging") if name in given
+        }
     return dict(given)
 
 

@@ -20,7 +20,7 @@ from penstock.sources.opening import Opening
 from penstock.sources.transport import is_weaker
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from datetime import datetime
     from typing import TypeAlias, TypeVar
 
@@ -177,6 +177,29 @@ class DataSources:
         listing = SQL.source_list.ascending() if ascending else SQL.source_list
         found = await self._db.fetch(listing, type=kind, offset=offset, limit=limit)
         return [_record(r) for r in found], await self._db.value(SQL.source_count, type=kind)
+
+    # rights
+
+    async def may_use(self, data_source_id: int, username: str, *, is_admin: bool | None = None) -> bool:
+        """Whether somebody may read from it; without `is_admin` the table of users says what they are."""
+        allowed: bool = await self._db.value(
+            SQL.source_right, data_source_id=data_source_id, username=username, is_admin=is_admin
+        )
+        return allowed
+
+    async def usable(
+        self, data_source_ids: Sequence[int], username: str, *, is_admin: bool | None = None
+    ) -> frozenset[int]:
+        """Those of the sources that somebody may read from."""
+        rows = await self._db.fetch(
+            SQL.source_rights, data_source_ids=list(data_source_ids), username=username, is_admin=is_admin
+        )
+        return frozenset(row["data_source_id"] for row in rows)
+
+    async def may_lend(self, data_source_id: int, owner: str) -> bool:
+        """Whether what this owner shares with others lets them read from it."""
+        allowed: bool = await self._db.value(SQL.source_lends, data_source_id=data_source_id, owner=owner)
+        return allowed
 
     # opening
 

@@ -42,6 +42,14 @@ class Refreshed:
         return self.sources + self.failed
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Who looks at the cache."""
+
+    username: str
+    is_admin: bool
+
+
 class SchemaCache:
     """Reads of the cache, and its replacement source by source."""
 
@@ -49,25 +57,27 @@ class SchemaCache:
         self._db = db
         self._sources = sources
 
-    async def catalogs(self) -> list[dict[str, Any]]:
-        return await self._rows(SQL.schema_catalogs)
+    async def catalogs(self, reader: Reader) -> list[dict[str, Any]]:
+        return await self._read(reader, SQL.schema_catalogs)
 
-    async def schemas(self, catalog: str) -> list[dict[str, Any]]:
-        return _found(await self._rows(SQL.schema_schemas, catalog=catalog), f"Catalog {catalog}")
+    async def schemas(self, reader: Reader, catalog: str) -> list[dict[str, Any]]:
+        return _found(await self._read(reader, SQL.schema_schemas, catalog=catalog), f"Catalog {catalog}")
 
-    async def tables(self, catalog: str, schema: str) -> list[dict[str, Any]]:
-        found = await self._rows(SQL.schema_tables, catalog=catalog, schema=schema)
-        return _found(found, f"Schema {catalog}.{schema}")
+    async def tables(self, reader: Reader, catalog: str, schema: str) -> list[dict[str, Any]]:
+        rows = await self._read(reader, SQL.schema_tables, catalog=catalog, schema=schema)
+        return _found(rows, f"Schema {catalog}.{schema}")
 
-    async def columns(self, catalog: str, schema: str, table: str) -> list[dict[str, Any]]:
-        found = await self._rows(SQL.schema_columns, catalog=catalog, schema=schema, table=table)
-        return _found(found, f"Table {catalog}.{schema}.{table}")
+    async def columns(self, reader: Reader, catalog: str, schema: str, table: str) -> list[dict[str, Any]]:
+        rows = await self._read(reader, SQL.schema_columns, catalog=catalog, schema=schema, table=table)
+        return _found(rows, f"Table {catalog}.{schema}.{table}")
 
-    async def search_tables(self, text: str, limit: int = 100) -> list[dict[str, Any]]:
-        return await self._rows(SQL.schema_search_tables, pattern=_pattern(text, limit), limit=limit)
+    async def search_tables(self, reader: Reader, text: str, limit: int = 100) -> list[dict[str, Any]]:
+        pattern = _pattern(text, limit)
+        return await self._read(reader, SQL.schema_search_tables, pattern=pattern, limit=limit)
 
-    async def search_columns(self, text: str, limit: int = 100) -> list[dict[str, Any]]:
-        return await self._rows(SQL.schema_search_columns, pattern=_pattern(text, limit), limit=limit)
+    async def search_columns(self, reader: Reader, text: str, limit: int = 100) -> list[dict[str, Any]]:
+        pattern = _pattern(text, limit)
+        return await self._read(reader, SQL.schema_search_columns, pattern=pattern, limit=limit)
 
     async def stats(self) -> dict[str, Any]:
         [row] = await self._rows(SQL.schema_stats)
@@ -84,6 +94,12 @@ class SchemaCache:
             for start in range(0, len(found), FILLED_AT_ONCE):
                 await _fill(tx, data_source_id, found[start : start + FILLED_AT_ONCE])
         return len(tables)
+
+    async def _read(self, reader: Reader, statement: Statement, **values: Any) -> list[dict[str, Any]]:
+        """Of the sources that the reader may use; of the others not even the names of their tables."""
+        usable = await self._db.fetch(SQL.source_usable, username=reader.username, is_admin=reader.is_admin)
+        sources = [row["data_source_id"] for row in usable]
+        return await self._rows(statement, sources=sources, **values)
 
     async def _rows(self, statement: Statement, **values: Any) -> list[dict[str, Any]]:
         found: list[asyncpg.Record] = await self._db.fetch(statement, **values)

@@ -4,5 +4,6 @@ SELECT catalog_name, schema_name, table_name, column_name, data_type, nullable A
 FROM penstock.schema_column
 WHERE catalog_name = :catalog AND schema_name = :schema AND table_name = :table
   AND data_source_id = (SELECT min(data_source_id) FROM penstock.schema_column
-                        WHERE catalog_name = :catalog AND schema_name = :schema AND table_name = :table)
+                        WHERE catalog_name = :catalog AND schema_name = :schema AND table_name = :table
+                          AND data_source_id = ANY(:sources::bigint[]))
 ORDER BY position

@@ -4,4 +4,5 @@ SELECT DISTINCT ON (rank, column_name, table_name, schema_name, catalog_name)
        default_value AS column_default, cached_at
 FROM penstock.schema_column, LATERAL (SELECT lower(column_name) NOT LIKE lower(:pattern) || '%' AS rank) AS r
 WHERE lower(column_name) LIKE '%' || lower(:pattern) || '%'
+  AND data_source_id = ANY(:sources::bigint[])
 ORDER BY rank, column_name, table_name, schema_name, catalog_name, data_source_id LIMIT :limit

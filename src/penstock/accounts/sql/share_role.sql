@@ -1,0 +1,1 @@
+SELECT penstock.share_role(:resource_type, :resource_id, :username)
