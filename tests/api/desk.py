@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.api.parts import Graphs, Parts
     from tests.api.plane import Edge
 
-PEOPLE = {"ann": Role.ANALYST, "ben": Role.ANALYST, "ada": Role.ADMIN, "oz": Role.OPS}
+PEOPLE = {"ann": Role.ANALYST, "ben": Role.ANALYST, "cleo": Role.ANALYST, "ada": Role.ADMIN, "oz": Role.OPS}
 
 
 class Names:
@@ -33,12 +33,13 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """`ann` and `ben` are analysts, `ada` is an admin, `oz` operates."""
+    """`ann`, `ben` and `cleo` are analysts, `ada` is an admin, `oz` operates."""
 
     parts: Parts
     dsn: str
     ann: httpx2.AsyncClient
     ben: httpx2.AsyncClient
+    cleo: httpx2.AsyncClient
     ada: httpx2.AsyncClient
     oz: httpx2.AsyncClient
 

@@ -223,7 +223,10 @@ RULES: list[tuple[str, Row | None]] = [
     (r"(GET|POST) /api/users|(PUT|DELETE) /api/users/{username}(/role)?", matrix.ADMINS),
     (r"GET /api/(mappings|snapshots|instances)(/.*)?", matrix.EVERYBODY),
     (r"POST /api/(mappings|snapshots|instances)(/from-mapping|/{\w+}/copy|/validate|/infer)?", matrix.EVERYBODY),
-    (r"(PUT|DELETE) /api/(mappings|snapshots|instances|data-sources)/{\w+}(/lifecycle|/cpu|/memory|/shares/{\w+})?", matrix.OWNER),
+    (
+        r"(PUT|DELETE) /api/(mappings|snapshots|instances|data-sources)/{\w+}(/lifecycle|/cpu|/memory|/shares/{\w+})?",
+        matrix.OWNER,
+    ),
     (r"POST /api/(snapshots|instances)/{\w+}/(retry|cancel|terminate|suspend|resume)", matrix.OWNER),
 ]
 """What the contract says in words, so that a slip of the table is seen."""

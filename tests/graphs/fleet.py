@@ -75,16 +75,35 @@ class Fleet:
     async def mapping(self) -> int:
         return (await self.graphs.mappings.add(owner="ada", name="people", definitions=GRAPH)).mapping_id
 
-    async def snapshot(self, *, ready: bool = True, size: int = 1000, mapping_id: int | None = None) -> int:
+    async def snapshot(
+        self,
+        *,
+        ready: bool = True,
+        size: int = 1000,
+        mapping_id: int | None = None,
+        data_source_id: int | None = None,
+    ) -> int:
         """Of a mapping of its own; its files are never read by the stand-in."""
         store = self.graphs.snapshots
         mapping_id = mapping_id or await self.mapping()
-        made = await store.add(owner="ada", name="snap", mapping_id=mapping_id, mapping_version=1)
+        source = data_source_id or await self._everybodys_source()
+        made = await store.add(
+            owner="ada", name="snap", mapping_id=mapping_id, mapping_version=1, data_source_id=source
+        )
         async with self.transaction() as tx:
             await store.move(tx, await store.lock(tx, made.snapshot_id), SnapshotStatus.CREATING)
         if ready:
             await self.finish(made.snapshot_id, size=size)
         return made.snapshot_id
+
+    async def _everybodys_source(self) -> int:
+        """The default one; what it has is never read."""
+        sources = self.graphs.sources
+        default = await sources.default()
+        if default is None:
+            made = await sources.add(name="default", kind="duckdb", owner="ada", config={}, secrets={})
+            default = await sources.make_default(made.data_source_id)
+        return default.data_source_id
 
     async def finish(self, snapshot_id: int, *, size: int = 1000) -> None:
         store = self.graphs.snapshots

@@ -16,6 +16,7 @@ import httpx2
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.accounts.shares import EVERYBODY, Resource
 from penstock.api.server import bind, listening
 from penstock.graphs.snapshot import Snapshot, SnapshotStatus
 from penstock.jobs.kinds import Backoff, Kinds
@@ -92,8 +93,12 @@ class Stand:
         return document["data"] if "data" in document else document["error"]
 
     async def source(self, kind: str, config: dict[str, Any], secrets: dict[str, str] | None = None) -> int:
+        """One that everybody may use."""
         name = f"{kind}-{time.monotonic_ns()}"
         added = await self.graphs.sources.add(name=name, kind=kind, owner="me", config=config, secrets=secrets or {})
+        assert self.parts.people is not None
+        shared = Resource(type="data_source", id=str(added.data_source_id), owner="me")
+        await self.parts.people.shares.put(shared, EVERYBODY, "use", actor="me")
         return added.data_source_id
 
     async def snapshot(self, *jobs: dict[str, Any], name: str = "test") -> int:

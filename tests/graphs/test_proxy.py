@@ -10,6 +10,7 @@ import asyncpg
 import httpx2
 import pytest
 
+from penstock.accounts.role import Role
 from penstock.kit.security_headers import POLICY
 from tests.graphs.fleet import sailing, sink
 from tests.graphs.stand import until
@@ -303,3 +304,21 @@ async def test_queries_are_counted_and_other_requests_are_not(fleet: Fleet, serv
     for method, path in (("POST", "/query"), ("POST", "/query?x=1"), ("GET", "/query"), ("POST", "/schema")):
         await fleet.through(server, path, who="bob", method=method)
     assert 'penstock_statements_total{surface="cypher"} 2.0' in (await fleet.http.get("/metrics")).text
+
+
+async def test_a_graph_of_a_private_source_answers_only_whoever_may_use_it_now(fleet: Fleet) -> None:
+    made = await fleet.graphs.sources.add(name="private", kind="duckdb", owner="ada", config={}, secrets={})
+    assert fleet.parts.people is not None
+    await fleet.parts.people.users.provide("bob", role=Role.ANALYST, email=None, display_name=None)
+    server = await fleet.running(snapshot_id=await fleet.snapshot(data_source_id=made.data_source_id))
+    shares = f"/api/data-sources/{made.data_source_id}/shares/bob"
+
+    async def answered(who: str) -> int:
+        answer: httpx2.Response = await fleet.through(server, "/told", who=who)
+        return answer.status_code
+
+    assert [await answered(who) for who in ("ada", "olga", "bob")] == [200, 200, 403]
+    await fleet.ask("PUT", shares, role="use")
+    assert await answered("bob") == 200
+    await fleet.ask("DELETE", shares)
+    assert await answered("bob") == 403

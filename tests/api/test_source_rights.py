@@ -1,0 +1,357 @@
+"""Who may run what on a data source that is not everybody's: cell by cell, and after the right has ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+
+from penstock.kit.errors import PermissionDenied
+from tests.api.answers import error
+from tests.api.desk import Desk, said, sitting
+from tests.api.test_mappings import CUSTOMER
+from tests.graphs.stand import TOKEN, shop
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.api.plane import Edge
+
+ANALYSTS = ("ann", "ben", "cleo")
+SIDE = {"source": "private", "table": "customers", "primary_key": ["id"]}
+RULES = [{"name": "same", "conditions": [{"left": "id", "op": "eq", "right": "id"}]}]
+RECIPE = {"name": "private", "sources": {"left": SIDE, "right": SIDE}, "rules": RULES}
+WIDER = {"table": "purchases", "primary_key": ["item"]}
+OTHER_QUERY = CUSTOMER | {"sql": "SELECT id, name, age FROM customers WHERE id < 5"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Private:
+    """A source of ann's that is not the default, and a mapping and a recipe of hers on it."""
+
+    desk: Desk
+    source: int
+    remote: int
+    """Another source of ann's, one that reads nothing of the server itself, so that analysts may change it."""
+    mapping: int
+    recipe: str
+
+    def path(self, what: str) -> str:
+        paths = {
+            "source": f"/api/data-sources/{self.source}",
+            "remote": f"/api/data-sources/{self.remote}",
+            "mapping": f"/api/mappings/{self.mapping}",
+            "recipe": f"/api/recipes/{self.recipe}",
+        }
+        return paths[what]
+
+    async def share(self, what: str, grantee: str, role: str) -> None:
+        if what == "source":
+            await self.share("remote", grantee, role)
+        said(await self.desk.ann.put(f"{self.path(what)}/shares/{grantee}", json={"role": role}))
+
+    async def unshare(self, what: str, grantee: str) -> None:
+        said(await self.desk.ann.delete(f"{self.path(what)}/shares/{grantee}"))
+
+
+@pytest.fixture
+async def private(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Private]:
+    (tmp_path / "data").mkdir()
+    async with sitting(database, edge, tmp_path / "home") as desk:
+        for name, role in {**dict.fromkeys(ANALYSTS, "analyst"), "ada": "admin"}.items():
+            added = await desk.oz.post("/api/users", json={"username": name, "role": role})
+            assert added.status_code == 201, added.text
+        config = shop(tmp_path / "data", customers=10)
+        source = await desk.graphs.sources.add(name="private", kind="duckdb", owner="ann", config=config, secrets={})
+        body = {"name": "m", "node_definitions": [CUSTOMER], "data_source_id": source.data_source_id}
+        mapping = said(await desk.ann.post("/api/mappings", json=body), 201)
+        recipe = said(await desk.ann.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "r"}}), 201)
+        nowhere = {"host": "127.0.0.1", "port": 9, "user": "ann", "database": "shop"}
+        remote = await desk.graphs.sources.add(name="remote", kind="mysql", owner="ann", config=nowhere, secrets={})
+        yield Private(
+            desk=desk,
+            source=source.data_source_id,
+            remote=remote.data_source_id,
+            mapping=mapping["id"],
+            recipe=recipe["recipe_id"],
+        )
+
+
+def actions(private: Private) -> dict[str, tuple[str, str, dict[str, Any] | None]]:
+    source, mapping, recipe = (private.path(what) for what in ("source", "mapping", "recipe"))
+    of_source: dict[str, Any] = {"data_source_id": private.source}
+    changed_recipe = RECIPE | {"sources": {"left": SIDE | WIDER, "right": SIDE}}
+    return {
+        "read mapping": ("GET", mapping, None),
+        "read recipe": ("GET", recipe, None),
+        "browse": ("GET", f"{source}/browse", None),
+        "columns": ("GET", f"{source}/schema?table=customers", None),
+        "rows": ("GET", "/api/sources/private/preview?table=customers", None),
+        "infer": ("POST", "/api/mappings/infer", of_source),
+        "validate": ("POST", "/api/mappings/validate", of_source | {"node_definitions": [CUSTOMER]}),
+        "new mapping": ("POST", "/api/mappings", of_source | {"name": "n", "node_definitions": [CUSTOMER]}),
+        "copy mapping": ("POST", f"{mapping}/copy", {"name": "copy"}),
+        "new recipe run": ("POST", "/api/runs", {"recipe": RECIPE}),
+        "preview": ("POST", "/api/recipes/preview", {"recipe": RECIPE}),
+        "run recipe on more": ("POST", "/api/runs", {"recipe_id": "r", "sources": {"left": WIDER}}),
+        "snapshot": ("POST", "/api/snapshots", {"mapping_id": private.mapping, "name": "s"}),
+        "instance": ("POST", "/api/instances", {"mapping_id": private.mapping, "name": "i"}),
+        "run recipe": ("POST", "/api/runs", {"recipe_id": "r"}),
+        "preview recipe": ("POST", "/api/recipes/preview", {"recipe_id": "r"}),
+        "suggest of recipe": ("POST", "/api/recipes/suggest", {"recipe_id": "r"}),
+        "explain recipe": ("GET", f"{recipe}/explain", None),
+        "test": ("POST", f"{source}/test", None),
+        "rename source": ("PUT", private.path("remote"), {"name": "remote"}),
+        "rename mapping": ("PUT", mapping, {"name": "m", "change_description": "why"}),
+        "query of mapping": (
+            "PUT",
+            mapping,
+            {"node_definitions": [OTHER_QUERY], "change_description": "why"},
+        ),
+        "save recipe": ("PUT", recipe, {"recipe": RECIPE}),
+        "recipe on more": ("PUT", recipe, {"recipe": changed_recipe}),
+        "share source": ("PUT", f"{source}/shares/cleo", {"role": "use"}),
+        "share mapping": ("PUT", f"{mapping}/shares/cleo", {"role": "use"}),
+        "share recipe": ("PUT", f"{recipe}/shares/cleo", {"role": "use"}),
+    }
+
+
+READ = {"read mapping", "read recipe"}
+OWN_USE = {
+    "browse", "columns", "rows", "infer", "validate", "new mapping", "copy mapping", "new recipe run", "preview",
+    "run recipe on more",
+}  # fmt: skip
+RUN_MAPPING = {"snapshot", "instance"}
+RUN_RECIPE = {"run recipe", "preview recipe", "suggest of recipe", "explain recipe"}
+USE = READ | OWN_USE | RUN_MAPPING | RUN_RECIPE
+EDIT_SOURCE = {"test", "rename source"}
+SHARE = {"share source", "share mapping", "share recipe"}
+ALL = USE | EDIT_SOURCE | SHARE | {"rename mapping", "query of mapping", "save recipe", "recipe on more"}
+CELLS: dict[str, tuple[str, tuple[tuple[str, str], ...], set[str]]] = {
+    "owner": ("ann", (), ALL),
+    "admin": ("ada", (), ALL),
+    "operator": ("oz", (), ALL),
+    "other analyst": ("ben", (), READ),
+    "source use": ("ben", (("source", "use"),), USE),
+    "source edit": ("ben", (("source", "edit"),), USE | EDIT_SOURCE),
+    "mapping use": ("ben", (("mapping", "use"),), READ | RUN_MAPPING),
+    "mapping edit": ("ben", (("mapping", "edit"),), READ | RUN_MAPPING | {"rename mapping"}),
+    "mapping edit, source use": (
+        "ben",
+        (("mapping", "edit"), ("source", "use")),
+        USE | {"rename mapping", "query of mapping"},
+    ),
+    "recipe use": ("ben", (("recipe", "use"),), READ | RUN_RECIPE),
+    "recipe edit": ("ben", (("recipe", "edit"),), READ | RUN_RECIPE | {"save recipe"}),
+    "recipe edit, source use": (
+        "ben",
+        (("recipe", "edit"), ("source", "use")),
+        USE | {"save recipe", "recipe on more"},
+    ),
+}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+async def test_each_caller_may_do_what_the_decision_says_and_nothing_else(cell: str, private: Private) -> None:
+    who, shares, allowed = CELLS[cell]
+    for what, role in shares:
+        await private.share(what, who, role)
+    client: httpx2.AsyncClient = getattr(private.desk, who)
+    done = {}
+    for name, (method, path, body) in actions(private).items():
+        answer = await client.request(method, path, json=body)
+        assert answer.status_code in (200, 201, 202, 403, 422), (name, answer.text)
+        assert "INTERNAL" not in answer.text, (name, answer.text)
+        done[name] = answer.is_success
+    assert {name for name, ok in done.items() if ok} == allowed
+
+
+async def test_nobody_without_a_credential_does_any_of_it(private: Private) -> None:
+    async with httpx2.AsyncClient(base_url=private.desk.ann.base_url, trust_env=False) as nobody:
+        for method, path, body in actions(private).values():
+            error(await nobody.request(method, path, json=body), 401, "AUTHENTICATION_REQUIRED")
+
+
+async def test_what_ended_is_gone_at_once_and_what_is_shared_with_everybody_is_everybodys(private: Private) -> None:
+    browse = f"{private.path('source')}/browse"
+    await private.share("source", "*", "use")
+    said(await private.desk.ben.get(browse))
+    said(await private.desk.cleo.get(browse))
+    await private.unshare("source", "*")
+    error(await private.desk.ben.get(browse), 403, "PERMISSION_DENIED")
+    shares = said(await private.desk.ben.get(f"{private.path('source')}/shares"))
+    assert shares == []
+    assert said(await private.desk.ann.delete(f"{private.path('source')}/shares/ben")) == {"deleted": False}
+
+
+async def test_a_share_needs_a_user_and_a_known_role(private: Private) -> None:
+    shares = f"{private.path('mapping')}/shares"
+    error(await private.desk.ann.put(f"{shares}/nobody", json={"role": "use"}), 404, "RESOURCE_NOT_FOUND")
+    error(await private.desk.ann.put(f"{shares}/ann", json={"role": "use"}), 422, "VALIDATION_FAILED")
+    error(await private.desk.ann.put(f"{shares}/ben", json={"role": "own"}), 422, "VALIDATION_FAILED")
+    error(await private.desk.ann.put("/api/mappings/999/shares/ben", json={"role": "use"}), 404, "RESOURCE_NOT_FOUND")
+    edit = said(await private.desk.ann.put(f"{shares}/BEN", json={"role": "edit"}))
+    assert (edit["username"], edit["role"], edit["created_by"]) == ("ben", "edit", "ann")
+    audit = said(await private.desk.oz.get("/api/audit", params={"subject": f"mapping:{private.mapping}"}))
+    assert audit[0]["action"] == "mapping.share"
+    assert audit[0]["detail"] == {"role": "edit", "username": "ben"}
+
+
+async def test_a_thing_has_two_hundred_shares_and_no_more(private: Private) -> None:
+    await private.desk.sql(
+        "INSERT INTO penstock.share (resource_type, resource_id, username, role, created_by)"
+        " SELECT 'recipe', 'r', 'user-' || n, 'use', 'ann' FROM generate_series(1, 199) n"
+    )
+    await private.share("recipe", "ben", "use")
+    refused = await private.desk.ann.put(f"{private.path('recipe')}/shares/cleo", json={"role": "use"})
+    error(refused, 409, "CONFLICT")
+    await private.share("recipe", "ben", "edit")
+
+
+async def test_shares_go_with_what_they_are_about(private: Private) -> None:
+    await private.share("recipe", "ben", "edit")
+    said(await private.desk.ann.delete(private.path("recipe")))
+    said(await private.desk.cleo.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "r"}}), 201)
+    assert said(await private.desk.ann.get(f"{private.path('recipe')}/shares")) == []
+    await private.share("mapping", "ben", "use")
+    await private.share("source", "ben", "use")
+    said(await private.desk.ann.delete(private.path("mapping")))
+    said(await private.desk.ann.delete(private.path("source")))
+    said(await private.desk.ann.delete(private.path("remote")))
+    assert await private.desk.sql("SELECT * FROM penstock.share") == []
+
+
+async def test_a_right_that_was_granted_is_not_passed_on(private: Private) -> None:
+    """ben may use ann's source and shares a mapping of his own on it: that lets cleo read the mapping only."""
+    await private.share("source", "ben", "use")
+    body = {"name": "b", "node_definitions": [CUSTOMER], "data_source_id": private.source}
+    mapping = said(await private.desk.ben.post("/api/mappings", json=body), 201)["id"]
+    said(await private.desk.ben.put(f"/api/mappings/{mapping}/shares/cleo", json={"role": "edit"}))
+    ask = {"mapping_id": mapping, "name": "s"}
+    error(await private.desk.cleo.post("/api/snapshots", json=ask), 403, "PERMISSION_DENIED")
+    said(await private.desk.ben.post("/api/snapshots", json=ask), 201)
+
+
+async def test_whoever_may_not_use_a_source_sees_neither_its_place_nor_how_its_test_ended(private: Private) -> None:
+    said(await private.desk.ann.post(f"{private.path('source')}/test"))
+    for who, sees in (("ann", True), ("ada", True), ("ben", False)):
+        client: httpx2.AsyncClient = getattr(private.desk, who)
+        [listed] = said(await client.get("/api/data-sources", params={"type": "duckdb"}))
+        for shown in (listed, said(await client.get(private.path("source")))):
+            assert shown["test_ok"] is True
+            assert ((shown["config"] is not None), (shown["test_message"] is not None)) == (sees, sees)
+    await private.share("source", "ben", "use")
+    assert said(await private.desk.ben.get(private.path("source")))["test_message"].startswith("DuckDB")
+
+
+async def test_the_schema_browser_shows_only_what_the_reader_may_use(private: Private) -> None:
+    assert private.desk.parts.sources is not None
+    await private.desk.parts.sources.cache.refresh(private.source)
+    paths = [
+        "/api/schema/catalogs",
+        "/api/schema/search/tables?q=customers",
+        "/api/schema/search/columns?q=age",
+    ]
+    below = ["/api/schema/catalogs/shop/schemas", "/api/schema/catalogs/shop/schemas/main/tables"]
+    below.append("/api/schema/catalogs/shop/schemas/main/tables/customers/columns")
+    for path in paths:
+        assert said(await private.desk.ann.get(path)), path
+        assert said(await private.desk.ada.get(path)), path
+        assert said(await private.desk.ben.get(path)) == [], path
+    for path in below:
+        assert said(await private.desk.ann.get(path)), path
+        error(await private.desk.ben.get(path), 404, "RESOURCE_NOT_FOUND")
+    await private.share("source", "ben", "use")
+    for path in [*paths, *below]:
+        assert said(await private.desk.ben.get(path)), path
+
+
+@pytest.mark.parametrize("shared", ["source", "mapping"])
+async def test_a_queued_export_gets_no_credentials_after_the_right_ended(shared: str, private: Private) -> None:
+    await private.share(shared, "ben", "use")
+    said(await private.desk.ben.post("/api/snapshots", json={"mapping_id": private.mapping, "name": "s"}), 201)
+    async with _worker(private.desk) as worker:
+        job = await _claim(worker, "export")
+        body = {"attempt_id": job["attempt_id"]}
+        assert said(await worker.post(f"/{job['job_id']}/source", json=body))["type"] == "duckdb"
+        await private.unshare(shared, "ben")
+        refused = error(await worker.post(f"/{job['job_id']}/source", json=body), 403, "PERMISSION_DENIED")
+        assert "ben" in refused["message"]
+
+
+@pytest.mark.parametrize("shared", ["source", "recipe"])
+async def test_a_queued_run_gets_no_credentials_and_its_evidence_closes_after_the_right_ended(
+    shared: str, private: Private
+) -> None:
+    await private.share(shared, "ben", "use")
+    run = said(await private.desk.ben.post("/api/runs", json={"recipe_id": "r"}), 202)["run_id"]
+    async with _worker(private.desk) as worker:
+        job = await _claim(worker, "stage")
+        body = {"attempt_id": job["attempt_id"]}
+        said(await worker.post(f"/{job['job_id']}/source", json=body))
+        await private.unshare(shared, "ben")
+        error(await worker.post(f"/{job['job_id']}/source", json=body), 403, "PERMISSION_DENIED")
+    for evidence in ("manifest", "report", "evidence/matched"):
+        error(await private.desk.ben.get(f"/api/runs/{run}/{evidence}"), 403, "PERMISSION_DENIED")
+        assert (await private.desk.ada.get(f"/api/runs/{run}/{evidence}")).status_code == 409
+    said(await private.desk.ben.post(f"/api/runs/{run}/cancel"))
+    error(await private.desk.ben.post(f"/api/runs/{run}/retry"), 403, "PERMISSION_DENIED")
+
+
+async def test_a_scheduled_run_is_not_started_after_its_owner_lost_the_right(private: Private) -> None:
+    await private.share("source", "ben", "use")
+    said(await private.desk.ben.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "b"}}), 201)
+    said(await private.desk.ben.put("/api/recipes/b/schedule", json={"cron": "0 3 * * *"}))
+    for number, status in ((1, 200), (2, 422)):
+        spec = {"kind": "run_start", "payload": {"recipe_id": "b", "parameters": {}}}
+        said(await private.desk.oz.post("/api/jobs", json=spec), 201)
+        async with _worker(private.desk) as worker:
+            job = await _claim(worker, "stage", name=f"w{number}", kind="run_start")
+        body = {key: job[key] for key in ("job_id", "attempt_id")} | {"recipe_id": "b"}
+        headers = {"Authorization": f"Bearer {TOKEN}", "X-Component": "worker"}
+        async with httpx2.AsyncClient(base_url=private.desk.ann.base_url, headers=headers, trust_env=False) as client:
+            started = await client.post("/api/internal/runs/start", json=body)
+        assert started.status_code == status, started.text
+        await private.unshare("source", "ben")
+
+
+async def test_an_existing_snapshot_makes_no_instance_after_the_right_ended(private: Private) -> None:
+    await private.share("mapping", "ben", "use")
+    snapshot = said(
+        await private.desk.ben.post("/api/snapshots", json={"mapping_id": private.mapping, "name": "s"}), 201
+    )["id"]
+    ask = {"snapshot_id": snapshot, "name": "i"}
+    said(await private.desk.ben.post("/api/instances", json=ask), 201)
+    error(await private.desk.cleo.post("/api/instances", json=ask), 403, "PERMISSION_DENIED")
+    await private.unshare("mapping", "ben")
+    error(await private.desk.ben.post("/api/instances", json=ask), 403, "PERMISSION_DENIED")
+    said(await private.desk.ann.post("/api/instances", json=ask), 201)
+
+
+async def test_after_a_source_is_dropped_its_snapshots_are_its_owners(private: Private) -> None:
+    rights, records = private.desk.graphs.rights, private.desk.graphs.sources
+    await private.share("source", "ben", "use")
+    snapshot = await private.desk.snapshot(owner="ben", data_source_id=private.source)
+    await rights.check_snapshot(snapshot, "ben")
+    await private.desk.graphs.mappings.drop(private.mapping, actor="ann")
+    await records.drop(private.source)
+    await rights.check_snapshot(snapshot, "ann")
+    await rights.check_snapshot(snapshot, "ada")
+    for who in ("ben", "cleo"):
+        with pytest.raises(PermissionDenied):
+            await rights.check_snapshot(snapshot, who)
+
+
+def _worker(desk: Desk) -> httpx2.AsyncClient:
+    headers = {"Authorization": f"Bearer {TOKEN}", "X-Component": "worker"}
+    base = f"{desk.ann.base_url}/api/internal/jobs"
+    return httpx2.AsyncClient(base_url=base, headers=headers, timeout=30, trust_env=False)
+
+
+async def _claim(worker: httpx2.AsyncClient, queue: str, *, name: str = "w", kind: str | None = None) -> dict[str, Any]:
+    body = {"worker": name, "queues": [queue], "limit": 10}
+    jobs: list[dict[str, Any]] = said(await worker.post("/claim", json=body))["jobs"]
+    return next(job for job in jobs if kind in (None, job["kind"]))
