@@ -115,11 +115,29 @@ async def database(pg: Cluster, template: str) -> AsyncIterator[str]:
     await _execute(pg, f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.fixture
+async def warehouse(pg: Cluster) -> AsyncIterator[str]:
+    """The DSN of an empty database, for data: the control plane's own is no data source."""
+    name = f"warehouse_{next(_numbers)}"
+    await _execute(pg, f"CREATE DATABASE {name}")
+    yield pg.dsn(name)
+    await _execute(pg, f"DROP DATABASE {name} WITH (FORCE)")
+
+
 @pytest.fixture(scope="module")
 async def lasting_database(pg: Cluster, template: str) -> AsyncIterator[str]:
     """One for all tests of a module, for those that only look."""
     name = f"test_{next(_numbers)}"
     await _execute(pg, f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield pg.dsn(name)
+    await _execute(pg, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+async def lasting_warehouse(pg: Cluster) -> AsyncIterator[str]:
+    """The DSN of an empty database, for data that all tests of a module read."""
+    name = f"warehouse_{next(_numbers)}"
+    await _execute(pg, f"CREATE DATABASE {name}")
     yield pg.dsn(name)
     await _execute(pg, f"DROP DATABASE {name} WITH (FORCE)")
 

@@ -52,6 +52,7 @@ from penstock.operating import operation_loops, operations
 from penstock.reconciling import reconciliation_loops, reconciling
 from penstock.rooms import ROOMS_WITH_TABLES
 from penstock.sources.ceilings import Ceilings
+from penstock.sources.home import HomeGuard
 from penstock.sources.records import DataSources
 from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
 
@@ -99,7 +100,7 @@ async def build_control_plane(
         _store(settings, engine, kinds or default_kinds(settings.lease_seconds), registry) as store,
         admission(settings, engine, store.audit, store.bell) as admitted,
     ):
-        sources = _sources(settings, browse, store)
+        sources = _sources(settings, dsn, browse, store)
         runs = launcher or default_launcher(settings)
         graphs = _graphs(settings, engine, browse, store, sources.records, admitted.instance_tokens, runs)
         for name, handler in ({GATE: graphs.exports.finalisation} | dict(gates or {})).items():
@@ -190,13 +191,21 @@ async def _running(loops: Loops, board: LoopBoard) -> AsyncIterator[Loops]:
             await loop.stop()
 
 
-def _sources(settings: Settings, db: Db, store: PgJobStore) -> Sources:
+def _sources(settings: Settings, dsn: str, db: Db, store: PgJobStore) -> Sources:
     policy = settings.outbound_policy
+    home = HomeGuard(
+        home=settings.home,
+        storage_url=settings.storage_root,
+        storage_endpoint=settings.storage_endpoint,
+        dsn=dsn,
+        address=(settings.host, settings.port) if settings.port else None,
+    )
     records = DataSources(
         db,
         Vault(settings.secret_keys),
         reach=Reach(private=policy.private, allow=policy.allow),
         outbound=policy,
+        home=home,
         ceilings=Ceilings.of(settings),
         audit=store.audit,
     )

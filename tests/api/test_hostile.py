@@ -24,7 +24,7 @@ Operation: TypeAlias = tuple[str, str, dict[str, Any]]
 INJECTIONS = (
     "' OR '1'='1",
     "x'; DROP TABLE penstock.account; --",
-    "\\' UNION SELECT digest FROM penstock.api_key --",
+    "\\' UNION SELECT digest FROM penstock_secret.api_key --",
     "%_\\$1:name{0}%s",
     "Ünïcode 安 🐟 \u202e",
     "\x00",

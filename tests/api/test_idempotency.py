@@ -148,7 +148,7 @@ async def test_an_answer_with_a_secret_is_not_written_down(operator: httpx2.Asyn
     assert "secret" in refused["message"]
     assert len((await operator.get("/api/users/ann/api-keys")).json()["data"]) == 1
     async with db.connection() as connection:
-        rows: list[Any] = await connection.fetch("SELECT * FROM penstock.idempotency")
+        rows: list[Any] = await connection.fetch("SELECT * FROM penstock_secret.idempotency")
     assert made.json()["key"] not in str(rows)
     assert KEY["Idempotency-Key"] not in str(rows)
 
@@ -175,7 +175,9 @@ async def test_a_turn_that_was_left_lying_is_taken_over(
     """As if the process had died between the work and the note of it."""
     await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)
     async with db.connection() as connection:
-        await connection.execute("UPDATE penstock.idempotency SET answered_at = NULL, status = NULL, body = NULL")
+        await connection.execute(
+            "UPDATE penstock_secret.idempotency SET answered_at = NULL, status = NULL, body = NULL"
+        )
     error(await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY), 409, "CONFLICT")
     await move_time("6 minutes")
     assert (await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)).status_code == 201

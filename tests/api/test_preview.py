@@ -55,10 +55,10 @@ async def test_a_preview_shows_matches_and_breaks_and_leaves_nothing(stand: Stan
 async def test_a_preview_of_sources_takes_filters_and_parameters(
     stand: Stand,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
-    database: str,
+    warehouse: str,
 ) -> None:
-    await fill(database, 100)
-    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(database), secrets={})
+    await fill(warehouse, 100)
+    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
     document = {
         "name": "scoped",
         "sources": sides(filters=[{"column": "id", "op": "lte", "value": {"parameter": "last"}}]),

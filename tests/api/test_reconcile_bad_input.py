@@ -13,7 +13,7 @@ from penstock.worker.duties import default_handlers
 from penstock.worker.plane import plane_factory
 from penstock.worker.run_callbacks import RunCaller
 from tests.api.test_runs import QUEUES, RULES, listener, over, rows, start, upload
-from tests.graphs.stand import Stand, connected, postgres, settings, standing, until
+from tests.graphs.stand import Stand, connected, postgres, postgres_secrets, settings, standing, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,17 +44,20 @@ async def sources(me: httpx2.AsyncClient) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-async def ledger(stand: Stand, lasting_database: str) -> str:
+async def ledger(stand: Stand, lasting_warehouse: str) -> str:
     """A table of PostgreSQL with a column of each kind."""
-    async with connected(lasting_database) as connection:
+    async with connected(lasting_warehouse) as connection:
         await connection.execute(
             "CREATE TABLE ledger AS SELECT i AS id, CASE WHEN i <> 3 THEN chr(64 + i) END AS ref,"
             " (i * 10)::numeric(12, 2) AS amount, '2024-01-01'::date + i AS day,"
             " '2024-01-01 12:00Z'::timestamptz + i * interval '1 day' AS seen, i % 2 = 0 AS even"
             " FROM generate_series(1, 5) AS i"
         )
-    config = postgres(lasting_database)
-    made = await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=config, secrets={})
+    config = postgres(lasting_warehouse)
+    secrets = postgres_secrets(lasting_warehouse)
+    made = await stand.graphs.sources.add(
+        name="db", kind="postgres", owner="me", config=config, secrets=secrets
+    )
     return made.name
 
 
@@ -326,11 +329,11 @@ async def test_booleans_moments_and_every_type_of_parameter_are_filtered_by(
 
 
 async def test_a_password_goes_in_and_never_comes_back(
-    me: httpx2.AsyncClient, lasting_database: str, sources: dict[str, Any]
+    me: httpx2.AsyncClient, lasting_warehouse: str, sources: dict[str, Any]
 ) -> None:
-    secret = "correct-horse-battery"
-    away = {**postgres(lasting_database), "database": "nowhere"}
-    for config, status in ((postgres(lasting_database), 201), (away, 503)):
+    secret = postgres_secrets(lasting_warehouse)["password"]
+    away = {**postgres(lasting_warehouse), "database": "nowhere"}
+    for config, status in ((postgres(lasting_warehouse), 201), (away, 503)):
         body = {"alias": f"vault{status}", "type": "postgres", "config": config, "credentials": {"password": secret}}
         answer = await me.post("/api/sources", json=body)
         assert answer.status_code == status, answer.text

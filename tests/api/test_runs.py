@@ -24,7 +24,7 @@ from penstock.worker.plane import plane_factory
 from penstock.worker.run_callbacks import RunCaller
 from penstock.worker.staging import StagePlanner
 from tests.engines.small_disk import small_disk
-from tests.graphs.stand import Stand, connected, postgres, settings, standing, until
+from tests.graphs.stand import Stand, connected, postgres, postgres_secrets, settings, standing, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -224,10 +224,10 @@ def sides(**more: Any) -> dict[str, Any]:
 
 
 async def test_postgres_is_staged_in_chunks_of_one_moment_and_cleaned_up(
-    stand: Stand, me: httpx2.AsyncClient, database: str
+    stand: Stand, me: httpx2.AsyncClient, warehouse: str
 ) -> None:
-    await fill(database, 20_000)
-    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(database), secrets={})
+    await fill(warehouse, 20_000)
+    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
     handlers = default_handlers(stand.settings)
     small = StagePlanner(plane_factory(stand.settings), limits=Limits(chunk_bytes=200_000, max_chunks=4))
     handlers._handlers["stage_plan"] = small
@@ -247,17 +247,17 @@ async def test_postgres_is_staged_in_chunks_of_one_moment_and_cleaned_up(
 
 
 async def test_a_table_that_changes_while_it_is_staged_is_seen_at_one_moment(
-    stand: Stand, me: httpx2.AsyncClient, database: str
+    stand: Stand, me: httpx2.AsyncClient, warehouse: str
 ) -> None:
-    await fill(database, 20_000)
-    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(database), secrets={})
+    await fill(warehouse, 20_000)
+    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
     handlers = default_handlers(stand.settings)
     small = Limits(chunk_bytes=200_000, max_chunks=4)
     handlers._handlers["stage_plan"] = StagePlanner(plane_factory(stand.settings), limits=small)
     stage = handlers._handlers["stage_chunk"]
 
     async def changed_before(job: Job, ctx: JobContext) -> Answer:
-        async with connected(database) as connection:
+        async with connected(warehouse) as connection:
             await connection.execute(f"DELETE FROM {tables[job.payload['side']]} WHERE id % 3 = 0")
             await connection.execute(f"INSERT INTO {tables[job.payload['side']]} SELECT 999, 'new', 1, now()")
         return await stage(job, ctx)
@@ -289,9 +289,9 @@ async def test_a_duckdb_file_meets_an_upload_with_exact_types(
     assert (ended["totals"]["left"]["matched"], ended["totals"]["left"]["unmatched"]) == (2, 0)
 
 
-async def test_filters_and_parameters_scope_a_source(stand: Stand, me: httpx2.AsyncClient, database: str) -> None:
-    await fill(database, 1000)
-    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(database), secrets={})
+async def test_filters_and_parameters_scope_a_source(stand: Stand, me: httpx2.AsyncClient, warehouse: str) -> None:
+    await fill(warehouse, 1000)
+    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
     filters = [
         {"column": "id", "op": "lte", "value": {"parameter": "last"}},
         {"column": "day", "op": "between", "value": ["2024-01-01", "2024-01-10"]},
@@ -321,9 +321,14 @@ async def test_filters_are_held_against_uploads_too(stand: Stand, me: httpx2.Asy
     assert ended["totals"]["left"]["rows"] == 2, ended["error"]
 
 
-async def test_rows_of_a_source_can_be_looked_at(stand: Stand, me: httpx2.AsyncClient, database: str) -> None:
-    await fill(database, 50)
-    made = await me.post("/api/sources", json={"alias": "db", "type": "postgres", "config": postgres(database)})
+async def test_rows_of_a_source_can_be_looked_at(stand: Stand, me: httpx2.AsyncClient, warehouse: str) -> None:
+    await fill(warehouse, 50)
+    source = {
+        "type": "postgres",
+        "config": postgres(warehouse),
+        "credentials": postgres_secrets(warehouse),
+    }
+    made = await me.post("/api/sources", json={"alias": "db", **source})
     assert made.status_code == 201, made.text
     assert made.json()["data"]["connected"] is True
     assert [s["alias"] for s in (await me.get("/api/sources")).json()["data"]] == ["db"]
@@ -331,7 +336,7 @@ async def test_rows_of_a_source_can_be_looked_at(stand: Stand, me: httpx2.AsyncC
     assert (len(seen["rows"]), seen["rows"][0]["amount"]) == (3, "1.00")
     scoped = {"table": "invoices", "filters": [{"column": "id", "op": "gt", "value": 48}]}
     assert len((await me.post("/api/sources/db/load-scoped", json=scoped)).json()["data"]["rows"]) == 2
-    away = {"alias": "away", "type": "postgres", "config": postgres(database) | {"database": "nowhere"}}
+    away = {"alias": "away", **source, "config": postgres(warehouse) | {"database": "nowhere"}}
     assert (await me.post("/api/sources", json=away)).status_code == 503
     assert len((await me.get("/api/sources")).json()["data"]) == 1
 

@@ -40,18 +40,12 @@ async def staged(stand: Stand, me: httpx2.AsyncClient, **body: Any) -> dict[str,
 async def test_a_table_is_cut_above_the_threshold_and_into_no_more_chunks_than_asked(
     stand: Stand,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
-    database: str,
+    warehouse: str,
     threshold: int,
     jobs: int,
 ) -> None:
-    await fill(database, 2000)
-    await stand.graphs.sources.add(
-        name="db",
-        kind="postgres",
-        owner="me",
-        config=postgres(database),
-        secrets=postgres_secrets(database),
-    )
+    await fill(warehouse, 2000)
+    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse))
     recipe = {"name": "pg", "sources": sides(), "rules": RULES, "staging": {"chunk_threshold_rows": 1}}
     told = {"chunk_threshold_rows": threshold, "max_parallel_chunks": 4}
     ended = await staged(stand, me, recipe=recipe, staging=told)
@@ -70,16 +64,16 @@ async def test_a_wrong_staging_is_refused(me: httpx2.AsyncClient) -> None:  # no
 async def test_a_view_is_cut_at_quantiles_of_a_text_key_with_skew(
     stand: Stand,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
-    database: str,
+    warehouse: str,
 ) -> None:
-    await fill(database, 4000)
-    async with connected(database) as connection:
+    await fill(warehouse, 4000)
+    async with connected(warehouse) as connection:
         await connection.execute(
             "CREATE VIEW shown AS SELECT id, ref, amount, CASE WHEN id % 2 = 0 THEN 'common' ELSE ref END AS part"
             " FROM invoices"
         )
     name = await stand.graphs.sources.add(
-        name="db", kind="postgres", owner="me", config=postgres(database), secrets=postgres_secrets(database)
+        name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse)
     )
     told = {"chunk_threshold_rows": 500, "max_parallel_chunks": 6}
     left = {"table": "shown", "partition_key": "part"}

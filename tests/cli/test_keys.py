@@ -104,7 +104,8 @@ async def test_swapped_rows_are_found(
         await add(database, key, name)
     async with Db(database, size=1) as db, db.connection() as connection:
         await connection.execute(
-            "UPDATE penstock.data_source s SET credentials = o.credentials FROM penstock.data_source o"
+            "UPDATE penstock_secret.data_source_credentials s SET credentials = o.credentials"
+            " FROM penstock_secret.data_source_credentials o"
             " WHERE o.data_source_id <> s.data_source_id"
         )
     monkeypatch.setenv("PENSTOCK_SECRET_KEY", key)

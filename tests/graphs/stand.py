@@ -180,7 +180,7 @@ async def connected(dsn: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record
 
 
 def postgres(dsn: str) -> dict[str, Any]:
-    """A test's own database as a source."""
+    """A database of a test as a source; the control plane's own is none."""
     parts = urlsplit(dsn)
     where = parse_qs(parts.query)
     place = {"host": where["host"][0], "port": int(where["port"][0])}

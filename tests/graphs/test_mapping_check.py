@@ -53,9 +53,9 @@ async def test_whatever_is_not_one_select_never_reaches_the_source(stand: Stand,
     assert verdict.warnings == ()
 
 
-async def test_a_postgres_says_what_its_columns_are(stand: Stand, database: str) -> None:
-    await fill(database, 3)
-    number = await stand.source("postgres", postgres(database), postgres_secrets(database))
+async def test_a_postgres_says_what_its_columns_are(stand: Stand, warehouse: str) -> None:
+    await fill(warehouse, 3)
+    number = await stand.source("postgres", postgres(warehouse), postgres_secrets(warehouse))
     verdict = await judged(
         stand,
         number,

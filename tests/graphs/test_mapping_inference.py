@@ -89,10 +89,10 @@ def looked_at(found: Inferred) -> None:
     assert notes == {("Table visits", "customer_id"), ("Table scraps", ""), ("Table products", "price")}
 
 
-async def test_a_postgres_schema_with_foreign_keys_runs_as_it_is_proposed(stand: Stand, database: str) -> None:
-    async with connected(database) as connection:
+async def test_a_postgres_schema_with_foreign_keys_runs_as_it_is_proposed(stand: Stand, warehouse: str) -> None:
+    async with connected(warehouse) as connection:
         await connection.execute("CREATE SCHEMA shop; CREATE VIEW shop.v AS SELECT 1 AS id;" + SHOP.format(s="shop."))
-    number = await stand.source("postgres", postgres(database), postgres_secrets(database))
+    number = await stand.source("postgres", postgres(warehouse), postgres_secrets(warehouse))
     found = await inferred(stand, number, schema="shop")
     looked_at(found)
     await exported(stand, number, found)

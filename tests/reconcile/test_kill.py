@@ -50,15 +50,15 @@ class Victims:
 
 
 @pytest.fixture
-async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
-    async with connected(database) as connection:
+async def stand(database: str, warehouse: str, tmp_path: Path) -> AsyncIterator[Stand]:
+    async with connected(warehouse) as connection:
         await connection.execute(
             "CREATE TABLE invoices AS SELECT i AS id, 'R' || i AS ref FROM generate_series(1, 500) AS i"
         )
         await connection.execute("CREATE TABLE payments AS SELECT * FROM invoices WHERE id % 7 <> 0")
         await connection.execute("ANALYZE invoices; ANALYZE payments")
     async with standing(database, settings(tmp_path / "home", reap_seconds=0.2)) as it:
-        await it.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(database), secrets={})
+        await it.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
         yield it
 
 

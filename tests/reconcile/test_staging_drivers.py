@@ -17,7 +17,7 @@ from penstock.worker.duties import default_handlers
 from penstock.worker.plane import plane_factory
 from penstock.worker.staging import ChunkStager, StagePlanner
 from tests.api.test_runs import QUEUES, RULES, me, over, stand, start, upload  # noqa: F401 - fixtures
-from tests.graphs.stand import Stand, connected, postgres
+from tests.graphs.stand import Stand, connected, postgres, postgres_secrets
 from tests.servers.bigquery_fake import BigQueryFake
 from tests.servers.elastic_fake import ElasticFake
 from tests.sources.test_bigquery import config_of
@@ -120,7 +120,7 @@ async def test_bigquery_is_staged_in_streams_of_one_session_with_exact_types(
 async def test_postgresql_and_duckdb_are_staged_with_exact_types(
     stand: Stand,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
-    database: str,
+    warehouse: str,
     tmp_path: Path,
 ) -> None:
     exact = Decimal("1234567890123456789012345678.0123456789")
@@ -130,13 +130,14 @@ async def test_postgresql_and_duckdb_are_staged_with_exact_types(
         " DATE '2024-02-29' AS day, TIMESTAMPTZ '2024-02-29 12:30:15.123456+01' AS seen,"
         " CAST('6ccd780c-baba-1026-9564-5b8c656024db' AS uuid) AS u, CAST('{\"a\": [1, null]}' AS json) AS doc"
     )
-    async with connected(database) as connection:
+    async with connected(warehouse) as connection:
         await connection.execute(f"CREATE TABLE ledger AS SELECT {values}")
     with duckdb.connect(str(tmp_path / "there.duckdb")) as db:
         db.execute(f"CREATE TABLE ledger AS SELECT {values}")
-    places = {"postgres": postgres(database), "duckdb": {"database": str(tmp_path / "there.duckdb")}}
+    places = {"postgres": postgres(warehouse), "duckdb": {"database": str(tmp_path / "there.duckdb")}}
     for kind, config in places.items():
-        await stand.graphs.sources.add(name=kind, kind=kind, owner="me", config=config, secrets={})
+        secrets = postgres_secrets(warehouse) if kind == "postgres" else {}
+        await stand.graphs.sources.add(name=kind, kind=kind, owner="me", config=config, secrets=secrets)
         _, rest = await reconciled(stand, me, source=kind)
         [row] = rest.to_pylist()
         assert (row["exact"], row["day"], row["seen"]) == (exact, dt.date(2024, 2, 29), moment), kind
@@ -147,20 +148,20 @@ async def test_postgresql_and_duckdb_are_staged_with_exact_types(
 async def test_wide_numerics_instants_and_twin_columns_of_postgresql_are_matched_exactly(
     stand: Stand,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
-    database: str,
+    warehouse: str,
     engine: str,
 ) -> None:
     """As doubles both amounts would be one, in any case both references, and by its text the
     instant another day."""
     large = 10**24
-    async with connected(database) as connection:
+    async with connected(warehouse) as connection:
         await connection.execute(
             'CREATE TABLE ledger ("_id" integer, ref text, "REF" text, amount numeric(40, 2), seen timestamptz);'
             f"INSERT INTO ledger VALUES (7, 'x', 'A', {large}.01, '2024-01-31 23:30:00-05'),"
             f" (5, 'x', 'B', {large}.02, '2024-01-31 23:30:00Z')"
         )
     bank = "id,ref,seen\n1,A,2024-02-01T04:30:00Z\n2,B,2024-01-31T23:30:00Z\n"
-    await stand.graphs.sources.add(name="there", kind="postgres", owner="me", config=postgres(database), secrets={})
+    await stand.graphs.sources.add(name="there", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
     key = {"left": "REF", "op": "eq", "right": "ref"}
     rules = [{"name": "same", "conditions": [key, {"left": "seen", "op": "date_window", "right": "seen", "days": 0}]}]
     near = {"left": "amount", "op": "tolerance", "right": "amount", "absolute": "0.005"}

@@ -108,11 +108,11 @@ async def test_a_run_over_a_table_that_changes_reads_it_again_or_fails_and_says_
 async def test_postgresql_gives_the_rows_of_one_moment_whatever_is_written_meanwhile(
     stand: Stand,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
-    database: str,
+    warehouse: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    await fill(database, COUNT)
-    async with connected(database) as writer:
+    await fill(warehouse, COUNT)
+    async with connected(warehouse) as writer:
         await writer.execute("CREATE TABLE ledger AS SELECT id, name AS ref, age AS amount FROM customers")
         await writer.execute("ANALYZE ledger")
         moved = "UPDATE ledger SET amount = amount + 1; INSERT INTO ledger SELECT id + 10000, ref, 0 FROM ledger"
@@ -124,7 +124,7 @@ async def test_postgresql_gives_the_rows_of_one_moment_whatever_is_written_meanw
             return await original(self, order, source, ctx)
 
         monkeypatch.setattr(ChunkStager, "_stage", staged)
-        await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(database), secrets={})
+        await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
         left = {"source": "db", "table": "ledger", "primary_key": "id"}
         ended = await run(stand, me, left, output={"amount": {"left": "amount", "right": "amount"}})
         before = await writer.fetchval("SELECT sum(age) FROM customers")

@@ -68,7 +68,10 @@ async def test_a_source_is_kept_with_its_credentials_sealed(sources: DataSources
     opening = await sources.opening(made.data_source_id)
     assert opening.secrets == {"password": MARK}
     async with db.connection() as connection:
-        stored = await connection.fetchval("SELECT s::text || credentials::text FROM penstock.data_source s")
+        stored = await connection.fetchval(
+            "SELECT s::text || c::text FROM penstock.data_source s"
+            " JOIN penstock_secret.data_source_credentials c USING (data_source_id)"
+        )
     assert MARK not in f"{made!r} {opening!r} {stored}"
     assert MARK.encode().hex() not in stored
 
@@ -421,7 +424,8 @@ async def test_credentials_that_were_moved_to_another_row_do_not_open_there(db: 
     made = [await add(sources, name) for name in ("first", "second")]
     async with db.connection() as connection:
         await connection.execute(
-            "UPDATE penstock.data_source s SET credentials = o.credentials FROM penstock.data_source o"
+            "UPDATE penstock_secret.data_source_credentials s SET credentials = o.credentials"
+            " FROM penstock_secret.data_source_credentials o"
             " WHERE o.data_source_id <> s.data_source_id"
         )
     for source in made:

@@ -45,7 +45,7 @@ async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
 @pytest.mark.parametrize("kind", ["duckdb", "postgres"])
 @pytest.mark.parametrize("place", ["folder", "s3"])
 async def test_every_row_of_a_query_is_in_the_files_that_the_manifest_names(
-    database: str, tmp_path: Path, request: pytest.FixtureRequest, kind: str, place: str
+    database: str, warehouse: str, tmp_path: Path, request: pytest.FixtureRequest, kind: str, place: str
 ) -> None:
     told = settings(tmp_path / "home")
     if place == "s3":
@@ -54,9 +54,9 @@ async def test_every_row_of_a_query_is_in_the_files_that_the_manifest_names(
         if kind == "duckdb":
             config = shop(tmp_path, customers=ROWS)
         else:
-            await fill(database, ROWS)
-            config = postgres(database)
-        secrets = postgres_secrets(database) if kind == "postgres" else {}
+            await fill(warehouse, ROWS)
+            config = postgres(warehouse)
+        secrets = postgres_secrets(warehouse) if kind == "postgres" else {}
         source = await stand.source(kind, config, secrets)
         snapshot_id = await stand.snapshot(CUSTOMER | {"data_source_id": source})
         snapshot = await stand.ready(snapshot_id)
@@ -170,9 +170,11 @@ async def _error(stand: Stand, snapshot_id: int) -> dict[str, Any]:
     return error
 
 
-async def test_a_job_that_is_cancelled_leaves_no_file_and_no_query(database: str, stand: Stand, tmp_path: Path) -> None:
-    await fill(database, 10)
-    source = await stand.source("postgres", postgres(database), postgres_secrets(database))
+async def test_a_job_that_is_cancelled_leaves_no_file_and_no_query(
+    warehouse: str, stand: Stand, tmp_path: Path
+) -> None:
+    await fill(warehouse, 10)
+    source = await stand.source("postgres", postgres(warehouse), postgres_secrets(warehouse))
     slow = {
         "sql": "SELECT id, name, age FROM customers, (SELECT count(*) AS n FROM generate_series(1, 20000000000)) AS q"
     }
@@ -181,7 +183,7 @@ async def test_a_job_that_is_cancelled_leaves_no_file_and_no_query(database: str
         [job] = await stand.jobs(snapshot_id)
 
         async def queries() -> int:
-            async with connected(database) as connection:
+            async with connected(warehouse) as connection:
                 found: int = await connection.fetchval(
                     "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%20000000000%' AND pid <> pg_backend_pid()"
                     " AND state = 'active'"

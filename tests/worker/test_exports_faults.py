@@ -131,11 +131,11 @@ async def door(database: str) -> AsyncIterator[Proxy]:
 
 @pytest.mark.parametrize("strike", ["freeze", "reset", "cut"])
 async def test_a_source_that_hangs_or_resets_costs_an_attempt_and_no_row(
-    stand: Stand, database: str, door: Proxy, strike: str
+    stand: Stand, warehouse: str, door: Proxy, strike: str
 ) -> None:
-    await fill(database, 200_000)
+    await fill(warehouse, 200_000)
     by_door = {"host": "127.0.0.1", "port": door.port, "sslmode": "disable", "silence_seconds": 1.0}
-    source = await stand.source("postgres", postgres(database) | by_door, postgres_secrets(database))
+    source = await stand.source("postgres", postgres(warehouse) | by_door, postgres_secrets(warehouse))
     snapshot_id = await stand.snapshot(CUSTOMER | {"data_source_id": source})
     door.after(2_000_000, getattr(door, strike))
     [job] = await stand.jobs(snapshot_id)
@@ -159,9 +159,9 @@ async def test_a_source_that_hangs_or_resets_costs_an_attempt_and_no_row(
 
 
 async def test_a_source_that_does_not_know_us_fails_the_job_at_once_and_no_log_has_our_password(
-    stand: Stand, database: str, capfd: pytest.CaptureFixture[str]
+    stand: Stand, warehouse: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    stranger = postgres(database) | {"database": f"nowhere_{time.monotonic_ns()}"}
+    stranger = postgres(warehouse) | {"database": f"nowhere_{time.monotonic_ns()}"}
     source = await stand.source("postgres", stranger, {"password": "hunter2-is-wrong"})
     view = await ended(stand, await stand.snapshot(CUSTOMER | {"data_source_id": source}))
     assert told(view) == "SOURCE_REFUSED"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.kit.vault import Vault
     from penstock.sources.ceilings import Ceilings
     from penstock.sources.contract import Source
+    from penstock.sources.home import HomeGuard
 
     T = TypeVar("T")
     Reach: TypeAlias = Callable[[str], None]
@@ -65,7 +66,8 @@ class DataSource:
 
 class DataSources:
     """`reach` refuses a destination by raising; it is asked when a source is written and whenever it is opened. So are
-    `ceilings`, which bound what a configuration may ask of this machine. `outbound` decides on every connection."""
+    `home`, which refuses what is Penstock's own, and `ceilings`, which bound what a configuration may ask of this
+    machine. `outbound` decides on every connection."""
 
     def __init__(
         self,
@@ -74,6 +76,7 @@ class DataSources:
         *,
         reach: Reach | None = None,
         outbound: OutboundPolicy = PUBLIC_ONLY,
+        home: HomeGuard | None = None,
         ceilings: Ceilings | None = None,
         audit: Audit | None = None,
     ) -> None:
@@ -81,6 +84,7 @@ class DataSources:
         self._vault = vault
         self._reach = reach
         self._outbound = outbound
+        self._home = home
         self._ceilings = ceilings
         self._audit = audit
 
@@ -212,6 +216,7 @@ class DataSources:
         opening = Opening(
             type=row["type"], config=config, secrets=self._open(row), outbound=self._outbound
         )
+        await self._check_home(opening)
         await self._check_reach(opening)
         return opening
 
@@ -238,6 +243,7 @@ class DataSources:
         return await self.get(data_source_id), took
 
     async def _check(self, opening: Opening) -> None:
+        await self._check_home(opening)
         try:
             await asyncio.to_thread(opening.source)
         except PenstockError:
@@ -251,6 +257,10 @@ class DataSources:
     def _check_ceilings(self, kind: str, config: Mapping[str, Any]) -> None:
         if self._ceilings is not None:
             self._ceilings.check(kind, config)
+
+    async def _check_home(self, opening: Opening) -> None:
+        if self._home is not None:
+            await asyncio.to_thread(self._home, opening.type, opening.config)
 
     async def _check_reach(self, opening: Opening) -> None:
         if self._reach is None:

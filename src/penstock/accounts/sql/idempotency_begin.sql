@@ -1,5 +1,5 @@
 -- The turn of one key: taken when there is none, when the last one's day is over, or when it was left lying.
-INSERT INTO penstock.idempotency AS i (idempotency_id, username, role, method, path, digest, attempt_id)
+INSERT INTO penstock_secret.idempotency AS i (idempotency_id, username, role, method, path, digest, attempt_id)
 VALUES (:id, :username, :role, :method, :path, :digest, :attempt_id)
 ON CONFLICT (idempotency_id) DO UPDATE SET
   role = excluded.role, digest = excluded.digest, attempt_id = excluded.attempt_id, begun_at = excluded.begun_at,

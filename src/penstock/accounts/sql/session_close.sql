@@ -1,1 +1,1 @@
-DELETE FROM penstock.browser_session WHERE session_digest = :session_digest
+DELETE FROM penstock_secret.browser_session WHERE session_digest = :session_digest

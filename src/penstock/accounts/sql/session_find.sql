@@ -1,2 +1,2 @@
-SELECT true FROM penstock.browser_session
+SELECT true FROM penstock_secret.browser_session
 WHERE session_digest = :session_digest AND expires_at > penstock.now()

@@ -11,7 +11,7 @@ from adbc_driver_manager import dbapi
 from adbc_driver_manager._reader import AdbcRecordBatchReader
 
 from penstock.kit.sqlfile import load
-from penstock.sources.errors import SourceError, SourceQueryError
+from penstock.sources.errors import SourceError, SourceQueryError, SourceRefused
 from penstock.sources.postgres import types
 from penstock.sources.postgres.attributes import check_calls_nothing_else
 from penstock.sources.postgres.config import Config, conninfo, pinned_servers
@@ -59,6 +59,12 @@ class Session:
             if self._snapshot:
                 self._execute(f"SET TRANSACTION SNAPSHOT {literal(self._snapshot)}")
             self.ask(SQL.settings)
+            [(own_home,)] = self.ask(SQL.own_home)
+            if own_home:
+                raise SourceRefused(
+                    "This database is the one that a Penstock keeps its own records in; it is no data source.",
+                    hint="Name the database that holds the data to be read.",
+                )
 
     def close(self) -> None:
         with self._lock:
