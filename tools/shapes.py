@@ -46,6 +46,7 @@ PLACES = {
     "ResourceType": "FavoriteBody resource_type",
     "Role": "ChangedRole role",
     "Severity": "Fault severity",
+    "ShareRole": "ShareBody role",
     "SideName": "NoteBody side",
     "SnapshotPhase": "ShortProgress phase",
     "SortOrder": "/api/jobs sort_order",

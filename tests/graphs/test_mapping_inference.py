@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from penstock.accounts.role import Role
+from penstock.accounts.shares import EVERYBODY, Resource
 from penstock.graphs.authoring import Author, Draft
 from penstock.graphs.catalogue import Scope
 from penstock.graphs.rules import check
@@ -154,6 +155,9 @@ async def test_the_tables_are_chosen_and_a_choice_that_is_not_there_is_said(
 
 
 async def test_nobody_looks_into_a_source_that_is_not_theirs(stand: Stand, duck: int) -> None:
+    assert stand.parts.people is not None
+    everybody = Resource(type="data_source", id=str(duck), owner="me")
+    await stand.parts.people.shares.drop(everybody, EVERYBODY, actor="me")
     other = Author(username="other", role=Role.ANALYST)
     with pytest.raises(PermissionDenied):
         await stand.graphs.inference.infer(duck, Scope(), other)

@@ -27,6 +27,7 @@ from penstock.client.words import (
     Role,
     RunStatus,
     Severity,
+    ShareRole,
     SideName,
     SnapshotPhase,
     SnapshotStatus,
@@ -1312,6 +1313,17 @@ class SettingsUpdated(TypedDict):
     updated: bool
 
 
+class Share(TypedDict):
+    username: str
+    role: ShareRole
+    created_by: str
+    created_at: str
+
+
+class ShareBody(TypedDict):
+    role: NotRequired[ShareRole]
+
+
 class ShortProgress(TypedDict):
     phase: SnapshotPhase
     jobs_total: int
@@ -1530,6 +1542,10 @@ class TreeVersion(TypedDict):
 class TriggerBody(TypedDict):
     job_name: str
     reason: str
+
+
+class Unshared(TypedDict):
+    deleted: bool
 
 
 class Upload(TypedDict):

@@ -10,6 +10,7 @@ from penstock.client._async.mappings import AsyncMappings
 from penstock.client._async.operations import AsyncOperations, AsyncSchemas
 from penstock.client._async.people import AsyncFavorites, AsyncUsers
 from penstock.client._async.reconcile import AsyncReconcile
+from penstock.client._async.shares import AsyncShares
 from penstock.client._async.snapshots import AsyncSnapshots
 from penstock.client._async.sources import AsyncDataSources
 from penstock.client._async.tables import AsyncTables
@@ -42,6 +43,7 @@ class AsyncClient:
         self.tables: AsyncTables = AsyncTables(self.transport)
         self.jobs: AsyncJobs = AsyncJobs(self.transport)
         self.schedules: AsyncSchedules = AsyncSchedules(self.transport)
+        self.shares: AsyncShares = AsyncShares(self.transport)
         self.users: AsyncUsers = AsyncUsers(self.transport)
         self.favorites: AsyncFavorites = AsyncFavorites(self.transport)
         self.schemas: AsyncSchemas = AsyncSchemas(self.transport)

@@ -10,6 +10,7 @@ from penstock.client._sync.mappings import Mappings
 from penstock.client._sync.operations import Operations, Schemas
 from penstock.client._sync.people import Favorites, Users
 from penstock.client._sync.reconcile import Reconcile
+from penstock.client._sync.shares import Shares
 from penstock.client._sync.snapshots import Snapshots
 from penstock.client._sync.sources import DataSources
 from penstock.client._sync.tables import Tables
@@ -42,6 +43,7 @@ class Client:
         self.tables: Tables = Tables(self.transport)
         self.jobs: Jobs = Jobs(self.transport)
         self.schedules: Schedules = Schedules(self.transport)
+        self.shares: Shares = Shares(self.transport)
         self.users: Users = Users(self.transport)
         self.favorites: Favorites = Favorites(self.transport)
         self.schemas: Schemas = Schemas(self.transport)
