@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.api.parts import Loops, Reconciliation
 from penstock.guard.reach import Reach
+from penstock.jobs.fair_share import FairShare
 from penstock.reconcile.desk import Desk
 from penstock.reconcile.items import Items
 from penstock.reconcile.parsing.parser import Parser
@@ -25,7 +26,7 @@ UPLOAD_EXPIRY_SECONDS = 3600.0
 
 
 def reconciling(settings: Settings, db: Db, jobs: PgJobStore, sources: DataSources) -> Reconciliation:
-    runs, depot = Runs(db, jobs), Depot(settings)
+    runs, depot = Runs(db, jobs, share=FairShare(step=settings.fair_share_seconds)), Depot(settings)
     jobs.gates.handle(STAGED, runs.staged)
     jobs.gates.handle(MATCHED, runs.matched)
     policy = settings.outbound_policy

@@ -16,7 +16,7 @@ from penstock.api.polls import Polls
 from penstock.api.rate_limits import RateLimits
 from penstock.graphs.authoring import Authoring
 from penstock.graphs.config import LONGEST_EXPORT, PlatformConfig
-from penstock.graphs.exports import Exports
+from penstock.graphs.exports import ExportLimits, Exports
 from penstock.graphs.face import ExportFace
 from penstock.graphs.favourite import Favourites
 from penstock.graphs.finalisation import GATE
@@ -25,6 +25,7 @@ from penstock.graphs.mapped_snapshot import MappedSnapshots
 from penstock.graphs.mapping import Mappings
 from penstock.graphs.mapping_tree import MappingTrees
 from penstock.graphs.metrics import ExportMetrics, watch_connections
+from penstock.graphs.order import ExportCaps
 from penstock.graphs.query_check import QueryCheck
 from penstock.graphs.reconciliation import ExportReconciliation
 from penstock.graphs.snapshot_progress import ProgressReport
@@ -35,6 +36,7 @@ from penstock.graphs.sweep import StorageSweep
 from penstock.guard.bounded import SqlChecker
 from penstock.guard.reach import Reach
 from penstock.jobs.browse import BROWSE_SETTINGS, Browser
+from penstock.jobs.fair_share import FairShare
 from penstock.jobs.metrics import KernelMetrics
 from penstock.jobs.presence import Presence
 from penstock.jobs.reaper import Reaper
@@ -224,7 +226,15 @@ def _graphs(
     snapshots = Snapshots(engine)
     longest = timedelta(seconds=settings.export_max_duration_seconds)
     mappings = Mappings(engine)
-    exports = Exports(engine, store, snapshots, sources, max_duration=LONGEST_EXPORT)
+    exports = Exports(
+        engine,
+        store,
+        snapshots,
+        sources,
+        max_duration=LONGEST_EXPORT,
+        caps=_export_limits(settings),
+        share=FairShare(step=settings.fair_share_seconds),
+    )
     config = PlatformConfig(engine, export=longest, audit=store.audit)
     remembered: Remembered[bool] = Remembered(lambda: store.bell.version(CHANGED))
     rights = SourceRights(browse, sources, remembered=remembered)
@@ -258,6 +268,14 @@ def _graphs(
         face=ExportFace(store, exports),
         sources=sources,
         storage_url=settings.storage_root,
+    )
+
+
+def _export_limits(settings: Settings) -> ExportLimits:
+    megabyte = 1000 * 1000
+    return ExportLimits(
+        analyst=ExportCaps(max_rows=settings.export_max_rows, max_bytes=settings.export_max_mb * megabyte),
+        admin=ExportCaps(max_rows=settings.export_max_rows_admin, max_bytes=settings.export_max_mb_admin * megabyte),
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from tests.graphs.stand import TOKEN, Stand, connected, postgres, settings, standing, until
+from tests.graphs.stand import TOKEN, Stand, connected, postgres, postgres_secrets, settings, standing, until
 from tests.reconcile.victim import PLANE, QUEUES, WORKER
 from tests.servers.process import free_ports
 
@@ -58,7 +58,7 @@ async def stand(database: str, warehouse: str, tmp_path: Path) -> AsyncIterator[
         await connection.execute("CREATE TABLE payments AS SELECT * FROM invoices WHERE id % 7 <> 0")
         await connection.execute("ANALYZE invoices; ANALYZE payments")
     async with standing(database, settings(tmp_path / "home", reap_seconds=0.2)) as it:
-        await it.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
+        await it.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse))
         yield it
 
 

@@ -124,7 +124,7 @@ async def test_postgresql_gives_the_rows_of_one_moment_whatever_is_written_meanw
             return await original(self, order, source, ctx)
 
         monkeypatch.setattr(ChunkStager, "_stage", staged)
-        await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
+        await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse))
         left = {"source": "db", "table": "ledger", "primary_key": "id"}
         ended = await run(stand, me, left, output={"amount": {"left": "amount", "right": "amount"}})
         before = await writer.fetchval("SELECT sum(age) FROM customers")

@@ -47,6 +47,12 @@ class ColumnsDiffer(InvalidInput):
     code = "COLUMNS_DIFFER"
 
 
+class ExportTooLarge(InvalidInput):
+    """A query gives more rows or bytes than its author may export; `details` has the limit."""
+
+    code = "EXPORT_TOO_LARGE"
+
+
 class SameVersion(InvalidInput):
     """A version was to be compared with itself."""
 

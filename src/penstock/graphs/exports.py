@@ -15,7 +15,7 @@ import orjson
 from penstock.graphs.errors import InvalidStateTransition, JobsAlreadyExist
 from penstock.graphs.export_job import ExportJob, export_job
 from penstock.graphs.finalisation import GATE, Finalisation
-from penstock.graphs.order import KINDS, ExportOrder, QueryState, Wanted
+from penstock.graphs.order import KINDS, NO_CAPS, QUEUE, ExportCaps, ExportOrder, QueryState, Wanted
 from penstock.graphs.snapshot import SnapshotStatus, prefix_of
 from penstock.graphs.store import MAX_ID, SQL
 from penstock.jobs.model import GroupSpec, JobSpec, Status
@@ -26,12 +26,27 @@ if TYPE_CHECKING:
 
     from penstock.graphs.snapshot import Snapshot
     from penstock.graphs.store import Snapshots
+    from penstock.jobs.fair_share import FairShare
     from penstock.jobs.store import PgJobStore
     from penstock.kit.db import Db, Tx
     from penstock.sources.records import DataSource, DataSources
 
 MAX_JOBS = 1000
 TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportLimits:
+    """The caps of one export, by the role of whoever owns its snapshot."""
+
+    analyst: ExportCaps = NO_CAPS
+    admin: ExportCaps = NO_CAPS
+
+    def of(self, *, is_admin: bool) -> ExportCaps:
+        return self.admin if is_admin else self.analyst
+
+
+NO_LIMITS = ExportLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +66,16 @@ class Exports:
         sources: DataSources,
         *,
         max_duration: timedelta = timedelta(hours=1),
+        caps: ExportLimits = NO_LIMITS,
+        share: FairShare | None = None,
     ) -> None:
         self._db = db
         self._jobs = jobs
         self._snapshots = snapshots
         self._sources = sources
         self._max_duration = max_duration
+        self._caps = caps
+        self._share = share
         self.finalisation = Finalisation(jobs, snapshots)
 
     async def start(self, snapshot_id: int, wanted: Sequence[Submission], *, tx: Tx | None = None) -> list[ExportJob]:
@@ -70,7 +89,8 @@ class Exports:
                 raise JobsAlreadyExist(f"Snapshot {snapshot_id} has its export jobs already.")
             if snapshot.status is not SnapshotStatus.CREATING:
                 snapshot = await self._begin(inner, snapshot)
-            orders = [_order(snapshot, w.wanted, sources) for w in wanted]
+            caps = self._caps.of(is_admin=await inner.value(SQL.is_admin, username=snapshot.owner_username))
+            orders = [_order(snapshot, w.wanted, sources, caps) for w in wanted]
             job_ids = await self._open(inner, snapshot, [self._spec(order, snapshot) for order in orders])
             await _add_rows(inner, snapshot_id, [w.wanted for w in wanted], job_ids)
             await _begin_submitted(inner, wanted, job_ids)
@@ -185,7 +205,10 @@ class Exports:
             deadline_in=None,
         )
         _, added = await self._jobs.open_group(group, specs, tx=tx)
-        return [each.job_id for each in added]
+        job_ids = [each.job_id for each in added]
+        if self._share is not None:
+            await self._share.spread(tx, QUEUE, snapshot.owner_username, job_ids)
+        return job_ids
 
     def _spec(self, order: ExportOrder, snapshot: Snapshot) -> JobSpec:
         return JobSpec(
@@ -217,7 +240,9 @@ def _prefix(snapshot: Snapshot) -> str:
     return prefix_of(snapshot.owner_username, snapshot.mapping_id, snapshot.mapping_version, snapshot.snapshot_id)
 
 
-def _order(snapshot: Snapshot, wanted: Wanted, sources: Mapping[int | None, DataSource]) -> ExportOrder:
+def _order(
+    snapshot: Snapshot, wanted: Wanted, sources: Mapping[int | None, DataSource], caps: ExportCaps
+) -> ExportOrder:
     source = sources[wanted.data_source_id]
     return ExportOrder(
         snapshot_id=snapshot.snapshot_id,
@@ -225,6 +250,7 @@ def _order(snapshot: Snapshot, wanted: Wanted, sources: Mapping[int | None, Data
         data_source_id=source.data_source_id,
         source_type=source.type,
         wanted=replace(wanted, data_source_id=source.data_source_id),
+        caps=caps,
     )
 
 

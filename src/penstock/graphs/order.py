@@ -7,6 +7,7 @@ import enum
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from penstock.graphs.errors import ExportTooLarge
 from penstock.storage import keys
 
 if TYPE_CHECKING:
@@ -81,6 +82,27 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExportCaps:
+    """The most that one export may write; None: no limit, as for jobs of earlier versions."""
+
+    max_rows: int | None = None
+    max_bytes: int | None = None
+
+    def check(self, rows: int, size: int) -> None:
+        for what, count, most in (("rows", rows, self.max_rows), ("bytes", size, self.max_bytes)):
+            if most is not None and count > most:
+                raise ExportTooLarge(
+                    f"The query gives more than {most:,} {what}, which is the most that one export may have.",
+                    hint="Narrow the query, or ask an operator for a higher limit (settings export_max_*).",
+                    limit_type=f"max_{what}",
+                    max_allowed=most,
+                )
+
+
+NO_CAPS = ExportCaps()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOrder:
     """The payload of an export job; `prefix` is the entity's own folder."""
 
@@ -89,6 +111,7 @@ class ExportOrder:
     data_source_id: int
     source_type: str
     wanted: Wanted
+    caps: ExportCaps = NO_CAPS
 
     @property
     def entity(self) -> Entity:
@@ -104,6 +127,7 @@ class ExportOrder:
             "prefix": self.prefix,
             "data_source_id": self.data_source_id,
             "source_type": self.source_type,
+            **asdict(self.caps),
         }
 
     @classmethod
@@ -122,6 +146,7 @@ class ExportOrder:
             data_source_id=payload["data_source_id"],
             source_type=payload["source_type"],
             wanted=wanted,
+            caps=ExportCaps(max_rows=payload.get("max_rows"), max_bytes=payload.get("max_bytes")),
         )
 
 

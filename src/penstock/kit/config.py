@@ -212,6 +212,24 @@ class Settings(BaseSettings):
         3600, description="How long one export may take."
     )
 
+    export_max_rows: Annotated[int, Field(ge=1, le=10**15)] = Field(
+        1_000_000_000, description="Most rows of one export of an analyst: one label or edge type of a snapshot."
+    )
+    export_max_mb: Annotated[int, Field(ge=1, le=10**9)] = Field(
+        100_000, description="Most megabytes of one export of an analyst, as they are read from the source."
+    )
+    export_max_rows_admin: Annotated[int, Field(ge=1, le=10**15)] = Field(
+        10_000_000_000, description="Most rows of one export of an admin or operator."
+    )
+    export_max_mb_admin: Annotated[int, Field(ge=1, le=10**9)] = Field(
+        1_000_000, description="Most megabytes of one export of an admin or operator."
+    )
+    fair_share_seconds: Annotated[float, Field(ge=0, le=600)] = Field(
+        5.0,
+        description="How far apart the waiting jobs of one user are put in the order of a queue, so that others come"
+        " in between; 0 means first come, first served.",
+    )
+
     reconcile_candidates_per_row: Annotated[int, Field(ge=1, le=10_000)] = Field(
         20,
         description="Candidate pairs that a rule of a reconciliation may have for each record"

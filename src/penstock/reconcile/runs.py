@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     import asyncpg
 
+    from penstock.jobs.fair_share import FairShare
     from penstock.jobs.gates import Fired
     from penstock.jobs.store import PgJobStore
     from penstock.kit.db import Db, Tx
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 SQL = load("penstock.reconcile.sql")
 STAGED, MATCHED = "run_staged", "run_matched"
+STAGE_QUEUE, MATCH_QUEUE = "stage", "match"
 BELL = ("runs",)
 TOTAL = timedelta(seconds=7200)
 MAX_ID = 2**63 - 1
@@ -42,11 +44,20 @@ log = logging.get(__name__)
 
 
 class Runs:
-    def __init__(self, db: Db, jobs: PgJobStore, *, timeout: timedelta = TOTAL, clock: Clock = SYSTEM) -> None:
+    def __init__(
+        self,
+        db: Db,
+        jobs: PgJobStore,
+        *,
+        timeout: timedelta = TOTAL,
+        clock: Clock = SYSTEM,
+        share: FairShare | None = None,
+    ) -> None:
         self._db = db
         self._jobs = jobs
         self._timeout = timeout
         self._clock = clock
+        self._share = share
         self._listeners = Listeners(jobs.bell)
 
     async def add(
@@ -198,7 +209,9 @@ class Runs:
             for side, given in sorted(staged.items())
         ]
         group = GroupSpec(name=f"stage:{run_id}", gate=STAGED, payload={"run_id": run_id}, deadline_in=self._timeout)
-        group_id, _ = await self._jobs.open_group(group, specs, tx=tx)
+        group_id, added = await self._jobs.open_group(group, specs, tx=tx)
+        if self._share is not None:
+            await self._share.spread(tx, STAGE_QUEUE, owner, [each.job_id for each in added])
         await tx.changed(SQL.run_staging, run_id=run_id, group_id=group_id)
 
     async def _match(self, tx: Tx, run_id: int, inputs: Mapping[str, Any]) -> None:
@@ -223,6 +236,8 @@ class Runs:
         )
         group = GroupSpec(name=f"match:{run_id}", gate=MATCHED, payload={"run_id": run_id}, deadline_in=left)
         group_id, [added] = await self._jobs.open_group(group, [spec], tx=tx, force=True)
+        if self._share is not None:
+            await self._share.spread(tx, MATCH_QUEUE, row["owner_username"], [added.job_id])
         await tx.changed(
             SQL.run_ready, run_id=run_id, inputs=_dump(inputs), match_group=group_id, match_job=added.job_id
         )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.graphs.columns import Fit
-    from penstock.graphs.order import ExportOrder
+    from penstock.graphs.order import ExportCaps, ExportOrder
     from penstock.jobs.model import Fence, Json
     from penstock.sources.contract import Chunk, Source
     from penstock.storage.contract import Store
@@ -41,7 +41,8 @@ async def export(order: ExportOrder, source: Source, store: Store, ctx: JobConte
     plan = await source.plan(sql, ONE_CHUNK)
     attempt = str(ctx.fence.attempt_id)
     try:
-        reading = Reading(source, plan.chunks, fit(order.entity, order.wanted.columns, plan.schema), ctx)
+        fitting = fit(order.entity, order.wanted.columns, plan.schema)
+        reading = Reading(source, plan.chunks, fitting, ctx, order.caps)
         written = await write_parquet(store, order.prefix, reading.fit.schema, reading.batches(), attempt=attempt)
     finally:
         if plan.hold is not None:
@@ -75,13 +76,16 @@ def trace(fence: Fence) -> str:
 class Reading:
     """The rows of one export on their way, counted."""
 
-    def __init__(self, source: Source, chunks: Sequence[Chunk], fitting: Fit, ctx: JobContext) -> None:
+    def __init__(
+        self, source: Source, chunks: Sequence[Chunk], fitting: Fit, ctx: JobContext, caps: ExportCaps
+    ) -> None:
         self.fit = fitting
         self.rows = 0
         self._bytes = 0
         self._source = source
         self._chunks = chunks
         self._ctx = ctx
+        self._caps = caps
         self._receipts = Receipts()
 
     async def batches(self) -> AsyncGenerator[pa.RecordBatch]:
@@ -90,6 +94,7 @@ class Reading:
                 async for batch in batches:
                     self.rows += batch.num_rows
                     self._bytes += batch.nbytes
+                    self._caps.check(self.rows, self._bytes)
                     self._ctx.progress(rows=self.rows, mb=round(self._bytes / 1e6, 1))
                     yield batch if self.fit.exact else await asyncio.to_thread(self.fit.cast, batch)
 

@@ -174,6 +174,7 @@ class Unloading:
         stored = sum(part.rows for part in parts)
         if rows is not None and rows != stored:
             raise RowsDiffer(f"The files hold {stored} rows, but Trino wrote {rows}.", stored=stored, sent=rows)
+        self._order.caps.check(stored, sum(part.size for part in parts))
         if not parts and rows is None:
             return None
         told = await self._empty(store) if not parts else await self._entity(query, store, parts)

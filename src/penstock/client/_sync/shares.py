@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 if TYPE_CHECKING:
     from penstock.client import shapes
@@ -10,12 +10,6 @@ if TYPE_CHECKING:
     from penstock.client.words import ShareRole
 
     Shared = Literal["source", "mapping", "recipe"]
-
-_PATHS = {
-    "source": "/api/data-sources/{id}/shares",
-    "mapping": "/api/mappings/{id}/shares",
-    "recipe": "/api/recipes/{id}/shares",
-}
 
 
 class Shares:
@@ -25,19 +19,47 @@ class Shares:
         self._transport = transport
 
     def all(self, what: Shared, id_: int | str) -> list[shapes.Share]:
-        shares: list[shapes.Share] = self._call("GET", _PATHS[what], {"id": id_})
-        return shares
+        path = {"id": id_}
+        answer: list[shapes.Share]
+        match what:
+            case "source":
+                answer = self._call("GET", "/api/data-sources/{id}/shares", path)
+            case "mapping":
+                answer = self._call("GET", "/api/mappings/{id}/shares", path)
+            case "recipe":
+                answer = self._call("GET", "/api/recipes/{id}/shares", path)
+            case _:
+                assert_never(what)
+        return answer
 
     def put(self, what: Shared, id_: int | str, username: str, role: ShareRole = "use") -> shapes.Share:
         """Let somebody use it, or also edit it; an earlier share with them is replaced."""
         path = {"id": id_, "username": username}
-        share: shapes.Share = self._call("PUT", f"{_PATHS[what]}/{{username}}", path, json={"role": role})
-        return share
+        answer: shapes.Share
+        match what:
+            case "source":
+                answer = self._call("PUT", "/api/data-sources/{id}/shares/{username}", path, json={"role": role})
+            case "mapping":
+                answer = self._call("PUT", "/api/mappings/{id}/shares/{username}", path, json={"role": role})
+            case "recipe":
+                answer = self._call("PUT", "/api/recipes/{id}/shares/{username}", path, json={"role": role})
+            case _:
+                assert_never(what)
+        return answer
 
     def delete(self, what: Shared, id_: int | str, username: str) -> shapes.Unshared:
         """Holds at once, for what is queued and running as well."""
         path = {"id": id_, "username": username}
-        answer: shapes.Unshared = self._call("DELETE", f"{_PATHS[what]}/{{username}}", path)
+        answer: shapes.Unshared
+        match what:
+            case "source":
+                answer = self._call("DELETE", "/api/data-sources/{id}/shares/{username}", path)
+            case "mapping":
+                answer = self._call("DELETE", "/api/mappings/{id}/shares/{username}", path)
+            case "recipe":
+                answer = self._call("DELETE", "/api/recipes/{id}/shares/{username}", path)
+            case _:
+                assert_never(what)
         return answer
 
     def _call(self, method: str, template: str, path: dict[str, Any], *, json: object = None) -> Any:
