@@ -55,25 +55,26 @@ def matches(folder: Path, lock: Path = LOCK) -> tuple[int, list[Match]]:
         if package["name"] != NAME:
             locked.setdefault(package["name"], []).append(package["version"])
     serving = {(package.name, package.version) for package in runtime(lock)}
-    count, applying = 0, []
+    count = 0
+    applying: list[Match] = []
     for advisory in _advisories(folder):
         if advisory.get("withdrawn"):
             continue
         count += 1
         for affected in advisory.get("affected", ()):
             name = _name(affected)
-            for version in locked.get(name, ()):
-                if applies(affected, version):
-                    applying.append(
-                        Match(
-                            advisory=str(advisory["id"]),
-                            package=name,
-                            version=version,
-                            is_runtime=(name, version) in serving,
-                            summary=_summary(advisory),
-                            fixed=tuple(_fixed(affected)),
-                        )
-                    )
+            applying += [
+                Match(
+                    advisory=str(advisory["id"]),
+                    package=name,
+                    version=version,
+                    is_runtime=(name, version) in serving,
+                    summary=_summary(advisory),
+                    fixed=tuple(_fixed(affected)),
+                )
+                for version in locked.get(name, ())
+                if applies(affected, version)
+            ]
     if not count:
         raise UnreadableDatabase(f"{folder} has no advisory in it.")
     return count, sorted(applying, key=str)

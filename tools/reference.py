@@ -195,7 +195,7 @@ def _document() -> dict[str, Any]:
     from penstock.api.app import create_app
     from penstock.api.parts import Parts
 
-    furnished: Any = {field.name: MagicMock() for field in fields(Parts)}
+    furnished: Any = {field.name: MagicMock() for field in fields(Parts)} | {"max_body_bytes": 0}
     return create_app(Parts(**furnished)).openapi()
 
 

@@ -236,7 +236,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         ordinary = self.server_state.default_headers
-        self.server_state.default_headers = [*ordinary, *headers_for(self.scheme)]
+        self.server_state.default_headers = [*ordinary, *headers_for(self.scheme or "http")]
         try:
             super().send_400_response(msg)
         finally:
@@ -266,7 +266,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Answer for the application, unless it began to, and close the connection."""
         began = getattr(self.cycle, "response_started", False)
         if not began or self.cycle.response_complete:
-            self.transport.write(_answer(error, self.scheme))
+            self.transport.write(_answer(error, self.scheme or "http"))
         self._expires = self.loop.time() + self.limits.header_seconds
         self.transport.close()
 

@@ -35,9 +35,7 @@ def reconciling(settings: Settings, db: Db, jobs: PgJobStore, sources: DataSourc
     desk = Desk(runs, Recipes(db, jobs), uploads, sources, reach=reach)
     token = settings.service_token
     key = "" if token is None else token.get_secret_value()
-    return Reconciliation(
-        desk=desk, items=Items(db, jobs), store=depot.open, callback_key=key, outbound=policy
-    )
+    return Reconciliation(desk=desk, items=Items(db, jobs), store=depot.open, callback_key=key, outbound=policy)
 
 
 def reconciliation_loops(db: Db, reconciled: Reconciliation, metrics: LoopMetrics) -> Loops:

@@ -55,9 +55,7 @@ async def ledger(stand: Stand, lasting_warehouse: str) -> str:
         )
     config = postgres(lasting_warehouse)
     secrets = postgres_secrets(lasting_warehouse)
-    made = await stand.graphs.sources.add(
-        name="db", kind="postgres", owner="me", config=config, secrets=secrets
-    )
+    made = await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=config, secrets=secrets)
     return made.name
 
 

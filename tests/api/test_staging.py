@@ -45,7 +45,9 @@ async def test_a_table_is_cut_above_the_threshold_and_into_no_more_chunks_than_a
     jobs: int,
 ) -> None:
     await fill(warehouse, 2000)
-    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse))
+    await stand.graphs.sources.add(
+        name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse)
+    )
     recipe = {"name": "pg", "sources": sides(), "rules": RULES, "staging": {"chunk_threshold_rows": 1}}
     told = {"chunk_threshold_rows": threshold, "max_parallel_chunks": 4}
     ended = await staged(stand, me, recipe=recipe, staging=told)

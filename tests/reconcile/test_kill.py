@@ -58,7 +58,9 @@ async def stand(database: str, warehouse: str, tmp_path: Path) -> AsyncIterator[
         await connection.execute("CREATE TABLE payments AS SELECT * FROM invoices WHERE id % 7 <> 0")
         await connection.execute("ANALYZE invoices; ANALYZE payments")
     async with standing(database, settings(tmp_path / "home", reap_seconds=0.2)) as it:
-        await it.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse))
+        await it.graphs.sources.add(
+            name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse)
+        )
         yield it
 
 

@@ -161,7 +161,9 @@ async def test_wide_numerics_instants_and_twin_columns_of_postgresql_are_matched
             f" (5, 'x', 'B', {large}.02, '2024-01-31 23:30:00Z')"
         )
     bank = "id,ref,seen\n1,A,2024-02-01T04:30:00Z\n2,B,2024-01-31T23:30:00Z\n"
-    await stand.graphs.sources.add(name="there", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse))
+    await stand.graphs.sources.add(
+        name="there", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse)
+    )
     key = {"left": "REF", "op": "eq", "right": "ref"}
     rules = [{"name": "same", "conditions": [key, {"left": "seen", "op": "date_window", "right": "seen", "days": 0}]}]
     near = {"left": "amount", "op": "tolerance", "right": "amount", "absolute": "0.005"}

@@ -14,7 +14,7 @@ from penstock.sources.contract import Limits
 from penstock.sources.registry import open_source
 from penstock.worker.staging import ChunkStager
 from tests.api.test_runs import PAYMENTS, QUEUES, RULES, me, over, stand, start, upload  # noqa: F401 - fixtures
-from tests.graphs.stand import Stand, connected, fill, postgres
+from tests.graphs.stand import Stand, connected, fill, postgres, postgres_secrets
 from tests.servers.trino_engine import QueryError
 from tests.servers.trino_fake import Script, TrinoFake
 from tests.sources.conformance import collect_chunks
@@ -124,7 +124,9 @@ async def test_postgresql_gives_the_rows_of_one_moment_whatever_is_written_meanw
             return await original(self, order, source, ctx)
 
         monkeypatch.setattr(ChunkStager, "_stage", staged)
-        await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse))
+        await stand.graphs.sources.add(
+            name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse)
+        )
         left = {"source": "db", "table": "ledger", "primary_key": "id"}
         ended = await run(stand, me, left, output={"amount": {"left": "amount", "right": "amount"}})
         before = await writer.fetchval("SELECT sum(age) FROM customers")

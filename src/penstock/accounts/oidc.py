@@ -141,9 +141,7 @@ class Keys:
 
     async def _fetch(self, http: httpx2.AsyncClient, url: str) -> dict[str, Any]:
         await self._reach(url)
-        answer = await fetch(
-            http, http.build_request("GET", url), max_bytes=MAX_DOCUMENT, seconds=2 * FETCH_SECONDS
-        )
+        answer = await fetch(http, http.build_request("GET", url), max_bytes=MAX_DOCUMENT, seconds=2 * FETCH_SECONDS)
         answer.raise_for_status()
         document = json.loads(answer.content)
         if not isinstance(document, dict):

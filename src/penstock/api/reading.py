@@ -107,8 +107,9 @@ class StrictRoute(APIRoute):
         return min(most, OPEN_BODY_BYTES) if matrix.is_open(request) else most
 
     def _shape_of_body(self) -> TypeAdapter[Any] | None:
-        if self._shape is None and self.body_field is not None:
-            self._shape = TypeAdapter(self.body_field.field_info.annotation)
+        field = self.body_field
+        if self._shape is None and field is not None and field.field_info.annotation is not None:
+            self._shape = TypeAdapter(field.field_info.annotation)
         return self._shape
 
 

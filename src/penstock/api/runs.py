@@ -289,9 +289,7 @@ async def callback(run_id: RunId, it: HasReconciliation) -> Data[Callback]:
     body = shown.model_dump_json(exclude={"callback_secret", "parameters"})
     signature = hmac.new(it.callback_secret(run_id).encode(), body.encode(), "sha256").hexdigest()
     rules = OutboundRules.model_validate(it.outbound.to_wire())
-    return Data(
-        data=Callback(url=run.callback_url, body=body, signature=signature, outbound=rules)
-    )
+    return Data(data=Callback(url=run.callback_url, body=body, signature=signature, outbound=rules))
 
 
 async def _document(body: NewRun, it: Reconciliation) -> tuple[dict[str, Any], int | None]:

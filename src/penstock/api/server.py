@@ -159,9 +159,7 @@ class Server(HttpServer):
         *,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        super().__init__(
-            app, limits or ConnectionLimits(), grace_seconds=GRACE_SECONDS, tls=tls
-        )
+        super().__init__(app, limits or ConnectionLimits(), grace_seconds=GRACE_SECONDS, tls=tls)
         self.tried = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

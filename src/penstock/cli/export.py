@@ -97,9 +97,7 @@ def _opening(source: SourceUrl) -> Opening:
     from penstock.kit.outbound import WITH_PRIVATE
     from penstock.sources.opening import Opening
 
-    return Opening(
-        type=source.kind, config=source.config, secrets=source.secrets, outbound=WITH_PRIVATE
-    )
+    return Opening(type=source.kind, config=source.config, secrets=source.secrets, outbound=WITH_PRIVATE)
 
 
 @contextmanager

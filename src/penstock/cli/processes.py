@@ -22,9 +22,7 @@ def serve(
     host: str | None = None,
     port: int | None = None,
     processes: int | None = None,
-    tls_cert: Annotated[
-        Path | None, Parameter(help="Certificate with its chain, PEM: serve HTTPS.")
-    ] = None,
+    tls_cert: Annotated[Path | None, Parameter(help="Certificate with its chain, PEM: serve HTTPS.")] = None,
     tls_key: Annotated[Path | None, Parameter(help="The certificate's key, PEM.")] = None,
     json: Json = False,
 ) -> int:

@@ -25,9 +25,7 @@ _HINT = (
 class Reach:
     """Blocking, for it asks the resolver; raises `UrlRefused`, or `Unavailable` while there is no resolver."""
 
-    def __init__(
-        self, *, private: bool = False, allow: tuple[str, ...] = (), resolver: Resolver = resolve
-    ) -> None:
+    def __init__(self, *, private: bool = False, allow: tuple[str, ...] = (), resolver: Resolver = resolve) -> None:
         self._private = private
         self._policy = OutboundPolicy(private=private, allow=allow)
         self._resolver = resolver

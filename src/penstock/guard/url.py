@@ -106,4 +106,3 @@ def _resolved(host: str, port: int, resolver: Resolver, *, local: bool) -> tuple
     if not found:
         raise UrlRefused(f"{host} has no address.", hint="Check the host name.")
     return found
-

@@ -46,9 +46,7 @@ class Settings(BaseSettings):
         description="Certificate in PEM form, with its chain: the control plane then speaks HTTPS"
         " alone. Unset means: HTTP, for a proxy in front that has the certificate.",
     )
-    tls_key: Path | None = Field(
-        None, description="The certificate's key in PEM form, without a password."
-    )
+    tls_key: Path | None = Field(None, description="The certificate's key in PEM form, without a password.")
     header_timeout_seconds: Annotated[float, Field(ge=1, le=300)] = Field(
         10.0, description="How long the head of a request may take to come."
     )
@@ -262,8 +260,7 @@ class Settings(BaseSettings):
     )
     upload_cells: Annotated[int, Field(ge=1, le=10_000_000_000)] = Field(
         10_000_000,
-        description="Cells that an uploaded sheet may reach over, empty ones too: its last row times"
-        " its last column.",
+        description="Cells that an uploaded sheet may reach over, empty ones too: its last row times its last column.",
     )
     upload_memory_mb: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
         1024, description="Memory of the process that reads one uploaded file, in megabytes."

@@ -21,9 +21,7 @@ DEFAULTS = (
 )
 TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 """For a year. Browsers take it from answers over TLS only, so nobody gains by claiming to have come by TLS."""
-_INTERNAL = (
-    b'{"error":{"code":"INTERNAL","message":"Something went wrong on our side.","details":{}}}'
-)
+_INTERNAL = b'{"error":{"code":"INTERNAL","message":"Something went wrong on our side.","details":{}}}'
 
 
 class SecurityHeaders:

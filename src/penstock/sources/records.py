@@ -213,9 +213,7 @@ class DataSources:
         config = orjson.loads(row["config"])
         if self._ceilings is not None:
             config = self._ceilings.clamp(row["type"], config)
-        opening = Opening(
-            type=row["type"], config=config, secrets=self._open(row), outbound=self._outbound
-        )
+        opening = Opening(type=row["type"], config=config, secrets=self._open(row), outbound=self._outbound)
         await self._check_home(opening)
         await self._check_reach(opening)
         return opening

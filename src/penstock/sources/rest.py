@@ -133,9 +133,7 @@ class Rest:
 
     async def _try(self, request: httpx2.Request) -> Answer | _Setback:
         try:
-            answer = await fetch(
-                self._http, request, max_bytes=self._max_bytes, seconds=self._answer_seconds
-            )
+            answer = await fetch(self._http, request, max_bytes=self._max_bytes, seconds=self._answer_seconds)
         except AnswerTooLarge as e:
             raise SourceError(f"{self._product}: {e}.", hint=TOO_LARGE_HINT) from None
         except httpx2.TransportError as e:

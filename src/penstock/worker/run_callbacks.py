@@ -46,9 +46,7 @@ class RunCaller:
         ctx.log.info("run_called_back", run_id=job.payload["run_id"], status=status)
         return Result({"status": status})
 
-    async def _post(
-        self, outbound: Outbound, url: httpx2.URL, body: bytes, signature: str
-    ) -> int:
+    async def _post(self, outbound: Outbound, url: httpx2.URL, body: bytes, signature: str) -> int:
         headers = {
             "Content-Type": "application/json",
             "X-Penstock-Signature": f"sha256={signature}",
@@ -56,9 +54,7 @@ class RunCaller:
         try:
             async with checked_client(outbound, timeout=self._seconds) as client:
                 request = client.build_request("POST", url, content=body, headers=headers)
-                answer = await fetch(
-                    client, request, max_bytes=_MAX_ANSWER, seconds=self._seconds
-                )
+                answer = await fetch(client, request, max_bytes=_MAX_ANSWER, seconds=self._seconds)
         except (httpx2.TransportError, httpx2.DecodingError) as e:
             raise Unavailable(f"{url.host} did not take the callback ({type(e).__name__}).") from None
         return answer.status_code

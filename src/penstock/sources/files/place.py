@@ -92,9 +92,7 @@ class Place:
         except OSError:
             raise SourceUnavailable(f"The address of {parts.hostname} is not known.") from None
         if parts.scheme != "https" and any(zone_of(a) is Zone.PUBLIC for a in addresses):
-            raise SourceRefused(
-                f"files: endpoint {parts.hostname} is on the internet and must speak https."
-            )
+            raise SourceRefused(f"files: endpoint {parts.hostname} is on the internet and must speak https.")
 
     def path(self, entry: Entry) -> Path | None:
         """Where others can read it themselves; None for what is not in a folder."""

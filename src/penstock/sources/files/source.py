@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 _SCHEMA = "main"
 
 
-def connect(
-    config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR
-) -> FilesSource:
+def connect(config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR) -> FilesSource:
     found = read(Config, config, secrets, source="files")
     for name in found.types:
         column_types(found, name)

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 _ANSWER_SECONDS = 120.0
 
 
-def connect(
-    config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR
-) -> MySQLSource:
+def connect(config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR) -> MySQLSource:
     return MySQLSource(read(Config, config, secrets, source="mysql"), outbound)
 
 

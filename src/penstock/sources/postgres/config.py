@@ -49,16 +49,10 @@ def pinned_servers(config: Config, outbound: Outbound) -> Servers:
             raise InvalidInput("postgres: host mixes sockets and servers of the network.")
         return Servers(host=config.host)
     try:
-        pairs = [
-            (host, str(address))
-            for host in hosts
-            for address in outbound.addresses(host, config.port)
-        ]
+        pairs = [(host, str(address)) for host in hosts for address in outbound.addresses(host, config.port)]
     except OSError:
         raise SourceUnavailable(f"The address of {config.host[:200]} is not known.") from None
-    return Servers(
-        host=",".join(host for host, _ in pairs), hostaddr=",".join(address for _, address in pairs)
-    )
+    return Servers(host=",".join(host for host, _ in pairs), hostaddr=",".join(address for _, address in pairs))
 
 
 def conninfo(config: Config, servers: Servers, *, trace: str = "") -> str:

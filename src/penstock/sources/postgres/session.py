@@ -50,9 +50,7 @@ class Session:
     def open(self) -> None:
         with translated(self._config):
             servers = pinned_servers(self._config, self._outbound)
-            connection = dbapi.connect(
-                driver=_DRIVER, uri=conninfo(self._config, servers, trace=self._trace)
-            )
+            connection = dbapi.connect(driver=_DRIVER, uri=conninfo(self._config, servers, trace=self._trace))
             with self._lock:
                 self._connection = connection
             self._execute(_BEGIN)
@@ -102,9 +100,7 @@ class Session:
 
     def _check(self, sql: str) -> None:
         if sql not in self._checked:
-            check_calls_nothing_else(
-                sql, self.ask, callable_=SQL.callable, relation_columns=SQL.relation_columns
-            )
+            check_calls_nothing_else(sql, self.ask, callable_=SQL.callable, relation_columns=SQL.relation_columns)
             self._checked.add(sql)
 
     def batches(self, sql: str) -> Iterator[pa.RecordBatch]:

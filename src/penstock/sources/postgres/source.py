@@ -61,9 +61,7 @@ class PostgresSource:
         )
 
     def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:
-        session = Session(
-            self._config, self._outbound, trace=trace, snapshot=chunk.snapshot
-        )
+        session = Session(self._config, self._outbound, trace=trace, snapshot=chunk.snapshot)
 
         def read_all() -> Iterator[pa.RecordBatch]:
             with session.opened():

@@ -16,7 +16,5 @@ if TYPE_CHECKING:
 __all__ = ["Config", "Receipts", "TrinoSource", "connect"]
 
 
-def connect(
-    config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR
-) -> TrinoSource:
+def connect(config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR) -> TrinoSource:
     return TrinoSource(read(Config, config, secrets, source="trino"), outbound=outbound)

@@ -48,9 +48,7 @@ class TrinoSource:
         self._config = config
         self._clock = clock
         self._role = config.starburst_role
-        self._client = client or Client(
-            config, Wire(config, outbound, clock=clock), clock=clock
-        )
+        self._client = client or Client(config, Wire(config, outbound, clock=clock), clock=clock)
 
     async def __aenter__(self) -> TrinoSource:
         return self

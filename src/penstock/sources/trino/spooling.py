@@ -49,9 +49,7 @@ def segments(spool: Mapping[str, Any], *, max_bytes: int = DEFAULT_ANSWER_BYTES)
         raise SourceError("Trino's list of segments cannot be read.") from None
     for segment in listed:
         if max(segment.size, segment.uncompressed or 0) > max_bytes:
-            raise SourceError(
-                f"Trino names a segment of more than {max_bytes:,} bytes.", hint=TOO_LARGE_HINT
-            )
+            raise SourceError(f"Trino names a segment of more than {max_bytes:,} bytes.", hint=TOO_LARGE_HINT)
     return sorted(listed, key=lambda segment: segment.offset)
 
 

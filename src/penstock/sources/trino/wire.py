@@ -101,9 +101,7 @@ class Wire:
         self.max_bytes = outbound.policy.answer_bytes
         context = ssl.create_default_context(cafile=config.ca_file)
         coordinator = CheckedTransport(outbound, context=context, connections=_CONNECTIONS)
-        storage = CheckedTransport(
-            outbound, context=context, connections=_CONNECTIONS, behind=coordinator
-        )
+        storage = CheckedTransport(outbound, context=context, connections=_CONNECTIONS, behind=coordinator)
         timeout = httpx2.Timeout(config.request_timeout, connect=min(10.0, config.request_timeout))
         headers = {"Accept-Encoding": "identity"}
         self._http = checked_client(coordinator, timeout=timeout, headers=headers)
