@@ -41,7 +41,8 @@ LISTS = {
     "common_kind": "kind=common",
     "failed": "status=failed",
 }
-"""What people look at. A kind that one job in 100,000 has is no list of this kind: it is read from the table."""
+"""What people look at. A kind that one job in 100,000 has is none of these: its page is looked for in
+every stretch of the table that has one."""
 say = Console(stderr=True).print
 
 

@@ -76,9 +76,10 @@ async def browse(database: str) -> AsyncIterator[Connection]:
     await connection.close()
 
 
-async def pages_read(browse: Connection, name: str) -> int:
+async def pages_read(browse: Connection, name: str, filtered: dict[str, object] | None = None) -> int:
     statement = getattr(SQL, name.removesuffix("_well"))
-    values = dict.fromkeys(FILTERS) | LISTS[name] | {"offset": 0, "limit": PAGE}
+    page = {"offset": 0, "limit": PAGE}
+    values = dict.fromkeys(FILTERS) | (filtered or {}) | LISTS[name] | page
     explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement.text}"
     plan = json.loads(await browse.fetchval(explain, *statement.bind(values)))[0]["Plan"]
     return int(plan["Shared Hit Blocks"]) + int(plan["Shared Read Blocks"])
@@ -166,3 +167,15 @@ async def test_a_count_is_exact_up_to_its_bound_although_the_statistics_are_old(
         _, total = await Browser(db).jobs(Filter(status="queued"), limit=PAGE)
     assert total.estimated == estimated
     assert total.value >= 500 + more
+
+
+@pytest.mark.parametrize("column", ["queue", "kind"])
+async def test_a_page_of_what_few_jobs_have_does_not_read_them_all(
+    table: Connection, browse: Connection, column: str
+) -> None:
+    await table.execute(ENQUEUE, ROWS)
+    await table.execute(f"UPDATE penstock.job SET {column} = 'rare' WHERE job_id = 7")
+    await table.execute("VACUUM ANALYZE penstock.job")
+    all_pages = await table.fetchval("SELECT pg_relation_size('penstock.job') / 8192")
+    pages = await pages_read(browse, "list_all", {column: "rare"})
+    assert pages < all_pages / 4, f"{pages} of {all_pages} pages"

@@ -1,4 +1,5 @@
--- Jobs of any status, newest first. Index: the primary key of job backwards, then live and outcome_job a row.
+-- Jobs of any status, newest first. Index: the primary key of job backwards, or job_where for a queue or kind that few
+-- have; then live and outcome_job a row.
 -- Each job is looked up by itself (LATERAL … LIMIT 1): a join could be planned as a scan of all that is live.
 -- A page carries no payloads and no results: either may be large, and one job shows them.
 SELECT j.job_id, j.kind, j.queue, j.priority, coalesce(l.status, o.status) AS status,
@@ -7,13 +8,16 @@ SELECT j.job_id, j.kind, j.queue, j.priority, coalesce(l.status, o.status) AS st
        coalesce(l.claimed_at, o.claimed_at) AS claimed_at, l.lease_until, l.wake_at,
        coalesce(l.deadline, j.deadline_at) AS deadline, o.finished_at, coalesce(l.polls, 0) AS polls,
        l.progress, o.error
-FROM penstock.job j
+FROM (
+  SELECT * FROM penstock.job
+  WHERE (:kind::text IS NULL OR kind = :kind)
+    AND (:queue::text IS NULL OR queue = :queue)
+    AND (:group_id::bigint IS NULL OR group_id = :group_id)
+    AND (:created_after::timestamptz IS NULL OR created_at >= :created_after)
+    AND (:created_before::timestamptz IS NULL OR created_at < :created_before)
+  ORDER BY job_id DESC
+  OFFSET :offset LIMIT :limit
+) j
 LEFT JOIN LATERAL (SELECT * FROM penstock.live l WHERE l.job_id = j.job_id LIMIT 1) l ON true
 LEFT JOIN LATERAL (SELECT * FROM penstock.outcome o WHERE o.job_id = j.job_id LIMIT 1) o ON true
-WHERE (:kind::text IS NULL OR j.kind = :kind)
-  AND (:queue::text IS NULL OR j.queue = :queue)
-  AND (:group_id::bigint IS NULL OR j.group_id = :group_id)
-  AND (:created_after::timestamptz IS NULL OR j.created_at >= :created_after)
-  AND (:created_before::timestamptz IS NULL OR j.created_at < :created_before)
 ORDER BY j.job_id DESC
-OFFSET :offset LIMIT :limit
