@@ -190,10 +190,13 @@ class Exchange:
         first = _first(endings)
         records: list[asyncpg.Record] = []
         written = _Written()
+        places: list[int] = []
         if all(_is_plain(e.outcome) for e in first):
             records = await self._statement(self._db, first, claim, alone=True)
-            written.done = _done(first, records)
-        if remaining := [e for e in first if e.fence not in written.done]:
+            places = _places(records)
+        if len(places) < len(first):
+            written.done = {first[place - 1].fence for place in places}
+            remaining = [e for e in first if e.fence not in written.done]
             records = await self._in_transaction(remaining, claim, written)
         taken = sorted((r for r in records if r["places"] is None), key=itemgetter("order_key"))
         claimed = [rows.claimed(r, queue) for r in taken]
@@ -203,6 +206,9 @@ class Exchange:
         elif limit and mark != NO_MARK:
             self._marks.pop(queue, None)
             claimed = (await self._step((), claimer, queue, limit))[1]
+        if len(places) == len(endings):
+            return [Verdict.DONE] * len(endings), claimed
+        written.done.update(first[place - 1].fence for place in places)
         return self._verdicts(endings, written), claimed
 
     async def _in_transaction(self, endings: Sequence[Ending], claim: Claim, written: _Written) -> list[asyncpg.Record]:
@@ -282,8 +288,6 @@ class Exchange:
         )
 
     def _verdicts(self, endings: Sequence[Ending], written: _Written) -> list[Verdict]:
-        if len(written.done) == len(endings):
-            return [Verdict.DONE] * len(endings)
         verdicts = {e.fence: written.verdict(e.fence) for e in endings}
         for fence, verdict in verdicts.items():
             if verdict is Verdict.STALE:
@@ -312,8 +316,13 @@ async def already(tx: Tx | Db, fences: Sequence[Fence], how: str) -> set[Fence]:
     return fences_of(r for r in records if r["how"] == how)
 
 
-def _done(endings: Sequence[Ending], records: Sequence[asyncpg.Record]) -> set[Fence]:
-    return {endings[place - 1].fence for r in records if r["places"] is not None for place in r["places"]}
+def _places(records: Iterable[asyncpg.Record]) -> list[int]:
+    """Of the ends that were written, counted from 1."""
+    return [place for r in records if r["places"] is not None for place in r["places"]]
+
+
+def _done(endings: Sequence[Ending], records: Iterable[asyncpg.Record]) -> set[Fence]:
+    return {endings[place - 1].fence for place in _places(records)}
 
 
 def _is_plain(outcome: Outcome) -> bool:
@@ -344,7 +353,9 @@ def in_lock_order(items: Iterable[Held]) -> list[Held]:
 
 
 def _first(endings: Sequence[Ending]) -> list[Ending]:
-    """One ending an attempt, the first that was given."""
+    """One ending an attempt, the first that was given. Fences are compared only where a job comes twice."""
+    if len({e.fence.job_id for e in endings}) == len(endings):
+        return in_lock_order(endings)
     return in_lock_order({e.fence: e for e in reversed(endings)}.values())
 
 
