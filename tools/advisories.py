@@ -61,20 +61,20 @@ def matches(folder: Path, lock: Path = LOCK) -> tuple[int, list[Match]]:
         if advisory.get("withdrawn"):
             continue
         count += 1
-        for affected in advisory.get("affected", ()):
-            name = _name(affected)
-            applying += [
-                Match(
-                    advisory=str(advisory["id"]),
-                    package=name,
-                    version=version,
-                    is_runtime=(name, version) in serving,
-                    summary=_summary(advisory),
-                    fixed=tuple(_fixed(affected)),
-                )
-                for version in locked.get(name, ())
-                if applies(affected, version)
-            ]
+        applying += [
+            Match(
+                advisory=str(advisory["id"]),
+                package=name,
+                version=version,
+                is_runtime=(name, version) in serving,
+                summary=_summary(advisory),
+                fixed=tuple(_fixed(affected)),
+            )
+            for affected in advisory.get("affected", ())
+            for name in [_name(affected)]
+            for version in locked.get(name, ())
+            if applies(affected, version)
+        ]
     if not count:
         raise UnreadableDatabase(f"{folder} has no advisory in it.")
     return count, sorted(applying, key=str)
