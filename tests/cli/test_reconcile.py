@@ -53,6 +53,18 @@ def test_a_recipe_is_validated_saved_run_and_its_evidence_written(furnished: Cli
     assert "<svg" in report.read_text()
 
 
+def test_a_file_is_uploaded_listed_and_deleted(furnished: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "payments.csv"
+    file.write_text("id;amount\n1;-5\n")
+    upload = furnished("upload", "add", str(file), "--delimiter", ";", "--json").json
+    assert (upload["name"], upload["rows"]) == ("payments.csv", 1)
+    assert upload["upload_id"] in furnished("upload", "list").out
+    assert furnished("upload", "usage", "--json").json["files"] == 1
+    assert "is deleted" in furnished("upload", "delete", upload["upload_id"]).out
+    assert furnished("upload", "list", "--json").json == []
+    assert furnished("upload", "delete", upload["upload_id"]).code == 3
+
+
 def test_a_recipe_with_faults_says_them_all(furnished: Cli, tmp_path: Path) -> None:
     wrong = json.loads(json.dumps(books.RECIPE).replace('"issued"', '"isued"').replace('"paid"', '"payd"'))
     file = tmp_path / "wrong.json"
