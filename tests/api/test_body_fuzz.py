@@ -166,16 +166,20 @@ async def test_no_body_holds_the_loop_or_ends_in_an_error_of_ours(target: Target
     assert psutil.Process().memory_info().rss - memory < MEMORY_BYTES, (SEED, attack)
 
 
-async def test_a_body_that_never_comes_to_its_end_is_closed_on_every_route(target: Target) -> None:
+async def test_a_body_that_never_comes_to_its_end_is_closed_on_every_route(
+    target: Target, capsys: pytest.CaptureFixture[str]
+) -> None:
     async def stopped(method: str, path: str) -> int:
         async with connected(target.port) as client:
             client.send(head(method, path, "Content-Length: 5000") + b'{"name": ')
             return await client.status()
 
-    answers = await asyncio.gather(*(stopped(*route) for route in target.routes))
-    for route, status in zip(target.routes, answers, strict=True):
-        assert status < 500 or "/wrapper/" in route[1], (route, status)
-    assert 408 in answers
+    taking = [route for route in target.routes if route[0] != "GET"]
+    answers = await asyncio.gather(*(stopped(*route) for route in taking))
+    for route, status in zip(taking, answers, strict=True):
+        assert status in (204, 404, 408, 409, 422) or "/wrapper/" in route[1], (route, status)
+    assert answers.count(408) > 50
+    assert "request_failed" not in capsys.readouterr().out
 
 
 async def test_the_meter_counts_what_holds_the_loop_and_not_what_waits() -> None:

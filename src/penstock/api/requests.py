@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from starlette.requests import ClientDisconnect
 from structlog.contextvars import bound_contextvars
 
 from penstock.api.errors import reply
@@ -42,6 +43,8 @@ class RequestIds:
         with bound_contextvars(request_id=request_id):
             try:
                 await self._app(scope, receive, named)
+            except ClientDisconnect:
+                log.info("client_gone", method=scope["method"], path=scope["path"])
             except Exception:
                 log.exception("request_failed", method=scope["method"], path=scope["path"])
                 if not started:
