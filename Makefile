@@ -50,8 +50,8 @@ chaos: .venv/.synced ## Storm N schedules (default 1000) and check the history; 
 	@$(PY) -m tests.chaos --schedules $(N) $(if $(SEED),--seed $(SEED))
 
 .PHONY: fuzz
-fuzz: fetch ## Run the fuzzer NAME (graphs, maintenance, reconcile, snapshots) on N generated cases (default 1000); SEED=n replays
-	@[ -n "$(NAME)" ] || { echo "Say which: make fuzz NAME=graphs|maintenance|reconcile|snapshots" >&2; exit 2; }
+fuzz: fetch ## Run the fuzzer NAME (api, graphs, maintenance, reconcile, snapshots) on N generated cases (default 1000); SEED=n replays
+	@[ -n "$(NAME)" ] || { echo "Say which: make fuzz NAME=api|graphs|maintenance|reconcile|snapshots" >&2; exit 2; }
 	@$(PY) -m tests.fuzz $(NAME) --cases $(N) $(if $(SEED),--seed $(SEED))
 
 .PHONY: bench
@@ -67,6 +67,10 @@ sbom: .venv/.synced ## Write the CycloneDX bill of materials of all runtime pack
 .PHONY: advisories
 advisories: .venv/.synced ## Hold uv.lock against the advisory database in the folder PENSTOCK_ADVISORIES; nothing is fetched
 	@PENSTOCK_ADVISORIES="$(PENSTOCK_ADVISORIES)" $(PY) -m tools.advisories
+
+.PHONY: abuse
+abuse: ## Two minutes of hostile clients beside normal users; writes bench/ledger/abuse.json
+	@$(MAKE) --no-print-directory bench NAME=abuse
 
 .PHONY: clean
 clean: ## Remove the environment and caches (never data)

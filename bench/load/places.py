@@ -24,7 +24,7 @@ from penstock.cli.home import Home
 from penstock.cli.stack import Stack
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
 USERS = 16
@@ -53,10 +53,12 @@ class Place:
 
 
 @asynccontextmanager
-async def plane(folder: Path) -> AsyncIterator[Place]:
-    """With 16 people of the role ops, and a running instance at `path`; no worker asks for jobs
-    once it runs."""
-    async with Stack(Home(folder / "home"), port=0, workers=1, environment=ROOMY) as stack:
+async def plane(folder: Path, more: Mapping[str, str] | None = None) -> AsyncIterator[Place]:
+    """With settings of `more`, 16 people of the role ops, and a running instance at `path`; no
+    worker asks for jobs once it runs."""
+    async with Stack(
+        Home(folder / "home"), port=0, workers=1, environment=ROOMY | dict(more or {})
+    ) as stack:
         token = stack.home.secret("operator_token")
         keys = await ops_keys(stack.url, token, USERS)
         async with Asker(stack.url, token) as ask:

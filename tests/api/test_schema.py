@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,9 @@ CHECKS = (
 EXAMPLES = os.environ.get("PENSTOCK_SCHEMATHESIS_EXAMPLES")
 """An hour's worth before a release: 1000."""
 PUBLIC = ["--exclude-path-regex", "^/api/internal"]
+SEED = os.environ.get("PENSTOCK_FUZZ_SEED", datetime.now(UTC).strftime("%Y%m%d"))
+"""Another one each day; a failure prints it, and the variable replays it."""
+SEQUENCES = EXAMPLES or "2"
 IN_A_GUIDE = ("/api/recipes", "/api/runs", "/api/uploads", "/api/sources", "/api/internal/runs", "/api/internal/jobs/{")
 """Their bodies are documents, which the guides show as a whole."""
 
@@ -60,6 +64,21 @@ async def test_no_request_breaks_it_and_no_answer_surprises(database: str, tmp_p
     assert not any(reports), "\n".join(reports)
 
 
+async def test_no_sequence_of_requests_breaks_it(database: str, tmp_path: Path) -> None:
+    """What one answer names is asked of the next operation, as each of four identities."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    async with process(database, port, tmp_path):
+        await ready(url)
+        keys = await people(url)
+        stateful = ["--phases", "stateful", "-n", SEQUENCES]
+        reports = [
+            await _try(url, [*identity, *PUBLIC, *stateful], tmp_path)
+            for identity in ([], *(_shows(key) for key in keys.values()))
+        ]
+    assert not any(reports), "\n".join(reports)
+
+
 async def people(url: str) -> dict[str, str]:
     """A key of a user of each role."""
     keys = {}
@@ -74,14 +93,14 @@ async def people(url: str) -> dict[str, str]:
 async def _try(url: str, options: list[str], folder: Path) -> str:
     """What schemathesis found; nothing, if there is nothing."""
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{url}/api/openapi.json", *options]
-    command += ["--checks", CHECKS, "--seed", "7", "--no-color", "--warnings", "off"]
+    command += ["--checks", CHECKS, "--seed", SEED, "--no-color", "--warnings", "off"]
     command += ["--suppress-health-check", "all", "--request-timeout", "30"]
     environment = os.environ | {"SCHEMATHESIS_HOOKS": "tests.api.schemathesis_hooks", "PYTHONPATH": str(Path.cwd())}
     run = await asyncio.create_subprocess_exec(
         *command, env=environment, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     output, _ = await run.communicate()
-    return "" if run.returncode == 0 else output.decode()
+    return "" if run.returncode == 0 else f"PENSTOCK_FUZZ_SEED={SEED}\n{output.decode()}"
 
 
 async def test_every_operation_is_described(database: str, edge: Edge, tmp_path: Path) -> None:

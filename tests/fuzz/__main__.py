@@ -8,6 +8,7 @@ import random
 import sys
 
 FUZZERS = {
+    "api": "tests.api.fuzz",
     "graphs": "tests.graphdb.oracle.fuzz",
     "maintenance": "tests.maintenance.differential.fuzz",
     "reconcile": "tests.reconcile.oracle.fuzz",

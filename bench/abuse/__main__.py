@@ -1,0 +1,107 @@
+"""`make abuse`: normal users, alone and then beside 200 hostile connections of an ordinary account.
+
+The users' p99 may become five times what it was; none of their requests may fail, and nothing may
+restart. `ARGS=0.1` is for a tenth of the time and writes no ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import httpx2
+import psutil
+from rich.console import Console
+
+from bench.abuse import users
+from bench.figures import Figure, figure, publish, quantile, show
+from bench.folder import temporary_folder
+from bench.load import places
+from penstock.kit import logging
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+QUIET_SECONDS = 30.0
+ABUSE_SECONDS = 120.0
+SETTLE_SECONDS = 5.0
+MEMORY_LOOK_SECONDS = 0.5
+SETTINGS = {"PENSTOCK_CONNECTIONS_EXEMPT": "127.0.0.1"}
+"""The users' address. The attackers have another, which is counted as any address is."""
+say = Console(stderr=True).print
+
+
+async def main(arguments: Sequence[str]) -> int:
+    logging.configure(level="ERROR")
+    part = float(arguments[0]) if arguments else 1.0
+    with temporary_folder() as folder:
+        async with places.plane(folder, SETTINGS) as place:
+            figures = await _measure(place, part)
+    return show("abuse", figures) if arguments else publish("abuse", figures)
+
+
+async def _measure(place: places.Place, part: float) -> dict[str, Figure]:
+    await users.measure(place, SETTLE_SECONDS)
+    quiet = await users.measure(place, QUIET_SECONDS * part)
+    attackers = await _attackers(place, await _analyst(place), ABUSE_SECONDS * part)
+    megabytes: list[float] = []
+    looking = asyncio.create_task(_look_at_memory(place.trees["plane"], megabytes))
+    abused = await users.measure(place, ABUSE_SECONDS * part)
+    outcomes = json.loads((await attackers.communicate())[0])
+    looking.cancel()
+    say(f"what the attackers got: {outcomes}")
+    say(f"errors of users: {sorted(set(quiet.errors + abused.errors))[:10]}")
+    before, during = (quantile(found.milliseconds, 0.99) for found in (quiet, abused))
+    restarted = sum(not psutil.pid_exists(pid) for pid in place.trees.values())
+    return {
+        "users_p99_alone": figure(before, "ms"),
+        "users_p99_abused": figure(during, "ms"),
+        "users_p99_times": figure(during / before, "x", "<= 5"),
+        "users_p50_abused": figure(quantile(abused.milliseconds, 0.5), "ms"),
+        "users_requests_abused": figure(len(abused.milliseconds), "requests"),
+        "users_errors": figure(len(quiet.errors) + len(abused.errors), "requests", "<= 0"),
+        "restarts": figure(restarted, "processes", "<= 0"),
+        "plane_memory_peak": figure(max(megabytes), "MB", "<= 1500"),
+        **{
+            f"attackers_{name}": figure(count, "answers" if name.isdigit() else "connections")
+            for name, count in sorted(outcomes.items())
+        },
+    }
+
+
+async def _analyst(place: places.Place) -> str:
+    """The key of an ordinary account."""
+    async with httpx2.AsyncClient(
+        base_url=place.url, headers=place.headers[0], timeout=60, trust_env=False
+    ) as http:
+        user = {"username": "mallory@example.com", "role": "analyst"}
+        (await http.post("/api/users", json=user)).raise_for_status()
+        answer = await http.post("/api/users/mallory@example.com/api-keys")
+        key: str = answer.raise_for_status().json()["key"]
+        return key
+
+
+async def _attackers(place: places.Place, key: str, seconds: float) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "bench.abuse.attackers",
+        place.url,
+        key,
+        place.path,
+        str(seconds),
+        stdout=asyncio.subprocess.PIPE,
+    )
+
+
+async def _look_at_memory(pid: int, megabytes: list[float]) -> None:
+    process = psutil.Process(pid)
+    while True:
+        megabytes.append(process.memory_info().rss / 1024**2)
+        await asyncio.sleep(MEMORY_LOOK_SECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(sys.argv[1:])))
