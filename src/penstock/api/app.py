@@ -78,7 +78,7 @@ def attach(app: FastAPI, parts: Parts) -> None:
     app.state.refusals = Refusals(parts.registry)
     app.state.statements = StatementLog(parts.registry)
     app.state.siblings = None
-    app.state.body_memory = BodyMemory(max(BODY_MEMORY_BYTES, parts.max_body_bytes))
+    app.state.body_memory = BodyMemory(BODY_MEMORY_BYTES + parts.max_body_bytes)
 
 
 def create_app(parts: Parts) -> FastAPI:
