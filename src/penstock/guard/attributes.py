@@ -53,9 +53,10 @@ Columns = frozenset[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outputs:
-    """Columns that are surely there; `complete` when there are no others."""
+    """Columns that are surely there, and others that may be; `complete` when there are no more."""
 
     columns: Columns = frozenset()
+    others: Columns = frozenset()
     complete: bool = False
 
 
@@ -66,6 +67,7 @@ class _Item:
     name: str
     schema: str | None = None
     outputs: _Outputs
+    source: exp.Expr
 
 
 @dataclass(slots=True)
@@ -75,14 +77,6 @@ class _Scopes:
     tables: Mapping[TableName, Columns] = field(default_factory=dict)
     _items: dict[int, tuple[_Item, ...]] = field(default_factory=dict)
     _outputs: dict[int, _Outputs] = field(default_factory=dict)
-
-    def visible(self, node: exp.Expr) -> Iterator[_Item]:
-        """Everything in FROM of the selects around a node, innermost first."""
-        parent = node.parent
-        while parent is not None:
-            if isinstance(parent, exp.Select):
-                yield from self.items(parent)
-            parent = parent.parent
 
     def named(self, node: exp.Column) -> list[_Item]:
         """What the qualifier of a column may mean, innermost first.
@@ -120,17 +114,17 @@ class _Scopes:
             if renamed:  # how many of the table's own names are left is the source's to say
                 outputs = _Outputs(columns=renamed)
             schema = None if source.alias else source.db or None
-            yield _Item(name=source.alias_or_name, schema=schema, outputs=outputs)
+            yield _Item(name=source.alias_or_name, schema=schema, outputs=outputs, source=source)
         elif isinstance(inner, exp.Table) and not source.alias:
             yield from self._source(inner)
         elif isinstance(source, exp.Values):
-            yield _Item(name=source.alias, outputs=_Outputs(columns=renamed))
+            yield _Item(name=source.alias, outputs=_Outputs(columns=renamed), source=source)
         elif isinstance(source, exp.Subquery):
             outputs = _Outputs(columns=renamed) if renamed else self.outputs(inner)
-            yield _Item(name=source.alias, outputs=outputs)
+            yield _Item(name=source.alias, outputs=outputs, source=source)
         elif isinstance(inner, exp.Subquery):
             outputs = _Outputs(columns=renamed) if renamed else self.outputs(inner.this)
-            yield _Item(name=source.alias, outputs=outputs)
+            yield _Item(name=source.alias, outputs=outputs, source=source)
         else:
             call = inner if isinstance(source, exp.Table | exp.Lateral) else source
             yield _call(call, source.alias, renamed)
@@ -138,14 +132,16 @@ class _Scopes:
     def _table(self, table: exp.Table) -> _Outputs:
         """Of a WITH of that name, wherever it is defined, of the table itself, or what both have."""
         name = TableName(catalog=table.catalog or None, schema=table.db or None, name=table.name)
-        outputs = [] if table.db else [self._defined(c) for c in _ctes(table) if c.alias == table.name]
+        ctes = () if table.db else _ctes(table)
+        outputs = [self._defined(cte) for cte in ctes if cte.alias == table.name]
         if name in self.tables:
             outputs.append(_Outputs(columns=self.tables[name], complete=True))
         if not outputs:
             return _Outputs()
         return _Outputs(
             columns=frozenset.intersection(*(each.columns for each in outputs)),
-            complete=len(outputs) == 1 and outputs[0].complete,
+            others=frozenset.union(*(each.columns | each.others for each in outputs)),
+            complete=all(each.complete for each in outputs),
         )
 
     def _defined(self, cte: exp.CTE) -> _Outputs:
@@ -163,6 +159,7 @@ class _Scopes:
             each = [self._output(item, query) for item in query.expressions]
             self._outputs[id(query)] = _Outputs(
                 columns=frozenset(name for one in each for name in one.columns),
+                others=frozenset(name for one in each for name in one.others),
                 complete=all(one.complete for one in each),
             )
         return self._outputs[id(query)]
@@ -176,6 +173,7 @@ class _Scopes:
                 items = [each for each in self.items(select) if not name or each.name == name]
                 return _Outputs(
                     columns=frozenset(c for each in items for c in each.outputs.columns),
+                    others=frozenset(c for each in items for c in each.outputs.others),
                     complete=all(each.outputs.complete for each in items),
                 )
             case exp.Column():
@@ -195,17 +193,19 @@ def _call(call: exp.Expr, alias: str, renamed: Columns) -> _Item:
     if not renamed:
         row = frozenset(_RESULT_COLUMNS.get(name, ()))
         columns = row if name in _ROW_RESULTS else frozenset({alias or name})
-    return _Item(name=alias or name, outputs=_Outputs(columns=columns))
+    return _Item(name=alias or name, outputs=_Outputs(columns=columns), source=call)
 
 
 def _ctes(node: exp.Expr) -> Iterator[exp.CTE]:
-    """All that are defined around a node, in force at that very place or not."""
-    parent = node.parent
-    while parent is not None:
+    """All that a name may mean; under RECURSIVE also those that are defined later, and around it."""
+    child = node
+    while (parent := child.parent) is not None:
         clause = parent.args.get("with_")
-        if clause is not None:
+        if clause is not None and clause is not child:
             yield from clause.expressions
-        parent = parent.parent
+        if isinstance(parent, exp.With):
+            yield from (cte for cte in parent.expressions if parent.recursive or cte is not child)
+        child = parent
 
 
 def check_attributes(tree: exp.Expr) -> None:
@@ -237,7 +237,8 @@ def _check_qualified(node: exp.Column, scopes: _Scopes) -> None:
     outputs = [item.outputs for item in scopes.named(node)]
     if outputs and all(node.name in each.columns for each in outputs):
         return
-    is_none = bool(outputs) and outputs[0].complete and node.name not in outputs[0].columns
+    nearest = outputs[0] if outputs else _Outputs()
+    is_none = nearest.complete and node.name not in nearest.columns | nearest.others
     if is_none or node.name in ROW_FUNCTIONS:
         raise _refused(node, node.name, f"is no column of {node.table[:80]}")
 
@@ -247,12 +248,28 @@ def _is_named(item: _Item, node: exp.Column) -> bool:
 
 
 def _check_plain(node: exp.Column, scopes: _Scopes) -> None:
-    """An unqualified name is a column wherever there is one, and otherwise a whole row."""
-    items = list(scopes.visible(node))
-    if not any(item.name == node.name for item in items):
-        return
-    if not any(node.name in item.outputs.columns for item in items):
-        raise _refused(node, node.name, "is a row as a whole", hint=_ROW_HINT)
+    """An unqualified name is a column wherever there is one, and otherwise a whole row.
+
+    A select that has the name in its own FROM proves it; from a FROM inside, the names beside it
+    are in force only after LATERAL, so there a name proves no more than itself."""
+    proven = False
+    child: exp.Expr = node
+    while (parent := child.parent) is not None:
+        if isinstance(parent, exp.Select):
+            items = [item for item in scopes.items(parent) if not _is_within(node, item.source)]
+            if child.arg_key not in _FROM_CLAUSES:
+                proven = proven or any(node.name in item.outputs.columns for item in items)
+            rows = [item for item in items if item.name == node.name]
+            if not proven and any(node.name not in item.outputs.columns for item in rows):
+                raise _refused(node, node.name, "is a row as a whole", hint=_ROW_HINT)
+        child = parent
+
+
+def _is_within(node: exp.Expr, source: exp.Expr) -> bool:
+    parent: exp.Expr | None = node
+    while parent is not None and parent is not source:
+        parent = parent.parent
+    return parent is source
 
 
 def _refused(node: exp.Expr, name: str, why: str, *, hint: str = _HINT) -> FunctionRefused:

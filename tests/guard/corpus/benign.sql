@@ -862,3 +862,6 @@ SELECT b'\x27 , evil() , \x27' AS a, '\u0027' AS b, '\047' AS c, '\\\'' AS d, r"
 
 ## mysql
 SELECT '\'' AS a, '\\\'' AS b, "\'" AS c, '\\\\' AS d, N'\'' AS e, '\%' AS f, 'a' 'b' AS g
+
+## postgres
+SELECT l.x FROM generate_series(1, 3) AS g, LATERAL (SELECT g * 2 AS x) AS l

@@ -1916,3 +1916,15 @@ SELECT (e).evil FROM jsonb_each('{}') AS e
 
 ## postgres part
 SELECT "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" FROM customers
+
+## postgres attribute
+SELECT * FROM (SELECT CAST(c AS TEXT) FROM customers c) AS q
+
+## postgres attribute
+WITH q AS (SELECT c FROM customers c) SELECT * FROM q
+
+## postgres attribute
+WITH q AS (WITH q AS (SELECT id FROM customers) SELECT q.evil FROM q) SELECT * FROM q
+
+## postgres attribute
+SELECT q.id FROM customers c, LATERAL (SELECT abs(c) AS c, 1 AS id) AS q
