@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 
 from penstock.graphs.snapshot import SnapshotStatus
 from penstock.jobs.model import JobSpec
+from penstock.kit.outbound import WITH_PRIVATE, OutboundPolicy
 from penstock.kit.statement_digest import statement_digest
 from tests.api.test_schema import resolved
 from tests.graphs.stand import CUSTOMER, PURCHASED, Stand, settings, shop, standing
@@ -370,7 +371,10 @@ async def test_what_opens_a_source_is_told_to_the_attempt_that_holds_the_job_and
         "data_source_id": source,
     }
     assert event["statement_sha256"] == statement_digest(CUSTOMER["sql"])
-    assert answer.json()["data"] == {"type": "postgres", "config": config, "secrets": {"password": secret}}
+    opening = answer.json()["data"]
+    outbound = opening.pop("outbound")
+    assert opening == {"type": "postgres", "config": config, "secrets": {"password": secret}}
+    assert OutboundPolicy.from_wire(outbound) == WITH_PRIVATE
     assert answer.headers["Cache-Control"] == "no-store"
     error = await stand.ask("POST", path, expect=409, attempt_id=str(uuid4()))
     assert error["code"] == "STALE_ATTEMPT"
