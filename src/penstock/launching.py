@@ -19,7 +19,7 @@ from penstock.graphs.quota import MemoryLimits, Quota
 from penstock.graphs.resource_monitor import ResourceMonitor
 from penstock.graphs.starts import Starts
 from penstock.graphs.vitals import Vitals
-from penstock.instance.settings import SECRETS, passed_on
+from penstock.instance.settings import SECRETS, passed_on, secrets_in_files
 from penstock.kit.errors import Unavailable
 from penstock.kit.remembered import Remembered
 from penstock.launchers.subprocess import of_home
@@ -178,4 +178,4 @@ def _passed_on(settings: Settings) -> dict[str, str]:
         if value is not None:
             plain = value.get_secret_value() if hasattr(value, "get_secret_value") else value
             chosen[f"PENSTOCK_{name.upper()}"] = str(plain).lower() if isinstance(plain, bool) else str(plain)
-    return chosen | passed_on(os.environ)
+    return chosen | passed_on(secrets_in_files() | os.environ)

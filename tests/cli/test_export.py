@@ -23,6 +23,7 @@ import structlog
 from penstock.cli import app, output
 from penstock.storage.manifest import Manifest, read_manifest
 from penstock.storage.stores import StoreOptions, open_store
+from tests.graphs.stand import postgres_secrets
 from tests.servers.weed import weed
 
 if TYPE_CHECKING:
@@ -168,8 +169,10 @@ def test_a_source_that_is_away_or_refuses_has_its_own_exit_code(
 
 @contextmanager
 def running(folder: Path, sql: str, source: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "penstock.cli", "export", sql, "--source", source, "--to", str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    url, _, _ = source.partition("&passfile=")
+    command = [sys.executable, "-m", "penstock.cli", "export", sql, "--source", url, "--to", str(folder)]
+    environment = {**os.environ, "PENSTOCK_SOURCE_PASSWORD": postgres_secrets(source)["password"]}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         yield process
     finally:

@@ -5,6 +5,7 @@ import os
 import re
 import socket
 import time
+from pathlib import Path
 from signal import SIGKILL
 from typing import TYPE_CHECKING
 
@@ -31,10 +32,21 @@ def supervisor(cli: Cli) -> int:
 def test_up_makes_everything_answer_and_doctor_finds_nothing_missing(up: Cli) -> None:
     found = up("doctor", "--json")
     assert found.code == 0, found.out
-    assert {f["what"] for f in found.json} >= {"postgres", "control plane", "a job", "disk"}
+    assert {f["what"] for f in found.json} >= {"postgres", "control plane", "a job", "disk", "isolation"}
     status = up("status", "--json").json
     assert status["ready"]
     assert len(status["workers"]) == 1
+
+
+def test_no_process_of_up_has_a_secret_in_its_environment_or_command_line(up: Cli) -> None:
+    family = psutil.Process(supervisor(up)).children(recursive=True)
+    secrets = [file.read_bytes() for file in (up.home / "secrets").iterdir()]
+    secrets.append((up.home / "postgres" / "pgpass").read_bytes().strip().rpartition(b":")[2])
+    assert len(secrets) >= 3
+    assert len(family) >= 3
+    for process in family:
+        shown = [Path(f"/proc/{process.pid}/{name}").read_bytes() for name in ("environ", "cmdline")]
+        assert not [secret for secret in secrets for text in shown if secret in text], process.cmdline()
 
 
 def test_a_second_up_on_the_same_home_says_who_holds_it(up: Cli) -> None:

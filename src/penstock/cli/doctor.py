@@ -56,6 +56,7 @@ def _examine() -> Iterator[Finding]:
     yield from _extras()
     yield _postgres()
     yield _disk()
+    yield _isolation()
     yield _control_plane()
     yield _round_trip()
     yield from _insecure_settings()
@@ -94,6 +95,20 @@ def _disk() -> Finding:
     free = shutil.disk_usage(folder).free
     says = f"{free / 1e9:.1f} GB free at {folder}"
     return Finding(what="disk", ok=free > _LEAST_FREE, says=says, mend=f"Free some space under {Path(folder)}.")
+
+
+def _isolation() -> Finding:
+    """What the kernel of this machine cannot take from a graph engine."""
+    try:
+        from penstock.instance.isolation import examine
+    except ImportError as e:
+        missing = f"{e.name} is not installed"
+        return Finding(what="isolation", ok=False, says=missing, mend="pip install 'penstock[up]'")
+    isolation = examine()
+    lacks = f"; not confined: {'; '.join(isolation.missing)}" if isolation.missing else ""
+    mend = "Use a newer kernel, or run graph servers in containers without a network of their own."
+    says = f"graph engines are confined by {isolation}{lacks}"
+    return Finding(what="isolation", ok=isolation.holds, says=says, mend=mend)
 
 
 def _control_plane() -> Finding:

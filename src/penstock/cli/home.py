@@ -67,6 +67,10 @@ class Home:
         _write_secret(draft, secrets.token_urlsafe(32))
         draft.replace(self.secret_file(name))
 
+    def secrets_of(self, member: str) -> Path:
+        """The folder of the secrets that one process of ours is started with."""
+        return self._run / f"secrets-{member}"
+
     def hold(self) -> IO[str] | None:
         """The right to run this home, kept until the handle is closed; None when another process has it."""
         handle = (self._run / "lock").open("a+")

@@ -23,6 +23,7 @@ import httpx2
 from penstock.cli.graph_servers import end_all, suspend_all
 from penstock.cli.home import Home, Running
 from penstock.cli.keys import secret_keys
+from penstock.cli.secret_files import move_to_files
 from penstock.kit import child, config
 from penstock.kit.errors import Conflict, InvalidInput, Unavailable
 from penstock.kit.migrate import find, migrate
@@ -199,6 +200,7 @@ class Stack:
         )
 
     async def _launch(self, member: Member) -> Member:
+        member.environment = move_to_files(member.environment, self.home.secrets_of(member.name))
         self.members[member.name] = member
         await self._run(member)
         member.watcher = asyncio.create_task(self._watch(member))

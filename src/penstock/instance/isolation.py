@@ -80,6 +80,11 @@ class Isolation:
         return "+".join(parts) or "none"
 
     @property
+    def holds(self) -> bool:
+        """Whether an engine has lost other people's files and, but for its database, the network."""
+        return bool(self.level and self.filters)
+
+    @property
     def missing(self) -> tuple[str, ...]:
         """Each thing that nothing confines, and what the kernel would need for it."""
         lacks = []
@@ -115,7 +120,7 @@ def examine() -> Isolation:
 def confine_process(wish: Wish, *, instance_id: int, own: Path, storage: Path | None) -> Isolation:
     """Before any other thread exists: threads inherit, they are not joined later."""
     isolation = Isolation(level=0) if wish == "off" else examine()
-    if wish == "require" and not (isolation.level and isolation.filters):
+    if wish == "require" and not isolation.holds:
         raise InvalidState(
             f"This kernel cannot confine the graph server ({'; '.join(isolation.missing)}).",
             hint="Set PENSTOCK_INSTANCE_ISOLATION=prefer where a container does it.",

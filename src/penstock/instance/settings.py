@@ -135,7 +135,7 @@ def load() -> Start:
     secrets = _secrets_handed_over()
     try:
         # The fields without a default come from the environment, which the type checker cannot know.
-        instance = InstanceSettings.model_validate(_own(_secrets_in_files() | os.environ | secrets))
+        instance = InstanceSettings.model_validate(_own(secrets_in_files() | os.environ | secrets))
     except ValidationError as e:
         raise _wrong(e) from None
     start = _start(instance, config.load(**_platform(secrets)))
@@ -174,7 +174,7 @@ def _secrets_handed_over() -> dict[str, str]:
     return secrets
 
 
-def _secrets_in_files() -> dict[str, str]:
+def secrets_in_files() -> dict[str, str]:
     """By name, such as `penstock_instance_token`, in the folder that a container mounts."""
     folder = os.environ.get("PENSTOCK_SECRETS_DIR")
     files = [] if not folder else [Path(folder) / name.lower() for name in SECRETS]
