@@ -113,9 +113,9 @@ async def test_an_engine_that_was_taken_over_gets_nowhere(
         pytest.skip("this engine needs the family of sockets; see test_postgres_cluster for what protects it")
     answer = await hostile_server.query(f"ATTEMPT {attempt} {targets.packed()}")
     assert answer.status_code == 200, answer.text
-    [[said]] = answer.json()["rows"]
-    assert said.startswith(("PermissionError", "OSError")), said
-    assert "Operation not permitted" in said or "Permission denied" in said or "refused" in said
+    [[outcome]] = answer.json()["rows"]
+    assert outcome.startswith(("PermissionError", "OSError")), outcome
+    assert "Operation not permitted" in outcome or "Permission denied" in outcome or "refused" in outcome
 
 
 @pytest.mark.parametrize("attempt", sorted(ATTEMPTS))
@@ -130,7 +130,7 @@ async def test_an_engine_whose_database_is_elsewhere_reaches_its_port_alone(targ
     reach = examine().engine_reach(read=[ROOT], write=[], database_url=f"redis://127.0.0.1:{targets.tcp_port}")
     outcomes = {name: await _try(name, targets, reach) for name in ("tcp", "other_tcp", "udp", "listen", "raw")}
     assert outcomes.pop("tcp") == THROUGH
-    assert all(said.startswith("PermissionError") for said in outcomes.values()), outcomes
+    assert all(outcome.startswith("PermissionError") for outcome in outcomes.values()), outcomes
 
 
 async def test_every_process_of_a_graph_server_is_filtered_and_leaves_no_core(
@@ -181,5 +181,5 @@ async def _try(attempt: str, targets: Targets, reach: Reach | None = None) -> st
         cwd=ROOT,
         stdout=subprocess.PIPE,
     )
-    said, _ = await process.communicate()
-    return said.decode()
+    outcome, _ = await process.communicate()
+    return outcome.decode()

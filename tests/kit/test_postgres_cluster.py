@@ -130,8 +130,8 @@ async def test_nobody_is_let_in_without_the_password(cluster: Cluster) -> None:
 async def test_the_password_is_the_accounts_alone_and_every_cluster_has_its_own(
     cluster: Cluster, folder: Path, newest: Binaries
 ) -> None:
-    found = cluster.places.password.stat()
-    assert (stat.S_IMODE(found.st_mode), found.st_uid) == (0o600, cluster.places.account.uid)
+    status = cluster.places.password.stat()
+    assert (stat.S_IMODE(status.st_mode), status.st_uid) == (0o600, cluster.places.account.uid)
     async with Cluster(folder / "pg", newest) as other:
         assert read_password(other.places) != read_password(cluster.places)
         assert len(read_password(other.places)) >= 40

@@ -1,4 +1,4 @@
-"""Secrets of the processes that `penstock up` starts: in files of their owner, not in the environment.
+"""Secrets of the processes that `penstock up` starts: in private files, not in the environment.
 
 Whoever may read `/proc/PID/environ` reads a process's environment, and every child inherits it.
 """
@@ -31,7 +31,7 @@ def secret_variables() -> frozenset[str]:
 
 
 def move_to_files(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The environment without secrets: they are in `folder` now, with those of the folder that it named."""
+    """The environment without secrets: they are in `folder`, with those of the folder it named."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     contents = _read(environment.get(_FOLDER))

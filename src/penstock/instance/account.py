@@ -30,7 +30,8 @@ _CAPABILITIES = 64
 _CAPABILITY_VERSION = 0x20080522
 _SET_PDEATHSIG, _GET_PDEATHSIG, _DROP_BOUND, _SET_SECUREBITS, _AMBIENT = 1, 2, 24, 28, 47
 _NO_ROOT_NO_FIXUP = 0b1111
-"""Both for good: a program of root's has no capabilities by itself, and a change of the user takes none away."""
+"""Both for good: a program of root's has no capabilities by itself, and a change of the user takes
+none away."""
 _AMBIENT_RAISE = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -47,8 +48,8 @@ def number_of(instance_id: int) -> int:
 
 
 def for_instance(instance_id: int, *, bounded: bool, needed: Iterable[Path]) -> Account | None:
-    """Whom to become; None for ourselves: we are not root, or nobody else could start Python here and
-    nothing (`bounded`) would hold the capability that helps."""
+    """Whom to become; None for ourselves: we are not root, or no other user could start Python here
+    and nothing (`bounded`) would hold the capability that helps."""
     if os.geteuid() != 0:
         return None
     number = number_of(instance_id)
@@ -58,15 +59,16 @@ def for_instance(instance_id: int, *, bounded: bool, needed: Iterable[Path]) -> 
 
 
 def become(account: Account | None, *, own: Iterable[Path]) -> bool:
-    """Change to the account, to whom the `own` folders and what is in them go; whether we are not root now.
+    """Change to the account, which gets the `own` folders; whether we are not root now.
 
-    Root that must stay root gives up its capabilities, which is most of what root is."""
+    Root that must stay root gives up its capabilities, which is most of what root is.
+    """
     if os.geteuid() != 0:
         return True
     signal = ctypes.c_int(0)
     _libc.prctl(_GET_PDEATHSIG, ctypes.byref(signal))
     parent = os.getppid()
-    kept = {_READ_PAST_PERMISSIONS} if account is not None and account.reads_everything else set()
+    remaining = {_READ_PAST_PERMISSIONS} if account is not None and account.reads_everything else set()
     if account is not None:
         try:
             for folder in own:
@@ -74,8 +76,8 @@ def become(account: Account | None, *, own: Iterable[Path]) -> bool:
             _change(account.number)
         except OSError as e:
             log.warning("user_not_changed", user=account.number, error=str(e))
-            kept = set()
-    _keep_capabilities(kept)
+            remaining = set()
+    _keep_capabilities(remaining)
     # The kernel forgets the signal when the user changes.
     _libc.prctl(_SET_PDEATHSIG, signal.value)
     if signal.value and os.getppid() != parent:
@@ -94,14 +96,14 @@ def _change(number: int) -> None:
     os.setresuid(number, number, number)
 
 
-def _keep_capabilities(kept: set[int]) -> None:
-    mask = sum(1 << capability for capability in kept)
+def _keep_capabilities(remaining: set[int]) -> None:
+    mask = sum(1 << capability for capability in remaining)
     header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
     sets = struct.pack("=6I", mask, mask, mask, 0, 0, 0)
     if _libc.capset(header, sets):
         code = ctypes.get_errno()
         raise OSError(code, f"capset: {os.strerror(code)}")
-    for capability in kept:
+    for capability in remaining:
         _libc.prctl(_AMBIENT, _AMBIENT_RAISE, capability, 0, 0)
 
 
@@ -121,7 +123,7 @@ def _reaches(number: int, path: Path) -> bool:
 
 def _may(number: int, path: Path, as_owner: int, as_other: int) -> bool:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return False
-    return bool(found.st_mode & (as_owner if found.st_uid == number else as_other))
+    return bool(status.st_mode & (as_owner if status.st_uid == number else as_other))

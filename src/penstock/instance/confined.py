@@ -1,4 +1,6 @@
-"""Becomes a program of somebody else's, confined: `python -I -m penstock.instance.confined REACH PROGRAM…`.
+"""Becomes a program of somebody else's, confined.
+
+    python -I -m penstock.instance.confined REACH PROGRAM…
 
 REACH is JSON: the `parent` that the program dies with, and, unless it is not confined, `level` and
 the paths to `read`, `run` and `write`. Such a program keeps unix sockets, for it serves on one. It

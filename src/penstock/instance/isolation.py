@@ -1,13 +1,14 @@
 """What a query could reach if the guard let it: nothing but its own graph.
 
-The guard reads the text; this holds whatever the text says. Two circles, both by the kernel. The graph server gives up,
-at its start, every file but Python, the system's libraries, the storage and its own folder, and every program but
-Python and its database. The engine's process gives up, before it has a second thread, all of that again but the
-engine's folder and the snapshot's files, and with them sockets, other programs and signals. It has none of the server's
-memory either: no token, no credentials, no other client's request.
+The guard reads the text; this holds whatever the text says. Two circles, both by the kernel. The
+graph server gives up, at its start, every file but Python, the system's libraries, the storage and
+its own folder, and every program but Python and its database. The engine's process gives up, before
+it has a second thread, all of that again but the engine's folder and the snapshot's files, and with
+them sockets, other programs and signals. It has none of the server's memory either: no token, no
+credentials, no other client's request.
 
-What the kernel lacks is logged once and listed in the server's status; it is left to the container then: read-only
-root, own user, no egress.
+What the kernel lacks is logged once and listed in the server's status; it is left to the container
+then: read-only root, own user, no egress.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ _OF_A_SERVER = Filter(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolation:
-    """What holds: the version of Landlock, 0 for none, whether system calls are filtered, and whether
-    the processes run as root because they could not become another user."""
+    """What holds: the version of Landlock, 0 for none, whether system calls are filtered, and
+    whether the processes run as root because they could not become another user."""
 
     level: int
     filters: bool = False
@@ -81,7 +82,7 @@ class Isolation:
 
     @property
     def holds(self) -> bool:
-        """Whether an engine has lost other people's files and, but for its database, the network."""
+        """Whether an engine has lost the files of others and all network but its database."""
         return bool(self.level and self.filters)
 
     @property
@@ -160,7 +161,7 @@ def _programs() -> list[Path]:
 
 
 def _way_to(url: str | None) -> tuple[tuple[Socket, ...], tuple[int, ...]]:
-    """Sockets and TCP ports that lead to a FalkorDB server; none for an engine that has its graph itself."""
+    """Sockets and TCP ports that lead to a FalkorDB server; none for an embedded engine."""
     if url is None:
         return (), ()
     if url.startswith("unix://"):

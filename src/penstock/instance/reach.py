@@ -40,8 +40,8 @@ LOADERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """`level` is the version of Landlock to use, 0 for none; `calls` the system calls that are left,
-    None for all. `ports` are the TCP ports to connect to, None for all."""
+    """`level` is the version of Landlock to use, 0 for none; `calls` the system calls that are
+    left, None for all. `ports` are the TCP ports to connect to, None for all."""
 
     level: int
     read: Sequence[Path]

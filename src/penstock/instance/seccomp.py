@@ -146,7 +146,7 @@ KERNEL = (
     *("quotactl", "quotactl_fd", "reboot", "request_key", "setdomainname", "sethostname", "setns"),
     *("settimeofday", "swapoff", "swapon", "syslog", "umount2", "unshare", "userfaultfd", "vhangup"),
 )
-"""What no process of a graph server needs: other processes' memory, mounts, namespaces, the kernel."""
+"""What no process of a graph server needs: memory of others, mounts, namespaces, the kernel."""
 
 OTHERS = (
     *("ioprio_set", "mq_open", "mq_unlink", "msgctl", "msgget", "msgrcv", "msgsnd", "pidfd_open"),

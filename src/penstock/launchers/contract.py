@@ -33,8 +33,8 @@ class Handle:
 class LaunchOrder:
     """`environment` is all that the server is told besides its own limits and place; nothing else reaches it.
 
-    `secrets` are settings by the same names whose values must not be where other processes read them: a launcher
-    hands them over, with the token, by a descriptor or a file, never by the environment or a command line.
+    `secrets` are settings by the same names that no other process may read: a launcher hands them
+    over, with the token, by a descriptor or a file, never by the environment or a command line.
     """
 
     handle: Handle

@@ -66,8 +66,8 @@ class SubprocessLauncher:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
         )
-        said, _ = await process.communicate(secrets)
-        if said != b"+":
+        output, _ = await process.communicate(secrets)
+        if output != b"+":
             raise LaunchFailed(
                 f"The graph server of instance {order.handle.instance_id} could not be started.",
                 hint=f"Its warden's words are in {folder.path}.",

@@ -1,4 +1,4 @@
-"""What hostile code may try; each function returns when it got through and raises OSError when it did not.
+"""What hostile code may try: a function returns when it got through, else it raises OSError.
 
     python -m tests.instance.hostile.attempts NAME TARGETS [REACH]
 
@@ -248,14 +248,14 @@ def _page_faults(_: Targets) -> None:
 
 def _shared_memory(_: Targets) -> None:
     private, remove = 0, 0
-    made = _call("shmget", ctypes.c_int(private), ctypes.c_size_t(4096), ctypes.c_int(0o600))
-    _call("shmctl", ctypes.c_int(made), ctypes.c_int(remove), ctypes.c_void_p(0))
+    number = _call("shmget", ctypes.c_int(private), ctypes.c_size_t(4096), ctypes.c_int(0o600))
+    _call("shmctl", ctypes.c_int(number), ctypes.c_int(remove), ctypes.c_void_p(0))
 
 
 def _message_queue(_: Targets) -> None:
     private, remove = 0, 0
-    made = _call("msgget", ctypes.c_int(private), ctypes.c_int(0o600))
-    _call("msgctl", ctypes.c_int(made), ctypes.c_int(remove), ctypes.c_void_p(0))
+    number = _call("msgget", ctypes.c_int(private), ctypes.c_int(0o600))
+    _call("msgctl", ctypes.c_int(number), ctypes.c_int(remove), ctypes.c_void_p(0))
 
 
 def _file_handle(targets: Targets) -> None:

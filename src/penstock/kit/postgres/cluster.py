@@ -64,7 +64,10 @@ class Cluster:
         return self._server.pid if self._server and self._server.code is None else None
 
     def dsn(self, database: str | None = None) -> str:
-        """Over the private socket, for asyncpg and for everything built on libpq; the password stays in its file."""
+        """Over the private socket, for asyncpg and for everything built on libpq.
+
+        It names the file of the password, which stays there.
+        """
         where = {
             "host": str(self.places.sockets),
             "port": self.settings.port,

@@ -1,4 +1,4 @@
-"""The superuser's password: random, in a file that only the server's account reads, and the only way in.
+"""The superuser's password: random, in a file of the server's account, and the only way in.
 
 The file has the form of `.pgpass`, so a DSN names the file and carries no secret itself. A cluster
 of an earlier version, or one from an archive, gets its password from a single-user server before
@@ -43,7 +43,10 @@ host all all ::1/128 scram-sha-256
 
 
 async def require_password(at: Places, binaries: Binaries, lock: Lock) -> None:
-    """Let nobody in without the password, and make one if there is none; with the lock held and no server running."""
+    """Let nobody in without the password, and make one if there is none.
+
+    Only with the lock held and no server running.
+    """
     _write(at, at.rules, _RULES)
     if at.password.exists():
         return

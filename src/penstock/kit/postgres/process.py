@@ -22,18 +22,21 @@ _KEPT = ("PATH", "LD_LIBRARY_PATH")
 async def run(
     account: Account, command: list[str], *, cwd: Path, keep: int, feed: bytes | None = None
 ) -> tuple[int, str]:
-    """The program's exit code and all that it said, `feed` being its input; it does not outlive the call, nor us."""
+    """The exit code and the output of the program, whose input is `feed`.
+
+    It does not outlive the call, nor us.
+    """
     pipe = asyncio.subprocess.PIPE
     stdin = asyncio.subprocess.DEVNULL if feed is None else pipe
     child = await spawn(account, command, cwd=cwd, keep=keep, on_our_death=SIGKILL, output=pipe, stdin=stdin)
     try:
-        said, _ = await child.communicate(feed)
+        output, _ = await child.communicate(feed)
     except BaseException:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, SIGKILL)
         await child.wait()
         raise
-    return await child.wait(), said.decode(errors="replace")
+    return await child.wait(), output.decode(errors="replace")
 
 
 async def spawn(
