@@ -45,6 +45,7 @@ async def process(dsn: str, port: int, home: Path) -> AsyncIterator[Process]:
         "PENSTOCK_PORT": str(port),
         "PENSTOCK_SERVICE_TOKEN": SERVICE,
         "PENSTOCK_OPERATOR_TOKEN": OPERATOR,
+        "PENSTOCK_FAILED_LOGINS_PER_MINUTE": "0",  # what is sent wrong on purpose is to be refused as wrong
         "PENSTOCK_SECRET_KEY": new_key(),
     }
     started = await asyncio.create_subprocess_exec(
