@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from xlsxwriter import Workbook
 
+from penstock.kit.errors import PayloadTooLarge
+from penstock.reconcile import uploads
+from penstock.reconcile.recipe import Side
 from penstock.reconcile.uploads import UploadExpiry
 from tests.api.desk import Desk, said, sitting
 from tests.reconcile.stand import recipe
@@ -76,6 +79,21 @@ async def test_an_upload_may_be_so_large_and_no_larger_however_it_is_sent(desk: 
     refused(await upload(desk.ann, largest + b"x"), 413)
     answer = await desk.ann.post("/api/uploads?name=x.csv", content=pieces())
     assert refused(answer, 413)["code"] == "PAYLOAD_TOO_LARGE"
+
+
+@pytest.mark.parametrize("filters", [[], [{"column": "id", "op": "neq", "value": "y"}]])
+async def test_the_first_rows_of_an_upload_may_take_so_much_memory_and_no_more(
+    desk: Desk, filters: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload_id = said(await upload(desk.ann, b"id\n" + b"x" * 5000 + b"\n"), 201)["upload_id"]
+    assert desk.parts.reconciliation is not None
+    stored = desk.parts.reconciliation.desk.uploads
+    side = Side.model_validate({"upload": upload_id, "primary_key": ["id"], "filters": filters})
+    monkeypatch.setattr(uploads, "SAMPLE_BYTES", 8000)
+    assert (await stored.sample(await stored.get(upload_id), side, 10)).num_rows == 1
+    monkeypatch.setattr(uploads, "SAMPLE_BYTES", 5000)
+    with pytest.raises(PayloadTooLarge, match="first rows of the upload take more than 5,000"):
+        await stored.sample(await stored.get(upload_id), side, 10)
 
 
 async def test_a_user_may_have_so_many_uploads_and_no_more(desk: Desk, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def enter(folder: Path) -> dict[str, object]:
         sys.exit("the process that asked for this has ended")
     memory, cpu = _number(request, "memory_bytes"), _number(request, "cpu_seconds")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
+    _lower(resource.RLIMIT_CPU, cpu, kill_after=1)
     _lower(resource.RLIMIT_FSIZE, _number(request, "file_bytes"))
     _lower(resource.RLIMIT_DATA, data_bytes() + memory)
     _lower(resource.RLIMIT_AS, _address_bytes() + memory)
@@ -99,11 +99,12 @@ def _number(request: Mapping[str, object], name: str) -> int:
     return int(str(request[name]))
 
 
-def _lower(kind: int, bound: int) -> None:
+def _lower(kind: int, bound: int, *, kill_after: int = 0) -> None:
     """A limit that is in force already may be lower than ours."""
     _, hard = resource.getrlimit(kind)
-    bound = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-    resource.setrlimit(kind, (bound, bound))
+    unlimited = hard == resource.RLIM_INFINITY
+    top = bound + kill_after if unlimited else min(bound + kill_after, hard)
+    resource.setrlimit(kind, (min(bound, top), top))
 
 
 def _address_bytes() -> int:
