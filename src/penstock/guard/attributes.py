@@ -256,10 +256,12 @@ def _check_plain(node: exp.Column, scopes: _Scopes) -> None:
     child: exp.Expr = node
     while (parent := child.parent) is not None:
         if isinstance(parent, exp.Select):
-            items = [item for item in scopes.items(parent) if not _is_within(node, item.source)]
-            if child.arg_key not in _FROM_CLAUSES:
-                proven = proven or any(node.name in item.outputs.columns for item in items)
+            items = scopes.items(parent)
             rows = [item for item in items if item.name == node.name]
+            if child.arg_key in _FROM_CLAUSES:
+                rows = [item for item in rows if not _is_within(node, item.source)]
+            else:
+                proven = proven or any(node.name in item.outputs.columns for item in items)
             if not proven and any(node.name not in item.outputs.columns for item in rows):
                 raise _refused(node, node.name, "is a row as a whole", hint=_ROW_HINT)
         child = parent
