@@ -77,6 +77,24 @@ class _Scopes:
     tables: Mapping[TableName, Columns] = field(default_factory=dict)
     _items: dict[int, tuple[_Item, ...]] = field(default_factory=dict)
     _outputs: dict[int, _Outputs] = field(default_factory=dict)
+    _sure: dict[int, Columns] = field(default_factory=dict)
+    _named: dict[int, dict[str, list[_Item]]] = field(default_factory=dict)
+
+    def columns(self, select: exp.Select) -> Columns:
+        """The names that anything in FROM surely has."""
+        if id(select) not in self._sure:
+            items = self.items(select)
+            self._sure[id(select)] = frozenset(c for item in items for c in item.outputs.columns)
+        return self._sure[id(select)]
+
+    def rows(self, select: exp.Select, name: str) -> list[_Item]:
+        """What stands in FROM under a name."""
+        if id(select) not in self._named:
+            by_name: dict[str, list[_Item]] = {}
+            for item in self.items(select):
+                by_name.setdefault(item.name, []).append(item)
+            self._named[id(select)] = by_name
+        return self._named[id(select)].get(name, [])
 
     def named(self, node: exp.Column) -> list[_Item]:
         """What the qualifier of a column may mean, innermost first.
@@ -87,7 +105,8 @@ class _Scopes:
         child: exp.Expr = node
         while (parent := child.parent) is not None:
             if isinstance(parent, exp.Select):
-                items += [item for item in self.items(parent) if _is_named(item, node)]
+                rows = self.rows(parent, node.table)
+                items += [item for item in rows if _is_named(item, node)]
                 if items and child.arg_key not in _FROM_CLAUSES:
                     break
             child = parent
@@ -256,12 +275,11 @@ def _check_plain(node: exp.Column, scopes: _Scopes) -> None:
     child: exp.Expr = node
     while (parent := child.parent) is not None:
         if isinstance(parent, exp.Select):
-            items = scopes.items(parent)
-            rows = [item for item in items if item.name == node.name]
+            rows = scopes.rows(parent, node.name)
             if child.arg_key in _FROM_CLAUSES:
                 rows = [item for item in rows if not _is_within(node, item.source)]
             else:
-                proven = proven or any(node.name in item.outputs.columns for item in items)
+                proven = proven or node.name in scopes.columns(parent)
             if not proven and any(node.name not in item.outputs.columns for item in rows):
                 raise _refused(node, node.name, "is a row as a whole", hint=_ROW_HINT)
         child = parent
