@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import timedelta
@@ -79,7 +80,7 @@ def test_the_local_control_plane_is_found(tmp_path: Path, monkeypatch: pytest.Mo
         penstock.connect()
     (tmp_path / "run").mkdir()
     (tmp_path / "secrets").mkdir()
-    (tmp_path / "run" / "up.json").write_text(json.dumps({"url": "http://127.0.0.1:1/"}))
+    (tmp_path / "run" / "up.json").write_text(json.dumps({"url": "http://127.0.0.1:1/", "pid": os.getpid()}))
     (tmp_path / "secrets" / "operator_token").write_text("secret\n")
     assert penstock.connect().url == "http://127.0.0.1:1"
 

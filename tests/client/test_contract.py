@@ -29,6 +29,9 @@ NOT_FOR_CLIENTS = {
     "GET /api/export-jobs": "an older name of the list of export jobs",
     "GET /api/mappings/{}/snapshots": "the list of snapshots takes mapping_id",
     "GET /api/mappings/{}/instances": "the list of instances takes mapping_id",
+    "POST /api/login-links": "penstock login asks for it",
+    "GET /login": "a browser opens it",
+    "POST /logout": "a browser sends it",
 }
 MODELS: dict[str, type] = {
     "Mapping": models.MappingInfo,
