@@ -108,8 +108,9 @@ class StrictRoute(APIRoute):
 
     def _shape_of_body(self) -> TypeAdapter[Any] | None:
         field = self.body_field
-        if self._shape is None and field is not None and field.field_info.annotation is not None:
-            self._shape = TypeAdapter(field.field_info.annotation)
+        model = None if field is None else field.field_info.annotation
+        if self._shape is None and model is not None:
+            self._shape = TypeAdapter(model)
         return self._shape
 
 
