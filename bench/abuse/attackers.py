@@ -22,6 +22,18 @@ ADDRESS = "127.0.0.2"
 MEGABYTE = 1024 * 1024
 TRICKLE_SECONDS = 1.0
 RETRY_SECONDS = 0.05
+WIDE = json.dumps({f"k{n}": n for n in range(50_000)}).encode()
+LISTED = b'{"name": "m", "node_definitions": [' + b",".join([b"0"] * 400_000) + b"]}"
+CHAIN = {
+    "sql": "SELECT 'a' AS id" + "||'a'" * 4_900,
+    "primary_key": {"name": "id", "type": "STRING"},
+    "properties": [],
+}
+MAPPING = json.dumps(
+    {"node_definitions": [{"label": f"L{n}"} | CHAIN for n in range(20)], "edge_definitions": []}
+).encode()
+CYPHER = "UNWIND range(1, 5000) AS a UNWIND range(1, 5000) AS b RETURN count(a * b)"
+QUERY = json.dumps({"query": CYPHER, "timeout_ms": 2000}).encode()
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Behavior: TypeAlias = Callable[["Attack", Streams], Awaitable[None]]
 
@@ -86,10 +98,8 @@ async def flood(attack: Attack, streams: Streams) -> None:
 
 
 async def giant_body(attack: Attack, streams: Streams) -> None:
-    wide = json.dumps({f"k{n}": n for n in range(70_000)}).encode()
-    listed = b'{"name": "m", "node_definitions": [' + b",".join([b"0"] * 500_000) + b"]}"
     endless = attack.head("POST", "/api/mappings", "Content-Length: 1000000000")
-    for body in (attack.post("/api/favorites", wide), attack.post("/api/mappings", listed)):
+    for body in (attack.post("/api/favorites", WIDE), attack.post("/api/mappings", LISTED)):
         streams[1].write(body)
         await attack.answered(streams)
     streams[1].write(endless + b"x" * MEGABYTE)
@@ -97,15 +107,9 @@ async def giant_body(attack: Attack, streams: Streams) -> None:
 
 
 async def expensive_query(attack: Attack, streams: Streams) -> None:
-    chain = "SELECT 'a' AS id" + "||'a'" * 4_900
-    entity = {"sql": chain, "primary_key": {"name": "id", "type": "STRING"}, "properties": []}
-    nodes = [{"label": f"L{n}"} | entity for n in range(20)]
-    mapping = json.dumps({"node_definitions": nodes, "edge_definitions": []}).encode()
-    cypher = "UNWIND range(1, 5000) AS a UNWIND range(1, 5000) AS b RETURN count(a * b)"
-    query = json.dumps({"query": cypher, "timeout_ms": 2000}).encode()
-    streams[1].write(attack.post("/api/mappings/validate", mapping))
+    streams[1].write(attack.post("/api/mappings/validate", MAPPING))
     await attack.answered(streams)
-    streams[1].write(attack.post(f"{attack.graph}/query", query))
+    streams[1].write(attack.post(f"{attack.graph}/query", QUERY))
     await attack.answered(streams)
 
 

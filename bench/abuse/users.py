@@ -54,5 +54,5 @@ async def _user(place: Place, headers: dict[str, str], experience: Experience) -
                 except httpx2.HTTPError as e:
                     error = f"{type(e).__name__} {path}"
                 experience.milliseconds.append((time.perf_counter() - began) * 1000)
-                experience.errors += [error] if error else []
+                experience.errors.extend([error] if error else [])
                 await asyncio.sleep(PAUSE_SECONDS)
