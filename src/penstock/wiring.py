@@ -48,6 +48,7 @@ from penstock.kinds import default_kinds
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
 from penstock.kit.remembered import Remembered
+from penstock.kit.turns import Turns
 from penstock.kit.vault import Vault
 from penstock.launching import default_launcher, instance_loops, instance_parts, launching
 from penstock.operating import operation_loops, operations
@@ -209,6 +210,7 @@ def _sources(settings: Settings, dsn: str, db: Db, store: PgJobStore) -> Sources
         outbound=policy,
         home=home,
         ceilings=Ceilings.of(settings),
+        turns=Turns(total=settings.source_questions, per_user=settings.source_questions_per_user),
         audit=store.audit,
     )
     return Sources(records=records, cache=SchemaCache(db, records))

@@ -341,6 +341,21 @@ async def test_rows_of_a_source_can_be_looked_at(stand: Stand, me: httpx2.AsyncC
     assert len((await me.get("/api/sources")).json()["data"]) == 1
 
 
+async def test_a_look_at_rows_that_are_too_wide_for_the_control_plane_is_refused(
+    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    """A thousand rows of 128 KB: what is looked at is bounded in bytes as well as in rows."""
+    with duckdb.connect(str(tmp_path / "wide.duckdb")) as db:
+        db.execute("CREATE TABLE wide AS SELECT range AS id, repeat('x', 131072) AS text FROM range(1000)")
+    config = {"database": str(tmp_path / "wide.duckdb"), "memory_limit": "1GB"}
+    await stand.graphs.sources.add(name="wide", kind="duckdb", owner="me", config=config, secrets={})
+    look = {"table": "wide", "limit": 1000}
+    refused = await me.get("/api/sources/wide/preview", params=look)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "VALIDATION_FAILED"), refused.text
+    assert "64 MB" in refused.json()["error"]["message"]
+    assert (await me.get("/api/sources/wide/preview", params=look | {"limit": 10})).status_code == 200
+
+
 async def test_events_are_heard_and_not_looked_for(
     stand: Stand, me: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

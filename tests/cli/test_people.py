@@ -146,18 +146,17 @@ def test_a_source_is_shared_and_taken_back(up: Cli) -> None:
     import penstock
 
     url = up("status", "--json").json["url"]
-    operator = {"PENSTOCK_URL": url}
     up("user", "add", "sharon")
     key = up("key", "create", "sharon").out.strip()
     config = {"host": "127.0.0.1", "port": 9, "user": "u", "database": "d"}
     with penstock.connect(url, api_key=key) as ps:
         source = ps.sources.create("sharons", "mysql", config).id
         up("user", "add", "ben")
-        added = up("share", "add", "source", str(source), "ben", "--role", "edit", "--json", **operator).json
+        added = up("share", "add", "source", str(source), "ben", "--role", "edit", "--json").json
         assert (added["username"], added["role"]) == ("ben", "edit")
         assert [share["username"] for share in ps.shares.all("source", source)] == ["ben"]
         assert ps.shares.put("source", source, "*")["role"] == "use"
-        assert "Everybody" in up("share", "list", "source", str(source), **operator).out
-        assert up("share", "remove", "source", str(source), "*", "--json", **operator).json == {"deleted": True}
+        assert "Everybody" in up("share", "list", "source", str(source)).out
+        assert up("share", "remove", "source", str(source), "*", "--json").json == {"deleted": True}
         assert ps.shares.delete("source", source, "ben") == {"deleted": True}
         assert ps.shares.all("source", source) == []

@@ -10,6 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.accounts.role import Role
+from penstock.accounts.users import ITSELF
+from penstock.graphs.errors import ExportTooLarge
+from penstock.graphs.order import NO_CAPS, ExportCaps
 from penstock.graphs.snapshot import SnapshotStatus
 from penstock.storage.manifest import read_manifest
 from tests.graphs.stand import (
@@ -253,3 +257,42 @@ async def test_files_of_a_worker_that_only_told_their_rows_are_found_and_counted
             assert snapshot.failed_step == "publish"
             assert (snapshot.error_message or "").startswith("Node Customer: ")
             assert words in (snapshot.error_message or "")
+
+
+@pytest.mark.parametrize(("rows", "is_whole"), [(1000, True), (999, False)])
+async def test_an_analyst_exports_as_many_rows_as_allowed_and_not_one_more(
+    database: str, tmp_path: Path, rows: int, is_whole: bool
+) -> None:
+    told = settings(tmp_path / "home", export_max_rows=rows)
+    async with standing(database, told) as stand, stand.working():
+        source = await stand.source("duckdb", shop(tmp_path, customers=1000))
+        over = await stand.over(await stand.snapshot(CUSTOMER | {"data_source_id": source}))
+        assert (over.status is SnapshotStatus.READY) == is_whole
+        if not is_whole:
+            assert "more than 999 rows" in (over.error_message or "")
+            [job] = await stand.jobs(over.snapshot_id)
+            view = await stand.parts.store.job(job["id"])
+            assert (view.error["code"], view.attempt_no) == ("EXPORT_TOO_LARGE", 1)
+
+
+async def test_an_admin_exports_more_than_an_analyst_and_nobody_more_bytes_than_allowed(
+    database: str, tmp_path: Path
+) -> None:
+    told = settings(tmp_path / "home", export_max_rows=10, export_max_mb_admin=1)
+    async with standing(database, told) as stand, stand.working():
+        assert stand.parts.people is not None
+        await stand.parts.people.users.add("me@example.com", role=Role.ADMIN, actor=ITSELF)
+        small = await stand.source("duckdb", shop(tmp_path, customers=1000))
+        await stand.ready(await stand.snapshot(CUSTOMER | {"data_source_id": small}))
+        wide = CUSTOMER | {"sql": "SELECT id, repeat(name, 1000) AS name, age FROM customers"}
+        failed = await stand.failed(await stand.snapshot(wide | {"data_source_id": small}))
+        assert "more than 1,000,000 bytes" in (failed.error_message or "")
+
+
+def test_the_caps_of_an_export_hold_at_the_limit_and_one_past_it() -> None:
+    caps = ExportCaps(max_rows=10, max_bytes=100)
+    caps.check(10, 100)
+    for rows, size in ((11, 100), (10, 101)):
+        with pytest.raises(ExportTooLarge):
+            caps.check(rows, size)
+    NO_CAPS.check(10**18, 10**18)

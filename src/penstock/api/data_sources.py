@@ -34,7 +34,7 @@ from penstock.api.parts import HasParts, HasSources, Sources
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Listing
 from penstock.jobs.bodies import Text
-from penstock.kit.errors import Conflict, DependencyExists, NotFound, PayloadTooLarge, PermissionDenied
+from penstock.kit.errors import Conflict, DependencyExists, NotFound, PayloadTooLarge, PermissionDenied, RateLimited
 from penstock.kit.vault import SecretKeyMissing
 from penstock.sources import lookup, records
 from penstock.sources.destinations import leans_on_server
@@ -45,7 +45,7 @@ router = APIRouter(prefix="/api/data-sources", tags=["data sources"], route_clas
 SourceId = Annotated[int, Path(ge=1, le=MAX_ID, examples=[1])]
 
 CHANGES = (*PUBLIC, SecretKeyMissing, PayloadTooLarge, Conflict)
-ASKS = (*PUBLIC, NotFound, SecretKeyMissing, SourceError, SourceUnavailable)
+ASKS = (*PUBLIC, NotFound, RateLimited, SecretKeyMissing, SourceError, SourceUnavailable)
 
 
 @router.get("", summary="List data sources", responses=declare(*PUBLIC))
@@ -129,7 +129,7 @@ async def test(data_source_id: SourceId, parts: HasParts, sources: HasSources, g
     """Really connects. That it does not work is an answer, not an error, and is remembered."""
     source = await sources.records.get(data_source_id)
     await check_edit(source_resource(source), parts.people, grant)
-    tested, seconds = await sources.records.test(data_source_id)
+    tested, seconds = await sources.records.test(data_source_id, by=grant.username)
     return Data(
         data=TestResult(
             id=tested.data_source_id,
@@ -158,7 +158,9 @@ async def browse(
 ) -> Listing[Table]:
     """Asks the source itself, now; the schema browser knows what it said last."""
     await _to_use(data_source_id, sources, grant)
-    tables = await sources.records.ask(data_source_id, lambda source: lookup.tables(source, query.prefix))
+    tables = await sources.records.ask(
+        data_source_id, lambda source: lookup.tables(source, query.prefix), by=grant.username
+    )
     found = [table_view(table) for table in tables]
     return query.cut(found if query.ascending else found[::-1], request)
 
@@ -172,7 +174,9 @@ async def schema(
 ) -> Data[TableSchema]:
     """A name that several tables have is 409 until its schema, or its catalog, is written before it."""
     await _to_use(data_source_id, sources, grant)
-    found, columns = await sources.records.ask(data_source_id, lambda source: lookup.columns(source, table))
+    found, columns = await sources.records.ask(
+        data_source_id, lambda source: lookup.columns(source, table), by=grant.username
+    )
     return Data(data=schema_view(found, columns))
 
 

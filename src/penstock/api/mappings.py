@@ -49,7 +49,7 @@ from penstock.graphs.lifetime import lifetime, lifetime_change
 from penstock.graphs.mapping_diff import diff
 from penstock.graphs.snapshot import SnapshotStatus
 from penstock.jobs.limits import MAX_JOB_ID
-from penstock.kit.errors import Conflict, DependencyExists, NotFound, PayloadTooLarge
+from penstock.kit.errors import Conflict, DependencyExists, NotFound, PayloadTooLarge, RateLimited
 from penstock.sources.errors import SourceError, SourceUnavailable
 
 router = APIRouter(prefix="/api/mappings", tags=["mappings"], route_class=LargeRoute)
@@ -63,7 +63,7 @@ IfMatch = Annotated[
     str | None, Header(max_length=1000, description="The ETag that was read, or a version: 409 when it is another now.")
 ]
 FOUND = declare(*PUBLIC, NotFound)
-WRITES = (*PUBLIC, NotFound, PayloadTooLarge)
+WRITES = (*PUBLIC, NotFound, PayloadTooLarge, RateLimited)
 
 
 @router.get("", summary="List mappings", responses=declare(*PUBLIC))

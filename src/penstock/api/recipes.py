@@ -23,7 +23,7 @@ from penstock.api.statement_log import HasStatementLog
 from penstock.jobs.bodies import Body
 from penstock.jobs.model import JobSpec
 from penstock.jobs.scheduler import Schedule as ClockSchedule
-from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge
+from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge, RateLimited
 from penstock.reconcile import validation
 from penstock.reconcile.decided import Decided
 from penstock.reconcile.desk import Asker
@@ -43,7 +43,7 @@ RecipeId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$", exa
 SAMPLE_ROWS = 5000
 Version = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="An earlier version.", examples=[1])]
 WRITES = declare(*PUBLIC, NotFound, Conflict, RecipeInvalid, PayloadTooLarge)
-ASKS = declare(*PUBLIC, NotFound, RecipeInvalid, PayloadTooLarge, SourceError, SourceUnavailable)
+ASKS = declare(*PUBLIC, NotFound, RecipeInvalid, PayloadTooLarge, RateLimited, SourceError, SourceUnavailable)
 
 
 class Recipe(BaseModel):
@@ -185,7 +185,8 @@ async def suggest_rules(body: SuggestBody, it: HasReconciliation, grant: Permit)
         await it.desk.sample(side, name, caller, SAMPLE_ROWS) for name, side in zip(SIDES, sides, strict=True)
     ]
     pairs = await it.desk.confirmed(sides, decided.match, caller) if decided.match else []
-    found = await asyncio.to_thread(suggest, left, right, pairs)
+    async with it.desk.sources.turns.taken(grant.username):
+        found = await asyncio.to_thread(suggest, left, right, pairs)
     return Data(data=Suggested(rules=found.rules, why=found.why, pairs=len(pairs)))
 
 

@@ -14,7 +14,7 @@ from penstock.api.parts import HasReconciliation, Reconciliation
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Listing
 from penstock.jobs.bodies import Body
-from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge, PermissionDenied
+from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge, PermissionDenied, RateLimited
 from penstock.reconcile import form
 from penstock.reconcile.desk import NATIVE
 from penstock.reconcile.exact_values import rows as exact_rows
@@ -25,7 +25,7 @@ from penstock.sources.errors import SourceError, SourceUnavailable
 
 router = APIRouter(prefix="/api/sources", tags=["reconciliation"], route_class=StrictRoute)
 Alias = Annotated[str, Path(min_length=1, max_length=200, examples=["ledger"])]
-ASKS = declare(*PUBLIC, NotFound, PayloadTooLarge, SourceError, SourceUnavailable)
+ASKS = declare(*PUBLIC, NotFound, PayloadTooLarge, RateLimited, SourceError, SourceUnavailable)
 MAX_ROWS = 1000
 
 
@@ -74,7 +74,12 @@ async def list_sources(
     return query.of(shown, total, request)
 
 
-@router.post("", summary="Connect a source", status_code=201, responses=declare(*PUBLIC, Conflict, SourceUnavailable))
+@router.post(
+    "",
+    summary="Connect a source",
+    status_code=201,
+    responses=declare(*PUBLIC, Conflict, RateLimited, SourceUnavailable),
+)
 async def connect(body: NewSource, it: HasReconciliation, grant: Permit) -> Data[RecordSource]:
     """Really connects before it says so; a source that does not answer is not kept."""
     if grant.role.name == "ANALYST" and leans_on_server(body.type, body.config, body.credentials):
@@ -82,7 +87,7 @@ async def connect(body: NewSource, it: HasReconciliation, grant: Permit) -> Data
     made = await it.desk.sources.add(
         name=body.alias, kind=body.type, owner=grant.username, config=body.config, secrets=revealed(body.credentials)
     )
-    tested, _ = await it.desk.sources.test(made.data_source_id)
+    tested, _ = await it.desk.sources.test(made.data_source_id, by=grant.username)
     if not tested.test_ok:
         await it.desk.sources.drop(made.data_source_id, actor=grant.username)
         raise SourceUnavailable(f"{body.alias} does not answer: {tested.test_says}")
@@ -123,7 +128,9 @@ async def _rows(alias: str, body: ScopedBody, it: Reconciliation, grant: Grant) 
         where = "" if fault.path == "recipe" else f"{fault.path}: "
         raise InvalidInput(f"{where}{fault.message}", hint=fault.suggestion) from None
 
-    found = await it.desk.sources.ask(source.data_source_id, lambda opened: first_rows(opened, side, body.limit))
+    found = await it.desk.sources.ask(
+        source.data_source_id, lambda opened: first_rows(opened, side, body.limit), by=grant.username
+    )
     columns = [{"name": field.name, "type": str(field.type)} for field in found.schema]
     rows = [{name: plain(value) for name, value in row.items()} for row in exact_rows(found)]
     return Rows(columns=columns, rows=rows)

@@ -104,7 +104,9 @@ class Authoring:
         check_naming(draft.name, draft.description)
         check(draft.definitions)
         source = await self._usable(draft.data_source_id, author)
-        verdict = _passed(await self._queries.judge(draft.definitions, source, role=author.use_case))
+        verdict = _passed(
+            await self._queries.judge(draft.definitions, source, by=author.username, role=author.use_case)
+        )
         made = await self._mappings.add(
             owner=author.username,
             name=draft.name,
@@ -182,7 +184,7 @@ class Authoring:
     async def judge(self, definitions: Definitions, data_source_id: int | None, author: Author) -> Verdict:
         """What is wrong with definitions, without writing them; refused where the author may not use the source."""
         source = await self._usable(data_source_id, author)
-        return await self._queries.judge(definitions, source, role=author.use_case)
+        return await self._queries.judge(definitions, source, by=author.username, role=author.use_case)
 
     async def _usable(self, data_source_id: int | None, author: Author) -> DataSource:
         source = await self._rights.source(data_source_id)
@@ -195,7 +197,7 @@ class Authoring:
         await self._rights.check(source, author.username, is_admin=author.is_admin)
         if author.username != now.owner_username:
             await self._rights.check(source, now.owner_username)
-        return _passed(await self._queries.judge(definitions, source, role=author.use_case))
+        return _passed(await self._queries.judge(definitions, source, by=author.username, role=author.use_case))
 
     async def _written(self, made: MappingRecord, verdict: Verdict) -> Written:
         version = await self._mappings.version(made.mapping_id, made.current_version)

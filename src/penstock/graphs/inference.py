@@ -37,12 +37,15 @@ class Inference:
         source = await self._rights.source(data_source_id)
         await self._rights.check(source, author.username, is_admin=author.is_admin)
         tables = await self._sources.ask(
-            source.data_source_id, lambda opened: survey(opened, source.type, scope), role=author.use_case
+            source.data_source_id,
+            lambda opened: survey(opened, source.type, scope),
+            by=author.username,
+            role=author.use_case,
         )
         proposal = propose(tables, DRIVERS[source.type].dialect)
         if not proposal.definitions.nodes:
             raise InvalidInput("None of these tables has a key, so there is no node to propose.")
-        verdict = await self._queries.judge(proposal.definitions, source, role=author.use_case)
+        verdict = await self._queries.judge(proposal.definitions, source, by=author.username, role=author.use_case)
         return Inferred(
             source=source,
             definitions=_without(proposal.definitions, {each.entity for each in verdict.problems}),

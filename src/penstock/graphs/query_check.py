@@ -15,7 +15,7 @@ from penstock.graphs.columns import Problem, fit
 from penstock.graphs.errors import ColumnsDiffer
 from penstock.graphs.rules import broken
 from penstock.kit import logging
-from penstock.kit.errors import PenstockError
+from penstock.kit.errors import PenstockError, RateLimited
 from penstock.sources.errors import SourceError, SourceQueryError, SourceUnavailable
 from penstock.sources.registry import DRIVERS
 
@@ -49,13 +49,13 @@ class QueryCheck:
         self._sources = sources
         self._checker = checker
 
-    async def judge(self, definitions: Definitions, source: DataSource, *, role: str | None = None) -> Verdict:
+    async def judge(self, definitions: Definitions, source: DataSource, *, by: str, role: str | None = None) -> Verdict:
         """The rules first: queries of definitions that break them are not looked at."""
         if problems := tuple(broken(definitions)):
             return Verdict(problems=problems)
         queries = definitions.queries()
         verdict, allowed = await self._guarded(queries, DRIVERS[source.type].dialect)
-        return verdict + await self._asked(queries, allowed, source, role)
+        return verdict + await self._asked(queries, allowed, source, by, role)
 
     async def _guarded(self, queries: Sequence[Query], dialect: str) -> tuple[Verdict, Mapping[Entity, str]]:
         """What the guard refuses, and what it lets through as it may run."""
@@ -70,13 +70,15 @@ class QueryCheck:
         return Verdict(problems=tuple(problems)), allowed
 
     async def _asked(
-        self, queries: Sequence[Query], allowed: Mapping[Entity, str], source: DataSource, role: str | None
+        self, queries: Sequence[Query], allowed: Mapping[Entity, str], source: DataSource, by: str, role: str | None
     ) -> Verdict:
         sought = [query for query in queries if query.entity in allowed]
         try:
             return await self._sources.ask(
-                source.data_source_id, lambda opened: _described(opened, sought, allowed), role=role
+                source.data_source_id, lambda opened: _described(opened, sought, allowed), by=by, role=role
             )
+        except RateLimited:
+            raise
         except PenstockError as e:
             return Verdict(warnings=(_silent(f"Data source {source.name}", e),))
         except Exception as e:  # a driver that stumbles is no reason to refuse a mapping

@@ -180,6 +180,15 @@ class Settings(BaseSettings):
         3600, description="Longest time that a data source may have us wait for it (its timeouts and silence_seconds)."
     )
 
+    source_questions: Annotated[int, Field(ge=1, le=1000)] = Field(
+        8,
+        description="How many tests, previews, validations and suggestions of data sources one control-plane process"
+        " runs at once: with source_memory_mb that bounds its memory. More wait, then get 429.",
+    )
+    source_questions_per_user: Annotated[int, Field(ge=1, le=1000)] = Field(
+        4, description="How many of them may be one user's; the next one gets 429."
+    )
+
     storage_url: str | None = Field(
         None, description="Where results are kept: file:///folder, s3://bucket/prefix, gs://bucket/prefix."
     )

@@ -83,7 +83,8 @@ class Desk:
         found += validation.against(draft, {name: columns(schema) for name, schema in schemas.items()})
         found += _of_sql(document)
         if isinstance(read, Recipe) and len(schemas) == len(SIDES) and not any(f.severity == "error" for f in found):
-            found += await asyncio.to_thread(trial.faults, read, schemas)
+            async with self.sources.turns.taken(asker.username):
+                found += await asyncio.to_thread(trial.faults, read, schemas)
         return found
 
     async def columns(self, side: Side, name: SideName, asker: Asker) -> Mapping[str, Column]:
@@ -93,14 +94,14 @@ class Desk:
         if side.upload is not None:
             return await self.uploads.schema(await self._upload(side.upload, asker))
         source = await self.source(side.source or "", name, asker)
-        return await self.sources.ask(source.data_source_id, lambda it: source_schema(it, side))
+        return await self.sources.ask(source.data_source_id, lambda it: source_schema(it, side), by=asker.username)
 
     async def sample(self, side: Side, name: SideName, asker: Asker, rows: int) -> pa.Table:
         """The first rows of a side that its filters let through, for a look at their values."""
         if side.upload is not None:
             return await self.uploads.sample(await self._upload(side.upload, asker), side, rows)
         source = await self.source(side.source or "", name, asker)
-        return await self.sources.ask(source.data_source_id, lambda it: first_rows(it, side, rows))
+        return await self.sources.ask(source.data_source_id, lambda it: first_rows(it, side, rows), by=asker.username)
 
     async def confirmed(self, sides: tuple[Side, Side], keys: Sequence[tuple[Key, Key]], asker: Asker) -> list[Pair]:
         """The rows of pairs that people made; of keys of several columns those among the first rows of a side."""
@@ -127,7 +128,8 @@ class Desk:
             checked(recipe.match_sql)
         sides = {name: bound(recipe, getattr(recipe.sources, name), parameters) for name in SIDES}
         left, right = [await self.sample(side, name, asker, rows) for name, side in sides.items()]
-        return await preview(recipe, left, right, decided)
+        async with self.sources.turns.taken(asker.username):
+            return await preview(recipe, left, right, decided)
 
     async def start(
         self,

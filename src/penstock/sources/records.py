@@ -14,6 +14,7 @@ from penstock.kit.errors import Conflict, DependencyExists, InvalidInput, NotFou
 from penstock.kit.ids import check_name
 from penstock.kit.outbound import PUBLIC_ONLY
 from penstock.kit.sqlfile import load
+from penstock.kit.turns import Turns
 from penstock.sources.destinations import destinations
 from penstock.sources.errors import SourceUnavailable
 from penstock.sources.opening import Opening
@@ -39,6 +40,7 @@ MAX_CONFIG = 64 * 1024
 MAX_ID = 2**53 - 1
 ASK_SECONDS = 30.0
 ITSELF = "penstock"
+QUESTIONS = 8
 _SAYS = 2000
 
 
@@ -78,6 +80,7 @@ class DataSources:
         outbound: OutboundPolicy = PUBLIC_ONLY,
         home: HomeGuard | None = None,
         ceilings: Ceilings | None = None,
+        turns: Turns | None = None,
         audit: Audit | None = None,
     ) -> None:
         self._db = db
@@ -86,6 +89,7 @@ class DataSources:
         self._outbound = outbound
         self._home = home
         self._ceilings = ceilings
+        self.turns = turns or Turns(total=QUESTIONS, per_user=QUESTIONS)
         self._audit = audit
 
     # writing
@@ -219,22 +223,28 @@ class DataSources:
         return opening
 
     async def ask(
-        self, data_source_id: int, question: Callable[[Source], Awaitable[T]], *, role: str | None = None
+        self, data_source_id: int, question: Callable[[Source], Awaitable[T]], *, by: str, role: str | None = None
     ) -> T:
-        """Open the source, ask it something short, and close it; a Trino under this role, if there is one."""
+        """Open the source, ask it something short for a user, and close it; a Trino under this role, if there is one.
+
+        It runs in this process, an engine included: `turns` bound how many there are, the source's ceilings what each
+        takes, and a deadline how long.
+        """
         opening = await self.opening(data_source_id)
         if role is not None and opening.type == "trino":
             opening = replace(opening, config={**opening.config, "starburst_role": role})
-        return await _ask(opening, question)
+        async with self.turns.taken(by):
+            return await _ask(opening, question)
 
-    async def test(self, data_source_id: int) -> tuple[DataSource, float]:
+    async def test(self, data_source_id: int, *, by: str = ITSELF) -> tuple[DataSource, float]:
         """Really connect, and remember what was said; with the seconds that it took."""
         opening = await self.opening(data_source_id)
         started = time.monotonic()
-        try:
-            ok, says = True, await _ask(opening, lambda source: source.test())
-        except PenstockError as e:
-            ok, says = False, e.message
+        async with self.turns.taken(by):
+            try:
+                ok, says = True, await _ask(opening, lambda source: source.test())
+            except PenstockError as e:
+                ok, says = False, e.message
         took = time.monotonic() - started
         text = says.replace("\x00", "")[:_SAYS]
         await self._db.changed(SQL.source_tested, data_source_id=data_source_id, ok=ok, says=text)
