@@ -26,7 +26,8 @@ UPLOAD_EXPIRY_SECONDS = 3600.0
 
 
 def reconciling(settings: Settings, db: Db, jobs: PgJobStore, sources: DataSources) -> Reconciliation:
-    runs, depot = Runs(db, jobs, share=FairShare(step=settings.fair_share_seconds)), Depot(settings)
+    share = FairShare(step=settings.fair_share_seconds)
+    runs, depot = Runs(db, jobs, share=share, most_active=settings.active_runs_per_user), Depot(settings)
     jobs.gates.handle(STAGED, runs.staged)
     jobs.gates.handle(MATCHED, runs.matched)
     policy = settings.outbound_policy

@@ -241,7 +241,9 @@ def _graphs(
     remembered: Remembered[bool] = Remembered(lambda: store.bell.version(CHANGED))
     rights = SourceRights(browse, sources, remembered=remembered)
     queries = QueryCheck(sources, SqlChecker())
-    mapped = MappedSnapshots(engine, snapshots, exports, mappings, rights)
+    mapped = MappedSnapshots(
+        engine, snapshots, exports, mappings, rights, most_active=settings.active_snapshots_per_user
+    )
     return Graphs(
         config=config,
         instances=instance_parts(

@@ -355,3 +355,27 @@ async def _claim(worker: httpx2.AsyncClient, queue: str, *, name: str = "w", kin
     body = {"worker": name, "queues": [queue], "limit": 10}
     jobs: list[dict[str, Any]] = said(await worker.post("/claim", json=body))["jobs"]
     return next(job for job in jobs if kind in (None, job["kind"]))
+
+
+async def test_a_user_has_as_many_snapshots_and_runs_under_way_as_allowed_and_not_one_more(
+    database: str, edge: Edge, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    limits = {"active_snapshots_per_user": 2, "active_runs_per_user": 2}
+    async with sitting(database, edge, tmp_path / "home", **limits) as desk:
+        config = shop(tmp_path / "data", customers=10)
+        source = await desk.graphs.sources.add(name="private", kind="duckdb", owner="ada", config=config, secrets={})
+        await desk.graphs.sources.make_default(source.data_source_id)
+        body = {"name": "m", "node_definitions": [CUSTOMER]}
+        mapping = said(await desk.ann.post("/api/mappings", json=body), 201)["id"]
+        for path, ask, status in (
+            ("/api/snapshots", {"mapping_id": mapping, "name": "s"}, 201),
+            ("/api/runs", {"recipe": RECIPE}, 202),
+        ):
+            begun = [said(await desk.ann.post(path, json=ask), status) for _ in range(2)]
+            refused = error(await desk.ann.post(path, json=ask), 409, "CONCURRENCY_LIMIT")
+            assert (refused["details"]["current_count"], refused["details"]["max_allowed"]) == (2, 2)
+            said(await desk.ben.post(path, json=ask), status)
+            number = begun[0].get("id") or begun[0]["run_id"]
+            said(await desk.ann.post(f"{path}/{number}/cancel"))
+            said(await desk.ann.post(path, json=ask), status)

@@ -29,10 +29,10 @@ from penstock.api.parts import Graphs, HasGraphs
 from penstock.api.reading import StrictRoute
 from penstock.api.reply import Data, Listing
 from penstock.graphs import instance
-from penstock.graphs.errors import ConcurrencyLimit, InvalidStateTransition, Maintenance, ShutdownBlocked
+from penstock.graphs.errors import InvalidStateTransition, Maintenance, ShutdownBlocked
 from penstock.graphs.lifetime import lifetime_change
 from penstock.jobs.limits import MAX_JOB_ID
-from penstock.kit.errors import Draining, InvalidState, NotFound, PayloadTooLarge
+from penstock.kit.errors import ConcurrencyLimit, Draining, InvalidState, NotFound, PayloadTooLarge
 
 router = APIRouter(prefix="/api/instances", tags=["instances"], route_class=StrictRoute)
 of_mapping = APIRouter(prefix="/api/mappings", tags=["mappings"], route_class=StrictRoute)

@@ -26,7 +26,7 @@ from penstock.guard.errors import UrlRefused
 from penstock.jobs.bodies import Body
 from penstock.jobs.limits import MAX_JOB_ID
 from penstock.jobs.model import Fence
-from penstock.kit.errors import InvalidInput, InvalidState, NotFound, PayloadTooLarge
+from penstock.kit.errors import ConcurrencyLimit, InvalidInput, InvalidState, NotFound, PayloadTooLarge
 from penstock.kit.security_headers import POLICY
 from penstock.reconcile import manifest as manifests
 from penstock.reconcile import validation
@@ -134,7 +134,7 @@ class Callback(BaseModel):
     "",
     summary="Run a recipe",
     status_code=202,
-    responses=declare(*PUBLIC, NotFound, RecipeInvalid, UrlRefused, PayloadTooLarge),
+    responses=declare(*PUBLIC, NotFound, ConcurrencyLimit, RecipeInvalid, UrlRefused, PayloadTooLarge),
 )
 async def add(
     body: NewRun, response: Response, it: HasReconciliation, statements: HasStatementLog, grant: Permit
@@ -188,7 +188,10 @@ async def cancel(run_id: RunId, it: HasReconciliation, grant: Permit, body: Canc
 
 
 @router.post(
-    "/{run_id}/retry", summary="Run it again", status_code=202, responses=declare(*PUBLIC, NotFound, InvalidState)
+    "/{run_id}/retry",
+    summary="Run it again",
+    status_code=202,
+    responses=declare(*PUBLIC, NotFound, ConcurrencyLimit, InvalidState),
 )
 async def retry(run_id: RunId, response: Response, it: HasReconciliation, grant: Permit) -> Data[Run]:
     """A new run of what failed or was cancelled, from the sources as they are now."""

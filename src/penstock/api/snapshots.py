@@ -27,7 +27,7 @@ from penstock.graphs.errors import InvalidStateTransition, Maintenance
 from penstock.graphs.lifetime import lifetime, lifetime_change
 from penstock.graphs.store import SnapshotFilter
 from penstock.jobs.limits import MAX_JOB_ID
-from penstock.kit.errors import Conflict, DependencyExists, Draining, NotFound, PayloadTooLarge
+from penstock.kit.errors import ConcurrencyLimit, Conflict, DependencyExists, Draining, NotFound, PayloadTooLarge
 
 router = APIRouter(prefix="/api/snapshots", tags=["snapshots"], route_class=StrictRoute)
 of_mapping = APIRouter(prefix="/api/mappings", tags=["snapshots"], route_class=StrictRoute)
@@ -58,7 +58,7 @@ async def list_of_mapping(
     "",
     summary="Create a snapshot",
     status_code=201,
-    responses=declare(*PUBLIC, NotFound, PayloadTooLarge, Maintenance, Draining),
+    responses=declare(*PUBLIC, NotFound, PayloadTooLarge, ConcurrencyLimit, Maintenance, Draining),
 )
 async def create(body: NewSnapshot, graphs: HasGraphs, grant: Permit, use_case: UseCase = None) -> Data[Snapshot]:
     """Its exports begin at once; it is ready when the last one is done and its manifest is written."""

@@ -23,12 +23,6 @@ class InvalidStateTransition(Conflict):
     code = "INVALID_STATE_TRANSITION"
 
 
-class ConcurrencyLimit(Conflict):
-    """One more would be too many; `details` say of what, how many there are, and how many there may be."""
-
-    code = "CONCURRENCY_LIMIT"
-
-
 class ShutdownBlocked(Conflict):
     """An algorithm runs; it is not ended unless that is said."""
 

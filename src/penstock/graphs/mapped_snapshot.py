@@ -8,6 +8,7 @@ from penstock.graphs.exports import Submission
 from penstock.graphs.lifetime import Lifetime
 from penstock.graphs.order import Wanted
 from penstock.graphs.store import SQL
+from penstock.kit.errors import ConcurrencyLimit
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -22,17 +23,26 @@ if TYPE_CHECKING:
     from penstock.kit.db import Db, Tx
 
 NO_LIMITS = Lifetime()
+MOST_ACTIVE = 50
 
 
 class MappedSnapshots:
     def __init__(
-        self, db: Db, snapshots: Snapshots, exports: Exports, mappings: Mappings, rights: SourceRights
+        self,
+        db: Db,
+        snapshots: Snapshots,
+        exports: Exports,
+        mappings: Mappings,
+        rights: SourceRights,
+        *,
+        most_active: int = MOST_ACTIVE,
     ) -> None:
         self._db = db
         self._snapshots = snapshots
         self._exports = exports
         self._mappings = mappings
         self._rights = rights
+        self._most_active = most_active
 
     async def create(
         self,
@@ -76,6 +86,7 @@ class MappedSnapshots:
     ) -> Snapshot:
         """A new snapshot whose exports are under way once the transaction commits."""
         data_source_id = await self.source_of(mapping, owner, is_admin=is_admin)
+        await self._check_active(tx, owner)
         made = await self._snapshots.add(
             owner=owner,
             name=name,
@@ -92,6 +103,18 @@ class MappedSnapshots:
         await self._exports.start(made.snapshot_id, [Submission(wanted=each) for each in wanted], tx=tx)
         await self._mappings.used(tx, mapping.mapping_id)
         return await self._snapshots.get(made.snapshot_id, tx=tx)
+
+    async def _check_active(self, tx: Tx, owner: str) -> None:
+        await tx.fetch(SQL.snapshot_active_turn, owner=owner)
+        active: int = await tx.value(SQL.snapshot_active, owner=owner)
+        if active >= self._most_active:
+            raise ConcurrencyLimit(
+                f"{owner} has {active} snapshots under way; no more are begun at once.",
+                hint="Let some end, or cancel them.",
+                limit_type="active_snapshots_per_user",
+                current_count=active,
+                max_allowed=self._most_active,
+            )
 
     async def find_reusable(
         self, tx: Tx, mapping_id: int, version: int, data_source_id: int | None, max_age: timedelta

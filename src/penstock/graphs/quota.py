@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.graphs.errors import ConcurrencyLimit
 from penstock.graphs.instance import MOST_MEMORY
 from penstock.graphs.store import SQL
+from penstock.kit.errors import ConcurrencyLimit
 
 if TYPE_CHECKING:
     from penstock.graphs.config import PlatformConfig

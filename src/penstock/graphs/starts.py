@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.graphs.errors import ConcurrencyLimit
 from penstock.graphs.instance import ErrorCode, Failure, Instance, InstanceStatus
 from penstock.graphs.instances import read
 from penstock.graphs.sizing import memory_gb
 from penstock.graphs.snapshot import SnapshotStatus
 from penstock.graphs.store import SQL
+from penstock.kit.errors import ConcurrencyLimit
 
 if TYPE_CHECKING:
     from penstock.graphs.instances import Instances

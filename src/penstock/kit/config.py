@@ -237,6 +237,13 @@ class Settings(BaseSettings):
         " in between; 0 means first come, first served.",
     )
 
+    active_snapshots_per_user: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        50, description="How many snapshots of one user may be under way at once."
+    )
+    active_runs_per_user: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        50, description="How many runs of recipes of one user may be under way at once."
+    )
+
     reconcile_candidates_per_row: Annotated[int, Field(ge=1, le=10_000)] = Field(
         20,
         description="Candidate pairs that a rule of a reconciliation may have for each record"

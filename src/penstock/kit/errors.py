@@ -11,6 +11,7 @@ PenstockError
 ├── PermissionDenied       403  PERMISSION_DENIED
 ├── NotFound               404  RESOURCE_NOT_FOUND
 ├── Conflict               409  CONFLICT
+│   ├── ConcurrencyLimit        CONCURRENCY_LIMIT
 │   ├── DependencyExists        DEPENDENCY_EXISTS
 │   ├── InvalidState            INVALID_STATE
 │   ├── ResourceLocked          RESOURCE_LOCKED
@@ -128,6 +129,12 @@ class ResourceLocked(Conflict):
     """Somebody else holds it; the message names the holder."""
 
     code = "RESOURCE_LOCKED"
+
+
+class ConcurrencyLimit(Conflict):
+    """One more would be too many; `details` say of what, how many there are, and how many there may be."""
+
+    code = "CONCURRENCY_LIMIT"
 
 
 class StaleAttempt(Conflict):

@@ -16,7 +16,7 @@ from penstock.jobs.listeners import Listeners
 from penstock.jobs.model import GroupSpec, JobSpec, Status
 from penstock.kit import logging
 from penstock.kit.clock import SYSTEM, Clock
-from penstock.kit.errors import InvalidState, NotFound, PenstockError
+from penstock.kit.errors import ConcurrencyLimit, InvalidState, NotFound, PenstockError
 from penstock.kit.sqlfile import load
 from penstock.reconcile.order import CALLBACK, CLEAN, MATCH, STAGE_PLAN, MatchOrder, PlanOrder
 from penstock.reconcile.progress import progress_of
@@ -40,6 +40,7 @@ STAGE_QUEUE, MATCH_QUEUE = "stage", "match"
 BELL = ("runs",)
 TOTAL = timedelta(seconds=7200)
 MAX_ID = 2**63 - 1
+MOST_ACTIVE = 50
 log = logging.get(__name__)
 
 
@@ -52,12 +53,14 @@ class Runs:
         timeout: timedelta = TOTAL,
         clock: Clock = SYSTEM,
         share: FairShare | None = None,
+        most_active: int = MOST_ACTIVE,
     ) -> None:
         self._db = db
         self._jobs = jobs
         self._timeout = timeout
         self._clock = clock
         self._share = share
+        self._most_active = most_active
         self._listeners = Listeners(jobs.bell)
 
     async def add(
@@ -80,6 +83,7 @@ class Runs:
         async with self._db.transaction() as tx:
             if started_by is not None and (there := await tx.value(SQL.run_started, started_by=started_by)):
                 return await self.get(there)
+            await self._check_active(tx, owner)
             run_id: int = await tx.value(
                 SQL.run_add,
                 recipe_id=recipe_id,
@@ -158,6 +162,18 @@ class Runs:
             callback_url=run.callback_url,
             retry_of=run_id,
         )
+
+    async def _check_active(self, tx: Tx, owner: str) -> None:
+        await tx.fetch(SQL.run_active_turn, owner=owner)
+        active: int = await tx.value(SQL.run_active, owner=owner)
+        if active >= self._most_active:
+            raise ConcurrencyLimit(
+                f"{owner} has {active} runs under way; no more are begun at once.",
+                hint="Let some end, or cancel them.",
+                limit_type="active_runs_per_user",
+                current_count=active,
+                max_allowed=self._most_active,
+            )
 
     # gates
 
