@@ -187,7 +187,9 @@ async def test_a_source_that_does_not_answer_is_a_warning(desk: Desk, tmp_path: 
 
 
 async def test_a_mapping_uses_only_a_source_its_owner_may_use(desk: Desk, tmp_path: Path) -> None:
-    config = {"directory": str(tmp_path)}
+    (tmp_path / "data").mkdir()
+    shop(tmp_path / "data")
+    config = {"directory": str(tmp_path / "data")}
     theirs = await desk.graphs.sources.add(name="b", kind="duckdb", owner="ben", config=config, secrets={})
     number = theirs.data_source_id
     nodes = [CUSTOMER | {"sql": "SELECT id, name, age FROM shop.customers"}]

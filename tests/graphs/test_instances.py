@@ -100,14 +100,6 @@ async def test_an_instance_whose_snapshot_fails_or_is_cancelled_fails_with_that_
 async def test_an_instance_of_a_mapping_takes_a_young_snapshot_only_when_it_is_told_to(fleet: Fleet) -> None:
     mapping_id = await fleet.mapping()
     snapshot_id = await fleet.snapshot(mapping_id=mapping_id)
-    async with fleet.transaction() as tx:
-        await tx.connection.execute(
-            "INSERT INTO penstock.data_source (name, type, owner, config, is_default) "
-            "VALUES ('d', 'duckdb', 'ada', '{}', true)"
-        )
-        await tx.connection.execute(
-            "UPDATE penstock.snapshot SET data_source_id = (SELECT data_source_id FROM penstock.data_source)"
-        )
     young = await fleet.create(mapping_id=mapping_id, max_snapshot_age="PT1H", wrapper_type="ryugraph")
     assert (young["snapshot_id"], young["status"], young["wrapper_type"]) == (snapshot_id, "starting", "ryugraph")
     fresh = await fleet.ask(

@@ -12,7 +12,7 @@ from penstock.kit.turns import Turns
 
 
 async def test_a_user_takes_as_many_turns_as_allowed_and_not_one_more() -> None:
-    turns = Turns(total=10, per_user=2)
+    turns = Turns(total=10, per_user=2, patience=0.01)
     async with AsyncExitStack() as stack:
         for _ in range(2):
             await stack.enter_async_context(turns.taken("ann"))
@@ -20,8 +20,8 @@ async def test_a_user_takes_as_many_turns_as_allowed_and_not_one_more() -> None:
             await stack.enter_async_context(turns.taken("ann"))
         await stack.enter_async_context(turns.taken("ben"))
     async with turns.taken("ann"), turns.taken("ann"):
-        assert set(turns._taken) == {"ann"}
-    assert not turns._taken
+        assert set(turns._users) == {"ann"}
+    assert not turns._users
 
 
 async def test_a_turn_is_waited_for_until_somebody_ends_theirs() -> None:
@@ -40,6 +40,16 @@ async def test_a_turn_is_waited_for_until_somebody_ends_theirs() -> None:
     assert entered.is_set()
 
 
+async def test_whoever_waits_for_a_turn_of_their_own_takes_none_of_the_others() -> None:
+    turns = Turns(total=2, per_user=1)
+    async with turns.taken("ann"):
+        waiting = asyncio.create_task(_take(turns, "ann"))
+        await asyncio.sleep(0)
+        async with asyncio.timeout(10), turns.taken("ben"):
+            assert not waiting.done()
+    await waiting
+
+
 async def test_whoever_waits_too_long_is_told_to_come_back_and_leaves_no_turn_taken() -> None:
     turns = Turns(total=1, per_user=1, patience=0.01)
     async with turns.taken("ann"):
@@ -49,7 +59,7 @@ async def test_whoever_waits_too_long_is_told_to_come_back_and_leaves_no_turn_ta
         assert caught.value.details["retry_after_seconds"] == 5
     async with turns.taken("ben"):
         pass
-    assert not turns._taken
+    assert not turns._users
 
 
 async def test_a_question_that_fails_or_is_cancelled_gives_its_turn_back() -> None:
@@ -58,4 +68,9 @@ async def test_a_question_that_fails_or_is_cancelled_gives_its_turn_back() -> No
         async with turns.taken("ann"):
             raise KeyError
     async with turns.taken("ann"):
+        pass
+
+
+async def _take(turns: Turns, username: str) -> None:
+    async with turns.taken(username):
         pass

@@ -186,7 +186,7 @@ class Settings(BaseSettings):
         " runs at once: with source_memory_mb that bounds its memory. More wait, then get 429.",
     )
     source_questions_per_user: Annotated[int, Field(ge=1, le=1000)] = Field(
-        4, description="How many of them may be one user's; the next one gets 429."
+        4, description="How many of them may be one user's; more wait, then get 429."
     )
 
     storage_url: str | None = Field(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.kit.errors import RateLimited
@@ -15,42 +15,44 @@ if TYPE_CHECKING:
 PATIENCE = 20.0
 
 
+@dataclass(slots=True, kw_only=True)
+class _User:
+    room: asyncio.Semaphore
+    present: int = 0
+
+
 class Turns:
-    """A user with all of theirs taken is refused at once; otherwise a turn is waited for, with limited patience."""
+    """A turn is waited for with limited patience. Who waits for one of their own takes none of the others'."""
 
     def __init__(self, *, total: int, per_user: int, patience: float = PATIENCE) -> None:
         self._room = asyncio.Semaphore(total)
         self._per_user = per_user
         self._patience = patience
-        self._taken: Counter[str] = Counter()
+        self._users: dict[str, _User] = {}
 
     @asynccontextmanager
     async def taken(self, username: str) -> AsyncIterator[None]:
-        if self._taken[username] >= self._per_user:
-            raise RateLimited(
-                f"{username} has {self._per_user} questions to data sources under way, which is the most.",
-                hint="Wait until one has ended.",
-                retry_after_seconds=1,
-            )
-        self._taken[username] += 1
+        user = self._users.setdefault(username, _User(room=asyncio.Semaphore(self._per_user)))
+        user.present += 1
         try:
-            await self._wait()
+            own = f"{username} has {self._per_user} questions to data sources under way, which is the most."
+            await self._wait(user.room, own)
             try:
-                yield
+                await self._wait(self._room, "Too many questions to data sources are under way.")
+                try:
+                    yield
+                finally:
+                    self._room.release()
             finally:
-                self._room.release()
+                user.room.release()
         finally:
-            self._taken[username] -= 1
-            if not self._taken[username]:
-                del self._taken[username]
+            user.present -= 1
+            if not user.present:
+                del self._users[username]
 
-    async def _wait(self) -> None:
+    async def _wait(self, room: asyncio.Semaphore, why: str) -> None:
         try:
             async with asyncio.timeout(self._patience):
-                await self._room.acquire()
+                await room.acquire()
         except TimeoutError:
-            raise RateLimited(
-                "Too many questions to data sources are under way.",
-                hint="Try again in a moment.",
-                retry_after_seconds=5,
-            ) from None
+            raise RateLimited(why, hint="Try again in a moment.", retry_after_seconds=5) from None
