@@ -17,6 +17,17 @@ if TYPE_CHECKING:
     from penstock.kit.postgres import Cluster
 
 
+async def test_readiness_names_a_background_task_that_fails_until_it_works_again(
+    anyone: httpx2.AsyncClient, parts: Parts
+) -> None:
+    health = parts.store.metrics.background
+    health.failed("queue sweep", RuntimeError("no such database"))
+    failing = (await anyone.get("/ready")).json()["failing"]
+    assert failing == {"queue sweep": "RuntimeError: no such database"}
+    health.works("queue sweep")
+    assert (await anyone.get("/ready")).json()["failing"] == {}
+
+
 def value(text: str, sample: str) -> float:
     match = re.search(rf"^{re.escape(sample)} (\S+)$", text, re.MULTILINE)
     assert match, f"{sample} is not there"

@@ -13,6 +13,7 @@ import pytest
 from penstock.jobs import counting
 from penstock.jobs.browse import BROWSE_SETTINGS, Browser, Filter
 from penstock.kit.db import Db
+from penstock.kit.errors import Unavailable
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
@@ -179,3 +180,12 @@ async def test_a_page_of_what_few_jobs_have_does_not_read_them_all(
     all_pages = await table.fetchval("SELECT pg_relation_size('penstock.job') / 8192")
     pages = await pages_read(browse, "list_all", {column: "rare"})
     assert pages < all_pages / 4, f"{pages} of {all_pages} pages"
+
+
+async def test_a_list_that_takes_too_long_is_no_database_that_is_away(table: Connection, database: str) -> None:
+    impatient = BROWSE_SETTINGS | {"statement_timeout": "50ms"}
+    async with Db(database, settings=impatient) as db, table.transaction():
+        await table.execute("LOCK TABLE penstock.job IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(Unavailable, match="took too long") as caught:
+            await Browser(db).jobs(Filter())
+    assert caught.value.code == "UNAVAILABLE"
