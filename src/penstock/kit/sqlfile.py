@@ -1,9 +1,11 @@
-"""SQL lives in files, one statement each, with `:named` parameters.
+"""SQL lives in files, with `:named` parameters.
 
     SQL = load("penstock.jobs.sql")
     await tx.fetch(SQL.claim, queue="default", limit=10)
 
-A file's header comment names its invariant, its index and its locks. Names become `$1, $2, …` once, at load.
+A file holds one statement, which has the file's name, or several, each after a line `-- name: …`.
+Comments at a statement's head name its invariant, its index and its locks. Parameters become
+`$1, $2, …` once, at load.
 """
 
 from __future__ import annotations
@@ -11,12 +13,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _TOKEN = re.compile(
     r"""(?P<skip>--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\$\$.*?\$\$|::)|:(?P<name>[a-z_][a-z0-9_]*)""",
     re.DOTALL,
 )
+
+
+_SECTION = re.compile(r"^-- name: ([a-z][a-z0-9_]*)\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +55,38 @@ def parse(name: str, source: str) -> Statement:
     return Statement(name, text, tuple(order))
 
 
+def statements(file_name: str, source: str) -> Iterator[Statement]:
+    """The statements of one file."""
+    head, *sections = _SECTION.split(source)
+    if not sections:
+        yield parse(file_name.removesuffix(".sql"), source)
+        return
+    if head.strip():
+        raise ValueError(f"{file_name}: text before the first `-- name:` line")
+    for name, text in zip(sections[::2], sections[1::2], strict=True):
+        yield parse(name, text)
+
+
 class Library:
     """The statements of one folder, as attributes."""
 
     def __init__(self, package: str) -> None:
-        files = (f for f in resources.files(package).iterdir() if f.name.endswith(".sql"))
-        self._statements = {f.name.removesuffix(".sql"): parse(f.name[:-4], f.read_text()) for f in files}
+        self._statements: dict[str, Statement] = {}
+        for file in resources.files(package).iterdir():
+            if not file.name.endswith(".sql"):
+                continue
+            for statement in statements(file.name, file.read_text()):
+                if statement.name in self._statements:
+                    raise ValueError(f"{package}: two statements are named {statement.name}")
+                self._statements[statement.name] = statement
 
     def __getattr__(self, name: str) -> Statement:
         try:
             return self._statements[name]
         except KeyError:
-            raise AttributeError(f"there is no {name}.sql") from None
+            raise AttributeError(f"there is no SQL statement {name}") from None
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Statement]:
         return iter(self._statements.values())
 
 

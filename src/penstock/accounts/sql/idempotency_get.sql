@@ -1,1 +1,0 @@
-SELECT role, digest, answered_at, status, headers, body FROM penstock_secret.idempotency WHERE idempotency_id = :id

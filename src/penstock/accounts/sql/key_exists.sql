@@ -1,1 +1,0 @@
-SELECT EXISTS (SELECT FROM penstock_secret.api_key WHERE api_key_id = :api_key_id AND username = :username)

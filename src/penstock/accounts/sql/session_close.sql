@@ -1,1 +1,0 @@
-DELETE FROM penstock_secret.browser_session WHERE session_digest = :session_digest

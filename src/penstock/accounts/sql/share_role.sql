@@ -1,1 +1,0 @@
-SELECT penstock.share_role(:resource_type, :resource_id, :username)

@@ -1,3 +1,0 @@
-SELECT i.*, s.name AS snapshot_name
-FROM penstock.instance i LEFT JOIN penstock.snapshot s USING (snapshot_id)
-WHERE i.instance_id = :instance_id

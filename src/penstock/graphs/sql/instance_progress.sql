@@ -1,2 +1,0 @@
-UPDATE penstock.instance SET progress = :progress::jsonb, updated_at = penstock.now()
-WHERE instance_id = :instance_id AND status IN ('starting', 'resuming', 'running')

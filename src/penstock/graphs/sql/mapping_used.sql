@@ -1,1 +1,0 @@
-UPDATE penstock.mapping SET last_used_at = penstock.now() WHERE mapping_id = :mapping_id

@@ -1,1 +1,0 @@
-SELECT * FROM penstock.snapshot WHERE snapshot_id = :snapshot_id

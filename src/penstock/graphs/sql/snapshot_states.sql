@@ -1,1 +1,0 @@
-SELECT status, count(*) AS count FROM penstock.snapshot GROUP BY status

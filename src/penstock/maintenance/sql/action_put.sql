@@ -1,4 +1,0 @@
--- The end of an action, in a transaction that holds the job under its fence; said twice it stands once.
-INSERT INTO penstock.maintenance_action (job_id, attempt_id, action, status, result)
-VALUES (:job_id, :attempt_id, :action, :status, :result::jsonb)
-ON CONFLICT (job_id, attempt_id, action) DO UPDATE SET status = excluded.status, result = excluded.result

@@ -1,2 +1,0 @@
--- The set of policies is replaced as a whole, in one transaction.
-DELETE FROM penstock.maintenance_policy

@@ -1,1 +1,0 @@
-DELETE FROM penstock.recipe WHERE recipe_id = :recipe_id

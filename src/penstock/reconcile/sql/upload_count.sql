@@ -1,1 +1,0 @@
-SELECT count(*) FROM penstock.upload WHERE :owner_username::text IS NULL OR owner_username = :owner_username::text

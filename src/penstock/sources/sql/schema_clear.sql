@@ -1,1 +1,0 @@
-DELETE FROM penstock.schema_column WHERE data_source_id = :data_source_id

@@ -1,2 +1,0 @@
-INSERT INTO penstock.data_source (name, type, owner, config) VALUES (:name, :type, :owner, :config)
-RETURNING data_source_id

@@ -1,1 +1,0 @@
-UPDATE penstock.data_source SET is_default = true WHERE data_source_id = :data_source_id

@@ -1,1 +1,0 @@
-UPDATE penstock.data_source SET is_default = false WHERE is_default
