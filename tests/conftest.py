@@ -20,7 +20,7 @@ import pytest
 
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import Cluster, ClusterSettings
-from penstock.rooms import ROOMS_WITH_TABLES
+from penstock.wiring.migrations import ROOMS_WITH_TABLES
 from tests.memory_folder import use_memory
 from tests.servers import postgres
 
@@ -42,7 +42,7 @@ LONGEST = (
     "tests/maintenance/test_lifecycle.py",
     "tests/reconcile/test_kill.py",
     "tests/worker/test_exports_trino.py",
-    "tests/instance/test_abuse.py",
+    "tests/graph_server/test_abuse.py",
     "tests/docs/test_blocks.py",
     "tests/api/test_schema.py",
     "tests/proof/test_lock_order.py",

@@ -44,7 +44,7 @@ def _blocks_are_output(text: str) -> str:
 
 
 def settings() -> str:
-    from penstock.instance.settings import GraphServerSettings
+    from penstock.graph_server.settings import GraphServerSettings
     from penstock.kit.config import Settings
 
     lines = [
@@ -140,7 +140,7 @@ def http() -> str:
 
 def _http_words() -> list[str]:
     return [
-        "The same, for machines: `GET /api/openapi.json`. Who may call is one table, `src/penstock/api/matrix.py`."
+        "The same, for machines: `GET /api/openapi.json`. Who may call is one table, `src/penstock/api/permissions.py`."
         " Writes under `/api` take an `Idempotency-Key`. What workers and graph servers call is left out.",
         "",
     ]
@@ -177,7 +177,7 @@ def _body(operation: dict[str, Any], schemas: Mapping[str, Any]) -> list[str]:
 
 
 def _who(method: str, path: str) -> str:
-    from penstock.api.matrix import MATRIX
+    from penstock.api.permissions import MATRIX
 
     row = MATRIX.get(f"{method} {path}") or MATRIX.get(f"{method} {re.sub(r':[a-z]+}', '}', path)}")
     if row is None:
@@ -193,10 +193,10 @@ def _document() -> dict[str, Any]:
     from unittest.mock import MagicMock
 
     from penstock.api.app import create_app
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
 
-    furnished: Any = {field.name: MagicMock() for field in fields(Parts)} | {"max_body_bytes": 0}
-    return create_app(Parts(**furnished)).openapi()
+    furnished: Any = {field.name: MagicMock() for field in fields(Services)} | {"max_body_bytes": 0}
+    return create_app(Services(**furnished)).openapi()
 
 
 def _resolved(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -108,10 +108,10 @@ def description() -> dict[str, Any]:
     from unittest.mock import MagicMock
 
     from penstock.api.app import create_app
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
 
-    furnished: Any = {field.name: MagicMock() for field in fields(Parts)}
-    return create_app(Parts(**furnished)).openapi()
+    furnished: Any = {field.name: MagicMock() for field in fields(Services)}
+    return create_app(Services(**furnished)).openapi()
 
 
 def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -12,7 +12,7 @@ from penstock.api.app import create_app
 from penstock.kit.config import Settings
 from penstock.kit.db import Tx
 from penstock.kit.vault import new_key
-from penstock.wiring import build_control_plane
+from penstock.wiring.control_plane import build_control_plane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

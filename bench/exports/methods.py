@@ -31,8 +31,8 @@ LOW = ["status", "branch"]
 def ours(dsn: str, _tcp: str, sql: str, out: Path) -> int:
     from penstock.sources.contract import Chunk
     from penstock.sources.registry import open_source
-    from penstock.storage.parquet import write_parquet
-    from penstock.storage.stores import open_store
+    from penstock.storage.object_store import open_store
+    from penstock.storage.parquet_sink import write_parquet
     from penstock.worker.arrow_memory import choose_pool
 
     choose_pool()

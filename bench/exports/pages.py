@@ -21,8 +21,8 @@ FETCH = 50_000
 def ours(url: str, sql: str, out: Path) -> int:
     from penstock.sources.contract import Chunk
     from penstock.sources.registry import open_source
-    from penstock.storage.parquet import write_parquet
-    from penstock.storage.stores import open_store
+    from penstock.storage.object_store import open_store
+    from penstock.storage.parquet_sink import write_parquet
 
     async def run() -> int:
         config = {"url": url, "user": "bench", "starburst_role": "bench", "role_catalog": None, "catalog": "tpch"}

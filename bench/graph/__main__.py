@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from rich.console import Console
-from tests.instance.server import ARROW
+from tests.graph_server.server import ARROW
 
 from bench.figures import Figure, figure, median, publish, quantile
 from bench.graph.client import connected
@@ -28,7 +28,7 @@ from bench.graph.server import Loaded, bare_plan, loaded, published
 from penstock.kit import logging
 
 if TYPE_CHECKING:
-    from tests.instance.snapshots import Edge, Node
+    from tests.graph_server.snapshots import Edge, Node
 
 SCALE = float(os.environ.get("TPC_SCALE", "1"))
 NODES = int(os.environ.get("GRAPH_NODES", "1000000"))

@@ -7,7 +7,7 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from tests.instance.server import PROXY
+from tests.graph_server.server import PROXY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from tests.instance.snapshots import Edge, Node
+from tests.graph_server.snapshots import Edge, Node
 
 if TYPE_CHECKING:
     import numpy.typing as npt

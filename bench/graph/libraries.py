@@ -54,7 +54,7 @@ def ours(nodes: int, edges: int) -> dict[str, Callable[[], object]]:
     import sknetwork.topology  # noqa: F401 - its import is not the algorithm's
 
     from penstock.graphdb.algorithms.algorithm import Task
-    from penstock.graphdb.algorithms.catalogue import algorithm, run
+    from penstock.graphdb.algorithms.catalog import algorithm, run
     from penstock.graphdb.algorithms.nodes import Nodes
     from penstock.graphdb.algorithms.parameters import check
     from penstock.graphdb.algorithms.topology import Edges, build

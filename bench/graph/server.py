@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 import psutil
-from tests.instance.server import GraphServer, graph_server
-from tests.instance.snapshots import Edge, Node, publish
+from tests.graph_server.server import GraphServer, graph_server
+from tests.graph_server.snapshots import Edge, Node, publish
 
-from penstock.storage.stores import open_store
+from penstock.storage.object_store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -22,7 +22,8 @@ from bench.kernel.section import (
     user,
 )
 from penstock.api.server import bind, listening
-from penstock.jobs.http import HttpJobStore
+from penstock.jobs.handler import Handlers, Result
+from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.model import Ending, JobSpec, Succeeded
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
@@ -30,17 +31,15 @@ from penstock.kit import logging
 from penstock.kit.config import Settings
 from penstock.kit.db import Db
 from penstock.kit.migrate import find, migrate
-from penstock.rooms import ROOMS_WITH_TABLES
-from penstock.wiring import build_control_plane
-from penstock.worker.handlers import Handlers, Result
+from penstock.wiring.control_plane import build_control_plane
+from penstock.wiring.migrations import ROOMS_WITH_TABLES
 from penstock.worker.runtime import Worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from penstock.jobs.contract import JobStore
-    from penstock.worker.context import JobContext
-    from penstock.worker.handlers import Job
+    from penstock.jobs.handler import Job, JobContext
     from penstock.worker.runtime import StoreFactory
 
 JOBS = "SELECT count(*) FROM penstock.job"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from tests.instance.server import PROXY, running_server
-from tests.instance.snapshots import Edge, Node
+from tests.graph_server.server import PROXY, running_server
+from tests.graph_server.snapshots import Edge, Node
 from tests.servers.process import free_ports
 
 from bench import cpu

@@ -15,12 +15,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
-from penstock.maintenance.catalogs import CatalogConfig, open_catalog
-from penstock.maintenance.content import ManifestReader
-from penstock.maintenance.draft import kept
-from penstock.maintenance.lake import CatalogLake
-from penstock.maintenance.replacement import commit
-from penstock.maintenance.run import Run
+from penstock.maintenance.actions.context import Run
+from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.content import ManifestReader
+from penstock.maintenance.tables.replacement import commit
+from penstock.maintenance.tables.snapshot_draft import kept
+from penstock.maintenance.tables.table_access import CatalogTableAccess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.manifest import ManifestFile
 
-    from penstock.maintenance.content import Content
-    from penstock.maintenance.draft import Draft
+    from penstock.maintenance.tables.content import Content
+    from penstock.maintenance.tables.snapshot_draft import Draft
 
 DAYS = 10
 SCHEMA = Schema(
@@ -85,7 +85,7 @@ def table(opened: Catalog, name: str, paths: list[str], *, partitioned: bool, ta
     spec = BY_DAY if partitioned else UNPARTITIONED_PARTITION_SPEC
     properties = {"write.target-file-size-bytes": str(target), "write.parquet.compression-codec": "zstd"}
     opened.create_table(("bench", name), SCHEMA, partition_spec=spec, properties=properties).add_files(paths)
-    lake, run = CatalogLake(opened, ("bench", name)), Run(job_id=0, attempt=uuid4().hex)
+    lake, run = CatalogTableAccess(opened, ("bench", name)), Run(job_id=0, attempt=uuid4().hex)
 
     def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:
         share = max(1, ceil(len(head.data) / manifests))
@@ -102,7 +102,7 @@ def table(opened: Catalog, name: str, paths: list[str], *, partitioned: bool, ta
 def snapshots(opened: Catalog, name: str, path: str, count: int) -> None:
     """That many commits, each with a manifest of its own, as an append makes them."""
     opened.create_table(("bench", name), SCHEMA).add_files([path])
-    lake, run = CatalogLake(opened, ("bench", name)), Run(job_id=0, attempt=uuid4().hex)
+    lake, run = CatalogTableAccess(opened, ("bench", name)), Run(job_id=0, attempt=uuid4().hex)
     reader = ManifestReader(lake.load().io)
 
     def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:

@@ -17,11 +17,11 @@ from pyiceberg.expressions import AlwaysTrue
 from bench.figures import peak_mb
 from bench.maintenance import lake
 from penstock.kit import logging
-from penstock.maintenance import embedded
-from penstock.maintenance.action import parse
-from penstock.maintenance.lake import CatalogLake
-from penstock.maintenance.probe import proven
-from penstock.maintenance.run import Run
+from penstock.maintenance.actions.context import Run
+from penstock.maintenance.actions.model import parse
+from penstock.maintenance.actions.probe import proven
+from penstock.maintenance.engines import embedded
+from penstock.maintenance.tables.table_access import CatalogTableAccess
 from penstock.worker.arrow_memory import choose_pool
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ WAYS = {way.__name__: way for way in (*_OURS, naive, pandas, plan, scan)} | {"du
 
 def _act(opened: Catalog, name: str, action: Any) -> None:
     run = Run(job_id=1, attempt="bench", now=lambda: LATER)
-    outcome = embedded.execute(CatalogLake(opened, ("bench", name)), run, parse([action])[0])
+    outcome = embedded.execute(CatalogTableAccess(opened, ("bench", name)), run, parse([action])[0])
     if outcome.status != "completed":
         raise RuntimeError(f"{action} of {name}: {outcome.status} {outcome.message}")
 

@@ -27,11 +27,11 @@ from bench.figures import Figure, figure, median, peak_mb
 from bench.server import Measured, measured
 from penstock.kit import logging
 from penstock.kit.postgres import Tcp
+from penstock.reconcile.staging.handlers import CHUNKS
 from penstock.sources.registry import open_source
-from penstock.storage.parquet import write_parquet
-from penstock.storage.stores import open_store
+from penstock.storage.object_store import open_store
+from penstock.storage.parquet_sink import write_parquet
 from penstock.worker.arrow_memory import choose_pool
-from penstock.worker.staging import CHUNKS
 
 if TYPE_CHECKING:
     from penstock.sources.contract import Limits

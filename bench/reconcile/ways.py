@@ -21,12 +21,12 @@ from bench.reconcile.bare import BARE
 from bench.reconcile.cases import CASES
 from penstock.engines.contract import EngineLimits
 from penstock.engines.registry import open_engine
-from penstock.reconcile import validation
-from penstock.reconcile.execution import Execution
+from penstock.reconcile.matching.execution import Execution
+from penstock.reconcile.recipes import validation
 from penstock.worker.arrow_memory import choose_pool
 
 if TYPE_CHECKING:
-    from penstock.reconcile.recipe import SideName
+    from penstock.reconcile.recipes.model import SideName
 
 OURS = "ours_"
 

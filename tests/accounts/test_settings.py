@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from penstock.admission import admission, instance_tokens
 from penstock.api.credentials import KeyHolders, TokenHolders
 from penstock.api.identity import OperatorToken
-from penstock.jobs.bell import Bell
+from penstock.jobs.notifier import Notifier
 from penstock.kit.config import Settings, load
 from penstock.kit.db import Db
 from penstock.kit.errors import InvalidInput
+from penstock.wiring.auth import admission, instance_tokens
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,7 @@ async def audit(*_: object) -> None:
 
 async def test_nobody_is_let_in_but_by_what_was_set(tmp_path: Path, database: str) -> None:
     async with Db(database, size=1) as db:
-        async with admission(told(tmp_path), db, audit, Bell(db)) as bare:
+        async with admission(told(tmp_path), db, audit, Notifier(db)) as bare:
             assert [type(each) for each in bare.authenticators] == [KeyHolders]
             assert bare.services == ()
         full = told(
@@ -75,7 +75,7 @@ async def test_nobody_is_let_in_but_by_what_was_set(tmp_path: Path, database: st
             oidc_issuer="https://login.example",
             oidc_roles="graph-ops=ops, a=b=admin",
         )
-        async with admission(full, db, audit, Bell(db)) as made:
+        async with admission(full, db, audit, Notifier(db)) as made:
             assert [type(each) for each in made.authenticators] == [OperatorToken, KeyHolders, TokenHolders]
             assert len(made.services) == 2
             assert made.instance_tokens is not None
@@ -89,5 +89,5 @@ async def test_roles_that_are_none_are_refused_at_the_start(tmp_path: Path, data
     settings = told(tmp_path, oidc_issuer="https://login.example", oidc_roles=roles)
     async with Db(database, size=1) as db:
         with pytest.raises(InvalidInput, match="oidc_roles"):
-            async with admission(settings, db, audit, Bell(db)):
+            async with admission(settings, db, audit, Notifier(db)):
                 pass

@@ -11,7 +11,7 @@ from tests.api.plane import OPERATOR, SERVICE, Edge, plane
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
 
 
 @pytest.fixture(scope="session")
@@ -21,13 +21,13 @@ async def edge() -> AsyncIterator[Edge]:
 
 
 @pytest.fixture
-async def parts(database: str) -> AsyncIterator[Parts]:
+async def parts(database: str) -> AsyncIterator[Services]:
     async with plane(database) as made:
         yield made
 
 
 @pytest.fixture
-def url(edge: Edge, parts: Parts) -> Iterator[str]:
+def url(edge: Edge, parts: Services) -> Iterator[str]:
     with edge.showing(parts) as shown:
         yield shown
 

@@ -10,14 +10,14 @@ import asyncpg
 import httpx2
 
 from penstock.api.identity import Identity, Role
-from penstock.wiring import build_control_plane
+from penstock.wiring.control_plane import build_control_plane
 from tests.graphs.stand import settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from penstock.api.parts import Graphs, Parts
+    from penstock.api.services import Graphs, Services
     from tests.api.plane import Edge
 
 PEOPLE = {"ann": Role.ANALYST, "ben": Role.ANALYST, "cleo": Role.ANALYST, "ada": Role.ADMIN, "oz": Role.OPS}
@@ -35,7 +35,7 @@ class Names:
 class Desk:
     """`ann`, `ben` and `cleo` are analysts, `ada` is an admin, `oz` operates."""
 
-    parts: Parts
+    parts: Services
     dsn: str
     ann: httpx2.AsyncClient
     ben: httpx2.AsyncClient

@@ -24,12 +24,12 @@ from penstock.accounts.users import Users
 from penstock.api.app import attach, create_app
 from penstock.api.credentials import KeyHolders, TrustedHeaders
 from penstock.api.identity import Identity, OperatorToken, Role
-from penstock.api.parts import Parts, People, Sources
-from penstock.api.polls import Polls
+from penstock.api.long_polls import Polls
 from penstock.api.rate_limits import RateLimits
 from penstock.api.server import Server, bind
-from penstock.guard.reach import Reach
-from penstock.jobs.browse import BROWSE_SETTINGS, Browser
+from penstock.api.services import People, Services, Sources
+from penstock.guard.network_reach import Reach
+from penstock.jobs.browser import BROWSE_SETTINGS, Browser
 from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.metrics import KernelMetrics
 from penstock.jobs.presence import Presence
@@ -41,7 +41,7 @@ from penstock.kit.loop import LoopMetrics
 from penstock.kit.outbound import WITH_PRIVATE
 from penstock.kit.vault import Vault, new_key
 from penstock.sources.ceilings import Ceilings
-from penstock.sources.records import DataSources
+from penstock.sources.repository import DataSources
 from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ async def plane(
     local_only: bool = False,
     limits: Mapping[str, float] | None = None,
     pooler: str | None = None,
-) -> AsyncIterator[Parts]:
+) -> AsyncIterator[Services]:
     registry = CollectorRegistry()
     async with (
         Db(dsn, size=10, settings=ENGINE_SETTINGS, command_timeout=15, pooler=pooler) as engine,
@@ -120,7 +120,7 @@ async def plane(
             ),
         )
         metrics = LoopMetrics(registry)
-        yield Parts(
+        yield Services(
             store=store,
             browser=Browser(browse),
             schedules=Schedules(engine, store),
@@ -160,7 +160,7 @@ class Edge:
             await task
 
     @contextmanager
-    def showing(self, parts: Parts) -> Iterator[str]:
+    def showing(self, parts: Services) -> Iterator[str]:
         self.app = self._app(parts)
         try:
             yield self.url
@@ -168,7 +168,7 @@ class Edge:
             parts.polls.close()
             self.app = None
 
-    def _app(self, parts: Parts) -> FastAPI:
+    def _app(self, parts: Services) -> FastAPI:
         """One for all planes of one shape: a new app reads all models again at its first request."""
         reconciled = parts.reconciliation
         file_bytes = reconciled and reconciled.desk.uploads.quota.max_bytes

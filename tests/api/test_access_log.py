@@ -16,7 +16,7 @@ from tests.api.test_users import bearer
 if TYPE_CHECKING:
     import httpx2
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
 
 EVENTS = ("login_failed", "access_denied", "rate_limited")
 
@@ -81,7 +81,7 @@ async def test_what_is_let_in_is_no_refusal(anyone: httpx2.AsyncClient) -> None:
     assert refusals_in(logs) == []
 
 
-async def test_a_flood_is_counted_whole_and_logged_in_part(parts: Parts) -> None:
+async def test_a_flood_is_counted_whole_and_logged_in_part(parts: Services) -> None:
     now = 0.0
     registry = CollectorRegistry()
     refusals = Refusals(registry, ticks=lambda: now)

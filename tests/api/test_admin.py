@@ -11,7 +11,7 @@ import pytest
 
 from penstock.accounts.role import Role
 from penstock.api.identity import Identity
-from penstock.wiring import build_control_plane
+from penstock.wiring.control_plane import build_control_plane
 from tests.api.answers import error
 from tests.api.desk import Desk, said, sitting
 from tests.graphs.stand import settings

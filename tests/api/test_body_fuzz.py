@@ -20,10 +20,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from penstock.api import matrix
-from penstock.api.reading import JSON_BODY_BYTES
+from penstock.api import permissions
+from penstock.api.request_bodies import JSON_BODY_BYTES
 from penstock.api.server import Server, bind
-from penstock.http_server import ConnectionLimits
+from penstock.http.server import ConnectionLimits
 from tests.api.desk import Desk, sitting
 from tests.api.metered import LoopMeter
 from tests.api.raw import Client, connected
@@ -115,7 +115,7 @@ async def target(lasting_database: str, edge: Edge, tmp_path_factory: pytest.Tem
 
 
 def routes(app: FastAPI) -> Iterator[tuple[str, str]]:
-    for name in matrix.names(app.state.routes):
+    for name in permissions.names(app.state.routes):
         if name not in NOT_TRIED:
             method, path = name.split(" ", 1)
             path = re.sub(r"{\w+_id}", "999999", path)

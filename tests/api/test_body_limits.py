@@ -10,9 +10,9 @@ import pytest
 from pydantic import BaseModel
 from starlette.requests import Request
 
-from penstock.api import matrix
-from penstock.api.reading import JSON_BODY_BYTES, LARGE_BODY_BYTES, OPEN_BODY_BYTES, StrictRoute
-from penstock.http_body import SMALL_BYTES, BodyMemory, CountedBody
+from penstock.api import permissions
+from penstock.api.request_bodies import JSON_BODY_BYTES, LARGE_BODY_BYTES, OPEN_BODY_BYTES, StrictRoute
+from penstock.http.body_memory import SMALL_BYTES, BodyMemory, CountedBody
 from tests.api.answers import error
 from tests.api.desk import Desk, sitting
 from tests.api.raw import connected
@@ -69,7 +69,7 @@ async def test_every_list_object_and_text_of_a_body_has_a_most(app: FastAPI) -> 
 def routes(app: FastAPI) -> list[tuple[str, str, APIRoute]]:
     return [
         (*name.split(" ", 1), route)
-        for name, route in matrix.names(app.state.routes).items()
+        for name, route in permissions.names(app.state.routes).items()
         if not name.startswith("GET ")
     ]
 
@@ -84,7 +84,7 @@ async def test_nobody_without_a_credential_has_a_body_read(app: FastAPI, edge: E
     port = int(edge.url.rpartition(":")[2])
     tried = 0
     for method, path, _ in routes(app):
-        if matrix.MATRIX[f"{method} {path}"].kind == "open":
+        if permissions.MATRIX[f"{method} {path}"].kind == "open":
             continue
         head = f"{method} {filled(path)} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         async with connected(port) as client:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.graphs.health import Health, overall
 from penstock.kit.errors import Unavailable
+from penstock.operations.health import Health, overall
 from tests.api.answers import error
 from tests.api.desk import Desk, said, sitting
 from tests.graphs.stand import shop

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.graphs.config import PlatformConfig
 from penstock.graphs.errors import Maintenance
+from penstock.graphs.runtime_config import PlatformConfig
 from penstock.kit.db import Db
 from tests.api.answers import error
 from tests.api.desk import Desk, said, sitting

@@ -22,7 +22,7 @@ from tests.api.test_users import add, bearer, make_key
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
     from tests.api.plane import Edge
 
 ADMINS_ONLY = "/api/jobs"
@@ -31,7 +31,7 @@ PROXY_SECRET = "a secret of the proxy and us"
 
 
 @asynccontextmanager
-async def client_of(edge: Edge, parts: Parts) -> AsyncIterator[httpx2.AsyncClient]:
+async def client_of(edge: Edge, parts: Services) -> AsyncIterator[httpx2.AsyncClient]:
     with edge.showing(parts) as url:
         async with httpx2.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
             yield client

@@ -12,9 +12,9 @@ import httpx2
 import pytest
 import structlog
 
-from penstock.api.data_source_views import SourceType
-from penstock.api.parts import Sources
-from penstock.guard.reach import Reach
+from penstock.api.services import Sources
+from penstock.api.sources.data_source_schemas import SourceType
+from penstock.guard.network_reach import Reach
 from penstock.kit import logging
 from penstock.kit.vault import Vault
 from penstock.sources.registry import DRIVERS
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
 
 MARK = "canary-hunter2"
 PRIVATE = {"database": "shop", "user": "ann", "host": "127.0.0.1", "port": 1, "connect_seconds": 1}
@@ -283,7 +283,7 @@ async def test_a_source_that_live_jobs_read_is_not_dropped(operator: httpx2.Asyn
 
 
 async def test_without_a_key_no_credential_is_taken(
-    operator: httpx2.AsyncClient, parts: Parts, shop: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    operator: httpx2.AsyncClient, parts: Services, shop: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert parts.sources is not None
     source = await add(operator, private())
@@ -297,7 +297,7 @@ async def test_without_a_key_no_credential_is_taken(
 
 
 async def test_private_places_are_refused_where_they_are_not_allowed(
-    operator: httpx2.AsyncClient, parts: Parts, shop: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    operator: httpx2.AsyncClient, parts: Services, shop: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert isinstance(parts.sources, Sources)
     monkeypatch.setattr(parts.sources.records, "_reach", Reach(private=False))
@@ -318,7 +318,7 @@ def written() -> Iterator[io.StringIO]:
 
 async def test_a_marked_secret_is_found_nowhere(
     operator: httpx2.AsyncClient,
-    parts: Parts,
+    parts: Services,
     database: str,
     written: io.StringIO,
     caplog: pytest.LogCaptureFixture,

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from penstock.api import direct
-from penstock.api.jobs import JobSummary
+from penstock.api.jobs.jobs import JobSummary
 from tests.api.plane import ADMIN, ANALYST, OPERATOR, SERVICE
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.api import requests
+from penstock.api import request_ids
 from penstock.kit.errors import Draining
 from tests.api.answers import error
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
 
 JSON = {"Content-Type": "application/json"}
 
@@ -91,7 +91,7 @@ async def test_no_identifier_breaks_anything(operator: httpx2.AsyncClient) -> No
 
 
 async def test_a_body_past_the_limit_is_refused_whether_it_says_so_or_not(
-    operator: httpx2.AsyncClient, parts: Parts
+    operator: httpx2.AsyncClient, parts: Services
 ) -> None:
     async def unannounced() -> AsyncIterator[bytes]:
         for _ in range(parts.max_body_bytes // 65536 + 1):
@@ -105,7 +105,7 @@ async def test_a_body_past_the_limit_is_refused_whether_it_says_so_or_not(
 
 
 async def test_what_nobody_foresaw_is_an_internal_error_without_internals(
-    operator: httpx2.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
+    operator: httpx2.AsyncClient, parts: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("the password is hunter2")
@@ -116,7 +116,7 @@ async def test_what_nobody_foresaw_is_an_internal_error_without_internals(
 
     logged: list[tuple[str, str]] = []
     monkeypatch.setattr(type(parts.store), "job", broken)
-    monkeypatch.setattr(requests, "log", Log())
+    monkeypatch.setattr(request_ids, "log", Log())
     answer = await operator.get("/api/jobs/1")
     assert logged == [("request_failed", "/api/jobs/1")]
     error(answer, 500, "INTERNAL")
@@ -124,7 +124,7 @@ async def test_what_nobody_foresaw_is_an_internal_error_without_internals(
     assert "ZeroDivision" not in answer.text
 
 
-async def test_an_error_that_passes_says_when_to_try_again(operator: httpx2.AsyncClient, parts: Parts) -> None:
+async def test_an_error_that_passes_says_when_to_try_again(operator: httpx2.AsyncClient, parts: Services) -> None:
     await parts.store.drain(True, actor="ann")
     answer = await operator.post("/api/jobs", json={"kind": "work"})
     error(answer, 503, Draining.code)

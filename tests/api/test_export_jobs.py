@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
-from penstock.graphs.snapshot import SnapshotStatus
+from penstock.graphs.snapshots.model import SnapshotStatus
 from penstock.jobs.model import JobSpec
 from penstock.kit.outbound import WITH_PRIVATE, OutboundPolicy
 from penstock.kit.statement_digest import statement_digest

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     import httpx2
     import pytest
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
     from penstock.kit.postgres import Cluster
 
 
 async def test_readiness_names_a_background_task_that_fails_until_it_works_again(
-    anyone: httpx2.AsyncClient, parts: Parts
+    anyone: httpx2.AsyncClient, parts: Services
 ) -> None:
     health = parts.store.metrics.background
     health.failed("queue sweep", RuntimeError("no such database"))
@@ -34,14 +34,14 @@ def value(text: str, sample: str) -> float:
     return float(match[1])
 
 
-async def test_health_and_readiness_are_not_in_the_envelope(anyone: httpx2.AsyncClient, parts: Parts) -> None:
+async def test_health_and_readiness_are_not_in_the_envelope(anyone: httpx2.AsyncClient, parts: Services) -> None:
     assert (await anyone.get("/health")).json() == {"status": "ok"}
     assert (await anyone.get("/ready")).json() == {"status": "ready", "draining": False, "failing": {}}
     await parts.store.drain(True, actor="ann")
     assert (await anyone.get("/ready")).json() == {"status": "ready", "draining": True, "failing": {}}
 
 
-async def test_metrics_show_the_queues_as_they_stand(anyone: httpx2.AsyncClient, parts: Parts) -> None:
+async def test_metrics_show_the_queues_as_they_stand(anyone: httpx2.AsyncClient, parts: Services) -> None:
     parts.store.metrics.know(["empty"])
     await parts.store.enqueue([JobSpec(kind="work")] * 3)
     await parts.store.claim("w1", ["default"], 1)
@@ -55,7 +55,7 @@ async def test_metrics_show_the_queues_as_they_stand(anyone: httpx2.AsyncClient,
 
 
 async def test_scrapers_share_a_look_at_the_queues(
-    anyone: httpx2.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
+    anyone: httpx2.AsyncClient, parts: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
     look = type(parts.browser).queues
@@ -71,7 +71,7 @@ async def test_scrapers_share_a_look_at_the_queues(
 
 
 async def test_without_a_database_everything_says_so_quickly_and_comes_back_by_itself(
-    operator: httpx2.AsyncClient, parts: Parts, pg: Cluster
+    operator: httpx2.AsyncClient, parts: Services, pg: Cluster
 ) -> None:
     await operator.post("/api/jobs", json={"kind": "work"})
     await add(operator, "ann")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.api.server import Server, bind, connection_limits
-from penstock.http_server import AddressCounts, ConnectionLimits, HttpProtocol, networks
+from penstock.http.server import AddressCounts, ConnectionLimits, HttpProtocol, networks
 from penstock.kit.config import Settings
 from penstock.kit.errors import InvalidInput
 from tests.api.raw import Client, connected

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.api.server import bind
-from penstock.jobs import http
-from penstock.jobs.http import HttpJobStore
+from penstock.jobs import http_store
+from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.model import JobSpec
 from penstock.kit.errors import Internal, InvalidInput, InvalidToken, NotFound, PermissionDenied, Unavailable
 from tests.api.plane import SERVICE
@@ -76,7 +76,7 @@ async def test_an_answer_that_is_not_ours_is_told_from_one_that_is(raw: bytes, k
 
 
 async def test_a_control_plane_that_hangs_is_unavailable_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(http_store, "BEAT_SECONDS", 0.1)
     from tests.jobs.conformance import beat
 
     async with answering(None) as url, HttpJobStore(url, SERVICE) as store:
@@ -108,7 +108,7 @@ def test_a_store_that_could_never_work_is_refused_at_once(url: str, token: str) 
 
 
 def test_a_worker_loads_neither_the_database_nor_the_web_framework() -> None:
-    code = "import sys, penstock.jobs.http; print(*sorted(m for m in sys.modules if '.' not in m))"
+    code = "import sys, penstock.jobs.http_store; print(*sorted(m for m in sys.modules if '.' not in m))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert {"asyncpg", "fastapi", "starlette", "uvicorn"}.isdisjoint(loaded)
     assert "httpx2" in loaded

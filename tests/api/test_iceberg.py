@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.kit.errors import PenstockError
-from penstock.maintenance.action import Ended
-from penstock.maintenance.catalogs import CatalogConfig, open_catalog
-from penstock.maintenance.rest_catalog import ProtocolError, RestCatalogFace
+from penstock.maintenance.actions.model import Ended
+from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.rest_catalog import ProtocolError, RestCatalogAdapter
 from tests.api.plane import OPERATOR
 from tests.api.test_tables import http, kept, stand, tables  # noqa: F401 - fixtures
 from tests.maintenance.tables import LATER, SCHEMA, Stand, once, rows
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from penstock.maintenance.action import Outcome
+    from penstock.maintenance.actions.model import Outcome
 
 BASE = "/api/iceberg/lake/v1"
 TABLES = f"{BASE}/namespaces/shop/tables"
@@ -309,14 +309,14 @@ async def test_a_table_of_version_3_is_shown_as_it_is_and_not_written(
 
 
 @pytest.fixture(scope="module")
-def face(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCatalogFace]:
+def face(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCatalogAdapter]:
     folder = tmp_path_factory.mktemp("face")
     uri, warehouse = f"sqlite:///{folder}/c.db", (folder / "warehouse").as_uri()
     config = CatalogConfig(name="lake", type="sql", uri=uri, properties={"warehouse": warehouse})
     catalog = open_catalog(config)
     catalog.create_namespace("shop")
     catalog.create_table(("shop", "orders"), SCHEMA)
-    yield RestCatalogFace(catalog)
+    yield RestCatalogAdapter(catalog)
     catalog.close()
 
 
@@ -387,7 +387,7 @@ def status_of(ask: Callable[[], object]) -> int:
 )
 @given(namespace=json_values, creation=creations, changes=updates, path=st.text(max_size=5))
 def test_nothing_that_is_sent_is_an_error_of_the_server(
-    face: RestCatalogFace,
+    face: RestCatalogAdapter,
     namespace: object,
     creation: dict[str, Any],
     changes: list[dict[str, Any]],

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ async def test_a_refusal_that_says_something_of_the_request_is_kept(operator: ht
 
 
 async def test_what_did_nothing_can_be_tried_again_with_the_same_key(
-    operator: httpx2.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
+    operator: httpx2.AsyncClient, parts: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error(await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | bearer("wrong")), 401, "INVALID_TOKEN")
     error(

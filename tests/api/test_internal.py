@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.jobs import queue_watch
-from penstock.jobs.http import HttpJobStore
+from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.model import JobSpec, Status
 from penstock.jobs.store import PgJobStore
 from tests.api.answers import error
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from penstock.api.parts import Parts
-    from penstock.jobs.bell import Line
+    from penstock.api.services import Services
     from penstock.jobs.model import Claimed
+    from penstock.jobs.notifier import Line
 
 CLAIM = {"worker": "w1", "queues": ["default"], "limit": 1, "wait_seconds": 20}
 
@@ -33,14 +33,16 @@ async def store(url: str) -> AsyncIterator[HttpJobStore]:
         yield made
 
 
-async def waiting(parts: Parts, callers: int) -> None:
+async def waiting(parts: Services, callers: int) -> None:
     """Until so many callers wait for the bell."""
     async with asyncio.timeout(10):
         while parts.store.bell.waiting != callers:  # noqa: ASYNC110 - nobody rings when somebody begins to wait
             await asyncio.sleep(0.005)
 
 
-async def test_nothing_is_claimed_for_a_caller_who_left_while_waiting(worker: httpx2.AsyncClient, parts: Parts) -> None:
+async def test_nothing_is_claimed_for_a_caller_who_left_while_waiting(
+    worker: httpx2.AsyncClient, parts: Services
+) -> None:
     poll = asyncio.create_task(worker.post("/claim", json=CLAIM))
     await waiting(parts, 1)
     poll.cancel()
@@ -51,7 +53,7 @@ async def test_nothing_is_claimed_for_a_caller_who_left_while_waiting(worker: ht
 
 
 async def test_who_still_waits_gets_the_job_that_a_leaver_was_rung_for(
-    store: HttpJobStore, worker: httpx2.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
+    store: HttpJobStore, worker: httpx2.AsyncClient, parts: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue_watch, "LOOK_SECONDS", 25.0)
     leavers = [asyncio.create_task(worker.post("/claim", json=CLAIM)) for _ in range(5)]
@@ -67,7 +69,7 @@ async def test_who_still_waits_gets_the_job_that_a_leaver_was_rung_for(
 
 
 async def test_a_claim_that_was_under_way_when_its_caller_left_is_handed_back_uncounted(
-    worker: httpx2.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
+    worker: httpx2.AsyncClient, parts: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claimed = asyncio.Event()
     claim = PgJobStore.claim
@@ -94,7 +96,7 @@ async def test_a_claim_that_was_under_way_when_its_caller_left_is_handed_back_un
     assert [a.how for a in history] == ["released", "running"]
 
 
-async def test_closing_the_polls_answers_everybody_at_once_with_nothing(store: HttpJobStore, parts: Parts) -> None:
+async def test_closing_the_polls_answers_everybody_at_once_with_nothing(store: HttpJobStore, parts: Services) -> None:
     polls = [asyncio.create_task(store.claim(f"w{n}", ["default"], 1, wait=20)) for n in range(5)]
     await waiting(parts, 5)
     parts.polls.close()
@@ -103,7 +105,7 @@ async def test_closing_the_polls_answers_everybody_at_once_with_nothing(store: H
         assert await store.claim("late", ["default"], 1, wait=20) == []
 
 
-async def test_an_exchange_of_a_closing_server_still_writes_its_ends(store: HttpJobStore, parts: Parts) -> None:
+async def test_an_exchange_of_a_closing_server_still_writes_its_ends(store: HttpJobStore, parts: Services) -> None:
     await parts.store.enqueue([JobSpec(kind="work")])
     [claimed] = await store.claim("w1", ["default"], 1)
     parts.polls.close()

@@ -11,17 +11,17 @@ from tests.api.answers import enqueue, error
 if TYPE_CHECKING:
     import httpx2
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
 
 
-async def end(parts: Parts, outcome: Succeeded | Failed) -> int:
+async def end(parts: Services, outcome: Succeeded | Failed) -> int:
     [claimed] = await parts.store.claim("w1", ["default"], 1)
     await parts.store.finish([Ending(fence=claimed.fence, outcome=outcome)])
     return claimed.job_id
 
 
 async def test_a_job_is_shown_with_its_attempts_its_fences_and_its_lock(
-    operator: httpx2.AsyncClient, parts: Parts
+    operator: httpx2.AsyncClient, parts: Services
 ) -> None:
     job_id = await enqueue(operator, payload={"table": "a"}, lock_key="table:a", priority=2)
     [claimed] = await parts.store.claim("w1", ["default"], 1)
@@ -37,7 +37,7 @@ async def test_a_job_is_shown_with_its_attempts_its_fences_and_its_lock(
     assert (shown["status"], shown["result"], shown["lock"]["held"]) == ("succeeded", {"rows": 1}, False)
 
 
-async def test_lists_filter_page_and_count(operator: httpx2.AsyncClient, parts: Parts) -> None:
+async def test_lists_filter_page_and_count(operator: httpx2.AsyncClient, parts: Services) -> None:
     ids = [await enqueue(operator, payload={"n": n}) for n in range(5)]
     other = await enqueue(operator, kind="elsewhere")
     await end(parts, Succeeded(result=1))
@@ -73,7 +73,7 @@ async def test_lists_filter_page_and_count(operator: httpx2.AsyncClient, parts: 
     assert "payload" not in answer["data"][0]
 
 
-async def test_a_group_can_be_listed(operator: httpx2.AsyncClient, parts: Parts) -> None:
+async def test_a_group_can_be_listed(operator: httpx2.AsyncClient, parts: Services) -> None:
     group_id, members = await parts.store.open_group(GroupSpec(name="g"), [JobSpec(kind="work")] * 2)
     await enqueue(operator)
     answer = (await operator.get("/api/jobs", params={"group_id": group_id, "sort_order": "asc"})).json()
@@ -140,7 +140,7 @@ async def test_a_cancel_is_final_and_may_be_repeated(operator: httpx2.AsyncClien
 
 
 async def test_what_has_succeeded_can_neither_be_cancelled_nor_done_again(
-    operator: httpx2.AsyncClient, parts: Parts
+    operator: httpx2.AsyncClient, parts: Services
 ) -> None:
     await enqueue(operator)
     job_id = await end(parts, Succeeded())
@@ -150,7 +150,7 @@ async def test_what_has_succeeded_can_neither_be_cancelled_nor_done_again(
 
 
 async def test_doing_a_job_again_makes_a_new_one_and_leaves_the_old_end_alone(
-    operator: httpx2.AsyncClient, parts: Parts
+    operator: httpx2.AsyncClient, parts: Services
 ) -> None:
     await enqueue(operator, payload={"n": 1}, priority=3, lock_key="t", unique_key="only", max_attempts=7, timeout=90)
     old = await end(parts, Failed(error={"code": "BAD"}))
@@ -168,7 +168,7 @@ async def test_doing_a_job_again_makes_a_new_one_and_leaves_the_old_end_alone(
     assert (again.status_code, again.json()["data"]) == (200, {"id": new, "created": False})
 
 
-async def test_doing_a_job_again_minds_the_lock_and_the_drain(operator: httpx2.AsyncClient, parts: Parts) -> None:
+async def test_doing_a_job_again_minds_the_lock_and_the_drain(operator: httpx2.AsyncClient, parts: Services) -> None:
     await enqueue(operator, lock_key="t")
     old = await end(parts, Failed(error="x"))
     holder = await enqueue(operator, lock_key="t")
@@ -178,7 +178,7 @@ async def test_doing_a_job_again_minds_the_lock_and_the_drain(operator: httpx2.A
     error(await operator.post(f"/api/jobs/{old}/retry"), 503, "DRAINING")
 
 
-async def test_enqueues_of_people_share_commits_and_each_is_audited(parts: Parts, database: str) -> None:
+async def test_enqueues_of_people_share_commits_and_each_is_audited(parts: Services, database: str) -> None:
     people = [f"person-{number % 7}" for number in range(70)]
     spec = JobSpec(kind="work")
     added = await asyncio.gather(*(parts.store.submit(spec, actor=name) for name in people))
@@ -194,7 +194,7 @@ async def test_enqueues_of_people_share_commits_and_each_is_audited(parts: Parts
     assert len({row["xmin"] for row in rows}) < len(people) / 10
 
 
-async def test_what_people_do_is_written_down(operator: httpx2.AsyncClient, parts: Parts) -> None:
+async def test_what_people_do_is_written_down(operator: httpx2.AsyncClient, parts: Services) -> None:
     job_id = await enqueue(operator)
     await operator.post(f"/api/jobs/{job_id}/cancel", json={"reason": "no need"})
     new = (await operator.post(f"/api/jobs/{job_id}/retry")).json()["data"]["id"]

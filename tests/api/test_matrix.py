@@ -11,10 +11,10 @@ import httpx2
 import pytest
 from fastapi import APIRouter, FastAPI
 
-from penstock.api import matrix
+from penstock.api import permissions
 from penstock.api.idempotency import OTHER_PROTOCOLS, WRITES
-from penstock.api.matrix import MATRIX, OPS, Permit, Row
-from penstock.api.reading import StrictRoute
+from penstock.api.permissions import MATRIX, OPS, Permit, Row
+from penstock.api.request_bodies import StrictRoute
 from penstock.kit.errors import Internal
 from tests.api.answers import error
 from tests.api.desk import Desk, sitting
@@ -112,12 +112,12 @@ def rows(kind: str) -> list[str]:
 
 
 async def test_every_route_has_a_row_and_every_row_a_route(app: FastAPI) -> None:
-    served = matrix.names(app.state.routes)
+    served = permissions.names(app.state.routes)
     assert set(served) == set(MATRIX)
 
 
 async def test_every_public_write_takes_an_idempotency_key(app: FastAPI) -> None:
-    for name, route in matrix.names(app.state.routes).items():
+    for name, route in permissions.names(app.state.routes).items():
         method, path = name.split(" ")
         public = path.startswith("/api/") and not path.startswith(OTHER_PROTOCOLS)
         if public and MATRIX[name].kind == "role" and method in WRITES:
@@ -214,25 +214,25 @@ async def test_a_route_without_a_row_or_without_its_question_is_not_served() -> 
     async def careless() -> None: ...
 
     with pytest.raises(Internal, match="no row"):
-        matrix.check([router.routes[0]])
+        permissions.check([router.routes[0]])
     with pytest.raises(Internal, match="does not ask"):
-        matrix.check([router.routes[1]])
+        permissions.check([router.routes[1]])
 
 
 RULES: list[tuple[str, Row | None]] = [
     (r"(GET|PUT) /api/config/.*", OPS),
     (r"GET /api/cluster/.*", OPS),
     (r"\w+ /api/ops/.*", OPS),
-    (r"DELETE /api/admin/resources/bulk", matrix.ADMIN_ONLY),
-    (r"POST /api/schema/admin/refresh|GET /api/schema/stats", matrix.ADMINS),
-    (r"(GET|POST) /api/users|(PUT|DELETE) /api/users/{username}(/role)?", matrix.ADMINS),
-    (r"GET /api/(mappings|snapshots|instances)(/.*)?", matrix.EVERYBODY),
-    (r"POST /api/(mappings|snapshots|instances)(/from-mapping|/{\w+}/copy|/validate|/infer)?", matrix.EVERYBODY),
+    (r"DELETE /api/admin/resources/bulk", permissions.ADMIN_ONLY),
+    (r"POST /api/schema/admin/refresh|GET /api/schema/stats", permissions.ADMINS),
+    (r"(GET|POST) /api/users|(PUT|DELETE) /api/users/{username}(/role)?", permissions.ADMINS),
+    (r"GET /api/(mappings|snapshots|instances)(/.*)?", permissions.EVERYBODY),
+    (r"POST /api/(mappings|snapshots|instances)(/from-mapping|/{\w+}/copy|/validate|/infer)?", permissions.EVERYBODY),
     (
         r"(PUT|DELETE) /api/(mappings|snapshots|instances|data-sources)/{\w+}(/lifecycle|/cpu|/memory|/shares/{\w+})?",
-        matrix.OWNER,
+        permissions.OWNER,
     ),
-    (r"POST /api/(snapshots|instances)/{\w+}/(retry|cancel|terminate|suspend|resume)", matrix.OWNER),
+    (r"POST /api/(snapshots|instances)/{\w+}/(retry|cancel|terminate|suspend|resume)", permissions.OWNER),
 ]
 """What the contract says in words, so that a slip of the table is seen."""
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.reconcile.native import take
-from penstock.reconcile.recipe import Side
+from penstock.reconcile.recipes.model import Side
+from penstock.reconcile.staging.native_files import take
 from penstock.sources.errors import SourceUnavailable
 from penstock.sources.registry import open_source
 from tests.api.test_runs import PAYMENTS, QUEUES, RULES, me, over, rows, stand, start, upload  # noqa: F401 - fixtures

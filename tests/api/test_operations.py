@@ -9,12 +9,12 @@ from tests.api.answers import enqueue, error
 if TYPE_CHECKING:
     import httpx2
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
 
 NIGHTLY = {"cron": "0 3 * * *", "zone": "Europe/Vienna", "job": {"kind": "work", "payload": {"n": 1}, "priority": 7}}
 
 
-async def test_queues_show_what_waits_and_what_runs(operator: httpx2.AsyncClient, parts: Parts) -> None:
+async def test_queues_show_what_waits_and_what_runs(operator: httpx2.AsyncClient, parts: Services) -> None:
     for _ in range(3):
         await enqueue(operator)
     await enqueue(operator, kind="elsewhere", run_in=60)
@@ -29,7 +29,7 @@ async def test_queues_show_what_waits_and_what_runs(operator: httpx2.AsyncClient
     assert (await operator.get("/api/queues", params={"offset": 1})).json()["meta"]["total"] == 2
 
 
-async def test_workers_are_listed_with_what_they_do(operator: httpx2.AsyncClient, parts: Parts) -> None:
+async def test_workers_are_listed_with_what_they_do(operator: httpx2.AsyncClient, parts: Services) -> None:
     beat = Beat(worker="w1", session=uuid4(), queues=["default", "other"], slots=4, version="1.2.3")
     await parts.store.renew(beat)
     [shown] = (await operator.get("/api/workers")).json()["data"]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.graphs.exports import Submission
-from penstock.graphs.loop_board import LoopBoard
-from penstock.graphs.order import QUEUE, Entity, Wanted
+from penstock.graphs.snapshots.export_jobs import Submission
+from penstock.graphs.snapshots.payloads import QUEUE, Entity, EntityExport
 from penstock.kit.db import Db
 from penstock.kit.errors import RateLimited
+from penstock.operations.loop_status import LoopStatusStore
 from tests.api.answers import error
 from tests.api.desk import Desk, said, sitting
 from tests.graphs.stand import shop, until
@@ -49,7 +49,7 @@ async def exported(desk: Desk, folder: Path, owner: str = "ann", name: str = "s"
         found = [await sources.add(name="shop", kind="duckdb", owner="ann", config=shop(folder), secrets={})]
     made = await desk.graphs.snapshots.add(owner=owner, name=name)
     wanted = [
-        Wanted(
+        EntityExport(
             entity=Entity(job_type="node", name=label),
             sql="SELECT id FROM customers",
             columns=(),
@@ -85,7 +85,7 @@ async def test_a_loop_is_triggered_runs_and_says_so(desk: Desk) -> None:
 
 async def test_a_loop_is_triggered_once_a_minute_whichever_plane_is_asked(desk: Desk) -> None:
     async with Db(desk.dsn, size=2) as db:
-        other = LoopBoard(db)
+        other = LoopStatusStore(db)
         asked = [other.ask("lifecycle", actor="ben", reason="r") for _ in range(4)]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         assert sum(not isinstance(answer, RateLimited) for answer in answers) == 1

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from penstock.jobs import presence
-from penstock.jobs.http import HttpJobStore
+from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.kinds import Kinds
 from penstock.jobs.model import Registration
 from penstock.worker import Handlers, Worker, heartbeat
@@ -25,7 +25,7 @@ from tests.worker.conftest import until
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
 
 SEEN = "SELECT seen_at > statement_timestamp() - interval '1 minute' FROM penstock.worker WHERE name = $1"
 
@@ -89,7 +89,7 @@ async def test_a_poll_of_a_session_that_is_over_ends_and_proves_nothing(url: str
 
 
 @pytest.mark.usefixtures("brisk")
-async def test_an_idle_worker_whose_name_is_taken_hears_of_it(url: str, parts: Parts) -> None:
+async def test_an_idle_worker_whose_name_is_taken_hears_of_it(url: str, parts: Services) -> None:
     def worker() -> Worker:
         return Worker(
             lambda: HttpJobStore(url, SERVICE),

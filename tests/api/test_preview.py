@@ -11,11 +11,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from penstock.kit.errors import InvalidInput
-from penstock.reconcile import validation
-from penstock.reconcile.decided import Decided
-from penstock.reconcile.preview import preview
-from penstock.reconcile.shelf import Shelf
-from penstock.storage.stores import open_store
+from penstock.reconcile.evidence.reader import EvidenceReader
+from penstock.reconcile.matching.decided import Decided
+from penstock.reconcile.recipes import validation
+from penstock.reconcile.recipes.preview import preview
+from penstock.storage.object_store import open_store
 from tests.api.test_runs import RULES, fill, me, sides, stand, two, upload  # noqa: F401 - fixtures
 from tests.graphs.stand import Stand, postgres
 from tests.reconcile.stand import recipe
@@ -161,8 +161,8 @@ async def test_the_first_rows_of_evidence_are_decoded_without_the_rest(
     file = {"table": "matched", "name": "m.parquet", "size": len(data), "rows": 400_000}
     sha256 = hashlib.sha256(data).hexdigest()
     manifest = {"files": [{**file, "sha256": sha256}], "run": {"run_id": 1}}
-    _, some = await Shelf(store, manifest).download("matched", "csv", 3)
+    _, some = await EvidenceReader(store, manifest).download("matched", "csv", 3)
     assert b"".join([piece async for piece in some]).count(b"\n") == 4
     assert read < len(data) / 2
-    _, everything = await Shelf(store, manifest).download("matched", "csv")
+    _, everything = await EvidenceReader(store, manifest).download("matched", "csv")
     assert b"".join([piece async for piece in everything]).count(b"\n") == 400_001

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from penstock.worker.duties import default_handlers
-from penstock.worker.plane import plane_factory
-from penstock.worker.run_callbacks import RunCaller
+from penstock.jobs.control_plane import client_factory
+from penstock.reconcile.control_plane import ReconcileControlPlane
+from penstock.reconcile.runs.callbacks import RunCaller
+from penstock.wiring.default_handlers import default_handlers
 from tests.api.test_runs import QUEUES, RULES, listener, over, rows, start, upload
 from tests.graphs.stand import Stand, connected, postgres, postgres_secrets, settings, standing, until
 
@@ -511,7 +512,7 @@ async def test_a_callback_that_never_answers_is_given_up_and_the_run_stays_as_it
     stand: Stand, me: httpx2.AsyncClient, sources: dict[str, Any]
 ) -> None:
     handlers = default_handlers(stand.settings)
-    handlers._handlers["run_callback"] = RunCaller(plane_factory(stand.settings), seconds=0.05)
+    handlers._handlers["run_callback"] = RunCaller(client_factory(stand.settings, ReconcileControlPlane), seconds=0.05)
     async with listener([0] * 100) as (url, got), stand.working(handlers=handlers, queues=QUEUES):
         run = await start(me, recipe=recipe(sources), callback_url=url)
         ended = await over(me, run)
@@ -532,8 +533,8 @@ async def test_a_sheet_too_long_is_an_error_and_no_broken_file(
 ) -> None:
     async with stand.working(queues=QUEUES):
         run = await over(me, await start(me, recipe=recipe(sources)))
-    monkeypatch.setattr("penstock.reconcile.download.MAX_SHEET_ROWS", 1)
-    monkeypatch.setattr("penstock.reconcile.shelf.MAX_SHEET_ROWS", 1)
+    monkeypatch.setattr("penstock.reconcile.evidence.download.MAX_SHEET_ROWS", 1)
+    monkeypatch.setattr("penstock.reconcile.evidence.reader.MAX_SHEET_ROWS", 1)
     path = f"/api/runs/{run['run_id']}/evidence/matched"
     assert "1 rows at most" in refused(await me.get(path, params={"format": "xlsx"}))
     assert (await me.get(path, params={"format": "xlsx", "limit": 1})).status_code == 200

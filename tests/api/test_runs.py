@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 from xlsxwriter import Workbook
 
+from penstock.jobs.control_plane import client_factory
+from penstock.reconcile.control_plane import ReconcileControlPlane
+from penstock.reconcile.runs.callbacks import RunCaller
+from penstock.reconcile.staging.handlers import StagePlanner
 from penstock.sources.contract import Limits
-from penstock.worker.duties import default_handlers
-from penstock.worker.plane import plane_factory
-from penstock.worker.run_callbacks import RunCaller
-from penstock.worker.staging import StagePlanner
+from penstock.wiring.default_handlers import default_handlers
 from tests.engines.small_disk import small_disk
 from tests.graphs.stand import Stand, connected, postgres, postgres_secrets, settings, standing, until
 
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from penstock.worker.context import JobContext
-    from penstock.worker.handlers import Answer, Job
+    from penstock.jobs.handler import Answer, Job, JobContext
 
 QUEUES = ("stage", "match", "publish")
 INVOICES = b'\xef\xbb\xbfid;ref;amount;note\n1;A;10.00;"two\nlines"\n2;B;20.00;x\n3;C;30.00;\n'
@@ -229,7 +229,9 @@ async def test_postgres_is_staged_in_chunks_of_one_moment_and_cleaned_up(
     await fill(warehouse, 20_000)
     await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
     handlers = default_handlers(stand.settings)
-    small = StagePlanner(plane_factory(stand.settings), limits=Limits(chunk_bytes=200_000, max_chunks=4))
+    small = StagePlanner(
+        client_factory(stand.settings, ReconcileControlPlane), limits=Limits(chunk_bytes=200_000, max_chunks=4)
+    )
     handlers._handlers["stage_plan"] = small
     run = await start(me, recipe={"name": "pg", "sources": sides(), "rules": RULES})
     async with stand.working(handlers=handlers, queues=QUEUES):
@@ -253,7 +255,7 @@ async def test_a_table_that_changes_while_it_is_staged_is_seen_at_one_moment(
     await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
     handlers = default_handlers(stand.settings)
     small = Limits(chunk_bytes=200_000, max_chunks=4)
-    handlers._handlers["stage_plan"] = StagePlanner(plane_factory(stand.settings), limits=small)
+    handlers._handlers["stage_plan"] = StagePlanner(client_factory(stand.settings, ReconcileControlPlane), limits=small)
     stage = handlers._handlers["stage_chunk"]
 
     async def changed_before(job: Job, ctx: JobContext) -> Answer:
@@ -359,7 +361,7 @@ async def test_a_look_at_rows_that_are_too_wide_for_the_control_plane_is_refused
 async def test_events_are_heard_and_not_looked_for(
     stand: Stand, me: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.api.runs.LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("penstock.api.reconcile.runs.LOOK_SECONDS", 3600.0)
     run = await start(me, recipe={"name": "x", "sources": await two(me), "rules": RULES})
     statuses: list[str] = []
     async with asyncio.timeout(30), me.stream("GET", f"/api/runs/{run['run_id']}/events") as stream:
@@ -412,7 +414,7 @@ async def listener(answers: list[int]) -> AsyncIterator[tuple[str, list[tuple[di
 
 async def test_a_callback_is_signed_and_tried_again_until_it_is_taken(stand: Stand, me: httpx2.AsyncClient) -> None:
     handlers = default_handlers(stand.settings)
-    handlers._handlers["run_callback"] = RunCaller(plane_factory(stand.settings), seconds=0.3)
+    handlers._handlers["run_callback"] = RunCaller(client_factory(stand.settings, ReconcileControlPlane), seconds=0.3)
     async with listener([0, 500]) as (url, got), stand.working(handlers=handlers, queues=QUEUES):
         recipe = {"name": "x", "sources": await two(me), "rules": RULES}
         run = await start(me, recipe=recipe, callback_url=url)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
 
 SCHEMA = "/api/schema"
 
@@ -31,14 +31,14 @@ def warehouse(folder: Path, *statements: str) -> dict[str, str]:
     return {"database": str(folder / "shop.duckdb")}
 
 
-async def add(parts: Parts, name: str, config: dict[str, str]) -> int:
+async def add(parts: Services, name: str, config: dict[str, str]) -> int:
     assert parts.sources is not None
     made = await parts.sources.records.add(name=name, kind="duckdb", owner="ann", config=config, secrets={})
     return made.data_source_id
 
 
 @pytest.fixture
-async def filled(parts: Parts, tmp_path: Path) -> int:
+async def filled(parts: Services, tmp_path: Path) -> int:
     config = warehouse(
         tmp_path,
         "CREATE TABLE orders (id BIGINT NOT NULL, amount DECIMAL(12, 2) DEFAULT 0)",
@@ -107,7 +107,7 @@ async def test_a_search_finds_prefixes_first_in_any_case_and_takes_signs_for_the
 
 
 async def test_two_sources_that_have_the_same_table_show_it_once(
-    operator: httpx2.AsyncClient, parts: Parts, filled: int, tmp_path: Path
+    operator: httpx2.AsyncClient, parts: Services, filled: int, tmp_path: Path
 ) -> None:
     other = warehouse(tmp_path / "other", "CREATE TABLE orders (id VARCHAR, note VARCHAR, amount INT)")
     await add(parts, "other", other)
@@ -119,7 +119,7 @@ async def test_two_sources_that_have_the_same_table_show_it_once(
 
 
 async def test_a_source_that_does_not_answer_keeps_what_it_had_and_stops_nobody(
-    operator: httpx2.AsyncClient, parts: Parts, filled: int, tmp_path: Path
+    operator: httpx2.AsyncClient, parts: Services, filled: int, tmp_path: Path
 ) -> None:
     (tmp_path / "shop.duckdb").unlink()
     await add(parts, "new", warehouse(tmp_path / "new", "CREATE TABLE fresh (id INT)"))
@@ -130,7 +130,7 @@ async def test_a_source_that_does_not_answer_keeps_what_it_had_and_stops_nobody(
 
 
 async def test_a_refresh_takes_away_what_is_gone_and_so_does_dropping_the_source(
-    operator: httpx2.AsyncClient, parts: Parts, filled: int, tmp_path: Path
+    operator: httpx2.AsyncClient, parts: Services, filled: int, tmp_path: Path
 ) -> None:
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
         connection.execute("DROP TABLE orders")
@@ -143,7 +143,7 @@ async def test_a_refresh_takes_away_what_is_gone_and_so_does_dropping_the_source
 
 
 async def test_a_refresh_is_triggered_and_the_cache_counts_itself(
-    operator: httpx2.AsyncClient, parts: Parts, database: str, tmp_path: Path
+    operator: httpx2.AsyncClient, parts: Services, database: str, tmp_path: Path
 ) -> None:
     await add(parts, "shop", warehouse(tmp_path, "CREATE TABLE orders (id BIGINT)"))
     loop = parts.loops[0]
@@ -157,7 +157,7 @@ async def test_a_refresh_is_triggered_and_the_cache_counts_itself(
     assert stats["last_refresh"].endswith("Z")
 
 
-async def test_one_process_refreshes_at_a_time(parts: Parts, database: str) -> None:
+async def test_one_process_refreshes_at_a_time(parts: Services, database: str) -> None:
     assert parts.sources is not None
     async with Db(database, size=2) as db:
         records, cache = parts.sources.records, SchemaCache(db, parts.sources.records)

@@ -14,13 +14,14 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 
-from penstock import kinds, wiring
 from penstock.api.server import bind
-from penstock.jobs.http import HttpJobStore
+from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.model import GroupSpec, JobSpec, Status
 from penstock.kit.config import Settings
 from penstock.kit.errors import Conflict, InvalidInput
 from penstock.kit.vault import new_key
+from penstock.wiring import control_plane, job_kinds
+from penstock.worker.probe import PROBE
 from tests.api.plane import OPERATOR, SERVICE
 from tests.jobs.conformance import Clock
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.kit.db import Tx
     from penstock.kit.postgres import Cluster
 
-CODE = "import sys; from penstock import wiring; from penstock.kit import config; sys.exit(wiring.serve(config.load()))"
+CODE = "import sys; from penstock.kit import config; from penstock.wiring import control_plane; sys.exit(control_plane.serve(config.load()))"
 
 
 @asynccontextmanager
@@ -130,7 +131,7 @@ async def test_a_control_plane_runs_its_loops(database: str) -> None:
     settings = Settings(operator_token=SecretStr(OPERATOR), reap_seconds=0.05)
     connection = await asyncpg.connect(database)
     try:
-        async with wiring.build_control_plane(settings, database) as parts, asyncio.timeout(20):
+        async with control_plane.build_control_plane(settings, database) as parts, asyncio.timeout(20):
             [added] = await parts.store.enqueue([JobSpec(kind="probe")])
             assert await parts.store.claim("w1", ["default"], 1)
             await Clock(connection).advance(11)
@@ -152,37 +153,37 @@ async def test_a_handler_of_the_wiring_runs_when_its_gate_opens(database: str) -
         fired.append(gate.name)
 
     settings = Settings()
-    async with wiring.build_control_plane(settings, database, gates={"opened": opened}) as parts:
+    async with control_plane.build_control_plane(settings, database, gates={"opened": opened}) as parts:
         await parts.store.open_group(GroupSpec(name="empty", gate="opened"), [])
     assert fired == ["empty"]
 
 
 def test_the_kinds_are_those_of_the_plan() -> None:
-    table = {k.name: (k.queue, k.lease, k.heartbeat, k.max_attempts, k.on_sigterm) for k in kinds.default_kinds()}
+    table = {k.name: (k.queue, k.lease, k.heartbeat, k.max_attempts, k.on_sigterm) for k in job_kinds.default_kinds()}
     plan = {
         "export": ("export", 600, 30, 3, "release"),
         "stage_plan": ("stage", 120, 30, 3, "release"),
         "stage_chunk": ("stage", 90, 30, 3, "release"),
         "match": ("match", 90, 30, 3, "release"),
         "maintenance": ("maintenance", 90, 30, 3, "fail"),
-        "probe": ("default", kinds.PROBE.lease, kinds.PROBE.heartbeat, 5, "release"),
+        "probe": ("default", PROBE.policy.lease, PROBE.policy.heartbeat, 5, "release"),
     }
     assert table | plan == table
-    too_long = {k.name for k in kinds.default_kinds() if k.lease > 4 * k.heartbeat}
+    too_long = {k.name for k in job_kinds.default_kinds() if k.lease > 4 * k.heartbeat}
     assert too_long == {"export"}, "a killed worker blocks what it holds for the whole lease"
 
 
 def test_a_lease_can_be_set_and_a_wrong_one_is_refused() -> None:
-    assert kinds.default_kinds({"maintenance": 1800})["maintenance"].lease == 1800
+    assert job_kinds.default_kinds({"maintenance": 1800})["maintenance"].lease == 1800
     with pytest.raises(InvalidInput, match="no job kind 'maintenence'"):
-        kinds.default_kinds({"maintenence": 1800})
+        job_kinds.default_kinds({"maintenence": 1800})
     with pytest.raises(InvalidInput, match="shorter than the lease"):
-        kinds.default_kinds({"maintenance": 20})
+        job_kinds.default_kinds({"maintenance": 20})
 
 
 async def test_the_lease_that_is_set_is_the_one_that_jobs_get(database: str) -> None:
     settings = Settings(lease_seconds={"probe": 1800})
-    async with wiring.build_control_plane(settings, database) as parts:
+    async with control_plane.build_control_plane(settings, database) as parts:
         await parts.store.enqueue([JobSpec(kind="probe")])
         [claimed] = await parts.store.claim("w1", ["default"], 1)
     assert claimed.lease_seconds == 1800

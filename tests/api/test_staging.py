@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from penstock.reconcile.ranges import in_ranges
+from penstock.reconcile.staging.ranges import in_ranges
 from penstock.sources.contract import Limits
 from tests.api.test_runs import PAYMENTS, QUEUES, RULES, fill, me, over, sides, stand, start, upload  # noqa: F401
 from tests.graphs.stand import Stand, connected, postgres, postgres_secrets

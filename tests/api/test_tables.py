@@ -12,12 +12,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from penstock.jobs.model import Ending, Fence, Parking, Status, Succeeded
-from penstock.keeping import keeping
-from penstock.kinds import default_kinds
 from penstock.kit.config import Settings
 from penstock.kit.loop import LoopMetrics
-from penstock.maintenance.action import Ended
-from penstock.maintenance.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.actions.model import Ended
+from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
+from penstock.wiring.job_kinds import default_kinds
+from penstock.wiring.maintenance import keeping
 from tests.api.plane import ANALYST, OPERATOR, Edge, plane
 from tests.maintenance.tables import LATER, Stand
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from penstock.api.parts import Maintenance, Parts
+    from penstock.api.services import Maintenance, Services
 
 COMPACT = {"name": "rewrite_data_files", "force": True}
 
 
 @asynccontextmanager
-async def with_tables(database: str, folder: Path) -> AsyncIterator[Parts]:
+async def with_tables(database: str, folder: Path) -> AsyncIterator[Services]:
     told = Settings(home=folder, catalogs={"lake": {"warehouse": (folder / "warehouse").as_uri()}})
     async with plane(database) as parts:
         for kind in default_kinds():
@@ -43,13 +43,13 @@ async def with_tables(database: str, folder: Path) -> AsyncIterator[Parts]:
 
 
 @pytest.fixture
-async def tables(database: str, tmp_path: Path) -> AsyncIterator[Parts]:
+async def tables(database: str, tmp_path: Path) -> AsyncIterator[Services]:
     async with with_tables(database, tmp_path) as parts:
         yield parts
 
 
 @pytest.fixture
-def kept(tables: Parts) -> Maintenance:
+def kept(tables: Services) -> Maintenance:
     assert tables.maintenance is not None
     return tables.maintenance
 
@@ -60,7 +60,7 @@ async def stand(kept: Maintenance) -> Stand:
 
 
 @pytest.fixture
-async def http(edge: Edge, tables: Parts, stand: Stand) -> AsyncIterator[httpx2.AsyncClient]:
+async def http(edge: Edge, tables: Services, stand: Stand) -> AsyncIterator[httpx2.AsyncClient]:
     with edge.showing(tables) as url:
         headers = {"Authorization": f"Bearer {OPERATOR}"}
         async with httpx2.AsyncClient(base_url=url, timeout=30, trust_env=False, headers=headers) as client:
@@ -168,7 +168,7 @@ async def test_a_plan_names_files_and_bytes_and_changes_nothing(http: httpx2.Asy
 
 
 async def test_a_swap_needs_the_fence_and_the_pointer_as_it_was_seen(
-    http: httpx2.AsyncClient, tables: Parts, worker_headers: dict[str, str], stand: Stand
+    http: httpx2.AsyncClient, tables: Services, worker_headers: dict[str, str], stand: Stand
 ) -> None:
     job = (await http.post(f"{PATH}/maintenance", json={"actions": ["expire_snapshots"]})).json()["data"]
     [claimed] = await tables.store.claim("here", ["maintenance"], 1)
@@ -206,7 +206,7 @@ def worker_headers() -> dict[str, str]:
 
 
 async def test_policies_are_replaced_as_a_whole_and_the_planner_asks_for_what_is_due(
-    http: httpx2.AsyncClient, kept: Maintenance, tables: Parts
+    http: httpx2.AsyncClient, kept: Maintenance, tables: Services
 ) -> None:
     assert (await kept.planner.run_once()).assessed == 0
     policies = [
@@ -231,7 +231,7 @@ async def test_policies_are_replaced_as_a_whole_and_the_planner_asks_for_what_is
 
 
 async def test_the_planner_backs_off_after_failures(
-    http: httpx2.AsyncClient, kept: Maintenance, tables: Parts, move_time
+    http: httpx2.AsyncClient, kept: Maintenance, tables: Services, move_time
 ) -> None:
     await http.put(
         "/api/maintenance/policies", json={"policies": [{"name": "all", "pattern": "*", "every_seconds": 300}]}
@@ -268,7 +268,7 @@ async def test_outside_its_window_a_policy_asks_for_nothing(
 
 
 async def test_commits_of_others_since_the_last_time_are_a_trigger(
-    http: httpx2.AsyncClient, kept: Maintenance, tables: Parts, stand: Stand
+    http: httpx2.AsyncClient, kept: Maintenance, tables: Services, stand: Stand
 ) -> None:
     def expire_and_append() -> None:
         keep_one = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
@@ -304,7 +304,7 @@ async def test_of_two_requests_at_once_one_is_taken_and_the_other_names_it(http:
 
 
 async def test_the_lock_of_a_worker_that_vanished_is_freed_when_its_attempts_are_used_up(
-    http: httpx2.AsyncClient, tables: Parts, move_time
+    http: httpx2.AsyncClient, tables: Services, move_time
 ) -> None:
     """Three times a minute and a half, not half an hour; until then the job keeps its table and is
     run again."""
@@ -360,7 +360,9 @@ async def test_another_client_reads_writes_and_is_maintained_through_our_rest_ca
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, 409)
 
 
-async def test_a_maintenance_client_reads_the_status_in_its_own_words(http: httpx2.AsyncClient, tables: Parts) -> None:
+async def test_a_maintenance_client_reads_the_status_in_its_own_words(
+    http: httpx2.AsyncClient, tables: Services
+) -> None:
     """Beside ours, in the answer to its request, at the address that this names, and in the table's
     history."""
 

@@ -12,17 +12,17 @@ import asyncpg
 import pytest
 from prometheus_client import CollectorRegistry
 
-from penstock.keeping import keeping
 from penstock.kit.config import Settings
 from penstock.kit.loop import LoopMetrics
 from penstock.kit.migrate import find, migrate
+from penstock.wiring.maintenance import keeping
 from tests.api.test_tables import http, kept, stand, tables  # noqa: F401 - fixtures
 from tests.maintenance.tables import SCHEMA, Stand, rows
 
 if TYPE_CHECKING:
     import httpx2
 
-    from penstock.api.parts import Maintenance, Parts
+    from penstock.api.services import Maintenance, Services
 
 BROKEN = "/tables/shop/broken"
 
@@ -187,7 +187,7 @@ async def test_namespaces_in_namespaces_are_in_the_list_and_have_addresses(
 
 async def test_tables_of_all_catalogs_are_known_to_the_worker_of_a_job(
     http: httpx2.AsyncClient,  # noqa: F811
-    tables: Parts,  # noqa: F811
+    tables: Services,  # noqa: F811
     stand: Stand,  # noqa: F811
     database: str,
 ) -> None:
@@ -232,7 +232,7 @@ async def test_tables_of_all_catalogs_are_known_to_the_worker_of_a_job(
 
 
 async def test_a_catalog_that_does_not_answer_does_not_keep_the_others_from_being_seen(
-    tables: Parts,  # noqa: F811
+    tables: Services,  # noqa: F811
     stand: Stand,  # noqa: F811
     tmp_path: Path,
     unused_tcp_port: int,

@@ -24,7 +24,7 @@ from penstock.kit import config
 from penstock.kit.errors import InvalidInput
 from penstock.kit.security_headers import DEFAULTS, TRANSPORT
 from penstock.kit.vault import new_key
-from penstock.launching import internal_url, public_url
+from penstock.wiring.instances import internal_url, public_url
 from tests.api.plane import OPERATOR, SERVICE
 from tests.api.test_server import free_port
 

@@ -11,9 +11,9 @@ import pytest
 from xlsxwriter import Workbook
 
 from penstock.kit.errors import PayloadTooLarge
-from penstock.reconcile import uploads
-from penstock.reconcile.recipe import Side
-from penstock.reconcile.uploads import UploadExpiry
+from penstock.reconcile.recipes.model import Side
+from penstock.reconcile.uploads import service
+from penstock.reconcile.uploads.service import UploadExpiry
 from tests.api.desk import Desk, said, sitting
 from tests.reconcile.stand import recipe
 
@@ -89,9 +89,9 @@ async def test_the_first_rows_of_an_upload_may_take_so_much_memory_and_no_more(
     assert desk.parts.reconciliation is not None
     stored = desk.parts.reconciliation.desk.uploads
     side = Side.model_validate({"upload": upload_id, "primary_key": ["id"], "filters": filters})
-    monkeypatch.setattr(uploads, "SAMPLE_BYTES", 8000)
+    monkeypatch.setattr(service, "SAMPLE_BYTES", 8000)
     assert (await stored.sample(await stored.get(upload_id), side, 10)).num_rows == 1
-    monkeypatch.setattr(uploads, "SAMPLE_BYTES", 5000)
+    monkeypatch.setattr(service, "SAMPLE_BYTES", 5000)
     with pytest.raises(PayloadTooLarge, match="first rows of the upload take more than 5,000"):
         await stored.sample(await stored.get(upload_id), side, 10)
 

@@ -12,7 +12,7 @@ from tests.api.plane import ADMIN, ANALYST, OPERATOR, plane
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
     from tests.api.plane import Edge
 
 FIELDS = {
@@ -156,7 +156,7 @@ async def test_a_login_is_noted(operator: httpx2.AsyncClient) -> None:
     assert key["last_used_at"] >= shown["last_login_at"][:19]
 
 
-async def test_a_key_is_shown_once_and_works_until_it_is_revoked(operator: httpx2.AsyncClient, parts: Parts) -> None:
+async def test_a_key_is_shown_once_and_works_until_it_is_revoked(operator: httpx2.AsyncClient, parts: Services) -> None:
     await add(operator, "ann")
     made = await make_key(operator, "ann", name="notebook", expires_in_days=1)
     assert made["key"].startswith("pst_")

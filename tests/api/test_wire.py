@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from penstock.jobs import bodies, wire
+from penstock.jobs import http_bodies, wire
 from penstock.jobs.limits import MAX_JOB_ID, MAX_PAUSE
 from penstock.jobs.model import (
     AttemptView,
@@ -68,7 +68,7 @@ specs = st.builds(
 outcomes = st.builds(Succeeded, result=documents, spawn=st.lists(specs, max_size=2)) | st.builds(
     Failed, error=documents, retry_in=st.none() | pauses
 )
-ENDING = TypeAdapter[bodies.SucceededBody | bodies.FailedBody](bodies.EndingBody)
+ENDING = TypeAdapter[http_bodies.SucceededBody | http_bodies.FailedBody](http_bodies.EndingBody)
 
 
 def heard(document: wire.Document) -> wire.Document:
@@ -78,7 +78,7 @@ def heard(document: wire.Document) -> wire.Document:
 
 @given(specs)
 def test_a_spec(spec: JobSpec) -> None:
-    assert bodies.SpecBody.model_validate(heard(wire.dump_spec(spec))).value() == spec
+    assert http_bodies.SpecBody.model_validate(heard(wire.dump_spec(spec))).value() == spec
 
 
 @given(st.builds(Ending, fence=fences, outcome=outcomes))
@@ -92,9 +92,9 @@ def test_an_ending(ending: Ending) -> None:
     st.builds(ProgressUpdate, fence=fences, progress=documents),
 )
 def test_the_other_writes(parking: Parking, release: Release, update: ProgressUpdate) -> None:
-    assert bodies.ParkingBody.model_validate(heard(wire.dump_parking(parking))).value() == parking
-    assert bodies.ReleasedBody.model_validate(heard(wire.dump_release(release))).value() == release
-    assert bodies.ProgressUpdateBody.model_validate(heard(wire.dump_progress(update))).value() == update
+    assert http_bodies.ParkingBody.model_validate(heard(wire.dump_parking(parking))).value() == parking
+    assert http_bodies.ReleasedBody.model_validate(heard(wire.dump_release(release))).value() == release
+    assert http_bodies.ProgressUpdateBody.model_validate(heard(wire.dump_progress(update))).value() == update
 
 
 @given(
@@ -109,7 +109,7 @@ def test_the_other_writes(parking: Parking, release: Release, update: ProgressUp
     )
 )
 def test_a_beat(beat: Beat) -> None:
-    assert bodies.BeatBody.model_validate(heard(wire.dump_beat(beat))).value() == beat
+    assert http_bodies.HeartbeatBody.model_validate(heard(wire.dump_beat(beat))).value() == beat
 
 
 @given(documents, st.none() | documents)
@@ -150,7 +150,7 @@ def test_a_job_and_a_renewal() -> None:
     assert wire.load_renewal(heard(wire.dump_renewal(renewal))) == renewal
 
 
-@given(st.text(max_size=6) | st.from_regex(bodies.NAME_PATTERN))
+@given(st.text(max_size=6) | st.from_regex(http_bodies.NAME_PATTERN))
 def test_the_edge_and_the_kernel_agree_on_what_a_name_is(name: str) -> None:
     try:
         check_name(name, "Name")
@@ -159,7 +159,7 @@ def test_the_edge_and_the_kernel_agree_on_what_a_name_is(name: str) -> None:
     else:
         valid = True
     try:
-        bodies.FarewellBody(worker=name, session=uuid4())
+        http_bodies.LeaveBody(worker=name, session=uuid4())
     except ValueError:
         assert not valid
     else:

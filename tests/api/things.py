@@ -6,16 +6,16 @@ import re
 from itertools import count
 from typing import TYPE_CHECKING
 
-from penstock.graphs.exports import Submission
-from penstock.graphs.order import Entity, Wanted
-from penstock.reconcile import validation
+from penstock.graphs.snapshots.export_jobs import Submission
+from penstock.graphs.snapshots.payloads import Entity, EntityExport
+from penstock.reconcile.recipes import validation
 from tests.api.test_mappings import body as mapping_body
 from tests.reconcile.stand import recipe
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from penstock.reconcile.desk import Desk as ReconcileDesk
+    from penstock.reconcile.runs.service import Desk as ReconcileDesk
     from tests.api.desk import Desk
 
 FIXED = {
@@ -133,7 +133,7 @@ class Things:
         return str(made.json()["id"])
 
     async def _export(self, owner: str) -> str:
-        wanted = Wanted(
+        wanted = EntityExport(
             entity=Entity(job_type="node", name="Customer"), sql="SELECT id FROM customers", data_source_id=self._source
         )
         snapshot = int(await self._snapshot(owner))

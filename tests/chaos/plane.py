@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock import wiring
 from penstock.api import server
 from penstock.jobs.kinds import Kinds
-from penstock.rooms import ROOMS_WITH_TABLES
+from penstock.wiring import control_plane
+from penstock.wiring.migrations import ROOMS_WITH_TABLES
 from tests.chaos.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -16,5 +16,5 @@ if TYPE_CHECKING:
 
 
 def run(settings: Settings) -> int:
-    plane = partial(wiring.build_control_plane, kinds=Kinds(KINDS))
+    plane = partial(control_plane.build_control_plane, kinds=Kinds(KINDS))
     return server.serve(settings, plane, ROOMS_WITH_TABLES)

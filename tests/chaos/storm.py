@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from penstock.jobs.http import HttpJobStore
+from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.kinds import Kinds
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kit.db import Db

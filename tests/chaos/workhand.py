@@ -8,16 +8,15 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from penstock.jobs.handler import Handlers, Park, Result
 from penstock.jobs.kinds import Kinds
 from penstock.jobs.model import JobSpec
-from penstock.worker.handlers import Handlers, Park, Result
-from penstock.worker.process import run_worker
+from penstock.wiring.worker import run_worker
 from tests.chaos.kinds import KINDS
 
 if TYPE_CHECKING:
+    from penstock.jobs.handler import Job, JobContext
     from penstock.kit.config import Settings
-    from penstock.worker.context import JobContext
-    from penstock.worker.handlers import Job
 
 
 def run(settings: Settings) -> int:

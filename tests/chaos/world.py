@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import Cluster, ClusterSettings
-from penstock.rooms import ROOMS_WITH_TABLES
+from penstock.wiring.migrations import ROOMS_WITH_TABLES
 from tests.chaos.proxy import Proxy
 from tests.servers import postgres
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.cli.demo import _stage, furniture
+from penstock.cli.demo import _stage, setup
 from penstock.cli.home import Home
 from penstock.client import Client
 from tests.cli.conftest import Cli
@@ -95,7 +95,7 @@ def test_afterwards_everything_is_there_to_explore(afterwards: Cli) -> None:
 def test_played_again_it_makes_no_second_mapping_or_recipe(afterwards: Cli) -> None:
     home = Home(afterwards.home)
     with Client(_address(home), home.secret("operator_token")) as ps:
-        put = furniture.put(ps, home)
+        put = setup.put(ps, home)
     assert (put.mapping_id, put.recipe_id) == (1, "invoices-vs-payments")
     assert len(afterwards("mapping", "list", "--json").json) == 1
     assert len(afterwards("source", "list", "--json").json) == 1

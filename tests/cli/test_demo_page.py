@@ -11,9 +11,9 @@ import pytest
 from penstock.cli.demo import page
 from penstock.cli.demo.books import Books, Break, Rule, Side
 from penstock.cli.demo.lake import Kept, Look
-from penstock.cli.demo.played import Played
+from penstock.cli.demo.result import Played
 from penstock.cli.demo.rings import Ring, Rings
-from penstock.cli.demo.storm import Story
+from penstock.cli.demo.worker_kills import Story
 from tests.servers.chromium import browser
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from penstock.cli.insecure_settings import RULES, Deployment, SourceFacts, warnings
-from penstock.instance.settings import GraphServerSettings
+from penstock.graph_server.settings import GraphServerSettings
 from penstock.kit.config import Settings
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from penstock.cli.stack import Stack
 from penstock.kit import config
 from penstock.kit.db import Db
 from penstock.kit.vault import Vault, new_key
-from penstock.sources.records import DataSources
+from penstock.sources.repository import DataSources
 from tests.cli.commands import run
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tools.unasync import CLIENT
 
-from penstock.api.matrix import MATRIX
+from penstock.api.permissions import MATRIX
 from penstock.client import errors, models, shapes, words, work
 from tools import shapes as tool
 

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from penstock.client.bar import bar
+from penstock.client.progress_bar import bar
 from tests.client.server import Answer, answering
 
 DONE = {"id": 1, "kind": "probe", "status": "succeeded", "result": 42}
@@ -42,7 +42,9 @@ def test_the_synchronous_client_works_in_a_notebook_and_draws_how_far_it_is() ->
 
 
 def test_a_terminal_shows_the_bar_on_stderr_and_a_pipe_shows_nothing() -> None:
-    code = "from penstock.client.bar import bar\nwith bar('Loading [x]', show=True) as draw: draw(50.0, 'half')"
+    code = (
+        "from penstock.client.progress_bar import bar\nwith bar('Loading [x]', show=True) as draw: draw(50.0, 'half')"
+    )
     leader, follower = pty.openpty()
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=follower, check=True)
     os.close(follower)

@@ -11,7 +11,7 @@ import pytest
 from penstock.engines.contract import EngineLimits
 from penstock.engines.errors import ScratchFull
 from penstock.engines.registry import ENGINES, open_engine
-from penstock.reconcile import parts
+from penstock.reconcile.evidence import parquet_file
 from tests.engines.small_disk import small_disk
 
 if TYPE_CHECKING:
@@ -55,5 +55,5 @@ def test_evidence_that_has_no_room_says_so(file: Path, tmp_path: Path) -> None:
         small_disk(tmp_path / "scratch", SIZE // 64) as folder,
         pytest.raises(ScratchFull) as caught,
     ):
-        parts.write("matched", rows.schema, rows.to_batches(), folder)
+        parquet_file.write("matched", rows.schema, rows.to_batches(), folder)
     assert str(folder) in caught.value.message

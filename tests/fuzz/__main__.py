@@ -12,7 +12,7 @@ FUZZERS = {
     "graphs": "tests.graphdb.oracle.fuzz",
     "maintenance": "tests.maintenance.differential.fuzz",
     "reconcile": "tests.reconcile.oracle.fuzz",
-    "snapshots": "tests.instance.roundtrip.fuzz",
+    "snapshots": "tests.graph_server.roundtrip.fuzz",
 }
 """Modules with `run(cases, seed)`, which prints failures and returns their number."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.graphs.definition import Definitions, EdgeDefinition, NodeDefinition, Property
+from penstock.graphs.mappings.definition import Definitions, EdgeDefinition, NodeDefinition, Property
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

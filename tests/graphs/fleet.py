@@ -12,11 +12,11 @@ import httpx2
 
 from penstock.api.identity import Identity, Role
 from penstock.api.server import bind, listening
-from penstock.graphs.definition import Definitions, NodeDefinition, Property
-from penstock.graphs.snapshot import SnapshotStatus
+from penstock.graphs.mappings.definition import Definitions, NodeDefinition, Property
+from penstock.graphs.snapshots.model import SnapshotStatus
 from penstock.kit.db import Db
 from penstock.launchers.subprocess import SubprocessLauncher
-from penstock.wiring import build_control_plane
+from penstock.wiring.control_plane import build_control_plane
 from tests.graphs.stand import connected, settings, until
 from tests.servers import graph_server
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from penstock.api.parts import Graphs, InstanceParts, Parts
-    from penstock.graphs.instance import Instance
+    from penstock.api.services import Graphs, InstanceServices, Services
+    from penstock.graphs.instances.model import Instance
     from penstock.kit.config import Settings
     from penstock.kit.db import Tx
 
@@ -45,7 +45,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    parts: Parts
+    parts: Services
     settings: Settings
     http: httpx2.AsyncClient
     control: Path
@@ -58,7 +58,7 @@ class Fleet:
         return self.parts.graphs
 
     @property
-    def instances(self) -> InstanceParts:
+    def instances(self) -> InstanceServices:
         return self.graphs.instances
 
     def tell(self, **told: Any) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from penstock.api.server import bind, listening
 from penstock.kit import logging
 from penstock.launchers.subprocess import SubprocessLauncher
-from penstock.wiring import build_control_plane
+from penstock.wiring.control_plane import build_control_plane
 from tests.graphs.fleet import Names, stand_in
 from tests.graphs.stand import settings
 

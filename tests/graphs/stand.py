@@ -18,24 +18,24 @@ import pyarrow.parquet as pq
 
 from penstock.accounts.shares import EVERYBODY, Resource
 from penstock.api.server import bind, listening
-from penstock.graphs.snapshot import Snapshot, SnapshotStatus
+from penstock.graphs.snapshots.model import Snapshot, SnapshotStatus
 from penstock.jobs.kinds import Backoff, Kinds
-from penstock.kinds import default_kinds
 from penstock.kit.config import Settings
 from penstock.kit.vault import new_key
 from penstock.storage.manifest import read_manifest
-from penstock.wiring import build_control_plane
-from penstock.worker.depot import Depot
-from penstock.worker.duties import default_handlers
-from penstock.worker.process import store_factory
+from penstock.storage.provider import ObjectStoreProvider
+from penstock.wiring.control_plane import build_control_plane
+from penstock.wiring.default_handlers import default_handlers
+from penstock.wiring.job_kinds import default_kinds
+from penstock.wiring.worker import store_factory
 from penstock.worker.runtime import Worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-    from penstock.api.parts import Graphs, Parts
+    from penstock.api.services import Graphs, Services
+    from penstock.jobs.handler import Handlers
     from penstock.storage.contract import Store
-    from penstock.worker.handlers import Handlers
 
 TOKEN = "service-token-for-tests"
 PATIENCE = 120.0
@@ -73,7 +73,7 @@ def settings(home: Path, **changes: Any) -> Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stand:
-    parts: Parts
+    parts: Services
     settings: Settings
     http: httpx2.AsyncClient
 
@@ -84,7 +84,7 @@ class Stand:
 
     @property
     def store(self) -> Store:
-        return Depot(self.settings).open()
+        return ObjectStoreProvider(self.settings).open()
 
     async def ask(self, method: str, path: str, *, expect: int = 200, **body: Any) -> Any:
         answer = await self.http.request(method, path, json=body or None)

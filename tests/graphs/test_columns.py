@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from penstock.graphs.columns import TYPES, fit
 from penstock.graphs.errors import ColumnsDiffer
-from penstock.graphs.order import Column, Entity
+from penstock.graphs.mappings.columns import TYPES, fit
+from penstock.graphs.snapshots.payloads import Column, Entity
 
 ENTITY = Entity(job_type="edge", name="KNOWS", from_node="Person", to_node="Person")
 TEXTS = {pa.string(), pa.large_string(), pa.string_view()}

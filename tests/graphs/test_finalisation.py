@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.graphs.finalisation import GATE
-from penstock.graphs.reconciliation import ExportReconciliation
-from penstock.graphs.snapshot import SnapshotStatus
+from penstock.graphs.snapshots.export_resync import ExportResync
+from penstock.graphs.snapshots.finalization import GATE
+from penstock.graphs.snapshots.model import SnapshotStatus
 from penstock.jobs.gates import GATE_PAUSE
 from penstock.jobs.model import Ending, Failed, Parking, Succeeded
 from penstock.kit.errors import PenstockError
@@ -43,8 +43,8 @@ async def finish(stand: Stand, job: Claimed, result: object = DONE) -> None:
     await stand.parts.store.finish([Ending(fence=job.fence, outcome=Succeeded(result=result))])
 
 
-def reconciliation(stand: Stand) -> ExportReconciliation:
-    [loop] = [loop for loop in stand.parts.loops if isinstance(loop, ExportReconciliation)]
+def reconciliation(stand: Stand) -> ExportResync:
+    [loop] = [loop for loop in stand.parts.loops if isinstance(loop, ExportResync)]
     return loop
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import redis
 
-from penstock.launchers import warden
+from penstock.launchers import supervisor
 from penstock.launchers.subprocess import COMMAND
 from tests.graphs.fleet import Fleet, sailing, sink
 from tests.graphs.stand import Stand, shop
@@ -124,13 +124,14 @@ async def test_an_instance_on_falkordb_brings_its_own_server_and_leaves_nothing_
         [run] = await fleet.launcher.list()
         folder = fleet.settings.home / "instances" / str(run.handle.instance_id) / str(run.handle.launch)
         family = [
-            psutil.Process(pid) for pid in warden.family(json.loads((folder / warden.PROCESS).read_text())["pid"])
+            psutil.Process(pid)
+            for pid in supervisor.family(json.loads((folder / supervisor.PROCESS).read_text())["pid"])
         ]
         assert servers[0] in family
         ended = await fleet.ask("POST", f"/api/instances/{found['id']}/terminate", who="olga")
         assert ended["status"] == "terminated"
         assert not folder.exists()
-        assert not any(warden.start_time(process.pid) for process in family)
+        assert not any(supervisor.start_time(process.pid) for process in family)
 
 
 @pytest.mark.parametrize("backend", ["ladybug", "ryugraph", "falkordb"])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.graphs.instance import GIB
-from penstock.graphs.sizing import memory_gb
+from penstock.graphs.instances.model import GIB
+from penstock.graphs.instances.sizing import memory_gb
 from tests.graphs.fleet import sailing, sink
 
 if TYPE_CHECKING:

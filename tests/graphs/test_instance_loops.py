@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.graphs.errors import InvalidStateTransition
-from penstock.graphs.instance import InstanceStatus, check_step
-from penstock.graphs.instance_reconciliation import Compared, InstanceReconciliation
-from penstock.graphs.lifecycle import Lifecycle
-from penstock.graphs.resource_monitor import ResourceMonitor
-from penstock.launchers.contract import Handle, LaunchOrder
+from penstock.graphs.instances.model import InstanceStatus, check_step
+from penstock.graphs.instances.resource_monitor import ResourceMonitor
+from penstock.graphs.instances.resync import Compared, InstanceResync
+from penstock.launchers.contract import Handle, LaunchRequest
+from penstock.operations.lifecycle import Lifecycle
 from tests.graphs.fleet import connected, sailing, sink
 from tests.graphs.stand import until
 
@@ -46,7 +46,7 @@ def loop(fleet: Fleet, kind: type[Loop[Any]]) -> Any:
 
 
 async def reconcile(fleet: Fleet) -> Compared:
-    found: Compared = await loop(fleet, InstanceReconciliation).run_once()
+    found: Compared = await loop(fleet, InstanceResync).run_once()
     return found
 
 
@@ -78,8 +78,8 @@ async def test_a_server_that_belongs_to_nobody_is_ended_and_counted(fleet: Fleet
     assert "reconciliation_pass_duration_seconds_count" in text
 
 
-def _order(fleet: Fleet, handle: Handle) -> LaunchOrder:
-    return LaunchOrder(
+def _order(fleet: Fleet, handle: Handle) -> LaunchRequest:
+    return LaunchRequest(
         handle=handle,
         slug="x",
         owner="x",

@@ -31,7 +31,7 @@ FIELDS = """
 @pytest.fixture
 async def fleet(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Fleet]:
     """No tick helps here: what is not rung for never happens."""
-    monkeypatch.setattr("penstock.graphs.errands.LOOK_SECONDS", 600)
+    monkeypatch.setattr("penstock.graphs.instances.controller.LOOK_SECONDS", 600)
     async with sailing(database, tmp_path / "home") as it:
         yield it
     await sink(it.launcher)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from penstock.graphs.endings import Endings
-from penstock.graphs.lifecycle import Ended, Lifecycle
-from penstock.graphs.loop_board import LoopBoard
-from penstock.graphs.metrics import LifecycleMetrics
-from penstock.graphs.storage_cleanup import Cleaned, StorageCleanup
+from penstock.graphs.snapshots.metrics import LifecycleMetrics
+from penstock.graphs.snapshots.storage_cleanup import Cleaned, StorageCleanup
 from penstock.kit.db import Db
 from penstock.kit.errors import DependencyExists
 from penstock.kit.loop import LoopMetrics
-from penstock.wiring import build_control_plane
+from penstock.operations.deletion import DeletionHooks
+from penstock.operations.lifecycle import Ended, Lifecycle
+from penstock.operations.loop_status import LoopStatusStore
+from penstock.wiring.control_plane import build_control_plane
 from tests.graphs.stand import Stand, connected, settings, until
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import asyncpg
 
-    from penstock.api.parts import Loops
+    from penstock.api.services import Loops
 
 LOOPS = {
     "reconcile",
@@ -134,7 +134,7 @@ async def test_a_pass_of_one_control_plane_counts_for_all(planes: tuple[Loops, L
         assert await other.pass_(if_due=True) == "success"
         assert await one.pass_(if_due=True) == "skipped"
     async with Db(database, size=1) as db:
-        await LoopBoard(db).ask("lifecycle", actor="oz", reason="r")
+        await LoopStatusStore(db).ask("lifecycle", actor="oz", reason="r")
     assert await one.pass_(if_due=True) == "success"
 
 
@@ -159,7 +159,7 @@ class Room:
         self._sql = connection
         self.loop = Lifecycle(
             db,
-            Endings(
+            DeletionHooks(
                 instance=self._never,
                 old_instance=self._stopping,
                 idle_instance=self._asleep,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.accounts.role import Role
-from penstock.graphs.authoring import Author
-from penstock.graphs.definition import Property
+from penstock.graphs.mappings.definition import Property
+from penstock.graphs.mappings.service import Author
 from tests.graphs.definitions import mapping, node
 from tests.graphs.stand import fill, postgres, postgres_secrets
 from tests.servers.trino_fake import TrinoFake
 
 if TYPE_CHECKING:
-    from penstock.graphs.query_check import Verdict
+    from penstock.graphs.mappings.query_check import Verdict
     from tests.graphs.stand import Stand
 
 NUMBER = Property(name="n", type="INT64")

@@ -9,17 +9,17 @@ import pytest
 
 from penstock.accounts.role import Role
 from penstock.accounts.shares import EVERYBODY, Resource
-from penstock.graphs.authoring import Author, Draft
-from penstock.graphs.catalogue import Scope
-from penstock.graphs.rules import check
-from penstock.graphs.words import Given, edge_type, label, property_name, role, singular
+from penstock.graphs.mappings.catalog import Scope
+from penstock.graphs.mappings.naming import Given, edge_type, label, property_name, role, singular
+from penstock.graphs.mappings.rules import check
+from penstock.graphs.mappings.service import Author, Draft
 from penstock.kit.errors import InvalidInput, NotFound, PermissionDenied
 from tests.graphs.stand import connected, postgres, postgres_secrets
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.graphs.inference import Inferred
+    from penstock.graphs.mappings.inference import Inferred
     from tests.graphs.stand import Stand
 
 ME = Author(username="me", role=Role.ANALYST)

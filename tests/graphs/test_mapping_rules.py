@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.graphs.columns import TYPES
-from penstock.graphs.definition import Definitions, Property, dumped, loaded
-from penstock.graphs.rules import (
+from penstock.graphs.mappings.columns import TYPES
+from penstock.graphs.mappings.definition import Definitions, Property, dumped, loaded
+from penstock.graphs.mappings.rules import (
     KEY_TYPES,
     MAX_ALL_SQL,
     MAX_EDGES,
@@ -23,7 +23,7 @@ from penstock.kit.errors import InvalidInput
 from tests.graphs.definitions import edge, mapping, node
 
 if TYPE_CHECKING:
-    from penstock.graphs.columns import Problem
+    from penstock.graphs.mappings.columns import Problem
 
 ID = Property(name="id", type="INT64")
 HOSTILE = ["", " ", "1a", "_a", "a-b", "a b", "a.b", "é", "a\n", "ａ", "../x", "a`b", 'a"b', "a;--", "a\x00", "a" * 65]

@@ -11,9 +11,9 @@ import asyncpg
 import pytest
 
 from penstock.graphs.lifetime import LifetimeChange
-from penstock.graphs.mapping import Mappings, Moved
-from penstock.graphs.mapping_record import MappingFilter
-from penstock.graphs.snapshot import SnapshotStatus
+from penstock.graphs.mappings.model import MappingFilter
+from penstock.graphs.mappings.repository import Mappings, Moved
+from penstock.graphs.snapshots.model import SnapshotStatus
 from penstock.kit.db import Db
 from penstock.kit.errors import DependencyExists, InvalidInput, NotFound
 from tests.graphs.definitions import edge, mapping, node
@@ -22,7 +22,7 @@ from tests.graphs.stand import connected, until
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from penstock.graphs.mapping_record import MappingRecord
+    from penstock.graphs.mappings.model import MappingRecord
     from tests.graphs.stand import Stand
 
 SHOP = mapping(edges=[edge()])

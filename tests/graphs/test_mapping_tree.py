@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.graphs.mapping import Mappings
-from penstock.graphs.mapping_tree import MappingTrees
+from penstock.graphs.mappings.repository import Mappings
+from penstock.graphs.mappings.tree import MappingTrees
 from penstock.kit.db import Db
 from tests.graphs.definitions import mapping, node
 from tests.graphs.stand import connected

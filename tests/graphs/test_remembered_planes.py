@@ -12,10 +12,10 @@ import httpx2
 import pytest
 
 from penstock.api.server import bind, listening
-from penstock.graphs.instance import InstanceStatus
-from penstock.kit import remembered
+from penstock.graphs.instances.model import InstanceStatus
+from penstock.kit import cache
 from penstock.kit.errors import NotFound
-from penstock.wiring import build_control_plane
+from penstock.wiring.control_plane import build_control_plane
 from tests.graphs.fleet import sailing, sink
 from tests.graphs.stand import until
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
     from tests.graphs.fleet import Fleet
 
 SELDOM = 3600.0
@@ -31,14 +31,14 @@ SELDOM = 3600.0
 
 @pytest.fixture
 async def fleet(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Fleet]:
-    monkeypatch.setitem(remembered.Remembered.__init__.__kwdefaults__, "seconds", SELDOM)
+    monkeypatch.setitem(cache.InvalidatedCache.__init__.__kwdefaults__, "seconds", SELDOM)
     async with sailing(database, tmp_path / "home") as it:
         yield it
         await sink(it.launcher)
 
 
 @asynccontextmanager
-async def another(fleet: Fleet) -> AsyncIterator[tuple[Parts, httpx2.AsyncClient]]:
+async def another(fleet: Fleet) -> AsyncIterator[tuple[Services, httpx2.AsyncClient]]:
     """A second control plane of the same deployment."""
     with bind("127.0.0.1", 0) as listener:
         async with (

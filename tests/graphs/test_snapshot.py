@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.graphs.errors import InvalidStateTransition
-from penstock.graphs.snapshot import SnapshotStatus, check_step, prefix_of
+from penstock.graphs.snapshots.model import SnapshotStatus, check_step, prefix_of
 from penstock.kit.errors import InvalidInput, NotFound
 from penstock.storage.keys import check_prefix
 

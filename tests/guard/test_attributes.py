@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.guard.allowed_functions import FUNCTIONS
 from penstock.guard.attributes import ROW_FUNCTIONS, check_attributes, unproven_attributes, words
 from penstock.guard.errors import FunctionRefused, SqlRefused
-from penstock.guard.functions import FUNCTIONS
 from penstock.guard.grammar import GRAMMARS
 from penstock.guard.sql import check
 from penstock.guard.tables import TableName

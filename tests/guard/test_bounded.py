@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.guard.bounded import SqlChecker
+from penstock.guard.checker_process import SqlChecker
 from penstock.guard.errors import FunctionRefused, SqlRefused, SqlTooLarge
-from penstock.guard.lexis import SqlLimits
+from penstock.guard.size_limits import SqlLimits
 from penstock.kit.errors import Unavailable
 
 QUERIES = ("SELECT a FROM t", "DROP TABLE t", "SELECT pg_sleep(1)", "SELECT 'ü安' AS x")

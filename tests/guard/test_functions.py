@@ -6,8 +6,8 @@ import asyncpg
 import duckdb
 import pytest
 
+from penstock.guard.allowed_functions import DUCKDB, FUNCTIONS, POSTGRES, TABLE_FUNCTIONS
 from penstock.guard.errors import SqlRefused
-from penstock.guard.functions import DUCKDB, FUNCTIONS, POSTGRES, TABLE_FUNCTIONS
 from penstock.guard.sql import check
 
 RANDOM = {"clock_timestamp", "gen_random_uuid", "random", "random_normal", "uuid", "uuidv4", "uuidv7"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
+from penstock.guard.allowed_nodes import check_nodes
 from penstock.guard.errors import (
     DuplicateColumn,
     FunctionRefused,
@@ -14,7 +15,6 @@ from penstock.guard.errors import (
     TableRefused,
 )
 from penstock.guard.grammar import GRAMMARS
-from penstock.guard.nodes import check_nodes
 from penstock.guard.sql import check
 from penstock.kit.errors import InvalidInput
 from tests.guard.cases import Case, cases, statements

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from penstock.guard.errors import SqlRefused, SqlTooLarge, SqlUnreadable
-from penstock.guard.lexis import SqlLimits
+from penstock.guard.size_limits import SqlLimits
 from penstock.guard.sql import check
 
 LIMITS = SqlLimits()

@@ -17,7 +17,7 @@ from penstock.kit.sqlfile import load
 if TYPE_CHECKING:
     import asyncpg
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
     from penstock.jobs.contract import JobStore
     from penstock.jobs.model import Json
     from penstock.jobs.store import PgJobStore
@@ -53,7 +53,7 @@ class Subject:
     """A store under test, and the words that the tests use."""
 
     store: JobStore
-    parts: Parts
+    parts: Services
     clock: Clock
 
     @property

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from penstock.jobs.http import HttpJobStore
+from penstock.jobs.http_store import HttpJobStore
 from tests.api.plane import SERVICE, Edge, plane
 from tests.jobs.conformance import Clock, Subject
 from tests.servers import pgbouncer
@@ -15,7 +15,7 @@ from tests.servers import pgbouncer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
     from penstock.kit.postgres import Cluster
 
 
@@ -33,7 +33,7 @@ async def edge() -> AsyncIterator[Edge]:
 
 
 @pytest.fixture
-async def parts(database: str) -> AsyncIterator[Parts]:
+async def parts(database: str) -> AsyncIterator[Services]:
     async with plane(database) as made:
         yield made
 
@@ -48,7 +48,7 @@ def pooler(pg: Cluster) -> Iterator[Callable[[str], str]]:
 async def subject(
     request: pytest.FixtureRequest,
     database: str,
-    parts: Parts,
+    parts: Services,
     clock: Clock,
     edge: Edge,
     pooler: Callable[[str], str],

@@ -17,7 +17,7 @@ from penstock.jobs.model import Ending, JobSpec, Succeeded, Verdict
 from penstock.kit.errors import DatabaseUnavailable
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import Cluster, ClusterSettings, locate
-from penstock.rooms import ROOMS_WITH_TABLES
+from penstock.wiring.migrations import ROOMS_WITH_TABLES
 from tests.kit.conftest import until
 
 if TYPE_CHECKING:

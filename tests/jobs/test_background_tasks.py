@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from penstock.jobs.metrics import KernelMetrics
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
-from penstock.kinds import default_kinds
 from penstock.kit.background import BackgroundHealth, BackgroundTask
 from penstock.kit.db import Db
+from penstock.wiring.job_kinds import default_kinds
 from tests.kit.conftest import until
 
 if TYPE_CHECKING:

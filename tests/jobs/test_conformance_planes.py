@@ -11,7 +11,7 @@ import pytest
 
 from penstock.api.server import bind, listening
 from penstock.jobs import queue_watch
-from penstock.jobs.http import HttpJobStore
+from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.model import JobSpec, Status
 from penstock.kit.errors import DatabaseUnavailable, Draining, Unavailable
 from tests.api.plane import SERVICE, plane

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import asyncpg
 import pytest
 
-from penstock.jobs import counting
-from penstock.jobs.browse import BROWSE_SETTINGS, Browser, Filter
+from penstock.jobs import row_counts
+from penstock.jobs.browser import BROWSE_SETTINGS, Browser, Filter
 from penstock.kit.db import Db
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from penstock.jobs.counting import QueueView
+    from penstock.jobs.row_counts import QueueView
 
     Connection = asyncpg.Connection[asyncpg.Record]
 
@@ -69,9 +69,9 @@ async def test_small_tables_are_counted(table: Connection, browser: Browser) -> 
 async def test_queues_of_a_large_table_are_counted_by_their_indexes_up_to_the_bound(
     table: Connection, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "SMALL_TABLE_PAGES", -1)
-    monkeypatch.setattr(counting, "QUEUE_BOUND", 10)
-    monkeypatch.setattr(counting, "OTHERS_BOUND", 10)
+    monkeypatch.setattr(row_counts, "SMALL_TABLE_PAGES", -1)
+    monkeypatch.setattr(row_counts, "QUEUE_BOUND", 10)
+    monkeypatch.setattr(row_counts, "OTHERS_BOUND", 10)
     await add(table, "a", READY, 9)
     await add(table, "b", RUNNING, 5)
     await add(table, "b", READY, 1)
@@ -93,9 +93,9 @@ async def test_only_what_passes_the_bound_is_estimated(
     table: Connection, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sample is the whole table here, so that the estimates can be told."""
-    monkeypatch.setattr(counting, "SMALL_TABLE_PAGES", -1)
-    monkeypatch.setattr(counting, "QUEUE_BOUND", 10)
-    monkeypatch.setattr(counting, "OTHERS_BOUND", 10)
+    monkeypatch.setattr(row_counts, "SMALL_TABLE_PAGES", -1)
+    monkeypatch.setattr(row_counts, "QUEUE_BOUND", 10)
+    monkeypatch.setattr(row_counts, "OTHERS_BOUND", 10)
     await add(table, "large", READY, 200)
     await add(table, "small", READY, 9)
     await add(table, "waiting", SCHEDULED, 30)
@@ -114,11 +114,11 @@ async def test_only_what_passes_the_bound_is_estimated(
 async def test_an_estimate_is_near_and_never_below_what_was_counted(
     table: Connection, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "SMALL_TABLE_PAGES", 0)
-    monkeypatch.setattr(counting, "QUEUE_BOUND", 100)
+    monkeypatch.setattr(row_counts, "SMALL_TABLE_PAGES", 0)
+    monkeypatch.setattr(row_counts, "QUEUE_BOUND", 100)
     await add(table, "large", READY, 20_000)
     pages = await table.fetchval("SELECT pg_relation_size('penstock.live') / 8192")
-    monkeypatch.setattr(counting, "SAMPLED_PAGES", pages // 2)
+    monkeypatch.setattr(row_counts, "SAMPLED_PAGES", pages // 2)
     [queue] = await browser.queues()
     assert queue.estimated
     assert 10_000 < queue.ready < 30_000
@@ -132,7 +132,7 @@ async def test_a_list_is_counted_if_that_is_cheap_and_estimated_otherwise(
     for wanted in (Filter(), Filter(status="queued"), Filter(queue="a")):
         _, exact = await browser.jobs(wanted, limit=50)
         assert (exact.value, exact.estimated) == (2_000, False), wanted
-    monkeypatch.setattr(counting, "CHEAP_COST", 0)
+    monkeypatch.setattr(row_counts, "CHEAP_COST", 0)
     for wanted in (Filter(), Filter(status="queued"), Filter(queue="a")):
         _, estimate = await browser.jobs(wanted, limit=50)
         assert estimate.estimated, wanted
@@ -142,7 +142,7 @@ async def test_a_list_is_counted_if_that_is_cheap_and_estimated_otherwise(
 async def test_the_last_page_tells_the_total(
     table: Connection, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "CHEAP_COST", 0)
+    monkeypatch.setattr(row_counts, "CHEAP_COST", 0)
     await add(table, "a", READY, 60)
     page, total = await browser.jobs(Filter(), offset=50, limit=50)
     assert (len(page), total.value, total.estimated) == (10, 60, False)

@@ -17,7 +17,7 @@ from penstock.kit.db import Db
 from penstock.kit.errors import DatabaseUnavailable
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import Shutdown
-from penstock.rooms import ROOMS_WITH_TABLES
+from penstock.wiring.migrations import ROOMS_WITH_TABLES
 from tests.jobs.standby import KINDS, PATIENCE, both, cluster, execute, primary_and_standby, traffic
 from tests.kit.conftest import until
 

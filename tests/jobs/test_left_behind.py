@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry
 from penstock.jobs.metrics import KernelMetrics
 from penstock.jobs.model import Claimed, Ending, Failed, JobSpec, Parking, Verdict
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
-from penstock.kinds import default_kinds
 from penstock.kit.db import Db
+from penstock.wiring.job_kinds import default_kinds
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import asyncpg
 import pytest
 
-from penstock.jobs import counting
-from penstock.jobs.browse import BROWSE_SETTINGS, Browser, Filter
+from penstock.jobs import row_counts
+from penstock.jobs.browser import BROWSE_SETTINGS, Browser, Filter
 from penstock.kit.db import Db
 from penstock.kit.errors import Unavailable
 from penstock.kit.sqlfile import load
@@ -19,7 +19,7 @@ from penstock.kit.sqlfile import load
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from penstock.jobs.browse import StatusFilter
+    from penstock.jobs.browser import StatusFilter
 
     Connection = asyncpg.Connection[asyncpg.Record]
 
@@ -161,7 +161,7 @@ async def test_a_count_is_exact_up_to_its_bound_although_the_statistics_are_old(
     more: int,
     estimated: bool,
 ) -> None:
-    monkeypatch.setattr(counting, "MOST_COUNTED", 500)
+    monkeypatch.setattr(row_counts, "MOST_COUNTED", 500)
     await table.execute("ANALYZE")
     await table.execute(ENQUEUE, 500 + more)
     async with Db(database, settings=BROWSE_SETTINGS) as db:

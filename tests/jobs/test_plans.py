@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import pytest
 
-from penstock.jobs.browse import BROWSE_SETTINGS
-from penstock.jobs.exchange import NO_MARK
+from penstock.jobs.browser import BROWSE_SETTINGS
+from penstock.jobs.finish_and_claim import NO_MARK
 from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.model import Claimed, Ending, JobSpec, Succeeded
-from penstock.jobs.rows import CLAIM_COLUMNS
+from penstock.jobs.row_mapping import CLAIM_COLUMNS
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kit.db import Db
 from penstock.kit.sqlfile import load

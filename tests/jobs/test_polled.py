@@ -11,7 +11,7 @@ from penstock.jobs.model import JobSpec, Parking
 if TYPE_CHECKING:
     import pytest
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
     from penstock.jobs.store import PgJobStore
 
 
@@ -21,7 +21,7 @@ async def park_one(store: PgJobStore, *, wake_in: float = 0) -> int:
     return job.job_id
 
 
-async def test_each_finds_its_own_and_everybody_else_finds_all(parts: Parts) -> None:
+async def test_each_finds_its_own_and_everybody_else_finds_all(parts: Services) -> None:
     store = parts.store
     await store.enqueue([JobSpec(kind="work") for _ in range(3)])
     parked = await park_one(store)
@@ -34,7 +34,7 @@ async def test_each_finds_its_own_and_everybody_else_finds_all(parts: Parts) -> 
     assert [c.job_id for c in await store.claim("w", ["default"], 10)] == [parked]
 
 
-async def test_a_filtered_claim_hides_nothing_from_the_others(parts: Parts) -> None:
+async def test_a_filtered_claim_hides_nothing_from_the_others(parts: Services) -> None:
     """It skips older jobs, so it may not move the mark below which this process looks no more."""
     store = parts.store
     await store.enqueue([JobSpec(kind="work") for _ in range(2)])
@@ -47,7 +47,7 @@ async def test_a_filtered_claim_hides_nothing_from_the_others(parts: Parts) -> N
 
 
 async def test_one_who_waits_for_what_was_never_parked_keeps_no_other_from_being_woken(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
+    parts: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue_watch, "LOOK_SECONDS", 25.0)
     store = parts.store

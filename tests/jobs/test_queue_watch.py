@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 
 from penstock.jobs import queue_watch
-from penstock.jobs.bell import Line
 from penstock.jobs.kinds import KindPolicy, Kinds
+from penstock.jobs.notifier import Line
 from penstock.jobs.store import PgJobStore
 from tests.proof.tapped import TappedDb
 from tests.worker.conftest import until

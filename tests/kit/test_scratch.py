@@ -164,7 +164,7 @@ def test_a_folder_that_somebody_removed_is_no_error(tmp_path: Path) -> None:
 
 async def test_a_worker_sweeps_when_it_starts(tmp_path: Path) -> None:
     _, folder = await killed_owner(tmp_path)
-    code = "from penstock.kit import config; from penstock.worker.process import run_worker; run_worker(config.load())"
+    code = "from penstock.kit import config; from penstock.wiring.worker import run_worker; run_worker(config.load())"
     environment = {
         "TMPDIR": str(tmp_path),
         "PENSTOCK_URL": "http://127.0.0.1:1",
@@ -183,10 +183,10 @@ async def test_a_worker_sweeps_when_it_starts(tmp_path: Path) -> None:
 
 ALLOWED = {
     "kit/scratch.py",
-    "kit/postgres/places.py",  # a data directory, which stays
+    "kit/postgres/paths.py",  # a data directory, which stays
     "kit/postgres/detached.py",  # a file without a name
-    "launchers/places.py",  # a folder for sockets, which is used again
-    "graphdb/conforming.py",  # inside an instance's own folder, and removed with it
+    "launchers/folders.py",  # a folder for sockets, which is used again
+    "graphdb/parquet_conformance.py",  # inside an instance's own folder, and removed with it
 }
 
 

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from penstock.kit.concurrency_limit import Turns
 from penstock.kit.errors import RateLimited
-from penstock.kit.turns import Turns
 
 
 async def test_a_user_takes_as_many_turns_as_allowed_and_not_one_more() -> None:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.launchers import warden
-from penstock.launchers.contract import Ended, Handle, LaunchOrder
+from penstock.launchers import supervisor
+from penstock.launchers.contract import Ended, Handle, LaunchRequest
 from penstock.launchers.errors import LaunchFailed
 from penstock.launchers.subprocess import SubprocessLauncher
 
@@ -48,8 +48,8 @@ SHOW = server(
 )
 
 
-def order(handle: Handle = RUN, *, memory: int = GIB, cpu: int = 1, secret: str = "storage-secret") -> LaunchOrder:
-    return LaunchOrder(
+def order(handle: Handle = RUN, *, memory: int = GIB, cpu: int = 1, secret: str = "storage-secret") -> LaunchRequest:
+    return LaunchRequest(
         handle=handle,
         slug="s",
         owner="me",
@@ -80,15 +80,17 @@ class Yard:
         return SubprocessLauncher(self.root, command=command)
 
     def pids(self, handle: Handle = RUN) -> tuple[int, int]:
-        known = json.loads(self.file(warden.PROCESS, handle).read_text())
+        known = json.loads(self.file(supervisor.PROCESS, handle).read_text())
         return known["pid"], known["child"]
 
     def file(self, name: str, handle: Handle = RUN) -> Path:
         return self.root / str(handle.instance_id) / str(handle.launch) / name
 
     async def said(self, handle: Handle = RUN) -> str:
-        await until(lambda: self.file(warden.LOG, handle).exists() and self.file(warden.LOG, handle).stat().st_size > 0)
-        return self.file(warden.LOG, handle).read_text()
+        await until(
+            lambda: self.file(supervisor.LOG, handle).exists() and self.file(supervisor.LOG, handle).stat().st_size > 0
+        )
+        return self.file(supervisor.LOG, handle).read_text()
 
 
 @pytest.fixture
@@ -102,7 +104,7 @@ async def yard(short_dir: Path, tmp_path: Path) -> AsyncIterator[Yard]:
 
 
 def alive(pid: int) -> bool:
-    return warden.start_time(pid) is not None
+    return supervisor.start_time(pid) is not None
 
 
 async def test_a_run_is_begun_once_however_often_it_is_asked_for(yard: Yard) -> None:
@@ -156,8 +158,8 @@ async def test_a_server_that_does_not_hear_is_killed_after_its_grace(yard: Yard)
 async def test_what_a_server_has_started_ends_with_it_even_in_a_session_of_its_own(yard: Yard) -> None:
     launcher = yard.launcher(PARENT)
     await launcher.start(order())
-    await until(lambda: yard.file(warden.LOG).exists() and yard.file(warden.LOG).read_text().count("\n") == 2)
-    family = [int(line) for line in yard.file(warden.LOG).read_text().split()]
+    await until(lambda: yard.file(supervisor.LOG).exists() and yard.file(supervisor.LOG).read_text().count("\n") == 2)
+    family = [int(line) for line in yard.file(supervisor.LOG).read_text().split()]
     os.kill(yard.pids()[1], signal.SIGKILL)
     await asyncio.wait_for(launcher.wait(RUN), 10)
     assert not any(map(alive, family))
@@ -178,11 +180,11 @@ async def test_a_pid_that_went_to_somebody_else_is_neither_believed_nor_hit(yard
     await launcher.start(order())
     await asyncio.wait_for(launcher.wait(RUN), 10)
     with subprocess.Popen(SLEEPER, stdout=subprocess.DEVNULL) as stranger:  # noqa: ASYNC220 - it returns at once
-        start = warden.start_time(stranger.pid)
+        start = supervisor.start_time(stranger.pid)
         assert start is not None
-        known = {"pid": stranger.pid, "start": start, "boot": warden.boot_id(), "child": stranger.pid}
+        known = {"pid": stranger.pid, "start": start, "boot": supervisor.boot_id(), "child": stranger.pid}
         known[change] = start + 1 if change == "start" else "another boot"
-        yard.file(warden.PROCESS).write_text(json.dumps(known))
+        yard.file(supervisor.PROCESS).write_text(json.dumps(known))
         found = await launcher.inspect(RUN)
         assert found is not None
         assert not found.alive
@@ -250,7 +252,9 @@ async def test_a_server_is_told_what_it_needs_and_nothing_else_of_ours(
     assert where == str(folder)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE((yard.root / "sockets").stat().st_mode) == 0o700
-    written = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.name != warden.LOG)
+    written = b"".join(
+        file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.name != supervisor.LOG
+    )
     assert b"instance-token" not in written
 
 
@@ -267,21 +271,21 @@ async def test_no_process_of_a_run_has_a_secret_in_its_environment_or_command_li
 async def test_secrets_may_fill_a_pipe_and_not_overfill_it(yard: Yard) -> None:
     launcher = yard.launcher(server("import json, sys\nprint(len(sys.stdin.read()), flush=True)"))
     empty = len(json.dumps({"PENSTOCK_INSTANCE_TOKEN": "instance-token", **order(secret="").secrets}))
-    most = warden.SECRET_BYTES - empty
+    most = supervisor.SECRET_BYTES - empty
     await launcher.start(order(secret="x" * most))
     await asyncio.wait_for(launcher.wait(RUN), 10)
-    assert await launcher.logs(RUN, tail=100) == f"{warden.SECRET_BYTES}\n"
+    assert await launcher.logs(RUN, tail=100) == f"{supervisor.SECRET_BYTES}\n"
     with pytest.raises(LaunchFailed, match="60001 bytes; 60000 are allowed"):
         await launcher.start(order(Handle(instance_id=8, launch=1), secret="x" * (most + 1)))
 
 
 async def test_a_log_is_cut_and_kept_when_its_run_is_removed(yard: Yard) -> None:
-    lines = 3 * warden.LOG_BYTES // 1000
+    lines = 3 * supervisor.LOG_BYTES // 1000
     launcher = yard.launcher(server(f"for i in range({lines}): print('x' * 999)\nprint('the end')"))
     await launcher.start(order())
     await asyncio.wait_for(launcher.wait(RUN), 20)
     kept = sum(file.stat().st_size for file in yard.file("").glob("server.log*"))
-    assert warden.LOG_BYTES < kept <= 2 * warden.LOG_BYTES
+    assert supervisor.LOG_BYTES < kept <= 2 * supervisor.LOG_BYTES
     assert (await launcher.logs(RUN, tail=100)).endswith("the end\n")
     await launcher.remove(RUN)
     assert await launcher.inspect(RUN) is None
@@ -300,7 +304,7 @@ async def test_a_command_that_cannot_be_run_has_its_cause_in_the_log(yard: Yard)
 
 async def test_a_warden_that_cannot_begin_is_an_error_that_names_the_folder(yard: Yard) -> None:
     launcher = yard.launcher(SLEEPER)
-    yard.file(warden.LOCK).mkdir(parents=True)
+    yard.file(supervisor.LOCK).mkdir(parents=True)
     with pytest.raises(LaunchFailed) as refused:
         await launcher.start(order())
     assert str(yard.file("")) in f"{refused.value.hint}/"

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from penstock.jobs.model import Status
-from penstock.maintenance.action import parse
-from penstock.maintenance.order import Order
-from penstock.maintenance.remote import Failed
-from penstock.maintenance.remote_engines import open_engine
-from penstock.worker.remote_maintaining import RemoteState
+from penstock.maintenance.actions.model import parse
+from penstock.maintenance.engines.contract import Failed
+from penstock.maintenance.engines.registry import open_engine
+from penstock.maintenance.payloads import Order
+from penstock.maintenance.remote_handlers import RemoteState
 from tests.graphs.stand import connected, settings, standing, until
 from tests.maintenance.test_lifecycle import Scene
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from penstock.maintenance.remote import Held
+    from penstock.maintenance.engines.contract import Held
     from tests.servers.spark import Gate, Spark
 
 COMPACT = {"name": "rewrite_data_files", "min_input_files": 2}

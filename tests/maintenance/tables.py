@@ -15,13 +15,13 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
-from penstock.maintenance import embedded
-from penstock.maintenance.action import parse
-from penstock.maintenance.content import ManifestReader
-from penstock.maintenance.delete_file import write_deletes
-from penstock.maintenance.lake import CatalogLake
-from penstock.maintenance.replacement import carried, commit
-from penstock.maintenance.run import Run
+from penstock.maintenance.actions.context import Run
+from penstock.maintenance.actions.model import parse
+from penstock.maintenance.engines import embedded
+from penstock.maintenance.tables.content import ManifestReader
+from penstock.maintenance.tables.delete_file import write_deletes
+from penstock.maintenance.tables.replacement import carried, commit
+from penstock.maintenance.tables.table_access import CatalogTableAccess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
-    from penstock.maintenance.action import Outcome
+    from penstock.maintenance.actions.model import Outcome
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),
@@ -63,8 +63,8 @@ class Stand:
     name: tuple[str, str] = ("shop", "orders")
 
     @property
-    def lake(self) -> CatalogLake:
-        return CatalogLake(self.catalog, self.name)
+    def lake(self) -> CatalogTableAccess:
+        return CatalogTableAccess(self.catalog, self.name)
 
     @property
     def table(self) -> Table:

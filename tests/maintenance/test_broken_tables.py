@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.manifest import write_manifest_list
 
-from penstock.maintenance.action import Ended
-from penstock.maintenance.content import ManifestReader
+from penstock.maintenance.actions.model import Ended
+from penstock.maintenance.tables.content import ManifestReader
 from tests.maintenance.tables import LATER, SCHEMA, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.maintenance.action import Outcome
+    from penstock.maintenance.actions.model import Outcome
     from tests.maintenance.tables import Stand
 
 ACTIONS = {

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.kit.errors import InvalidInput
-from penstock.maintenance import expiry, manifest_rewrite
-from penstock.maintenance.action import OPTIONS, ORDER, Ended, parse
-from penstock.maintenance.budget import SPENT, TOO_SMALL
+from penstock.maintenance.actions import expiry, manifest_rewrite
+from penstock.maintenance.actions.budget import SPENT, TOO_SMALL
+from penstock.maintenance.actions.model import OPTIONS, ORDER, Ended, parse
 from tests.maintenance.tables import COMPACT, LATER, Stand, rows
 
 if TYPE_CHECKING:
-    from penstock.maintenance.action import Outcome
+    from penstock.maintenance.actions.model import Outcome
 
 EXPIRE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
 DELETES = {"name": "rewrite_position_delete_files"}

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 from pyiceberg.table.update import RemoveSnapshotRefUpdate
 
-from penstock.maintenance import compaction, manifest_rewrite, orphans
-from penstock.maintenance.action import Ended, Name
+from penstock.maintenance.actions import compaction, manifest_rewrite, orphans
+from penstock.maintenance.actions.leftovers import remove_leftovers
+from penstock.maintenance.actions.model import Ended, Name
 from penstock.maintenance.errors import CommitConflict
-from penstock.maintenance.expectation import refusals
-from penstock.maintenance.guarding import Allowed
-from penstock.maintenance.leftovers import remove_leftovers
+from penstock.maintenance.tables.expectation import refusals
+from penstock.maintenance.tables.protection import Allowed
 from tests.maintenance.tables import COMPACT, LATER, Stand, once
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.types import ListType, LongType, StructType
 
-from penstock.maintenance import rewriting
-from penstock.maintenance.action import Ended
-from penstock.maintenance.checksum import Checksum
-from penstock.maintenance.probe import proven
+from penstock.maintenance.actions import group_writer
+from penstock.maintenance.actions.model import Ended
+from penstock.maintenance.actions.probe import proven
+from penstock.maintenance.tables.checksum import Checksum
 from tests.maintenance.test_shapes import ALL, append, create, field
 
 if TYPE_CHECKING:
@@ -107,13 +107,13 @@ def test_a_shape_that_is_lost_when_it_is_written_is_never_committed(
     append(stand, [{"id": 1, "c": value}])
     append(stand, [{"id": 2, "c": value}])
     assert proven()
-    write = rewriting._Part.write
+    write = group_writer._Part.write
 
-    def changed(self: rewriting._Part, rows: pa.Table) -> None:
+    def changed(self: group_writer._Part, rows: pa.Table) -> None:
         arrays = [rows["id"], pa.array([written] * rows.num_rows, rows.schema.field("c").type)]
         write(self, pa.table(arrays, schema=rows.schema))
 
-    monkeypatch.setattr(rewriting._Part, "write", changed)
+    monkeypatch.setattr(group_writer._Part, "write", changed)
     outcome = stand.run(ALL)
     assert (outcome.status, stand.operations()) == (Ended.FAILED, ["append", "append"])
     assert "content differs" in outcome.message

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from pyiceberg.types import LongType
 
-from penstock.maintenance import compaction, embedded, rewriting
-from penstock.maintenance.action import MB, ORDER, Ended, parse
-from penstock.maintenance.checksum import Digest
-from penstock.maintenance.content import ManifestReader
-from penstock.maintenance.probe import proven
+from penstock.maintenance.actions import compaction, group_writer
+from penstock.maintenance.actions.model import MB, ORDER, Ended, parse
+from penstock.maintenance.actions.probe import proven
+from penstock.maintenance.engines import embedded
+from penstock.maintenance.tables.checksum import Digest
+from penstock.maintenance.tables.content import ManifestReader
 from tests.maintenance.tables import COMPACT, Stand, once
 
 
@@ -182,14 +183,14 @@ def test_it_is_given_up_when_an_input_goes_away(stand: Stand, what: str) -> None
 
 def test_content_that_differs_is_never_committed(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     stand.create()
-    read = rewriting.Checksum.of
+    read = group_writer.Checksum.of
     calls = []
 
     def once_wrong(self, batch):
         calls.append(batch)
         return read(self, batch) + Digest(total=int(len(calls) == 1))
 
-    monkeypatch.setattr(rewriting.Checksum, "of", once_wrong)
+    monkeypatch.setattr(group_writer.Checksum, "of", once_wrong)
     done = stand.run(COMPACT)
     assert (done.status, stand.operations()) == (Ended.FAILED, ["append"] * 6)
     assert not _files_of(stand, 7)

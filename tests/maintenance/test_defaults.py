@@ -16,19 +16,21 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 
 from penstock.kit.errors import InvalidInput
-from penstock.maintenance import embedded, guarding, orphans, retention
-from penstock.maintenance.action import MB, Ended, parse
-from penstock.maintenance.catalogs import TYPES, CatalogConfig, Catalogs, open_catalog
-from penstock.maintenance.compaction_plan import plan_compaction
-from penstock.maintenance.content import ManifestReader
+from penstock.maintenance.actions import orphans, retention
+from penstock.maintenance.actions.compaction_plan import plan_compaction
+from penstock.maintenance.actions.leftovers import remove_leftovers
+from penstock.maintenance.actions.manifest_rewrite import TARGET as MANIFEST_TARGET
+from penstock.maintenance.actions.model import MB, Ended, parse
+from penstock.maintenance.engines import embedded
 from penstock.maintenance.errors import CommitUnknown, Refused
-from penstock.maintenance.lake import CatalogLake
-from penstock.maintenance.leftovers import remove_leftovers
-from penstock.maintenance.manifest_rewrite import TARGET as MANIFEST_TARGET
+from penstock.maintenance.tables import protection
+from penstock.maintenance.tables.catalogs import TYPES, CatalogConfig, Catalogs, open_catalog
+from penstock.maintenance.tables.content import ManifestReader
+from penstock.maintenance.tables.table_access import CatalogTableAccess
 from tests.maintenance.tables import COMPACT, LATER, SCHEMA, Stand
 
 if TYPE_CHECKING:
-    from penstock.maintenance.compaction_plan import CompactionPlan, Group
+    from penstock.maintenance.actions.compaction_plan import CompactionPlan, Group
 
 TARGET = 512 * MB
 NOW = 10_000_000_000
@@ -164,7 +166,7 @@ def test_equality_deletes_and_other_formats_are_refused_before_anything_is_writt
             plan_compaction(table, strange, action, now_ms=NOW)
 
 
-@pytest.mark.parametrize("key", guarding.LOCKS)
+@pytest.mark.parametrize("key", protection.LOCKS)
 def test_a_table_that_another_writer_holds_is_refused_by_every_action(stand: Stand, key: str) -> None:
     stand.create(files=1, **{f"loader.{key}": "nightly"})
     assert {stand.run(name).status for name in ("expire_snapshots", "rewrite_manifests")} == {Ended.REFUSED}
@@ -180,7 +182,7 @@ def test_a_killed_attempts_metadata_in_any_metastore_is_found_by_its_name(tmp_pa
     run = stand.attempt()
     catalog = open_catalog(config, mark=run.mark)
     [compact] = parse([COMPACT])
-    assert embedded.execute(CatalogLake(catalog, stand.name), run, compact).status is Ended.COMPLETED
+    assert embedded.execute(CatalogTableAccess(catalog, stand.name), run, compact).status is Ended.COMPLETED
     assert run.mark in stand.table.metadata_location
     left = Path(stand.table.metadata_location.removeprefix("file://"))
     orphan = left.with_name(f"00099-killed.{run.mark}.metadata.json")
@@ -208,7 +210,7 @@ def test_a_commit_that_nobody_answers_for_deletes_no_snapshots_files(stand: Stan
     stand.create()
     there = set(Path(stand.table.location().removeprefix("file://")).rglob("*.parquet"))
 
-    class Silent(CatalogLake):
+    class Silent(CatalogTableAccess):
         def commit(self, *_: object) -> None:
             raise CommitUnknown("no answer")
 

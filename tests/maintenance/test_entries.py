@@ -15,11 +15,11 @@ import pytest
 from pyiceberg.manifest import DataFile, ManifestContent
 from pyiceberg.typedef import Record
 
-from penstock.maintenance.action import Ended
-from penstock.maintenance.content import ManifestReader
-from penstock.maintenance.delete_file import write_positions
-from penstock.maintenance.draft import kept
-from penstock.maintenance.replacement import commit
+from penstock.maintenance.actions.model import Ended
+from penstock.maintenance.tables.content import ManifestReader
+from penstock.maintenance.tables.delete_file import write_positions
+from penstock.maintenance.tables.replacement import commit
+from penstock.maintenance.tables.snapshot_draft import kept
 from tests.maintenance.tables import COMPACT, Stand, once, rows
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.manifest import ManifestEntry
 
-    from penstock.maintenance.content import Content
+    from penstock.maintenance.tables.content import Content
 
 ALL = {**COMPACT, "rewrite_all": True}
 DELETES = "rewrite_position_delete_files"

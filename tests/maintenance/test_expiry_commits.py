@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.maintenance.action import Ended
-from penstock.maintenance.committable import LEEWAY_MS
-from penstock.maintenance.rest_catalog import BadRequest, RestCatalogFace
+from penstock.maintenance.actions.model import Ended
+from penstock.maintenance.tables.committable import LEEWAY_MS
+from penstock.maintenance.tables.rest_catalog import BadRequest, RestCatalogAdapter
 from tests.maintenance.tables import COMPACT, LATER, Stand, once
 
 KEEP_ONE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
@@ -107,7 +107,7 @@ def test_our_rest_catalog_takes_no_commit_before_the_date_of_the_last_change(sta
     before = stand.table.metadata_location
     updates = [{"action": "set-properties", "updates": {"a": "b"}}]
     with pytest.raises(BadRequest, match="has not come yet"):
-        RestCatalogFace(stand.catalog).commit("shop", "orders", {"updates": updates})
+        RestCatalogAdapter(stand.catalog).commit("shop", "orders", {"updates": updates})
     assert stand.table.metadata_location == before
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pyiceberg.manifest import read_manifest_list
 
-from penstock.maintenance.action import Ended
+from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.errors import TableUnreadable
-from penstock.maintenance.references import references
+from penstock.maintenance.tables.references import references
 from tests.maintenance.tables import COMPACT, LATER, Stand, rows
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 from pyiceberg.table.update import SetLocationUpdate
 
-from penstock.maintenance.action import Ended, parse
-from penstock.maintenance.adoption import check_elsewhere
+from penstock.maintenance.actions.leftovers import remove_leftovers
+from penstock.maintenance.actions.model import Ended, parse
+from penstock.maintenance.actions.pending_deletion import RECORD
+from penstock.maintenance.engines.adoption import check_elsewhere
 from penstock.maintenance.errors import Refused
-from penstock.maintenance.leftovers import remove_leftovers
-from penstock.maintenance.pending_deletion import RECORD
 from tests.maintenance.tables import COMPACT, LATER, SCHEMA, Stand, once
 
 if TYPE_CHECKING:
-    from penstock.maintenance.action import Outcome
+    from penstock.maintenance.actions.model import Outcome
 
 KEEP_ONE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
 REWRITE_ALL = {**COMPACT, "rewrite_all": True}

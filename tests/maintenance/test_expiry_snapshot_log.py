@@ -10,22 +10,22 @@ import pytest
 from pyiceberg.table import CommitTableRequest, TableIdentifier
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 
-from penstock.maintenance import embedded
-from penstock.maintenance.action import Ended, parse
-from penstock.maintenance.lake import PointerLake
-from penstock.maintenance.rest_catalog import RestCatalogFace
-from penstock.maintenance.snapshot_log import RemoveSnapshots
+from penstock.maintenance.actions.model import Ended, parse
+from penstock.maintenance.engines import embedded
+from penstock.maintenance.tables.rest_catalog import RestCatalogAdapter
+from penstock.maintenance.tables.snapshot_log import RemoveSnapshots
+from penstock.maintenance.tables.table_access import FencedTableAccess
 from tests.maintenance.tables import LATER, Stand
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-    from penstock.maintenance.lake import Lake
+    from penstock.maintenance.tables.table_access import TableAccess
 
 KEEP_ONE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
 
 
-def pointer_lake(stand: Stand) -> PointerLake:
+def pointer_lake(stand: Stand) -> FencedTableAccess:
     """As a worker has a table of our own catalog."""
     pointer = [stand.table.metadata_location]
 
@@ -35,7 +35,7 @@ def pointer_lake(stand: Stand) -> PointerLake:
         pointer[0] = new
         return True
 
-    return PointerLake(
+    return FencedTableAccess(
         stand.name,
         properties={},
         current=lambda: pointer[0],
@@ -61,7 +61,7 @@ def logged(table: Table) -> list[int]:
 @pytest.mark.parametrize("tag", [0, 1])
 def test_nothing_is_logged_before_a_gap(stand: Stand, access: str, tag: int) -> None:
     ids = with_a_tag(stand, tag)
-    lake: Lake = stand.lake if access == "catalog" else pointer_lake(stand)
+    lake: TableAccess = stand.lake if access == "catalog" else pointer_lake(stand)
     times = [snapshot.timestamp_ms for snapshot in stand.table.metadata.snapshots]
     [action] = parse([KEEP_ONE])
     done = embedded.execute(lake, stand.attempt(now=lambda: LATER), action)
@@ -84,7 +84,7 @@ def test_what_other_engines_remove_through_our_rest_catalog_leaves_no_gap_either
     ids = with_a_tag(stand, 0)
     removals = [{"action": "remove-snapshots", "snapshot-ids": [one]} for one in ids[1:3]]
     body = {"requirements": [], "updates": removals}
-    RestCatalogFace(stand.catalog).commit("shop", "orders", body)
+    RestCatalogAdapter(stand.catalog).commit("shop", "orders", body)
     assert logged(stand.table) == [ids[3]]
 
 

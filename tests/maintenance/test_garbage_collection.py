@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.maintenance import orphans, pending_deletion
-from penstock.maintenance.action import Ended
+from penstock.maintenance.actions import orphans, pending_deletion
+from penstock.maintenance.actions.leftovers import remove_leftovers
+from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.errors import CommitConflict
-from penstock.maintenance.garbage_collection import Collectable, may_collect
-from penstock.maintenance.leftovers import remove_leftovers
+from penstock.maintenance.tables.garbage_collection import Collectable, may_collect
 from tests.maintenance.tables import COMPACT, LATER, Stand, once
 
 if TYPE_CHECKING:

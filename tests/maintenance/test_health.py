@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from penstock.kit.errors import InvalidInput
-from penstock.maintenance.action import Name, parse
-from penstock.maintenance.catalogs import Catalogs, open_catalog
+from penstock.maintenance.actions.model import Name, parse
 from penstock.maintenance.errors import NoSuchCatalog, UnknownAction
-from penstock.maintenance.expectation import Compaction, Judged, Rewrite
-from penstock.maintenance.facts import Facts, look
-from penstock.maintenance.health import Health, judge
-from penstock.maintenance.tier import Tier
+from penstock.maintenance.tables.catalogs import Catalogs, open_catalog
+from penstock.maintenance.tables.expectation import Compaction, Judged, Rewrite
+from penstock.maintenance.tables.facts import Facts, look
+from penstock.maintenance.tables.health import Health, judge
+from penstock.maintenance.tables.tier import Tier
 from tests.maintenance.tables import COMPACT, Stand
 
 NOW = datetime.now(UTC)

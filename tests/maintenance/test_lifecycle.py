@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import pytest
 
+from penstock.jobs.control_plane import client_factory
 from penstock.jobs.model import Status
-from penstock.maintenance.action import ORDER
-from penstock.maintenance.order import CANCEL_REMOTE, MAINTENANCE, REMOTE
-from penstock.maintenance.references import references
+from penstock.maintenance.actions.model import ORDER
+from penstock.maintenance.control_plane import MaintenanceControlPlane
+from penstock.maintenance.handlers import Maintainer, RemoteCanceller
+from penstock.maintenance.payloads import CANCEL_REMOTE, MAINTENANCE, REMOTE
+from penstock.maintenance.tables.references import references
 from penstock.worker import Handlers
-from penstock.worker.maintaining import Maintainer, RemoteCanceller
-from penstock.worker.plane import plane_factory
 from tests.graphs.stand import TOKEN, settings, standing, until
 from tests.graphs.stand import Stand as PlaneStand
 from tests.jobs.conformance import Clock
@@ -51,8 +52,8 @@ class Scene:
         self.url = str(plane.settings.url)
 
     async def submit(self, actions: list[Any] = ALL) -> int:
-        from penstock.maintenance.action import parse
-        from penstock.maintenance.order import Order
+        from penstock.maintenance.actions.model import parse
+        from penstock.maintenance.payloads import Order
 
         order = Order(name=self.kept.desk.name(None, "shop", "orders"), actions=parse(actions))
         return await self.kept.desk.submit(order, actor="me")
@@ -65,7 +66,7 @@ class Scene:
         return await self.plane.parts.store.job(job_id)
 
     def working(self, step: Callable[[str], None] = lambda _: None):
-        planes = plane_factory(self.plane.settings)
+        planes = client_factory(self.plane.settings, MaintenanceControlPlane)
         maintainer = Maintainer(planes, step=step)
         handlers = Handlers({MAINTENANCE: maintainer, REMOTE: maintainer, CANCEL_REMOTE: RemoteCanceller(planes)})
         return self.plane.working(handlers=handlers, queues=(MAINTENANCE,))
@@ -151,8 +152,8 @@ async def test_a_worker_does_all_actions_in_their_order_and_tells_of_each(scene:
 
 
 async def test_a_dry_run_is_a_job_that_changes_nothing(scene: Scene) -> None:
-    from penstock.maintenance.action import parse
-    from penstock.maintenance.order import Order
+    from penstock.maintenance.actions.model import parse
+    from penstock.maintenance.payloads import Order
 
     order = Order(name=scene.kept.desk.name(None, "shop", "orders"), actions=parse(COMPACT), dry_run=True)
     job_id = await scene.kept.desk.submit(order, actor="me")
@@ -288,8 +289,8 @@ async def test_killed_at_every_step_of_an_expiry_the_next_job_deletes_what_is_le
 
 
 async def test_a_dry_run_after_a_kill_deletes_nothing(scene: Scene) -> None:
-    from penstock.maintenance.action import parse
-    from penstock.maintenance.order import Order
+    from penstock.maintenance.actions.model import parse
+    from penstock.maintenance.payloads import Order
 
     expiry = await scene.submit(ALL[:1])
     async with zygote() as victims:

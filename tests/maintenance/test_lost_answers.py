@@ -13,10 +13,10 @@ from pyiceberg.exceptions import CommitFailedException
 from sqlalchemy import text
 
 from penstock.kit.errors import StaleAttempt
-from penstock.maintenance import embedded
-from penstock.maintenance.action import Ended, parse
-from penstock.maintenance.lake import PointerLake
-from penstock.maintenance.leftovers import remove_leftovers
+from penstock.maintenance.actions.leftovers import remove_leftovers
+from penstock.maintenance.actions.model import Ended, parse
+from penstock.maintenance.engines import embedded
+from penstock.maintenance.tables.table_access import FencedTableAccess
 from tests.maintenance.tables import COMPACT, LATER, Stand, once, rows
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
-    from penstock.maintenance.action import Outcome
+    from penstock.maintenance.actions.model import Outcome
 
 KEEP_ONE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
 COMPACT_DELETES = "rewrite_position_delete_files"
@@ -51,8 +51,8 @@ class LosingAnswers:
         [parsed] = parse([action])
         return embedded.execute(self.lake(run), run, parsed)
 
-    def lake(self, run) -> PointerLake:
-        return PointerLake(
+    def lake(self, run) -> FencedTableAccess:
+        return FencedTableAccess(
             self.stand.name,
             properties=dict(self.stand.catalog.properties),
             current=self.pointer,

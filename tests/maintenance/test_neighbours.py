@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import pytest
 from pyiceberg.table.update import SetLocationUpdate
 
-from penstock.maintenance.action import Ended, parse
-from penstock.maintenance.adoption import check_elsewhere
-from penstock.maintenance.catalogs import CatalogConfig, all_namespaces, all_tables, open_catalog
+from penstock.maintenance.actions.leftovers import remove_leftovers
+from penstock.maintenance.actions.model import Ended, parse
+from penstock.maintenance.engines.adoption import check_elsewhere
 from penstock.maintenance.errors import Refused
-from penstock.maintenance.facts import look
-from penstock.maintenance.lake import CatalogLake, PointerLake
-from penstock.maintenance.leftovers import remove_leftovers
-from penstock.maintenance.neighbours import TablePointer
-from penstock.maintenance.tier import Tier
+from penstock.maintenance.tables.catalogs import CatalogConfig, all_namespaces, all_tables, open_catalog
+from penstock.maintenance.tables.facts import look
+from penstock.maintenance.tables.neighbors import TablePointer
+from penstock.maintenance.tables.table_access import CatalogTableAccess, FencedTableAccess
+from penstock.maintenance.tables.tier import Tier
 from tests.maintenance.tables import COMPACT, LATER, SCHEMA, Stand, rows
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from pyiceberg.catalog import Catalog
 
-    from penstock.maintenance.action import Outcome
-    from penstock.maintenance.lake import Lake
+    from penstock.maintenance.actions.model import Outcome
+    from penstock.maintenance.tables.table_access import TableAccess
 
 ORPHANS = "remove_orphan_files"
 
@@ -64,7 +64,7 @@ def age_all(*folders: Path) -> None:
             os.utime(path, (0, 0))
 
 
-def pointer_lake(stand: Stand) -> PointerLake:
+def pointer_lake(stand: Stand) -> FencedTableAccess:
     """As the worker has it: the pointers come from somebody else."""
 
     def others() -> list[TablePointer]:
@@ -78,7 +78,7 @@ def pointer_lake(stand: Stand) -> PointerLake:
             if (namespace, name) != own
         ]
 
-    return PointerLake(
+    return FencedTableAccess(
         stand.name,
         properties={},
         current=lambda: stand.table.metadata_location,
@@ -93,12 +93,12 @@ def access(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def lake_of(stand: Stand, access: str) -> Lake:
+def lake_of(stand: Stand, access: str) -> TableAccess:
     return stand.lake if access == "catalog" else pointer_lake(stand)
 
 
 def orphans(stand: Stand, access: str, **run: object) -> Outcome:
-    from penstock.maintenance import embedded
+    from penstock.maintenance.engines import embedded
 
     [action] = parse([ORPHANS])
     return embedded.execute(lake_of(stand, access), stand.attempt(**run), action)
@@ -277,8 +277,8 @@ def test_what_the_control_plane_knows_of_other_catalogs_counts(stand: Stand) -> 
         (lost, Ended.REFUSED),
         (away, Ended.NOTHING_TO_DO),
     ):
-        lake = CatalogLake(stand.catalog, stand.name, elsewhere=lambda p=pointer: [p])
-        from penstock.maintenance import embedded
+        lake = CatalogTableAccess(stand.catalog, stand.name, elsewhere=lambda p=pointer: [p])
+        from penstock.maintenance.engines import embedded
 
         [action] = parse([ORPHANS])
         done = embedded.execute(lake, stand.attempt(), action)

@@ -15,8 +15,8 @@ import pytest
 
 import penstock
 from penstock.jobs.model import Status
-from penstock.maintenance.action import parse
-from penstock.maintenance.order import Order
+from penstock.maintenance.actions.model import parse
+from penstock.maintenance.payloads import Order
 from tests.maintenance.tables import SCHEMA, Stand, rows
 from tests.maintenance.test_lifecycle import scene  # noqa: F401 - a fixture
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.maintenance.action import Ended
-from penstock.maintenance.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.errors import CatalogUnavailable
-from penstock.maintenance.facts import look
-from penstock.maintenance.storage import TableLocation
-from penstock.maintenance.tier import Tier
+from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.facts import look
+from penstock.maintenance.tables.storage import TableLocation
+from penstock.maintenance.tables.tier import Tier
 from tests.maintenance.tables import BY_DAY, COMPACT, LATER, SCHEMA, Stand, rows
 from tests.servers.weed import weed
 

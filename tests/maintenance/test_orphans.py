@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.kit.errors import InvalidInput
-from penstock.maintenance.action import DAY_SECONDS, Ended, parse
-from penstock.maintenance.leftovers import remove_leftovers
-from penstock.maintenance.storage import TableLocation
+from penstock.maintenance.actions.leftovers import remove_leftovers
+from penstock.maintenance.actions.model import DAY_SECONDS, Ended, parse
+from penstock.maintenance.tables.storage import TableLocation
 from tests.maintenance.tables import COMPACT, Stand, once, rows
 
 OLD = datetime.now(UTC) - timedelta(days=4)

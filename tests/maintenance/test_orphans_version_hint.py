@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import StaticTable
 
-from penstock.maintenance.action import Ended
+from penstock.maintenance.actions.model import Ended
 from tests.maintenance.tables import LATER, Stand
 
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pyiceberg.types import LongType
 
-from penstock.maintenance.action import Ended
-from penstock.maintenance.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.actions.model import Ended
+from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
 from tests.maintenance.readers import DATAFUSION, DUCKDB, Reader
 from tests.maintenance.tables import COMPACT, LATER, Stand
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.maintenance import pending_deletion
-from penstock.maintenance.action import Ended
-from penstock.maintenance.facts import look
-from penstock.maintenance.leftovers import remove_leftovers
-from penstock.maintenance.pending_deletion import PendingDeletion, write_record
-from penstock.maintenance.references import references
-from penstock.maintenance.tier import Tier
+from penstock.maintenance.actions import pending_deletion
+from penstock.maintenance.actions.leftovers import remove_leftovers
+from penstock.maintenance.actions.model import Ended
+from penstock.maintenance.actions.pending_deletion import PendingDeletion, write_record
+from penstock.maintenance.tables.facts import look
+from penstock.maintenance.tables.references import references
+from penstock.maintenance.tables.tier import Tier
 from tests.maintenance.tables import COMPACT, LATER, Stand, once
 
 if TYPE_CHECKING:

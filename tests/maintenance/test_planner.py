@@ -14,14 +14,15 @@ import asyncpg
 import pyarrow as pa
 import pytest
 
+from penstock.jobs.control_plane import client_factory
 from penstock.jobs.store import ENGINE_SETTINGS
 from penstock.kit.sqlfile import load
-from penstock.maintenance.action import parse
-from penstock.maintenance.order import MAINTENANCE
-from penstock.maintenance.tier import Tier
+from penstock.maintenance.actions.model import parse
+from penstock.maintenance.control_plane import MaintenanceControlPlane
+from penstock.maintenance.handlers import Maintainer
+from penstock.maintenance.payloads import MAINTENANCE
+from penstock.maintenance.tables.tier import Tier
 from penstock.worker import Handlers
-from penstock.worker.maintaining import Maintainer
-from penstock.worker.plane import plane_factory
 from tests.graphs.stand import settings, standing, until
 from tests.jobs.conformance import Clock
 from tests.maintenance.counting_io import READS, CountingFileIO
@@ -94,7 +95,7 @@ class Scene:
         return asked
 
     def working(self):
-        handlers = Handlers({MAINTENANCE: Maintainer(plane_factory(self.plane.settings))})
+        handlers = Handlers({MAINTENANCE: Maintainer(client_factory(self.plane.settings, MaintenanceControlPlane))})
         return self.plane.working(handlers=handlers, queues=(MAINTENANCE,))
 
     def write(self, days: int = PARTITIONS) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penstock.maintenance.policy import Policy, read
+from penstock.maintenance.policies.model import Policy, read
 
 
 def at(hour: int, minute: int = 0) -> datetime:

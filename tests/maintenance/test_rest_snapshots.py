@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.maintenance.action import Ended
-from penstock.maintenance.catalogs import CatalogConfig, open_catalog
-from penstock.maintenance.rest_catalog import RestCatalogFace
+from penstock.maintenance.actions.model import Ended
+from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.rest_catalog import RestCatalogAdapter
 from tests.maintenance.tables import Stand, rows
 from tests.servers.http import HttpServer, Request, Response
 
 if TYPE_CHECKING:
-    from penstock.maintenance.action import Outcome
+    from penstock.maintenance.actions.model import Outcome
 
 REFS = {"snapshot-loading-mode": "refs"}
 
 
 def serving(catalog: Stand, overrides: dict[str, str]) -> HttpServer:
-    face = RestCatalogFace(catalog.catalog)
+    face = RestCatalogAdapter(catalog.catalog)
 
     def answer(request: Request) -> dict[str, object]:
         match request.path.removeprefix("/v1/").split("/"):

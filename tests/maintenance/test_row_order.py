@@ -23,9 +23,9 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from penstock.maintenance.action import MB, Ended
-from penstock.maintenance.content import ManifestReader
-from penstock.maintenance.z_curve import ZCurve
+from penstock.maintenance.actions.model import MB, Ended
+from penstock.maintenance.tables.content import ManifestReader
+from penstock.maintenance.tables.z_curve import ZCurve
 from tests.maintenance.tables import COMPACT, Stand
 
 if TYPE_CHECKING:

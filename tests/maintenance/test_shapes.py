@@ -43,10 +43,10 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from penstock.maintenance import rewriting
-from penstock.maintenance.action import Ended
-from penstock.maintenance.content import ManifestReader
-from penstock.maintenance.file_schema import file_schema
+from penstock.maintenance.actions import group_writer
+from penstock.maintenance.actions.model import Ended
+from penstock.maintenance.tables.content import ManifestReader
+from penstock.maintenance.tables.file_schema import file_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -471,8 +471,8 @@ def test_a_row_group_without_bounds_leaves_its_column_without_bounds(
     long = "z" * 5000
     for number, text in enumerate(["a", long, "b"]):
         append(stand, [{"id": number, "s": text}])
-    monkeypatch.setattr(rewriting, "ROW_GROUP_BYTES", 1)
-    monkeypatch.setattr(rewriting, "LEAST_ROW_GROUP_BYTES", 1)
+    monkeypatch.setattr(group_writer, "ROW_GROUP_BYTES", 1)
+    monkeypatch.setattr(group_writer, "LEAST_ROW_GROUP_BYTES", 1)
     assert stand.run(ALL).added_files == 1
     [file] = data_files(stand)
     assert pq.ParquetFile(file.file_path.removeprefix("file://")).num_row_groups == 3
@@ -688,14 +688,14 @@ def test_another_reader_that_sees_other_values_stops_the_rewrite(
     stand: Stand, monkeypatch: pytest.MonkeyPatch, reader: str
 ) -> None:
     """Our own reader is made to change a value, as a defect of it would: each of the others alone finds it."""
-    from penstock.maintenance import data_file_reader, independent
+    from penstock.maintenance.tables import data_file_reader, independent_readers
 
     create(stand, field(1, "id", LongType()))
     for number in range(2):
         stand.add_file(pa.table({"id": [number]}, file_schema(stand.table.schema())))
     project = data_file_reader.project
     other = {"_scanned": "_queried", "_queried": "_scanned"}[reader]
-    monkeypatch.setattr(independent.IndependentReaders, other, lambda *_: {})
+    monkeypatch.setattr(independent_readers.IndependentReaders, other, lambda *_: {})
     monkeypatch.setattr(data_file_reader, "project", lambda *a, **k: [pa.compute.add(x, 1) for x in project(*a, **k)])
     outcome = stand.run(ALL)
     assert outcome.status is Ended.FAILED
@@ -704,7 +704,7 @@ def test_another_reader_that_sees_other_values_stops_the_rewrite(
 
 
 def test_deletes_are_applied_as_other_readers_apply_them(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
-    from penstock.maintenance import data_file_reader
+    from penstock.maintenance.tables import data_file_reader
 
     stand.create(files=3)
     stand.delete([1, 12])

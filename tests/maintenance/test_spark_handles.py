@@ -10,8 +10,8 @@ import pytest
 
 from penstock.jobs.model import Status
 from penstock.kit.errors import ResourceLocked
-from penstock.maintenance.remote_engines import open_engine
-from penstock.maintenance.spark import connect
+from penstock.maintenance.engines.registry import open_engine
+from penstock.maintenance.engines.spark import connect
 from tests.graphs.stand import TOKEN, until
 from tests.maintenance.spark_scene import COMPACT, SparkScene, spark_scene
 from tests.maintenance.test_lifecycle import zygote

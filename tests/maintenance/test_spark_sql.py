@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.kit.errors import InvalidInput, PenstockError
-from penstock.maintenance.action import OPTIONS, Name, parse
-from penstock.maintenance.catalogs import CatalogConfig, Catalogs, open_catalog
+from penstock.maintenance.actions.context import Run
+from penstock.maintenance.actions.model import OPTIONS, Name, parse
+from penstock.maintenance.engines.contract import EngineFailed, EngineUnavailable
+from penstock.maintenance.engines.spark import protobuf, thrift
+from penstock.maintenance.engines.spark.address import read_address
+from penstock.maintenance.engines.spark.failure import failure
+from penstock.maintenance.engines.spark.sql import literal, statement
 from penstock.maintenance.errors import CommitConflict, CommitUnknown, Refused
-from penstock.maintenance.order import TableName
-from penstock.maintenance.remote import EngineFailed, EngineUnavailable
-from penstock.maintenance.run import Run
-from penstock.maintenance.spark import protobuf, thrift
-from penstock.maintenance.spark.address import read_address
-from penstock.maintenance.spark.failure import failure
-from penstock.maintenance.spark.sql import literal, statement
+from penstock.maintenance.payloads import TableName
+from penstock.maintenance.tables.catalogs import CatalogConfig, Catalogs, open_catalog
 from tests.maintenance.tables import Stand
 
 if TYPE_CHECKING:

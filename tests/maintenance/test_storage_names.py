@@ -10,10 +10,10 @@ import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.transforms import IdentityTransform
 
-from penstock.maintenance.action import Ended
-from penstock.maintenance.facts import look
-from penstock.maintenance.storage import Locator, StoragePath, TableLocation
-from penstock.maintenance.tier import Tier
+from penstock.maintenance.actions.model import Ended
+from penstock.maintenance.tables.facts import look
+from penstock.maintenance.tables.storage import Locator, StoragePath, TableLocation
+from penstock.maintenance.tables.tier import Tier
 from tests.maintenance.tables import BY_DAY, COMPACT, LATER, SCHEMA, Stand, rows
 
 VALUES = [

@@ -6,8 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from penstock.maintenance.action import Ended
-from penstock.maintenance.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.actions.model import Ended
+from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
 from tests.maintenance.tables import COMPACT, Stand
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ import pytest
 
 from penstock.kit.errors import InvalidInput
 from penstock.kit.outbound import FOR_OPERATOR
-from penstock.maintenance.action import parse
-from penstock.maintenance.catalogs import Catalogs
+from penstock.maintenance.actions.context import Run
+from penstock.maintenance.actions.model import parse
+from penstock.maintenance.engines.trino_sql import statement
 from penstock.maintenance.errors import Refused
-from penstock.maintenance.order import Order, TableName
-from penstock.maintenance.run import Run
-from penstock.maintenance.trino_sql import statement
+from penstock.maintenance.payloads import Order, TableName
+from penstock.maintenance.tables.catalogs import Catalogs
 from penstock.sources.trino.client import Client
 from penstock.sources.trino.config import Config
 from penstock.sources.trino.headers import Session

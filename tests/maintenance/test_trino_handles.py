@@ -13,9 +13,9 @@ import pytest
 
 from penstock.jobs.model import Status
 from penstock.kit.errors import ResourceLocked
-from penstock.maintenance.action import parse
-from penstock.maintenance.order import MAINTENANCE, Order
-from penstock.maintenance.trino import QUERY_ID
+from penstock.maintenance.actions.model import parse
+from penstock.maintenance.engines.trino import QUERY_ID
+from penstock.maintenance.payloads import MAINTENANCE, Order
 from tests.graphs.stand import TOKEN, connected, settings, standing, until
 from tests.maintenance.tables import rows
 from tests.maintenance.test_lifecycle import Scene, zygote

@@ -12,13 +12,14 @@ import signal
 import sys
 import time
 
+from penstock.jobs.control_plane import client_factory
 from penstock.kit import config
-from penstock.maintenance import embedded  # noqa: F401 - loaded once for all
-from penstock.maintenance.order import MAINTENANCE, REMOTE
+from penstock.maintenance.control_plane import MaintenanceControlPlane
+from penstock.maintenance.engines import embedded  # noqa: F401 - loaded once for all
+from penstock.maintenance.handlers import Maintainer
+from penstock.maintenance.payloads import MAINTENANCE, REMOTE
+from penstock.wiring.worker import run_worker
 from penstock.worker import Handlers
-from penstock.worker.maintaining import Maintainer
-from penstock.worker.plane import plane_factory
-from penstock.worker.process import run_worker
 
 EXPIRY_STEPS = (
     "expiry_planned",
@@ -57,7 +58,7 @@ def work(order: dict[str, str]) -> int:
             time.sleep(60)
 
     told = config.Settings(url=order["url"], service_token=order["token"], worker_port=0, log_level="WARNING")
-    maintainer = Maintainer(plane_factory(told), step=step)
+    maintainer = Maintainer(client_factory(told, MaintenanceControlPlane), step=step)
     handlers = Handlers({MAINTENANCE: maintainer, REMOTE: maintainer})
     wait, name = float(order.get("wait", 20)), order.get("name")
     return run_worker(told, handlers=handlers, queues=[MAINTENANCE], name=name, once=True, wait=wait)

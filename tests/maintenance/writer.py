@@ -12,8 +12,8 @@ import time
 
 from pyiceberg.exceptions import CommitFailedException
 
-from penstock.maintenance.catalogs import CatalogConfig, open_catalog
 from penstock.maintenance.errors import CommitConflict
+from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
 from tests.maintenance.tables import Stand
 
 

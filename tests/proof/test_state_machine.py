@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from structlog.testing import capture_logs
 
-from penstock.jobs import exchange as exchange_module
+from penstock.jobs import finish_and_claim as exchange_module
 from tests.proof.machine import Kernel
 from tests.proof.stand import DEPTH, stand_on
 from tests.proof.telling import Pace, World

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.reconcile import validation
-from penstock.reconcile.decided import Decided
-from penstock.reconcile.execution import Executed, Execution
-from penstock.reconcile.matching import MatchLimits
+from penstock.reconcile.matching.decided import Decided
+from penstock.reconcile.matching.execution import Executed, Execution
+from penstock.reconcile.matching.matcher import MatchLimits
+from penstock.reconcile.recipes import validation
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 
 from penstock.engines.contract import EngineLimits
 from penstock.engines.registry import open_engine
-from penstock.reconcile import validation
-from penstock.reconcile.column import columns
-from penstock.reconcile.matching import Matching, MatchLimits
-from penstock.reconcile.narrowing import narrowed
+from penstock.reconcile.matching.column import columns
+from penstock.reconcile.matching.matcher import Matching, MatchLimits
+from penstock.reconcile.recipes import validation
+from penstock.reconcile.staging.statistics import narrowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.reconcile.assignment import Candidate, choose
-from penstock.reconcile.clusters import clusters
-from penstock.reconcile.manifest import manifest
-from penstock.reconcile.matching import MatchLimits
-from penstock.reconcile.validation import read
+from penstock.reconcile.evidence.manifest import manifest
+from penstock.reconcile.matching.assignment import Candidate, choose
+from penstock.reconcile.matching.clusters import clusters
+from penstock.reconcile.matching.matcher import MatchLimits
+from penstock.reconcile.recipes.validation import read
 from tests.reconcile.book_runs import digests, document, execute, rows
 from tests.reconcile.oracle import assignment as plain
 

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.reconcile import validation
-from penstock.reconcile.ageing import CLEARED, OPEN
-from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import TooManyCandidates
-from penstock.reconcile.execution import Executed, Execution
-from penstock.reconcile.matching import MatchLimits
-from penstock.reconcile.recipe import SIDES
+from penstock.reconcile.matching.decided import Decided
+from penstock.reconcile.matching.execution import Executed, Execution
+from penstock.reconcile.matching.matcher import MatchLimits
+from penstock.reconcile.recipes import validation
+from penstock.reconcile.recipes.model import SIDES
+from penstock.reconcile.runs.aging import CLEARED, OPEN
 from tests.reconcile.stand import links, recipe
 
 if TYPE_CHECKING:

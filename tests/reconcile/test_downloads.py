@@ -22,7 +22,7 @@ import pytest
 from openpyxl.utils.escape import unescape
 
 from penstock.kit.errors import InvalidInput
-from penstock.reconcile.download import FORMS
+from penstock.reconcile.evidence.download import FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,10 +13,10 @@ import pytest
 
 from penstock.engines.contract import EngineLimits
 from penstock.engines.registry import ENGINES
-from penstock.reconcile import validation
 from penstock.reconcile.errors import BadValue, ThresholdPassed
-from penstock.reconcile.execution import Executed, Execution, check_thresholds
-from penstock.reconcile.manifest import manifest
+from penstock.reconcile.evidence.manifest import manifest
+from penstock.reconcile.matching.execution import Executed, Execution, check_thresholds
+from penstock.reconcile.recipes import validation
 from tests.reconcile.stand import recipe
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import duckdb
 import pytest
 
 from penstock.kit.errors import InvalidInput
-from penstock.reconcile.column import Kind
-from penstock.reconcile.query import condition_sql
-from penstock.reconcile.scoping import Filter
+from penstock.reconcile.matching.column import Kind
+from penstock.reconcile.recipes.filters import Filter
+from penstock.reconcile.staging.query import condition_sql
 from tests.sources import mariadb
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.engines.contract import EngineLimits
 from penstock.engines.registry import open_engine
-from penstock.reconcile.amounts import of_float
+from penstock.reconcile.matching.amounts import of_float
 from tests.reconcile.book_runs import document, execute, rows
 from tests.reconcile.oracle.values import rounded
 

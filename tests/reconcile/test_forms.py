@@ -17,9 +17,10 @@ import pytest
 from python_calamine import CalamineWorkbook
 
 from penstock.kit.errors import InvalidInput
-from penstock.reconcile import download, validation
-from penstock.reconcile.manifest import manifest
-from penstock.reconcile.report import report
+from penstock.reconcile.evidence import download
+from penstock.reconcile.evidence.manifest import manifest
+from penstock.reconcile.evidence.report import report
+from penstock.reconcile.recipes import validation
 from tests.reconcile.stand import recipe
 from tests.reconcile.test_evidence import LEFT, RIGHT, RULE, execute
 

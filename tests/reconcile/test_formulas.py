@@ -13,10 +13,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.reconcile.download import form_of
+from penstock.reconcile.evidence.download import form_of
 
 if TYPE_CHECKING:
-    from penstock.reconcile.formulas import Formulas
+    from penstock.reconcile.evidence.formulas import Formulas
 
 FORMULAS = [
     "=1+1",

@@ -11,12 +11,12 @@ import pytest
 
 from penstock.jobs.model import Ending, Failed, JobSpec, Succeeded, Verdict
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
-from penstock.kinds import default_kinds
 from penstock.kit.db import Db
 from penstock.kit.errors import InvalidState, NotFound
-from penstock.reconcile.order import STAGE_CHUNK, ChunkOrder
-from penstock.reconcile.run import Run, RunStatus
-from penstock.reconcile.runs import MATCHED, STAGED, Runs
+from penstock.reconcile.runs.model import Run, RunStatus
+from penstock.reconcile.runs.payloads import STAGE_CHUNK, StageChunkPayload
+from penstock.reconcile.runs.repository import MATCHED, STAGED, Runs
+from penstock.wiring.job_kinds import default_kinds
 from tests.jobs.conformance import beat
 from tests.reconcile.stand import recipe
 
@@ -82,7 +82,7 @@ def planned(job: Claimed, chunks: int, *, spawn: bool = True) -> Succeeded:
 
 
 def spec(job: Claimed, number: int) -> JobSpec:
-    order = ChunkOrder(
+    order = StageChunkPayload(
         run_id=job.payload["run_id"],
         side=job.payload["side"],
         data_source_id=1,

@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.engines.registry import ENGINES
-from penstock.reconcile import validation
-from penstock.reconcile.ageing import CLEARED, OPEN
-from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import BadDecision
-from penstock.reconcile.execution import Executed, Execution
-from penstock.reconcile.keys import NULL, SEPARATOR
+from penstock.reconcile.matching.decided import Decided
+from penstock.reconcile.matching.execution import Executed, Execution
+from penstock.reconcile.matching.keys import NULL, SEPARATOR
+from penstock.reconcile.recipes import validation
+from penstock.reconcile.runs.aging import CLEARED, OPEN
 from tests.reconcile.book_runs import document, rows
 
 if TYPE_CHECKING:

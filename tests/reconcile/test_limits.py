@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.kit.errors import InvalidInput
-from penstock.reconcile import recipe as recipes
-from penstock.reconcile import scoping, validation
-from penstock.reconcile.items import key_text
-from penstock.reconcile.recipe import Recipe
+from penstock.reconcile.recipes import filters, validation
+from penstock.reconcile.recipes import model as recipes
+from penstock.reconcile.recipes.model import Recipe
+from penstock.reconcile.runs.items import key_text
 from tests.reconcile.stand import recipe
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ LIMITS: dict[str, tuple[Callable[[int], dict[str, Any]], int]] = {
     "conditions": (lambda n: conditions(*[KEY] * n), recipes.MAX_CONDITIONS),
     "columns of a key": (lambda n: left(primary_key=[f"c{i}" for i in range(n)]), recipes.MAX_KEY),
     "filters": (lambda n: left(filters=[{"column": "c", "op": "is_null"}] * n), recipes.MAX_FILTERS),
-    "values of in": (lambda n: scoped(list(range(n)), "in"), scoping.MAX_IN),
+    "values of in": (lambda n: scoped(list(range(n)), "in"), filters.MAX_IN),
     "length of a query": (lambda n: left(upload=None, source="s", query="x" * n), recipes.MAX_SQL),
     "length of match_sql": (lambda n: {"match_sql": "x" * n}, recipes.MAX_SQL),
     "length of a column": (lambda n: conditions({**KEY, "left": "x" * n}), 255),

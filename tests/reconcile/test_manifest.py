@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.reconcile.manifest import read
+from penstock.reconcile.evidence.manifest import read
 from penstock.storage.errors import ObjectDamaged
 
 LASTING: dict[str, Any] = {

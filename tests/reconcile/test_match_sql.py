@@ -14,13 +14,13 @@ import pytest
 from penstock.engines.registry import ENGINES
 from penstock.guard.errors import SqlRefused
 from penstock.kit.errors import InvalidInput
-from penstock.reconcile import trial, validation
 from penstock.reconcile.errors import RuleFailed
 from penstock.reconcile.match_sql.functions import NAMES
+from penstock.reconcile.recipes import trial, validation
 from tests.reconcile.book_runs import digests, document, execute, rows
 
 if TYPE_CHECKING:
-    from penstock.reconcile.recipe import SideName
+    from penstock.reconcile.recipes.model import SideName
 
 HALF_PAST_ELEVEN = 1_706_743_800_000_000
 """2024-01-31 23:30, in microseconds since 1970."""

@@ -12,7 +12,7 @@ import pytest
 from penstock.guard.errors import SqlRefused
 from penstock.kit.errors import InvalidInput
 from penstock.reconcile.errors import BadValue, TooManyCandidates
-from penstock.reconcile.matching import MatchLimits
+from penstock.reconcile.matching.matcher import MatchLimits
 from tests.reconcile.stand import links, recipe
 
 SAME_REF = {"left": "ref", "op": "eq", "right": "ref"}

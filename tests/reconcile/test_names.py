@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.kit.errors import InvalidInput
-from penstock.reconcile import validation
-from penstock.reconcile.column import columns
-from penstock.reconcile.draft import whole
 from penstock.reconcile.errors import RecipeInvalid
-from penstock.reconcile.recipe import Side
-from penstock.reconcile.scope import kept
+from penstock.reconcile.matching.column import columns
+from penstock.reconcile.recipes import validation
+from penstock.reconcile.recipes.draft import whole
+from penstock.reconcile.recipes.model import Side
+from penstock.reconcile.staging.filter_sql import kept
 from tests.reconcile.book_runs import document, execute, rows
 from tests.reconcile.every_type import EVERY_TYPE
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.reconcile import validation
-from penstock.reconcile.amounts import NARROW, WIDE, width
-from penstock.reconcile.column import columns
-from penstock.reconcile.execution import Executed, Execution
-from penstock.reconcile.narrowing import narrowed
+from penstock.reconcile.matching.amounts import NARROW, WIDE, width
+from penstock.reconcile.matching.column import columns
+from penstock.reconcile.matching.execution import Executed, Execution
+from penstock.reconcile.recipes import validation
+from penstock.reconcile.staging.statistics import narrowed
 from tests.reconcile.stand import links, recipe
 
 if TYPE_CHECKING:

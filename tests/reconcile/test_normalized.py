@@ -12,11 +12,11 @@ import pytest
 
 from penstock.engines.contract import EngineLimits
 from penstock.engines.registry import ENGINES, open_engine
-from penstock.reconcile import validation
-from penstock.reconcile.clauses import _step
 from penstock.reconcile.errors import RecipeInvalid
-from penstock.reconcile.patterns import check_replacement, group_count
-from penstock.reconcile.recipe import Regex
+from penstock.reconcile.matching.clauses import _step
+from penstock.reconcile.recipes import validation
+from penstock.reconcile.recipes.model import Regex
+from penstock.reconcile.recipes.patterns import check_replacement, group_count
 from tests.reconcile.book_runs import digests, document, execute, rows
 from tests.reconcile.oracle.values import step as plain_step
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from penstock.reconcile.recipe import Step
+    from penstock.reconcile.recipes.model import Step
 
 EVERY_CHARACTER = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
 PATTERNS = [

@@ -23,12 +23,12 @@ from xlsxwriter import Workbook
 from penstock.kit import limited_process
 from penstock.kit.errors import InvalidInput, PayloadTooLarge
 from penstock.kit.limited_process import ProcessLimits, ProcessStopped
-from penstock.reconcile import workbooks
-from penstock.reconcile.parsing import archive, row_groups
-from penstock.reconcile.parsing.limits import MB, TableLimits
-from penstock.reconcile.parsing.parser import ParsedFile, Parser
-from penstock.reconcile.recipe import Side
-from penstock.reconcile.tabular import Reading, as_parquet, text_encoding
+from penstock.reconcile.recipes.model import Side
+from penstock.reconcile.uploads import workbooks
+from penstock.reconcile.uploads.parsing import archive, row_groups
+from penstock.reconcile.uploads.parsing.limits import MB, TableLimits
+from penstock.reconcile.uploads.parsing.parser import ParsedFile, Parser
+from penstock.reconcile.uploads.tabular import Reading, as_parquet, text_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from penstock.reconcile.matching import MatchLimits
+from penstock.reconcile.matching.matcher import MatchLimits
 from tests.reconcile.book_runs import digests, document, execute, rows
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from penstock.jobs.control_plane import client_factory
+from penstock.reconcile.control_plane import ReconcileControlPlane
+from penstock.reconcile.staging.handlers import ChunkStager, StagePlanner
 from penstock.sources.contract import Limits
-from penstock.worker.duties import default_handlers
-from penstock.worker.plane import plane_factory
-from penstock.worker.staging import ChunkStager, StagePlanner
+from penstock.wiring.default_handlers import default_handlers
 from tests.api.test_runs import QUEUES, RULES, me, over, stand, start, upload  # noqa: F401 - fixtures
 from tests.graphs.stand import Stand, connected, postgres, postgres_secrets
 from tests.servers.bigquery_fake import BigQueryFake
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from penstock.reconcile.order import ChunkOrder
+    from penstock.jobs.handler import JobContext
+    from penstock.reconcile.runs.payloads import StageChunkPayload
     from penstock.sources.contract import Source
-    from penstock.worker.context import JobContext
 
 ROWS = 3000
 SMALL = Limits(chunk_bytes=20_000, max_chunks=3)
@@ -43,7 +44,7 @@ def changes(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     found: list[Callable[[], None]] = []
     original = ChunkStager._stage
 
-    async def staged(self: ChunkStager, order: ChunkOrder, source: Source, ctx: JobContext) -> dict[str, Any]:
+    async def staged(self: ChunkStager, order: StageChunkPayload, source: Source, ctx: JobContext) -> dict[str, Any]:
         while found:
             found.pop()()
         return await original(self, order, source, ctx)
@@ -55,7 +56,7 @@ def changes(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
 async def reconciled(stand: Stand, me: httpx2.AsyncClient, **left: Any) -> tuple[dict[str, Any], pa.Table]:  # noqa: F811
     """The run, and the rows of its left side that were not matched."""
     handlers = default_handlers(stand.settings)
-    handlers._handlers["stage_plan"] = StagePlanner(plane_factory(stand.settings), limits=SMALL)
+    handlers._handlers["stage_plan"] = StagePlanner(client_factory(stand.settings, ReconcileControlPlane), limits=SMALL)
     sides = {
         "left": {"source": "there", "table": "ledger", "primary_key": "id", **left},
         "right": {"upload": await upload(me, "bank.csv", BANK), "primary_key": "id"},

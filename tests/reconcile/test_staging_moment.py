@@ -8,11 +8,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from penstock.reconcile.moment import SourceChanged, Unchanged, pinned, rows, unchanged
-from penstock.reconcile.ranges import in_ranges
+from penstock.reconcile.staging.handlers import ChunkStager
+from penstock.reconcile.staging.ranges import in_ranges
+from penstock.reconcile.staging.read_moment import SourceChanged, Unchanged, pinned, rows, unchanged
 from penstock.sources.contract import Limits
 from penstock.sources.registry import open_source
-from penstock.worker.staging import ChunkStager
 from tests.api.test_runs import PAYMENTS, QUEUES, RULES, me, over, stand, start, upload  # noqa: F401 - fixtures
 from tests.graphs.stand import Stand, connected, fill, postgres, postgres_secrets
 from tests.servers.trino_engine import QueryError
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from penstock.reconcile.order import ChunkOrder
+    from penstock.jobs.handler import JobContext
+    from penstock.reconcile.runs.payloads import StageChunkPayload
     from penstock.sources.contract import Source
-    from penstock.worker.context import JobContext
     from tests.servers.trino import Trino
     from tests.sources.test_mysql import MySQLSubject
 
@@ -85,7 +85,7 @@ async def test_a_run_over_a_table_that_changes_reads_it_again_or_fails_and_says_
     await subject.load("ledger", LEDGER)
     changed: list[int] = []
 
-    def change(order: ChunkOrder) -> None:
+    def change(order: StageChunkPayload) -> None:
         if order.number == 0 and (forever or not changed):
             changed.append(COUNT + len(changed))
             subject.execute(f"INSERT INTO ledger VALUES ({changed[-1]}, 'zzz', 1)")
@@ -118,7 +118,9 @@ async def test_postgresql_gives_the_rows_of_one_moment_whatever_is_written_meanw
         moved = "UPDATE ledger SET amount = amount + 1; INSERT INTO ledger SELECT id + 10000, ref, 0 FROM ledger"
         original = ChunkStager._stage
 
-        async def staged(self: ChunkStager, order: ChunkOrder, source: Source, ctx: JobContext) -> dict[str, Any]:
+        async def staged(
+            self: ChunkStager, order: StageChunkPayload, source: Source, ctx: JobContext
+        ) -> dict[str, Any]:
             if order.number == 0:
                 await writer.execute(moved)
             return await original(self, order, source, ctx)
@@ -187,10 +189,10 @@ async def test_a_duckdb_file_has_one_reader(tmp_path: Path) -> None:
         assert await rows(shop, "SELECT count(*) FROM ledger") == [(5000,)]
 
 
-def after_each_chunk(monkeypatch: pytest.MonkeyPatch, do: Callable[[ChunkOrder], None]) -> None:
+def after_each_chunk(monkeypatch: pytest.MonkeyPatch, do: Callable[[StageChunkPayload], None]) -> None:
     original = ChunkStager._stage
 
-    async def staged(self: ChunkStager, order: ChunkOrder, source: Source, ctx: JobContext) -> dict[str, Any]:  # noqa: F811
+    async def staged(self: ChunkStager, order: StageChunkPayload, source: Source, ctx: JobContext) -> dict[str, Any]:  # noqa: F811
         told = await original(self, order, source, ctx)
         do(order)
         return told

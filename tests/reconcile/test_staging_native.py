@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from penstock.reconcile import native
-from penstock.reconcile.recipe import Side
+from penstock.reconcile.recipes.model import Side
+from penstock.reconcile.staging import native_files
 from penstock.sources.contract import Limits
 from penstock.sources.errors import SourceQueryError, SourceUnavailable
 from penstock.sources.registry import open_source
@@ -103,12 +103,12 @@ async def test_pieces_are_read_beside_each_other_and_come_in_order(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(native, "PIECES", Limits(chunk_bytes=1024, max_chunks=12))
+    monkeypatch.setattr(native_files, "PIECES", Limits(chunk_bytes=1024, max_chunks=12))
     await put(remote)
     config, secrets = at(remote)
     at_once: list[int] = []
     reading: set[str] = set()
-    original = native._piece
+    original = native_files._piece
 
     async def watched(source: Any, chunk: Any, schema: pa.Schema, file: Path) -> int:
         reading.add(file.name)
@@ -118,10 +118,10 @@ async def test_pieces_are_read_beside_each_other_and_come_in_order(
         finally:
             reading.discard(file.name)
 
-    monkeypatch.setattr(native, "_piece", watched)
+    monkeypatch.setattr(native_files, "_piece", watched)
     async with open_source("files", config | {"tables": TABLES}, secrets) as source:
-        taken = await native.take(source, LEDGER, tmp_path / "copy.parquet")
-    assert (len(taken.files), max(at_once)) == (12, native.READERS)
+        taken = await native_files.take(source, LEDGER, tmp_path / "copy.parquet")
+    assert (len(taken.files), max(at_once)) == (12, native_files.READERS)
     found = pa.concat_tables([pq.read_table(file) for file in taken.files])
     assert found["id"].to_pylist() == list(range(ROWS))
 
@@ -133,7 +133,7 @@ async def test_an_object_that_is_replaced_while_it_is_read_is_an_error(
 ) -> None:
     await put(remote)
     config, secrets = at(remote)
-    original = native._copied
+    original = native_files._copied
 
     async def later(*given: Any) -> int:
         store = remote.open()
@@ -141,19 +141,19 @@ async def test_an_object_that_is_replaced_while_it_is_read_is_an_error(
         await store.create("ledger/month=2/part.parquet", objects()["ledger/month=0/part.parquet"])
         return await original(*given)
 
-    monkeypatch.setattr(native, "_copied", later)
+    monkeypatch.setattr(native_files, "_copied", later)
     async with open_source("files", config | {"tables": TABLES}, secrets) as source:
         with pytest.raises(SourceUnavailable, match=r"month=2/part.parquet has changed since it was listed"):
-            await native.take(source, LEDGER, tmp_path / "copy.parquet")
+            await native_files.take(source, LEDGER, tmp_path / "copy.parquet")
 
 
 async def test_a_folder_without_a_file_of_the_table_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "ledger.csv").write_text("id,ref,amount\n")
     async with open_source("files", {"url": f"file://{tmp_path}"}, {}) as source:
-        taken = await native.take(source, LEDGER, tmp_path / "copy.parquet")
+        taken = await native_files.take(source, LEDGER, tmp_path / "copy.parquet")
         assert taken.told["rows"] == 0
         with pytest.raises(Exception, match="There is no table bank"):
-            await native.take(source, LEDGER.model_copy(update={"table": "bank"}), tmp_path / "other.parquet")
+            await native_files.take(source, LEDGER.model_copy(update={"table": "bank"}), tmp_path / "other.parquet")
 
 
 @pytest.mark.parametrize("name", ["ledger.csv", "ledger.parquet"])
@@ -193,5 +193,5 @@ async def test_a_table_of_files_that_is_named_with_dots_is_not_there(tmp_path: P
         for name in ("main.ledger", "a.b.ledger", "nothing.at all"):
             side = Side(source="files", table=name, primary_key=("id",))
             with pytest.raises(SourceQueryError, match=f"There is no table {name}") as caught:
-                await native.take(source, side, tmp_path / "taken.parquet")
+                await native_files.take(source, side, tmp_path / "taken.parquet")
             assert "ledger" in (caught.value.hint or "")

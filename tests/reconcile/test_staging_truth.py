@@ -9,8 +9,8 @@ import pytest
 from bench.reconcile import generator
 from bench.reconcile.cases import CASES, WITHIN
 
-from penstock.reconcile import validation
-from penstock.reconcile.execution import Execution
+from penstock.reconcile.matching.execution import Execution
+from penstock.reconcile.recipes import validation
 from tests.graphs.stand import connected
 from tests.reconcile.stand import recipe
 

@@ -5,10 +5,10 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from penstock.reconcile import validation
-from penstock.reconcile.column import columns
-from penstock.reconcile.draft import whole
-from penstock.reconcile.suggestion import suggest
+from penstock.reconcile.matching.column import columns
+from penstock.reconcile.recipes import validation
+from penstock.reconcile.recipes.draft import whole
+from penstock.reconcile.recipes.suggestion import suggest
 from tests.reconcile.stand import recipe
 
 COUNT = 50

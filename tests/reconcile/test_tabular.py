@@ -13,8 +13,8 @@ import pytest
 from xlsxwriter import Workbook
 
 from penstock.kit.errors import InvalidInput, PayloadTooLarge
-from penstock.reconcile.parsing.limits import TableLimits
-from penstock.reconcile.tabular import Reading, as_parquet
+from penstock.reconcile.uploads.parsing.limits import TableLimits
+from penstock.reconcile.uploads.tabular import Reading, as_parquet
 
 if TYPE_CHECKING:
     from pathlib import Path

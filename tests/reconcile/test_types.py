@@ -11,14 +11,14 @@ import pytest
 
 from penstock.engines.registry import ENGINES
 from penstock.kit.errors import InvalidInput
-from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import RecipeInvalid, RuleFailed
+from penstock.reconcile.matching.decided import Decided
 from tests.reconcile.book_runs import digests, document, execute, rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.reconcile.execution import Executed
+    from penstock.reconcile.matching.execution import Executed
 
 SAME = [{"left": "v", "op": "eq", "right": "v"}]
 BY_NUMBER = [{"left": "n", "op": "eq", "right": "n"}]

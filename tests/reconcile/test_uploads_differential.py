@@ -17,7 +17,7 @@ import pytest
 from xlsxwriter import Workbook
 
 from penstock.kit.errors import InvalidInput
-from penstock.reconcile.tabular import Reading, as_parquet
+from penstock.reconcile.uploads.tabular import Reading, as_parquet
 
 if TYPE_CHECKING:
     from pathlib import Path

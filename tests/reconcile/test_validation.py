@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from penstock.reconcile import validation
-from penstock.reconcile.column import columns
-from penstock.reconcile.draft import readable, whole
 from penstock.reconcile.errors import RecipeInvalid
-from penstock.reconcile.recipe import MAX_RULES, Recipe
+from penstock.reconcile.matching.column import columns
+from penstock.reconcile.recipes import validation
+from penstock.reconcile.recipes.draft import readable, whole
+from penstock.reconcile.recipes.model import MAX_RULES, Recipe
 from tests.reconcile.stand import recipe
 
 if TYPE_CHECKING:
-    from penstock.reconcile.fault import Fault
+    from penstock.reconcile.recipes.fault import Fault
 
 LEFT = columns(
     pa.schema(

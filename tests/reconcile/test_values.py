@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.kit.errors import InvalidInput
-from penstock.reconcile import validation
 from penstock.reconcile.errors import BadValue, RecipeInvalid, RuleFailed, ThresholdPassed
-from penstock.reconcile.execution import check_thresholds
+from penstock.reconcile.matching.execution import check_thresholds
+from penstock.reconcile.recipes import validation
 from tests.reconcile.book_runs import document, execute, rows
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from penstock.engines.contract import EngineLimits
-from penstock.reconcile import validation
-from penstock.reconcile.execution import Execution
+from penstock.reconcile.matching.execution import Execution
+from penstock.reconcile.recipes import validation
 from tests.reconcile.stand import recipe
 
 REF = {"left": "ref", "op": "eq", "right": "ref"}

@@ -13,13 +13,13 @@ import signal
 import sys
 from typing import Any
 
-from penstock import wiring
 from penstock.kit import config
-from penstock.reconcile.runs import Runs
-from penstock.worker import matching
-from penstock.worker.matching import Matcher
-from penstock.worker.process import run_worker
-from penstock.worker.staging import ChunkStager, StagePlanner
+from penstock.reconcile.matching import handlers
+from penstock.reconcile.matching.handlers import Matcher
+from penstock.reconcile.runs.repository import Runs
+from penstock.reconcile.staging.handlers import ChunkStager, StagePlanner
+from penstock.wiring import control_plane
+from penstock.wiring.worker import run_worker
 
 QUEUES = ("stage", "match", "publish")
 WORKER = {
@@ -28,9 +28,9 @@ WORKER = {
     "a chunk is written": (ChunkStager, "_stage", "after"),
     "the chunks are over": (StagePlanner, "_go_on", "after"),
     "a match begins": (Matcher, "_taken", "before"),
-    "some evidence is stored": (matching, "_store_file", "after"),
-    "the manifest is about to be written": (matching, "_write_last", "before"),
-    "the manifest is written": (matching, "_write_last", "after"),
+    "some evidence is stored": (handlers, "_store_file", "after"),
+    "the manifest is about to be written": (handlers, "_write_last", "before"),
+    "the manifest is written": (handlers, "_write_last", "after"),
 }
 PLANE = {
     "a run is asked for": (Runs, "_stage", "before"),
@@ -63,7 +63,7 @@ def live(role: str, step: str | None, environment: dict[str, str]) -> int:
     if step is not None:
         arm(*(WORKER | PLANE)[step])
     told = config.load()
-    return run_worker(told, queues=list(QUEUES)) if role == "worker" else wiring.serve(told)
+    return run_worker(told, queues=list(QUEUES)) if role == "worker" else control_plane.serve(told)
 
 
 def obey(order: dict[str, Any]) -> int:

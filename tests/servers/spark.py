@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from penstock.maintenance.remote import Failed, Running
-from penstock.maintenance.spark.address import read_address
-from penstock.maintenance.spark.hive import HiveEngine
+from penstock.maintenance.engines.contract import Failed, Running
+from penstock.maintenance.engines.spark.address import read_address
+from penstock.maintenance.engines.spark.hive import HiveEngine
 from tests.servers import java
 from tests.servers.http import HttpServer, Request, Response, as_json
 from tests.servers.parts import SHARED, Part, alone, from_maven, from_pypi, new_folder

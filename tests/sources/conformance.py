@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.kit.errors import PenstockError
-from penstock.sources import bridge
+from penstock.sources import threaded_stream
 from penstock.sources.contract import Chunk, Limits, Plan, Source
 from penstock.sources.errors import SourceQueryError, SourceRefused, SourceUnavailable
 from penstock.sources.registry import open_source
@@ -275,7 +275,7 @@ class Conformance:
             await started(subject)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await asyncio.wait_for(task, bridge.GRACE)
+                await asyncio.wait_for(task, threaded_stream.GRACE)
             await freed(subject)
 
     async def test_leaving_early_frees_the_source(self, subject: Subject) -> None:
@@ -333,7 +333,7 @@ class NetworkConformance(Conformance):
     async def test_a_source_that_falls_silent_is_unavailable(
         self, subject: NetworkSubject, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(bridge, "GRACE", 0.5)
+        monkeypatch.setattr(threaded_stream, "GRACE", 0.5)
         sql = await subject.many(1_000_000)
         async with opened(subject, **await subject.through_proxy(), silence_seconds=1) as source:
             subject.proxy.after(2_000_000, subject.proxy.freeze)
@@ -346,7 +346,7 @@ class NetworkConformance(Conformance):
     async def test_a_frozen_source_does_not_hold_back_who_leaves(
         self, subject: NetworkSubject, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(bridge, "GRACE", 0.5)
+        monkeypatch.setattr(threaded_stream, "GRACE", 0.5)
         sql = await subject.many(1_000_000)
         async with opened(subject, **await subject.through_proxy()) as source:
             subject.proxy.after(2_000_000, subject.proxy.freeze)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.sources import bridge
+from penstock.sources import threaded_stream
 from penstock.sources.errors import SourceUnavailable
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def nothing() -> None:
 
 
 async def test_items_arrive_in_order_and_the_thread_is_gone_after_the_last() -> None:
-    assert [i async for i in bridge.stream(lambda: iter(range(1000)), nothing, name="order")] == list(range(1000))
+    assert [i async for i in threaded_stream.stream(lambda: iter(range(1000)), nothing, name="order")] == list(
+        range(1000)
+    )
     assert threads("order") == []
 
 
@@ -61,7 +63,7 @@ async def test_the_thread_reads_no_further_than_one_item_ahead() -> None:
                 third.set()
             yield i
 
-    async with aclosing(bridge.stream(read, nothing, name="ahead")) as items:
+    async with aclosing(threaded_stream.stream(read, nothing, name="ahead")) as items:
         assert await anext(items) == 0
         assert await anext(items) == 1
         assert await asyncio.to_thread(third.wait, DEADLINE)
@@ -73,7 +75,7 @@ async def test_an_error_keeps_its_type_and_the_items_before_it() -> None:
         yield 1
         raise ZeroDivisionError("late")
 
-    items = bridge.stream(read, nothing, name="error")
+    items = threaded_stream.stream(read, nothing, name="error")
     assert await anext(items) == 1
     with pytest.raises(ZeroDivisionError, match="late"):
         await anext(items)
@@ -82,7 +84,7 @@ async def test_an_error_keeps_its_type_and_the_items_before_it() -> None:
 
 async def test_closing_early_cancels_the_blocked_call_and_ends_its_thread() -> None:
     driver = Blocked()
-    items = bridge.stream(driver.read, driver.cancel, name="early")
+    items = threaded_stream.stream(driver.read, driver.cancel, name="early")
     assert await anext(items) == 1
     await asyncio.to_thread(driver.hanging.wait, DEADLINE)
     await items.aclose()
@@ -95,7 +97,7 @@ async def test_cancelling_the_task_cancels_the_blocked_call() -> None:
     driver = Blocked()
 
     async def consume() -> None:
-        async with aclosing(bridge.stream(driver.read, driver.cancel, name="task")) as items:
+        async with aclosing(threaded_stream.stream(driver.read, driver.cancel, name="task")) as items:
             async for _ in items:
                 pass
 
@@ -110,7 +112,7 @@ async def test_cancelling_the_task_cancels_the_blocked_call() -> None:
 
 async def test_silence_is_an_unavailable_source_and_cancels_it() -> None:
     driver = Blocked()
-    items = bridge.stream(driver.read, driver.cancel, name="silent", silence=0.05)
+    items = threaded_stream.stream(driver.read, driver.cancel, name="silent", silence=0.05)
     assert await anext(items) == 1
     with pytest.raises(SourceUnavailable, match="silent"):
         await anext(items)
@@ -119,9 +121,9 @@ async def test_silence_is_an_unavailable_source_and_cancels_it() -> None:
 
 
 async def test_a_source_that_hears_no_cancel_is_left_behind_after_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bridge, "GRACE", 0.05)
+    monkeypatch.setattr(threaded_stream, "GRACE", 0.05)
     driver = Blocked()
-    items = bridge.stream(driver.read, nothing, name="deaf")
+    items = threaded_stream.stream(driver.read, nothing, name="deaf")
     assert await anext(items) == 1
     await asyncio.to_thread(driver.hanging.wait, DEADLINE)
     await items.aclose()
@@ -136,14 +138,14 @@ async def test_a_cancel_that_fails_does_not_hide_why_the_consumer_left() -> None
         raise OSError("no way to the server")
 
     driver = Blocked()
-    async with aclosing(bridge.stream(driver.read, refuse, name="refuse")) as items:
+    async with aclosing(threaded_stream.stream(driver.read, refuse, name="refuse")) as items:
         assert await anext(items) == 1
     assert driver.closed.is_set()
 
 
 async def test_many_streams_that_are_closed_at_once_leave_no_thread() -> None:
     drivers = [Blocked() for _ in range(50)]
-    streams = [bridge.stream(d.read, d.cancel, name="many") for d in drivers]
+    streams = [threaded_stream.stream(d.read, d.cancel, name="many") for d in drivers]
     await asyncio.gather(*(anext(s) for s in streams))
     await asyncio.gather(*(s.aclose() for s in streams))
     assert threads("many") == []
@@ -151,7 +153,7 @@ async def test_many_streams_that_are_closed_at_once_leave_no_thread() -> None:
 
 async def test_a_call_returns_its_value_and_cancels_nothing() -> None:
     cancelled = threading.Event()
-    assert await bridge.call(lambda: 42, cancelled.set, name="call") == 42
+    assert await threaded_stream.call(lambda: 42, cancelled.set, name="call") == 42
     assert not cancelled.is_set()
     assert threads("call") == []
 
@@ -159,5 +161,5 @@ async def test_a_call_returns_its_value_and_cancels_nothing() -> None:
 async def test_a_call_that_takes_too_long_is_cancelled() -> None:
     release = threading.Event()
     with pytest.raises(SourceUnavailable):
-        await bridge.call(lambda: release.wait(DEADLINE), release.set, name="slow", within=0.05)
+        await threaded_stream.call(lambda: release.wait(DEADLINE), release.set, name="slow", within=0.05)
     assert release.is_set()

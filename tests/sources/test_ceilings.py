@@ -16,8 +16,8 @@ from penstock.kit.vault import Vault, new_key
 from penstock.sources.ceilings import BOUNDED, Ceilings, Size
 from penstock.sources.contract import Chunk
 from penstock.sources.errors import SourceError
-from penstock.sources.records import DataSources
 from penstock.sources.registry import DRIVERS, open_source
+from penstock.sources.repository import DataSources
 from tests.sources.conformance import collect
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from penstock.kit.outbound import (
 from penstock.sources.bigquery.config import Config as BigQueryConfig
 from penstock.sources.bigquery.credentials import Credentials
 from penstock.sources.contract import Chunk
+from penstock.sources.credentials import SourceCredentials
 from penstock.sources.errors import SourceError, SourceRefused
 from penstock.sources.files.config import Config as FilesConfig
 from penstock.sources.files.place import Place
-from penstock.sources.opening import Opening
 from penstock.sources.postgres.config import Config as PostgresConfig
 from penstock.sources.postgres.config import conninfo, pinned_servers
 from penstock.sources.trino import connect
@@ -71,7 +71,7 @@ def sources(port: int) -> list[tuple[str, dict[str, object], dict[str, str]]]:
 @pytest.mark.parametrize("number", range(7))
 async def test_no_driver_connects_to_this_machine_without_leave(number: int, silent: socket.socket) -> None:
     kind, config, secrets = sources(silent.getsockname()[1])[number]
-    opening = Opening(type=kind, config=config, secrets=secrets, outbound=PUBLIC_ONLY)
+    opening = SourceCredentials(type=kind, config=config, secrets=secrets, outbound=PUBLIC_ONLY)
     with pytest.raises(OutboundRefused):
         async with opening.opened() as source:
             await source.test()
@@ -82,7 +82,7 @@ async def test_no_driver_connects_to_this_machine_without_leave(number: int, sil
 async def test_no_driver_opens_a_socket_of_this_machine_without_leave(kind: str) -> None:
     config = {"host": "/var/run", "database": "d", "user": "u"}
     with pytest.raises(OutboundRefused, match="socket"):
-        async with Opening(type=kind, config=config, secrets={}).opened() as source:
+        async with SourceCredentials(type=kind, config=config, secrets={}).opened() as source:
             await source.test()
 
 

@@ -14,15 +14,15 @@ import duckdb
 import pytest
 
 from penstock.guard.errors import UrlRefused
-from penstock.guard.reach import Reach
+from penstock.guard.network_reach import Reach
 from penstock.kit.db import Db
 from penstock.kit.errors import Conflict, Internal, InvalidInput, NotFound, Unavailable
 from penstock.kit.vault import SecretKeyMissing, Vault, new_key
-from penstock.sources.destinations import FOLDERS, HOSTS, SOCKETS, URLS, destinations
-from penstock.sources.opening import Opening
-from penstock.sources.records import MAX_CONFIG, DataSources
+from penstock.sources.credentials import SourceCredentials
+from penstock.sources.endpoints import FOLDERS, HOSTS, SOCKETS, URLS, destinations
+from penstock.sources.key_rotation import Rekeyed, rekey
 from penstock.sources.registry import DRIVERS
-from penstock.sources.rekey import Rekeyed, rekey
+from penstock.sources.repository import MAX_CONFIG, DataSources
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -264,7 +264,7 @@ class Leaky(Exception):
 
 
 async def test_an_error_that_repeats_a_secret_is_hushed_whatever_its_kind() -> None:
-    opening = Opening(type="duckdb", config={}, secrets={"password": MARK, "token": "a/b c", "pin": "1"})
+    opening = SourceCredentials(type="duckdb", config={}, secrets={"password": MARK, "token": "a/b c", "pin": "1"})
     for error in (
         InvalidInput(f"no {MARK}", hint=f"not {MARK}", nested={"a": [f"{MARK} a%2Fb%20c"]}),
         Leaky(f"no {MARK}"),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.sources.select import one_table
+from penstock.sources.single_table import one_table
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from penstock.storage import uploads
-from penstock.storage.stores import StoreOptions, open_store
+from penstock.storage import unfinished_writes
+from penstock.storage.object_store import StoreOptions, open_store
 from tests.storage.gcs_server import READER, WRITER, GcsServer
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _free_ports(number: int) -> list[int]:
 
 def _await_bucket(endpoint: str, weed: subprocess.Popen[bytes], log: Path) -> None:
     """The server is ready when it takes a bucket and an object."""
-    sign = uploads.aws(*_KEYS["admin"], region="us-east-1")
+    sign = unfinished_writes.aws(*_KEYS["admin"], region="us-east-1")
     deadline = time.monotonic() + READY_SECONDS
     waiting = [f"/{BUCKET}", f"/{BUCKET}/ready"]
     while waiting:

@@ -14,8 +14,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.storage.parquet import write_parquet
-from penstock.storage.stores import StoreOptions, open_store
+from penstock.storage.object_store import StoreOptions, open_store
+from penstock.storage.parquet_sink import write_parquet
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -18,7 +18,7 @@ from penstock.storage.errors import (
     StorageRefused,
     StorageUnavailable,
 )
-from penstock.storage.stores import StoreOptions, open_store
+from penstock.storage.object_store import StoreOptions, open_store
 
 if TYPE_CHECKING:
     from penstock.storage.contract import Store

@@ -10,8 +10,8 @@ import pytest
 
 from penstock.storage.counts import count_rows, parts_under, verify_rows
 from penstock.storage.errors import ObjectDamaged, RowsDiffer
-from penstock.storage.groups import GroupLimits
-from penstock.storage.parquet import SinkLimits, Written, write_parquet
+from penstock.storage.parquet_sink import SinkLimits, Written, write_parquet
+from penstock.storage.row_groups import GroupLimits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -20,9 +20,9 @@ from penstock.storage.errors import (
     StorageRefused,
     StorageUnavailable,
 )
-from penstock.storage.faults import fault
-from penstock.storage.parquet import write_parquet
-from penstock.storage.stores import StoreOptions, open_store
+from penstock.storage.object_store import StoreOptions, open_store
+from penstock.storage.obstore_errors import fault
+from penstock.storage.parquet_sink import write_parquet
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

@@ -18,7 +18,7 @@ import pytest
 
 from penstock.storage.errors import ObjectMissing
 from penstock.storage.manifest import check_parts, read_manifest
-from penstock.storage.stores import open_store
+from penstock.storage.object_store import open_store
 from penstock.storage.sweeper import Sweeper
 from tests.storage import victim
 

@@ -23,7 +23,7 @@ from penstock.storage.manifest import (
     sql_digest,
     write_manifest,
 )
-from penstock.storage.parquet import write_parquet
+from penstock.storage.parquet_sink import write_parquet
 from penstock.storage.part import Part
 from penstock.storage.schema import unpack
 

@@ -22,14 +22,14 @@ import pytest
 
 from penstock.kit.errors import InvalidInput
 from penstock.storage.errors import ObjectExists, SchemaMismatch
-from penstock.storage.groups import GroupLimits, RowGroups
-from penstock.storage.parquet import ParquetSink, SinkLimits, Written, write_parquet
+from penstock.storage.parquet_sink import ParquetSink, SinkLimits, Written, write_parquet
+from penstock.storage.row_groups import GroupLimits, RowGroups
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
 
     from penstock.storage.contract import Store
-    from penstock.storage.stores import StoreOptions
+    from penstock.storage.object_store import StoreOptions
     from tests.storage.conftest import Place
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.storage.groups import GroupLimits
-from penstock.storage.parquet import ParquetSink, SinkLimits
-from penstock.storage.stores import open_store
+from penstock.storage.object_store import open_store
+from penstock.storage.parquet_sink import ParquetSink, SinkLimits
+from penstock.storage.row_groups import GroupLimits
 
 DAY_MS = 86_400_000
 ZONES = [None, "UTC", "Europe/Zurich", "+05:30"]

@@ -10,8 +10,8 @@ import pytest
 from penstock.kit.errors import InvalidInput
 from penstock.storage.errors import ObjectMissing
 from penstock.storage.manifest import Entity, Manifest, read_manifest, write_manifest
+from penstock.storage.object_store import StoreOptions, open_store
 from penstock.storage.part import Part, attempt_of
-from penstock.storage.stores import StoreOptions, open_store
 from penstock.storage.sweeper import Sweeper, Swept, remove
 from tests.storage.conftest import BUCKET
 from tests.storage.gcs_server import PAGE, WRITER, GcsServer, Unfinished

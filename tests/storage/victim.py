@@ -22,10 +22,10 @@ import obstore
 import pyarrow as pa
 
 from penstock.storage.counts import verify_rows
-from penstock.storage.groups import GroupLimits
 from penstock.storage.manifest import Manifest, write_manifest
-from penstock.storage.parquet import SinkLimits, write_parquet
-from penstock.storage.stores import StoreOptions, open_store
+from penstock.storage.object_store import StoreOptions, open_store
+from penstock.storage.parquet_sink import SinkLimits, write_parquet
+from penstock.storage.row_groups import GroupLimits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from penstock.widget.drawing import Drawing
-from penstock.widget.expansion import Neighbourhood, expanded, wanted
+from penstock.widget.expansion import Neighborhood, expanded, wanted
 from tests.widget.graphs import knows, people
 
 ALONE = Drawing.from_elements(people(1))
 
 
-def _around(number: int, *, truncated: bool = False) -> Neighbourhood:
+def _around(number: int, *, truncated: bool = False) -> Neighborhood:
     """The first person and `number` acquaintances."""
     edges = [knows(i, 0, i) for i in range(1, number + 1)]
     return {"nodes": people(number + 1), "edges": edges, "truncated": truncated}
@@ -49,5 +49,5 @@ def test_a_full_drawing_takes_no_more(most: int, added: int) -> None:
 
 def test_edges_between_what_is_drawn_come_too() -> None:
     drawn = Drawing.from_elements(people(3))
-    found: Neighbourhood = {"nodes": people(3), "edges": [knows(0, 0, 1), knows(1, 1, 2)], "truncated": False}
+    found: Neighborhood = {"nodes": people(3), "edges": [knows(0, 0, 1), knows(1, 1, 2)], "truncated": False}
     assert len(expanded(drawn, found).drawing.edges) == 2

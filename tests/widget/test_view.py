@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from playwright.async_api import Browser
 
-    from penstock.widget.expansion import Neighbourhood
+    from penstock.widget.expansion import Neighborhood
 
 
-def _star(limit: int) -> Neighbourhood:
+def _star(limit: int) -> Neighborhood:
     """The first person among 100 others, cut at the limit."""
     edges = [knows(i, 0, i) for i in range(1, limit)]
     return {"nodes": people(limit), "edges": edges, "truncated": limit < 101}
@@ -35,7 +35,7 @@ class Asked:
         self.calls: list[tuple[str, int]] = []
         self.rung = asyncio.Event()
 
-    def __call__(self, node_id: str, limit: int) -> Neighbourhood:
+    def __call__(self, node_id: str, limit: int) -> Neighborhood:
         self.calls.append((node_id, limit))
         self.rung.set()
         return _star(limit)
@@ -101,7 +101,7 @@ def test_an_expansion_asks_for_the_cap_and_what_is_drawn_already() -> None:
 async def test_an_async_source_of_neighbours_is_awaited() -> None:
     done = asyncio.Event()
 
-    async def neighbours(node_id: str, limit: int) -> Neighbourhood:
+    async def neighbours(node_id: str, limit: int) -> Neighborhood:
         return _star(limit)
 
     view = GraphView(Drawing.from_elements(people(1)), expand=neighbours, expand_cap=5)
@@ -174,7 +174,7 @@ async def test_neighbours_that_do_not_come_are_told_where_they_were_asked_for(
 ) -> None:
     wire(monkeypatch)
 
-    def gone(node_id: str, limit: int) -> Neighbourhood:
+    def gone(node_id: str, limit: int) -> Neighborhood:
         raise ConnectionError("the graph is <b>gone</b>")
 
     view = GraphView(ring(1), expand=gone)

@@ -17,9 +17,9 @@ from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kit import config, logging
 from penstock.kit.db import Db
 from penstock.kit.errors import InvalidInput
+from penstock.wiring.worker import run_worker
 from penstock.worker import Handlers, Job, JobContext, Park, Result, Worker
 from penstock.worker.probe import PROBE, probe
-from penstock.worker.process import run_worker
 from penstock.worker.signals import Process
 from tests.worker.errands import brood
 
@@ -35,7 +35,7 @@ def policy(name: str, **changed: object) -> KindPolicy:
 
 KINDS = Kinds(
     [
-        PROBE,
+        PROBE.policy,
         policy("nap"),
         policy("slow-lease", lease=3600),
         policy("steady", lease=4),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.storage.conftest import BUCKET, s3
 
 if TYPE_CHECKING:
-    from penstock.storage.stores import StoreOptions
+    from penstock.storage.object_store import StoreOptions
 
 __all__ = ["in_s3", "s3"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from penstock.graphs.storage_cleanup import erasure
+from penstock.graphs.snapshots.storage_cleanup import erasure
 from tests.graphs.stand import Stand, settings, standing, until
 
 if TYPE_CHECKING:

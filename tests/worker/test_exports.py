@@ -13,8 +13,8 @@ import pytest
 from penstock.accounts.role import Role
 from penstock.accounts.users import ITSELF
 from penstock.graphs.errors import ExportTooLarge
-from penstock.graphs.order import NO_CAPS, ExportCaps
-from penstock.graphs.snapshot import SnapshotStatus
+from penstock.graphs.snapshots.model import SnapshotStatus
+from penstock.graphs.snapshots.payloads import NO_CAPS, ExportCaps
 from penstock.storage.manifest import read_manifest
 from tests.graphs.stand import (
     CUSTOMER,

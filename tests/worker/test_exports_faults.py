@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from penstock.jobs.handler import Answer, Handlers, Job
 from penstock.storage.manifest import NAME
-from penstock.worker.duties import default_handlers
-from penstock.worker.handlers import Answer, Handlers, Job
+from penstock.wiring.default_handlers import default_handlers
 from tests.graphs.stand import CUSTOMER, Stand, fill, postgres, postgres_secrets, settings, shop, standing, until
 from tests.sources.proxy import Proxy, proxied
 from tests.worker.places import in_s3, s3
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
+    from penstock.jobs.handler import JobContext
     from penstock.jobs.model import JobView
-    from penstock.storage.stores import StoreOptions
-    from penstock.worker.context import JobContext
+    from penstock.storage.object_store import StoreOptions
 
 __all__ = ["s3"]
 WIDE = {"sql": "SELECT id, md5(name) || md5(id::VARCHAR) AS name, age FROM customers"}

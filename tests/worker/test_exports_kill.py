@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.graphs.snapshot import SnapshotStatus
+from penstock.graphs.snapshots.control_plane import SnapshotControlPlane
+from penstock.graphs.snapshots.handlers.sweep import StorageSweeper
+from penstock.graphs.snapshots.model import SnapshotStatus
+from penstock.jobs.control_plane import client_factory
+from penstock.jobs.handler import Handlers
 from penstock.jobs.model import JobSpec
 from penstock.storage.errors import ObjectMissing
 from penstock.storage.manifest import read_manifest
-from penstock.worker.depot import Depot
-from penstock.worker.handlers import Handlers
-from penstock.worker.plane import plane_factory
-from penstock.worker.sweeping import StorageSweeper
+from penstock.storage.provider import ObjectStoreProvider
 from tests.graphs.stand import CUSTOMER, TOKEN, Stand, connected, settings, shop, standing, until
 from tests.jobs.conformance import Clock
 from tests.worker.victim import EXPORT_STEPS
@@ -120,7 +121,9 @@ async def assert_history(stand: Stand, snapshot_id: int, step: str) -> None:
 
 async def assert_one_sweep_leaves_what_manifests_name(stand: Stand) -> None:
     left = len(await stand.files())
-    sweeper = StorageSweeper(plane_factory(stand.settings), Depot(stand.settings), floor=timedelta(0))
+    sweeper = StorageSweeper(
+        client_factory(stand.settings, SnapshotControlPlane), ObjectStoreProvider(stand.settings), floor=timedelta(0)
+    )
     [added] = await stand.parts.store.enqueue([JobSpec(kind="sweep")])
     async with stand.working(handlers=Handlers({"sweep": sweeper})):
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.graphs.reconciliation import ExportReconciliation
-from penstock.graphs.snapshot import SnapshotStatus
+from penstock.graphs.snapshots.export_resync import ExportResync
+from penstock.graphs.snapshots.model import SnapshotStatus
 from penstock.jobs.model import JobView, Status
 from penstock.sources.trino import TrinoSource
 from tests.graphs.stand import Stand, connected, settings, standing, until
@@ -276,7 +276,7 @@ async def test_a_job_past_its_longest_duration_fails_and_its_query_is_cancelled_
     async with stand.working(), connected(database) as connection:
         query = fake.queries[await parked(stand, snapshot_id)]
         await Clock(connection).advance(stand.settings.export_max_duration_seconds + 1)
-        [loop] = [loop for loop in stand.parts.loops if isinstance(loop, ExportReconciliation)]
+        [loop] = [loop for loop in stand.parts.loops if isinstance(loop, ExportResync)]
         await loop.run_once()
         snapshot = await stand.failed(snapshot_id)
         await until(lambda: over(query))

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.jobs.model import Status
 from penstock.kit.errors import InvalidInput
-from penstock.worker.offload import Child, ChildDied
+from penstock.worker.child_calls import Child, ChildDied
 from tests.worker import errands
 from tests.worker.conftest import until
 

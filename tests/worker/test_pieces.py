@@ -9,13 +9,14 @@ from uuid import uuid4
 import orjson
 import pytest
 
+from penstock.jobs.handler import Stop
 from penstock.jobs.kinds import Backoff
 from penstock.jobs.model import Claimed, Fence, ProgressUpdate
+from penstock.kit.backoff import LONGEST, ReconnectBackoff
 from penstock.kit.errors import InvalidInput, NotFound, Unavailable
 from penstock.worker import Handlers
-from penstock.worker.attempt import Attempt, Held, Phase, Stop
+from penstock.worker.attempt import Attempt, Held, Phase
 from penstock.worker.failure import MAX_MESSAGE, describe, failed
-from penstock.worker.patience import LONGEST, Patience
 from penstock.worker.probe import plan, probe
 from penstock.worker.progress import Progress
 from tests.worker.hands import policy
@@ -64,7 +65,7 @@ def test_any_message_can_be_stored(text: str) -> None:
 
 
 def test_patience_grows_has_a_limit_and_starts_anew_after_a_success() -> None:
-    patience = Patience(random.Random(1))
+    patience = ReconnectBackoff(random.Random(1))
     pauses = [patience.failed("claim", OSError("away")) for _ in range(20)]
     assert pauses[0] <= 0.1
     assert LONGEST / 2 <= pauses[-1] <= LONGEST

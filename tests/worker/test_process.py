@@ -12,7 +12,7 @@ import pytest
 from penstock.api.server import bind, listening
 from penstock.jobs.model import JobSpec, Status
 from penstock.kit.config import Settings
-from penstock.wiring import build_control_plane
+from penstock.wiring.control_plane import build_control_plane
 from tests.worker.conftest import until
 from tests.worker.hands import KINDS
 

@@ -13,7 +13,7 @@ import pytest
 from penstock.jobs.model import JobSpec, Status
 from penstock.kit.errors import InvalidInput, PermissionDenied, Unavailable
 from penstock.worker import Handlers, Worker
-from penstock.worker.crew import MAX_UNHANDLED
+from penstock.worker.task_runner import MAX_UNHANDLED
 from tests.worker.conftest import until
 from tests.worker.hands import HANDLERS, KINDS, open_store
 

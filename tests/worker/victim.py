@@ -12,13 +12,13 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
+from penstock.graphs.snapshots.handlers import direct_export, publish, unload
+from penstock.graphs.snapshots.handlers.export import Exporter
+from penstock.jobs.control_plane import ControlPlaneClient
 from penstock.kit import config
 from penstock.sources.trino.unload import Unload
-from penstock.storage.parquet import ParquetSink
-from penstock.worker import direct, publishing, unloads
-from penstock.worker.exports import Exporter
-from penstock.worker.plane import Plane
-from penstock.worker.process import run_worker
+from penstock.storage.parquet_sink import ParquetSink
+from penstock.wiring.worker import run_worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -101,25 +101,25 @@ def after_an_end(owner: Any, name: str) -> None:
 
 WIRES: dict[str, tuple[Callable[[Any, str], None], Any, str]] = {
     "a job is claimed": (before, Exporter, "__call__"),
-    "its source is told": (after_waiting, Plane, "opening"),
-    "its query is checked": (after_waiting, direct, "checked"),
-    "its first rows are read": (after_first, direct.Reading, "batches"),
+    "its source is told": (after_waiting, ControlPlaneClient, "opening"),
+    "its query is checked": (after_waiting, direct_export, "checked"),
+    "its first rows are read": (after_first, direct_export.Reading, "batches"),
     "its file is about to be published": (before, ParquetSink, "finish"),
     "its file is published": (after, ParquetSink, "finish"),
-    "its rows are counted": (after_waiting, direct, "verify_rows"),
-    "its parts are counted again": (after_waiting, publishing, "_counted"),
-    "its manifest is about to be written": (before, publishing, "write_manifest"),
-    "its manifest is written": (after_waiting, publishing, "write_manifest"),
-    "its query is submitted": (after_waiting, unloads.Unloading, "_begin"),
+    "its rows are counted": (after_waiting, direct_export, "verify_rows"),
+    "its parts are counted again": (after_waiting, publish, "_counted"),
+    "its manifest is about to be written": (before, publish, "write_manifest"),
+    "its manifest is written": (after_waiting, publish, "write_manifest"),
+    "its query is submitted": (after_waiting, unload.Unloading, "_begin"),
     "its query was asked after": (after_waiting, Unload, "poll"),
-    "its files are about to be collected": (before, unloads.Unloading, "_collect"),
+    "its files are about to be collected": (before, unload.Unloading, "_collect"),
 }
 
 
 def work(order: dict[str, Any]) -> int:
     os.environ.update(order["environment"])
     if order["step"] == "its end is written":
-        from penstock.jobs.http import HttpJobStore
+        from penstock.jobs.http_store import HttpJobStore
 
         after_an_end(HttpJobStore, "exchange")
         after_an_end(HttpJobStore, "finish")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from penstock.kit.cache import InvalidatedCache
     from penstock.kit.db import Db, Tx
-    from penstock.kit.remembered import Remembered
 
 PREFIX = "pst_"
 DEFAULT_LIFE = timedelta(days=90)
@@ -61,7 +61,7 @@ class ApiKeys:
         *,
         secret: Callable[[], str] = lambda: secrets.token_urlsafe(32),
         changed: Callable[[], None] = lambda: None,
-        remembered: Remembered[Bearer] | None = None,
+        remembered: InvalidatedCache[Bearer] | None = None,
     ) -> None:
         """`changed` is called after the commit of a revocation; without `remembered` each use of a
         key is looked up."""

@@ -5,73 +5,52 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock import __version__
-from penstock.api import (
-    admin,
-    cluster,
-    config,
-    data_sources,
-    errors,
-    export_jobs,
-    exports,
-    favorites,
-    health,
-    iceberg,
-    instance_reports,
-    instances,
-    internal,
-    items,
-    jobs,
-    login,
-    maintenance_jobs,
-    mappings,
-    matrix,
-    openings,
-    ops,
-    proxy,
-    queues,
-    recipes,
-    record_sources,
-    runs,
-    schedules,
-    schema_browser,
-    shares,
-    snapshot_jobs,
-    snapshots,
-    tables,
-    uploads,
-    users,
-)
+from penstock.api import errors, health, login, permissions, shares
 from penstock.api.access_log import AccessLog, Refusals
-from penstock.api.description import DescribedApi
+from penstock.api.admin import bulk_delete, cluster, ops, runtime_config, users
 from penstock.api.direct import Direct
+from penstock.api.graphs import exports, favorites, instances, mappings, proxy, snapshots
+from penstock.api.internal import (
+    export_jobs,
+    instance_reports,
+    maintenance_jobs,
+    snapshot_jobs,
+    source_credentials,
+    worker_jobs,
+)
+from penstock.api.jobs import jobs, queues, schedules
 from penstock.api.local_only import LocalOnly
+from penstock.api.maintenance import iceberg, tables
+from penstock.api.openapi import DescribedApi
 from penstock.api.rate_limits import AddressLimit
-from penstock.api.reading import BodyLimit
-from penstock.api.requests import RequestIds
+from penstock.api.reconcile import items, recipes, record_sources, runs, uploads
+from penstock.api.request_bodies import BodyLimit
+from penstock.api.request_ids import RequestIds
+from penstock.api.sources import data_sources, schema_browser
 from penstock.api.statement_log import StatementLog
-from penstock.http_body import BODY_MEMORY_BYTES, BodyMemory
+from penstock.http.body_memory import BODY_MEMORY_BYTES, BodyMemory
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
 
 GRAPHS = (
     mappings.router,
     snapshots.router,
     snapshots.of_mapping,
-    openings.router,
+    source_credentials.router,
     export_jobs.router,
     snapshot_jobs.router,
 )
 INSTANCES = (instances.router, instances.of_mapping, instance_reports.router, proxy.router)
-OPERATIONS = (admin.router, config.router, cluster.router, exports.router, ops.router, favorites.router)
+OPERATIONS = (bulk_delete.router, runtime_config.router, cluster.router, exports.router, ops.router, favorites.router)
 TABLES = (iceberg.router, tables.router, tables.under_api, tables.policies, maintenance_jobs.router)
 SOURCES = (data_sources.router, schema_browser.router)
 RECONCILIATION = (recipes.router, items.router, runs.router, runs.internal, uploads.router, record_sources.router)
 
 
-def attach(app: FastAPI, parts: Parts) -> None:
+def attach(app: FastAPI, parts: Services) -> None:
     """Let an app answer with these parts; they must have what its routes were made for."""
     app.state.parts = parts
     app.state.gauges = health.QueueGauges(parts)
@@ -81,7 +60,7 @@ def attach(app: FastAPI, parts: Parts) -> None:
     app.state.body_memory = BodyMemory(BODY_MEMORY_BYTES + parts.max_body_bytes)
 
 
-def create_app(parts: Parts) -> FastAPI:
+def create_app(parts: Services) -> FastAPI:
     app = DescribedApi(
         title="Penstock",
         version=__version__,
@@ -95,7 +74,7 @@ def create_app(parts: Parts) -> FastAPI:
         jobs.router,
         queues.router,
         schedules.router,
-        internal.router,
+        worker_jobs.router,
         *((*GRAPHS, *INSTANCES, *OPERATIONS) if parts.graphs is not None else ()),
         *((users.router, login.router, shares.router) if parts.people is not None else ()),
         *(SOURCES if parts.sources is not None else ()),
@@ -104,8 +83,8 @@ def create_app(parts: Parts) -> FastAPI:
     )
     attach(app, parts)
     app.state.routes = [route for router in routers for route in router.routes]
-    app.state.written_out = matrix.written_out(app.state.routes)
-    matrix.check(app.state.routes)
+    app.state.written_out = permissions.written_out(app.state.routes)
+    permissions.check(app.state.routes)
     for router in routers:
         app.include_router(router)
     errors.install(app)

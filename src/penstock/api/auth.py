@@ -11,11 +11,11 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from penstock.accounts.browser_sessions import LOGIN_HINT
 from penstock.accounts.service import Component, ServiceCaller
-from penstock.api.browser import check_same_origin, cookie_name
+from penstock.api.browser_requests import check_same_origin, cookie_name
 from penstock.api.credentials import PROXY_SECRET
 from penstock.api.identity import OPERATOR, Identity, Role
-from penstock.api.parts import HasParts, Parts
 from penstock.api.rate_limits import LoginAttempt
+from penstock.api.services import Services, ServicesDep
 from penstock.kit.errors import AuthenticationRequired, InvalidComponent, InvalidToken, PermissionDenied
 
 __all__ = [
@@ -42,7 +42,7 @@ MayShowToken = Depends(_public)
 """For an open route to which a token may matter."""
 
 
-async def identify(request: Request, parts: Parts) -> Identity:
+async def identify(request: Request, parts: Services) -> Identity:
     """Found out once a request, however many ask."""
     state = request.scope["state"]
     if "identity" not in state:
@@ -54,7 +54,7 @@ async def identify(request: Request, parts: Parts) -> Identity:
 
 
 async def caller(
-    request: Request, parts: HasParts, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_public)]
+    request: Request, parts: ServicesDep, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_public)]
 ) -> Identity:
     return await identify(request, parts)
 
@@ -62,7 +62,7 @@ async def caller(
 Caller = Annotated[Identity, Depends(caller)]
 
 
-async def _identify(request: Request, parts: Parts) -> Identity:
+async def _identify(request: Request, parts: Services) -> Identity:
     headers = None if parts.people is None else parts.people.headers
     credentials = await _public(request)
     if credentials is not None:
@@ -72,7 +72,7 @@ async def _identify(request: Request, parts: Parts) -> Identity:
     return identity if headers is None else headers.lowered(request, identity)
 
 
-async def _by_header(request: Request, parts: Parts) -> Identity | None:
+async def _by_header(request: Request, parts: Services) -> Identity | None:
     if "x-username" not in request.headers:
         return None
     attempt = LoginAttempt(request, parts, request.headers.get(PROXY_SECRET, ""))
@@ -93,7 +93,7 @@ async def _by_header(request: Request, parts: Parts) -> Identity | None:
     return identity
 
 
-async def _by_session(request: Request, parts: Parts) -> Identity:
+async def _by_session(request: Request, parts: Services) -> Identity:
     sessions = None if parts.people is None else parts.people.sessions
     cookie = request.cookies.get(cookie_name(request))
     if sessions is None or cookie is None:
@@ -107,7 +107,7 @@ async def _by_session(request: Request, parts: Parts) -> Identity:
     return Identity(username=OPERATOR, role=Role.OPS, via="session")
 
 
-async def _by_token(request: Request, token: str, parts: Parts) -> Identity:
+async def _by_token(request: Request, token: str, parts: Services) -> Identity:
     attempt = LoginAttempt(request, parts, token)
     try:
         identity = await _owner_of(token, parts)
@@ -118,7 +118,7 @@ async def _by_token(request: Request, token: str, parts: Parts) -> Identity:
     return identity
 
 
-async def _owner_of(token: str, parts: Parts) -> Identity:
+async def _owner_of(token: str, parts: Services) -> Identity:
     for authenticator in parts.authenticators:
         if identity := await authenticator.identify(token):
             return identity
@@ -127,14 +127,14 @@ async def _owner_of(token: str, parts: Parts) -> Identity:
 
 async def service(
     request: Request,
-    parts: HasParts,
+    parts: ServicesDep,
     _: Annotated[HTTPAuthorizationCredentials | None, Depends(_internal)],
     x_component: Annotated[str, Header(description="worker or wrapper", examples=["worker"])] = "",  # noqa: ARG001 - for the description
 ) -> ServiceCaller:
     return await service_of(request, parts)
 
 
-async def service_of(request: Request, parts: Parts) -> ServiceCaller:
+async def service_of(request: Request, parts: Services) -> ServiceCaller:
     """Found out once a request, however many ask."""
     state = request.scope["state"]
     if "service" not in state:
@@ -143,7 +143,7 @@ async def service_of(request: Request, parts: Parts) -> ServiceCaller:
     return caller
 
 
-async def _service(request: Request, parts: Parts) -> ServiceCaller:
+async def _service(request: Request, parts: Services) -> ServiceCaller:
     if not parts.services:
         raise AuthenticationRequired("This control plane has no internal API.", hint="Set PENSTOCK_SERVICE_TOKEN.")
     credentials = await _internal(request)
@@ -161,7 +161,7 @@ async def _service(request: Request, parts: Parts) -> ServiceCaller:
 Service = Annotated[ServiceCaller, Depends(service)]
 
 
-async def process_of(request: Request, token: str, parts: Parts) -> ServiceCaller:
+async def process_of(request: Request, token: str, parts: Services) -> ServiceCaller:
     """Which process of ours shows this token."""
     attempt = LoginAttempt(request, parts, token)
     for tokens in parts.services:

@@ -17,11 +17,14 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from penstock.api import idempotency, internal, jobs, matrix, proxy
+from penstock.api import idempotency, permissions
 from penstock.api.auth import identify, process_of
 from penstock.api.errors import refusal, reply
-from penstock.api.reading import parse
-from penstock.jobs.bodies import BeatBody, Body, ClaimBody, ExchangeBody, FinishBody, JobBody
+from penstock.api.graphs import proxy
+from penstock.api.internal import worker_jobs
+from penstock.api.jobs import jobs
+from penstock.api.request_bodies import parse
+from penstock.jobs.http_bodies import Body, ClaimBody, ExchangeBody, FinishBody, HeartbeatBody, JobBody
 from penstock.kit.asgi import Replayed, is_plain_json
 from penstock.kit.errors import PenstockError
 
@@ -31,10 +34,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from penstock.api.matrix import Grant
-    from penstock.api.parts import Parts
+    from penstock.api.permissions import Grant
+    from penstock.api.services import Services
 
-    Answered: TypeAlias = Callable[[Request, Parts], Awaitable[Response | None]]
+    Answered: TypeAlias = Callable[[Request, Services], Awaitable[Response | None]]
 
 BodyT = TypeVar("BodyT", bound=Body)
 _PROXIED = re.compile(r"/wrapper/([a-z0-9-]{1,80})/.*")
@@ -77,7 +80,7 @@ def _handler(scope: Scope) -> Answered | None:
     return None
 
 
-async def _verb(request: Request, parts: Parts) -> Response | None:
+async def _verb(request: Request, parts: Services) -> Response | None:
     token = _bearer(request) if parts.services else None
     caller = None if token is None else await process_of(request, token, parts)
     if caller is None or caller.component != "worker":
@@ -102,24 +105,24 @@ async def _body(request: Request, form: type[BodyT]) -> BodyT | None:
         return None
 
 
-async def _renew(body: BeatBody, _request: Request, parts: Parts) -> Response:
-    return await internal.renew(body, parts)
+async def _renew(body: HeartbeatBody, _request: Request, parts: Services) -> Response:
+    return await worker_jobs.renew(body, parts)
 
 
-async def _finish(body: FinishBody, _request: Request, parts: Parts) -> Response:
-    return await internal.finish(body, parts)
+async def _finish(body: FinishBody, _request: Request, parts: Services) -> Response:
+    return await worker_jobs.finish(body, parts)
 
 
 _VERBS: Mapping[str, tuple[type[Body], Callable[..., Awaitable[Response]]]] = {
-    "/api/internal/jobs/claim": (ClaimBody, internal.claim),
-    "/api/internal/jobs/exchange": (ExchangeBody, internal.exchange),
+    "/api/internal/jobs/claim": (ClaimBody, worker_jobs.claim),
+    "/api/internal/jobs/exchange": (ExchangeBody, worker_jobs.exchange),
     "/api/internal/jobs/finish": (FinishBody, _finish),
-    "/api/internal/jobs/renew": (BeatBody, _renew),
+    "/api/internal/jobs/renew": (HeartbeatBody, _renew),
 }
 """What workers do all the time, with what each takes."""
 
 
-async def _list_jobs(request: Request, parts: Parts) -> Response | None:
+async def _list_jobs(request: Request, parts: Services) -> Response | None:
     try:
         pairs = parse_qsl(request.scope["query_string"].decode("ascii"), keep_blank_values=True)
     except ValueError:
@@ -135,7 +138,7 @@ async def _list_jobs(request: Request, parts: Parts) -> Response | None:
     return None if grant is None else await jobs.list_jobs(query, request, parts, grant)
 
 
-async def _enqueue(request: Request, parts: Parts) -> Response | None:
+async def _enqueue(request: Request, parts: Services) -> Response | None:
     if idempotency.applies(request) or request.scope["query_string"]:
         return None
     if not is_plain_json(request.headers, most_bytes=_LONGEST_BODY):
@@ -145,7 +148,7 @@ async def _enqueue(request: Request, parts: Parts) -> Response | None:
     return None if grant is None or body is None else await jobs.enqueue(body, parts, grant)
 
 
-async def _proxy(request: Request, parts: Parts) -> Response | None:
+async def _proxy(request: Request, parts: Services) -> Response | None:
     match = _PROXIED.fullmatch(request.scope["path"])
     if match is None or parts.graphs is None:
         return None
@@ -153,13 +156,13 @@ async def _proxy(request: Request, parts: Parts) -> Response | None:
     return None if grant is None else await proxy.pass_on(match[1], request, parts.graphs, grant)
 
 
-async def _granted(request: Request, parts: Parts, row: str) -> Grant | None:
+async def _granted(request: Request, parts: Services, row: str) -> Grant | None:
     """None for whom the route refuses."""
     if _bearer(request) is None:
         return None
     identity = await identify(request, parts)
-    right = matrix.MATRIX[row].right(identity.role)
-    return None if right == "no" else matrix.Grant(identity=identity, right=right)
+    right = permissions.MATRIX[row].right(identity.role)
+    return None if right == "no" else permissions.Grant(identity=identity, right=right)
 
 
 def _bearer(request: Request) -> str | None:

@@ -11,7 +11,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
 from penstock.api.errors import declare
-from penstock.api.parts import HasParts, Parts
+from penstock.api.services import Services, ServicesDep
 from penstock.kit import logging
 from penstock.kit.errors import DatabaseUnavailable, PenstockError, Unavailable
 
@@ -41,7 +41,7 @@ class Readiness(Health):
 class QueueGauges:
     """Looked up at most once a second, however many scrapers ask; without a database the gauges stand still."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Services) -> None:
         self._parts = parts
         self._looking = asyncio.Lock()
         self._looked_at = float("-inf")
@@ -87,7 +87,7 @@ async def health() -> Health:
 
 
 @router.get("/ready", summary="Can it work?", responses=declare(Unavailable, DatabaseUnavailable))
-async def ready(parts: HasParts) -> Readiness:
+async def ready(parts: ServicesDep) -> Readiness:
     """Really asks the database."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
@@ -103,7 +103,7 @@ async def ready(parts: HasParts) -> Readiness:
 
 
 @router.get("/metrics", summary="Prometheus metrics", response_class=PlainTextResponse, responses=METRICS)
-async def metrics(request: Request, parts: HasParts, gauges: Annotated[QueueGauges, Depends(_gauges)]) -> Response:
+async def metrics(request: Request, parts: ServicesDep, gauges: Annotated[QueueGauges, Depends(_gauges)]) -> Response:
     """Of all processes, where one port has several."""
     await gauges.refresh()
     siblings: Siblings | None = request.app.state.siblings

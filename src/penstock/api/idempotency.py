@@ -13,10 +13,10 @@ from starlette.responses import Response
 
 from penstock.accounts.idempotency import MAX_KEY, Answer
 from penstock.accounts.idempotency import Request as Asked
-from penstock.api import matrix
+from penstock.api import permissions
 from penstock.api.auth import identify
+from penstock.api.envelope import request_id
 from penstock.api.errors import reply
-from penstock.api.reply import request_id
 from penstock.kit.errors import InvalidInput, PayloadTooLarge, PenstockError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
 
 HEADER = "idempotency-key"
 OTHER_PROTOCOLS = ("/api/internal/", "/api/iceberg/")
@@ -40,7 +40,7 @@ def applies(request: Request) -> bool:
 
 
 async def once(request: Request, handle: Callable[[Request], Awaitable[Response]]) -> Response:
-    parts: Parts = request.app.state.parts
+    parts: Services = request.app.state.parts
     if parts.people is None:
         return await handle(request)
     answers = parts.people.answers
@@ -60,7 +60,7 @@ async def once(request: Request, handle: Callable[[Request], Awaitable[Response]
     return answer
 
 
-async def _asked(request: Request, parts: Parts) -> Asked:
+async def _asked(request: Request, parts: Services) -> Asked:
     keys = request.headers.getlist(HEADER)
     if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
         raise InvalidInput(f"Idempotency-Key: one key of 1-{MAX_KEY} visible ASCII characters.")
@@ -77,10 +77,10 @@ async def _asked(request: Request, parts: Parts) -> Asked:
     )
 
 
-async def _check_may_still(request: Request, parts: Parts) -> None:
+async def _check_may_still(request: Request, parts: Services) -> None:
     """A stored answer is for whom the route lets in now."""
-    if matrix.row(request).kind == "role":
-        await matrix.permit(request, await identify(request, parts))
+    if permissions.row(request).kind == "role":
+        await permissions.permit(request, await identify(request, parts))
 
 
 def _check_length(request: Request, most: int) -> None:

@@ -10,14 +10,14 @@ from pydantic import BaseModel, Field
 
 from penstock.accounts.browser_sessions import MAX_SECRET, BrowserSessions
 from penstock.api.auth import MayShowToken, identify
-from penstock.api.browser import check_same_origin, cookie_name
+from penstock.api.browser_requests import check_same_origin, cookie_name
 from penstock.api.client_address import client_address
+from penstock.api.envelope import Data, request_id
 from penstock.api.errors import reply
 from penstock.api.identity import OPERATOR_TOKEN
-from penstock.api.parts import HasParts, HasPeople, People
 from penstock.api.rate_limits import LoginAttempt
-from penstock.api.reading import StrictRoute
-from penstock.api.reply import Data, request_id
+from penstock.api.request_bodies import StrictRoute
+from penstock.api.services import HasPeople, People, ServicesDep
 from penstock.kit.errors import AuthenticationRequired, InvalidToken, NotFound, PermissionDenied
 from penstock.kit.security_headers import is_behind_tls
 
@@ -37,7 +37,7 @@ class Link(BaseModel):
 
 
 @router.post("/api/login-links", status_code=201, dependencies=[MayShowToken])
-async def create_link(request: Request, response: Response, parts: HasParts, people: HasPeople) -> Data[Link]:
+async def create_link(request: Request, response: Response, parts: ServicesDep, people: HasPeople) -> Data[Link]:
     identity = await identify(request, parts)
     if identity.via != OPERATOR_TOKEN:
         raise PermissionDenied("Login links are made with the operator token.")
@@ -48,7 +48,7 @@ async def create_link(request: Request, response: Response, parts: HasParts, peo
 
 
 @router.get("/login")
-async def open_link(request: Request, parts: HasParts, people: HasPeople) -> Response:
+async def open_link(request: Request, parts: ServicesDep, people: HasPeople) -> Response:
     """A page, and the cookie that the next requests of this browser sign in with."""
     token = request.query_params.get("token", "")
     if not 0 < len(token) <= MAX_SECRET:

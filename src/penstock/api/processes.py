@@ -24,7 +24,7 @@ import uvloop
 from penstock.api.server import bind, check_schema, configure
 from penstock.api.siblings import VARIABLE, Sibling
 from penstock.api.tls import server_context
-from penstock.kit import child, logging
+from penstock.kit import child_process, logging
 from penstock.kit.errors import InvalidInput
 from penstock.kit.postgres import database
 from penstock.kit.scratch import scratch_folder, sweep_in_background
@@ -159,7 +159,9 @@ class Supervised:
 
     async def _start(self) -> Process:
         command = [sys.executable, "-m", "penstock.cli", "serve"]
-        return await child.spawn(command, environment=self._environment, output=None, inherit=[self._listener.fileno()])
+        return await child_process.spawn(
+            command, environment=self._environment, output=None, inherit=[self._listener.fileno()]
+        )
 
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):

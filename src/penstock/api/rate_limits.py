@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from penstock.api.client_address import Address
     from penstock.api.identity import Identity
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
     from penstock.kit.config import Settings
 
 BURST_SECONDS = 10
@@ -135,7 +135,7 @@ class AddressLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not scope["path"].startswith(INTERNAL_API):
-            parts: Parts = scope["app"].state.parts
+            parts: Services = scope["app"].state.parts
             try:
                 if parts.limits is not None:
                     parts.limits.check_address(client_address(scope, parts.proxies))
@@ -148,7 +148,7 @@ class AddressLimit:
 class LoginAttempt:
     """One credential of a request, and what comes of it."""
 
-    def __init__(self, request: Request, parts: Parts, credential: str) -> None:
+    def __init__(self, request: Request, parts: Services, credential: str) -> None:
         self._limits = parts.limits
         self._address = client_address(request.scope, parts.proxies)
         self._credential = credential

@@ -18,7 +18,7 @@ import uvloop
 from penstock.api.app import create_app
 from penstock.api.siblings import Sibling, Siblings, myself
 from penstock.api.tls import server_context
-from penstock.http_server import ConnectionLimits, HttpServer, networks
+from penstock.http.server import ConnectionLimits, HttpServer, networks
 from penstock.kit import logging
 from penstock.kit.errors import Conflict, DatabaseUnavailable, InvalidInput
 from penstock.kit.migrate import find, migrate, pending
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from penstock.api.parts import Parts
+    from penstock.api.services import Services
     from penstock.kit.config import Settings
 
-    Plane: TypeAlias = Callable[[Settings, str], AbstractAsyncContextManager[Parts]]
+    ControlPlaneClient: TypeAlias = Callable[[Settings, str], AbstractAsyncContextManager[Services]]
 
 log = logging.get(__name__)
 GRACE_SECONDS = 10
@@ -43,7 +43,7 @@ GARBAGE_THRESHOLDS = (10_000, 20, 50)
 KEEP_ALIVE_PROBES = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 
 
-def serve(settings: Settings, plane: Plane, rooms: Sequence[str]) -> int:
+def serve(settings: Settings, plane: ControlPlaneClient, rooms: Sequence[str]) -> int:
     """Until SIGTERM or SIGINT; the exit code."""
     logging.configure(level=settings.log_level, form=settings.log_form, process="control-plane")
     sweep_in_background()
@@ -51,7 +51,7 @@ def serve(settings: Settings, plane: Plane, rooms: Sequence[str]) -> int:
         return runner.run(_serve(settings, plane, rooms))
 
 
-async def _serve(settings: Settings, plane: Plane, rooms: Sequence[str]) -> int:
+async def _serve(settings: Settings, plane: ControlPlaneClient, rooms: Sequence[str]) -> int:
     stop = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stop.set)
@@ -114,7 +114,7 @@ def connection_limits(settings: Settings) -> ConnectionLimits:
 
 @contextlib.asynccontextmanager
 async def listening(
-    parts: Parts,
+    parts: Services,
     listener: socket.socket,
     siblings: Siblings | None = None,
     limits: ConnectionLimits | None = None,
@@ -140,7 +140,7 @@ async def listening(
 
 
 @contextlib.asynccontextmanager
-async def _siblings(me: Sibling | None, parts: Parts) -> AsyncIterator[Siblings | None]:
+async def _siblings(me: Sibling | None, parts: Services) -> AsyncIterator[Siblings | None]:
     if me is None:
         yield None
         return

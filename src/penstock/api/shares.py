@@ -11,12 +11,14 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.accounts.shares import EVERYBODY, Resource, ShareRole
-from penstock.api.data_sources import SourceId
-from penstock.api.editing import mapping_resource, recipe_resource, source_resource
+from penstock.api.edit_rights import mapping_resource, recipe_resource, source_resource
+from penstock.api.envelope import Data
 from penstock.api.errors import PUBLIC, declare
-from penstock.api.mappings import MappingId
-from penstock.api.matrix import Grant, Permit
-from penstock.api.parts import (
+from penstock.api.graphs.mappings import MappingId
+from penstock.api.permissions import Grant, Permit
+from penstock.api.reconcile.recipes import RecipeId
+from penstock.api.request_bodies import StrictRoute
+from penstock.api.services import (
     Graphs,
     HasGraphs,
     HasPeople,
@@ -26,10 +28,8 @@ from penstock.api.parts import (
     Reconciliation,
     Sources,
 )
-from penstock.api.reading import StrictRoute
-from penstock.api.recipes import RecipeId
-from penstock.api.reply import Data
-from penstock.jobs.bodies import Body
+from penstock.api.sources.data_sources import SourceId
+from penstock.jobs.http_bodies import Body
 from penstock.kit.errors import Conflict, NotFound, PayloadTooLarge
 
 router = APIRouter(prefix="/api", tags=["shares"], route_class=StrictRoute)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from penstock.cli.extraction import Extracted
     from penstock.cli.source_url import SourceUrl
-    from penstock.sources.opening import Opening
-    from penstock.storage.stores import StoreOptions
+    from penstock.sources.credentials import SourceCredentials
+    from penstock.storage.object_store import StoreOptions
 
 INTERRUPTED = 130
 
@@ -46,7 +46,7 @@ def export(
         from penstock.cli import source_url
         from penstock.kit import logging
         from penstock.sources.errors import SourceRefused
-        from penstock.storage import parquet  # noqa: F401 - whether it is there
+        from penstock.storage import parquet_sink  # noqa: F401 - whether it is there
     except ModuleNotFoundError as e:
         complain(f"An export needs {e.name}, which is not installed.", "pip install 'penstock[worker]'")
         return USAGE
@@ -92,12 +92,12 @@ async def _probe(source: SourceUrl) -> None:
         await opened.test()
 
 
-def _opening(source: SourceUrl) -> Opening:
+def _opening(source: SourceUrl) -> SourceCredentials:
     """Whoever runs this command may reach whatever this machine does."""
     from penstock.kit.outbound import WITH_PRIVATE
-    from penstock.sources.opening import Opening
+    from penstock.sources.credentials import SourceCredentials
 
-    return Opening(type=source.kind, config=source.config, secrets=source.secrets, outbound=WITH_PRIVATE)
+    return SourceCredentials(type=source.kind, config=source.config, secrets=source.secrets, outbound=WITH_PRIVATE)
 
 
 @contextmanager
@@ -112,7 +112,7 @@ def _terminable() -> Iterator[None]:
 
 def _options() -> StoreOptions:
     """What people set for the tools of their cloud."""
-    from penstock.storage.stores import StoreOptions
+    from penstock.storage.object_store import StoreOptions
 
     endpoint = os.environ.get("AWS_ENDPOINT_URL") or None
     return StoreOptions(

@@ -21,9 +21,9 @@ from penstock.sources.contract import Limits
 from penstock.storage.counts import verify_rows
 from penstock.storage.errors import ObjectExists
 from penstock.storage.manifest import NAME, Manifest, write_manifest
-from penstock.storage.parquet import Written, write_parquet
+from penstock.storage.object_store import open_store
+from penstock.storage.parquet_sink import Written, write_parquet
 from penstock.storage.part import attempt_of
-from penstock.storage.stores import open_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from penstock.sources.contract import Plan, Source
     from penstock.storage.contract import Store
-    from penstock.storage.stores import StoreOptions
+    from penstock.storage.object_store import StoreOptions
 
 ENTITY = "result"
 

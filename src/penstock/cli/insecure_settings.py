@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from penstock.instance.settings import GraphServerSettings
+from penstock.graph_server.settings import GraphServerSettings
 from penstock.kit.config import LEAST_SECRET, is_loopback
 from penstock.sources.transport import is_unencrypted
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from penstock.kit.config import Settings
-    from penstock.sources.rekey import Rekeyed
+    from penstock.sources.key_rotation import Rekeyed
 
 
 def rekey(
@@ -65,7 +65,7 @@ def secret_keys(settings: Settings, home: Home) -> list[str]:
 async def _rekey(settings: Settings) -> Rekeyed:
     from penstock.kit.db import Db
     from penstock.kit.vault import Vault
-    from penstock.sources.rekey import rekey
+    from penstock.sources.key_rotation import rekey
 
     home = default_home()
     async with _database(settings, home) as dsn, Db(dsn, size=1) as db:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from penstock.cli.output import USAGE, Json, complain, emit, out, patience
-from penstock.kit.loading import loading
+from penstock.kit.process_startup import loading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +28,8 @@ def serve(
 ) -> int:
     """Run the control plane, in as many processes as are asked for."""
     with loading():
-        from penstock import wiring
         from penstock.kit import config
+        from penstock.wiring import control_plane
 
     asked = {
         "host": host,
@@ -39,7 +39,7 @@ def serve(
         "tls_key": tls_key,
     }
     options = {name: value for name, value in asked.items() if value is not None}
-    return _ended(wiring.serve(config.load(**options)), json=json)
+    return _ended(control_plane.serve(config.load(**options)), json=json)
 
 
 def worker(
@@ -54,7 +54,7 @@ def worker(
     """Run a worker. QUEUES is a list with commas."""
     with loading():
         from penstock.kit import config
-        from penstock.worker.process import run_worker
+        from penstock.wiring.worker import run_worker
 
     given = {"worker_queues": queues, "worker_slots": slots}
     settings = config.load(**{key: value for key, value in given.items() if value is not None})
@@ -77,7 +77,7 @@ def migrate(
     """Bring the schema of PENSTOCK_DATABASE_URL up to date."""
     from penstock.kit import config
     from penstock.kit import migrate as migrations
-    from penstock.rooms import ROOMS_WITH_TABLES
+    from penstock.wiring.migrations import ROOMS_WITH_TABLES
 
     known = migrations.find(ROOMS_WITH_TABLES)
     if print_:

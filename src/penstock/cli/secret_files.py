@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from penstock.instance.settings import SECRETS
+from penstock.graph_server.settings import SECRETS
 from penstock.kit.config import Settings
 
 if TYPE_CHECKING:

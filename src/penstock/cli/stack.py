@@ -24,11 +24,11 @@ from penstock.cli.graph_servers import end_all, suspend_all
 from penstock.cli.home import Home, Running
 from penstock.cli.keys import secret_keys
 from penstock.cli.secret_files import move_to_files
-from penstock.kit import child, config
+from penstock.kit import child_process, config
 from penstock.kit.errors import Conflict, InvalidInput, Unavailable
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import database
-from penstock.rooms import ROOMS_WITH_TABLES
+from penstock.wiring.migrations import ROOMS_WITH_TABLES
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -209,7 +209,7 @@ class Stack:
     async def _run(self, member: Member) -> None:
         with (self.home.logs / f"{member.name}.log").open("ab") as log:
             command = [sys.executable, "-m", "penstock.cli", *member.arguments]
-            member.process = await child.spawn(command, environment=member.environment, output=log)
+            member.process = await child_process.spawn(command, environment=member.environment, output=log)
 
     async def _watch(self, member: Member) -> None:
         failures = 0

@@ -133,14 +133,14 @@ def _print_login(document: dict[str, Any]) -> None:
 
 def _furnish(home: Home, url: str) -> None:
     """Once in a home's life: a warehouse to explore."""
-    from penstock.cli.demo import furniture
+    from penstock.cli.demo import setup
     from penstock.client import Client
 
-    if furniture.stands(home):
+    if setup.stands(home):
         return
     try:
         with Client(url, home.secret("operator_token")) as ps:
-            put = furniture.put(ps, home)
+            put = setup.put(ps, home)
     except (ClientError, OSError) as e:
         err.print(f"[yellow]·[/yellow] no demo warehouse: {e}", markup=True)
     else:

@@ -104,7 +104,7 @@ class QueryResult:
 
     def show(self, *, colour_by: str | None = None, size_by: str | None = None, caption: str | None = None) -> None:
         """Draw it: in a notebook as a graph where the result has nodes, else as a table."""
-        from penstock.client.showing import show
+        from penstock.client.notebook_display import show
 
         show(self, colour_by=colour_by, size_by=size_by, caption=caption)
 

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions, udf
 
-from penstock.engines.border import copy, one_schema
+from penstock.engines.column_names import copy, one_schema
 from penstock.engines.dates import date_texts, far_date_or, far_stamp_or, stamp_texts
-from penstock.engines.disk import SpillRoom, writing
 from penstock.engines.errors import EngineError, EngineFull, EngineQueryError
 from penstock.engines.floats import rounded, shortest
-from penstock.engines.plain import cast, plain
+from penstock.engines.plain_types import cast, plain
+from penstock.engines.spill_room import SpillRoom, writing
 from penstock.engines.texts import FAILED, FUNCTIONS
 from penstock.engines.zones import offsets
 

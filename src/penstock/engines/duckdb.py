@@ -14,13 +14,13 @@ import duckdb
 import pyarrow as pa
 from duckdb.func import ARROW
 
-from penstock.engines.border import ROW, copy, inner_name, needs_copy, one_schema
+from penstock.engines.column_names import ROW, copy, inner_name, needs_copy, one_schema
 from penstock.engines.contract import ROW_BITS, EngineLimits
 from penstock.engines.dates import date_texts, far_date_or, far_stamp_or, stamp_texts
-from penstock.engines.disk import SpillRoom, writing
 from penstock.engines.errors import EngineError, EngineFull, EngineQueryError
 from penstock.engines.floats import rounded, shortest
-from penstock.engines.plain import cast, plain
+from penstock.engines.plain_types import cast, plain
+from penstock.engines.spill_room import SpillRoom, writing
 from penstock.engines.texts import FAILED, FUNCTIONS
 from penstock.engines.zones import offsets
 

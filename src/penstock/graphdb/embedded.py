@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.graphdb import conforming, diagnosis, statements
+from penstock.graphdb import load_diagnosis, parquet_conformance, statements
 from penstock.graphdb.contract import (
     KEY,
     OFFSET,
@@ -126,14 +126,14 @@ class EmbeddedEngine:
 
     def seal(self) -> None:
         self._rows("CHECKPOINT")
-        conforming.remove_copies(self._folder)
+        parquet_conformance.remove_copies(self._folder)
 
     def load(self, table: NodeTable | EdgeTable, files: Sequence[Path], *, dangling: Dangling = "fail") -> Loaded:
         if not files:
             return Loaded(rows=0)
         if not self._holds_extremes:
-            diagnosis.refuse_nan(table, files)
-            diagnosis.refuse_least_integers(table, files)
+            load_diagnosis.refuse_nan(table, files)
+            load_diagnosis.refuse_least_integers(table, files)
         if isinstance(table, NodeTable):
             return self._load_nodes(table, self._conformed(table.columns, files))
         return self._load_edges(table, self._conformed(table.properties, files), dangling)
@@ -236,7 +236,7 @@ class EmbeddedEngine:
             raise SchemaRefused(f"{what} could not be created: {e.message}") from e
 
     def _conformed(self, columns: Sequence[Property], files: Sequence[Path]) -> list[Path]:
-        return conforming.conform(files, {p.name: p.type for p in columns}, self._folder)
+        return parquet_conformance.conform(files, {p.name: p.type for p in columns}, self._folder)
 
     def _load_nodes(self, table: NodeTable, files: Sequence[Path]) -> Loaded:
         self._sources[table.label] = files
@@ -244,26 +244,26 @@ class EmbeddedEngine:
         try:
             return Loaded(rows=self._copy(statement))
         except MemoryError as e:
-            raise diagnosis.too_large(f"Node {table.label}", self._cache_bytes) from e
+            raise load_diagnosis.too_large(f"Node {table.label}", self._cache_bytes) from e
         except CypherError as e:
-            raise diagnosis.of_nodes(table, files, e.message) from e
+            raise load_diagnosis.of_nodes(table, files, e.message) from e
 
     def _load_edges(self, table: EdgeTable, files: Sequence[Path], dangling: Dangling) -> Loaded:
         statement = statements.copy_edges(table, self.schema, files, drop=dangling == "drop")
         try:
             rows = self._copy(statement)
         except MemoryError as e:
-            raise diagnosis.too_large(f"Edge {table.type}", self._cache_bytes) from e
+            raise load_diagnosis.too_large(f"Edge {table.type}", self._cache_bytes) from e
         except CypherError as e:
-            raise diagnosis.of_edges(table, self._missing(table, files), e.message) from e
+            raise load_diagnosis.of_edges(table, self._missing(table, files), e.message) from e
         total = sum(pq.read_metadata(file).num_rows for file in files) if dangling == "drop" else rows
         return Loaded(rows=rows, dropped=total - rows)
 
-    def _missing(self, table: EdgeTable, files: Sequence[Path]) -> list[diagnosis.Missing]:
+    def _missing(self, table: EdgeTable, files: Sequence[Path]) -> list[load_diagnosis.Missing]:
         """From the files alone: after a failed COPY the library may crash at the next call."""
         labels = (table.from_node, table.to_node)
-        starts, ends = (diagnosis.keys(self._node(label), self._sources.get(label, ())) for label in labels)
-        return diagnosis.missing_ends(table, files, starts, ends)
+        starts, ends = (load_diagnosis.keys(self._node(label), self._sources.get(label, ())) for label in labels)
+        return load_diagnosis.missing_ends(table, files, starts, ends)
 
     def _copy(self, statement: str) -> int:
         said = str(self._rows(statement)[0][0])

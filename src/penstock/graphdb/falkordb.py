@@ -24,7 +24,7 @@ from redis.exceptions import BusyLoadingError, RedisError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.retry import Retry
 
-from penstock.graphdb import diagnosis
+from penstock.graphdb import load_diagnosis
 from penstock.graphdb.contract import (
     KEY,
     OFFSET,
@@ -43,8 +43,8 @@ from penstock.graphdb.falkor_paths import with_named_paths
 from penstock.graphdb.falkor_ranges import without_index_ranges
 from penstock.graphdb.falkor_result import FalkorResult
 from penstock.graphdb.falkor_values import column, prefix
-from penstock.graphdb.moments import cut_moments
 from penstock.graphdb.row_bounds import with_row_bounds
+from penstock.graphdb.timestamp_units import cut_moments
 from penstock.graphdb.typenames import quoted
 from penstock.kit.errors import InvalidInput, Unavailable
 
@@ -103,7 +103,7 @@ class _Places:
 
     def find(self, keys: pa.Array) -> list[int | None]:
         """Of each key the node's number; None where there is no such node."""
-        where = pc.index_in(diagnosis.texts(keys), value_set=self.keys)
+        where = pc.index_in(load_diagnosis.texts(keys), value_set=self.keys)
         found: list[int | None] = pa.array(self.ids).take(where).to_pylist()
         return found
 
@@ -146,7 +146,7 @@ class FalkorEngine:
     def load(self, table: NodeTable | EdgeTable, files: Sequence[FilePath], *, dangling: Dangling = "fail") -> Loaded:
         if not files:
             return Loaded(rows=0)
-        diagnosis.refuse_list_items(table, files)
+        load_diagnosis.refuse_list_items(table, files)
         if isinstance(table, NodeTable):
             return self._load_nodes(table, files)
         return self._load_edges(table, files, dangling)
@@ -258,9 +258,9 @@ class FalkorEngine:
         return self._rows(f"MATCH (n:{quoted(label)}) RETURN id(n) AS i, n.{quoted(key)}{wanted} ORDER BY i")
 
     def _load_nodes(self, table: NodeTable, files: Sequence[FilePath]) -> Loaded:
-        keys = diagnosis.keys(table, files)
+        keys = load_diagnosis.keys(table, files)
         if keys.null_count or len(keys.unique()) != len(keys):
-            raise diagnosis.of_nodes(table, files, "")
+            raise load_diagnosis.of_nodes(table, files, "")
         self._sources[table.label] = files
         if _has_padded_text(keys) or _has_wide_integers(keys):
             # Its index does not find a text that is empty or begins or ends with a space, and holds
@@ -269,7 +269,7 @@ class FalkorEngine:
         properties = _properties(table.columns, pq.read_schema(files[0]).names)
         statement = f"UNWIND $rows AS r CREATE (n:{quoted(table.label)} {{{properties}}}) RETURN id(n)"
         ids = [row[0] for rows in _files(files, table.columns) for row in self._write(statement, rows=rows).result_set]
-        self._places[table.label] = _Places(keys=diagnosis.texts(keys), ids=np.array(ids, np.int64))
+        self._places[table.label] = _Places(keys=load_diagnosis.texts(keys), ids=np.array(ids, np.int64))
         return Loaded(rows=len(ids))
 
     def _load_edges(self, table: EdgeTable, files: Sequence[FilePath], dangling: Dangling) -> Loaded:
@@ -278,9 +278,9 @@ class FalkorEngine:
         total = sum(pq.read_metadata(file).num_rows for file in files)
         starts, ends = (self._places_of(label) for label in _ends(table))
         if dangling == "fail":
-            missing = diagnosis.missing_ends(table, files, starts.keys, ends.keys)
+            missing = load_diagnosis.missing_ends(table, files, starts.keys, ends.keys)
             if missing:
-                raise diagnosis.of_edges(table, missing, "edges are missing")
+                raise load_diagnosis.of_edges(table, missing, "edges are missing")
         statement = (
             "UNWIND $rows AS r WITH r, r[0] AS s, r[1] AS t MATCH (a) WHERE id(a) = s"
             " WITH r, a, t MATCH (b) WHERE id(b) = t"
@@ -297,7 +297,7 @@ class FalkorEngine:
     def _places_of(self, label: str) -> _Places:
         if label not in self._places:
             rows = self._nodes_by_id(label)
-            keys = diagnosis.texts(column([row[1] for row in rows])[1])
+            keys = load_diagnosis.texts(column([row[1] for row in rows])[1])
             self._places[label] = _Places(keys=keys, ids=np.array([row[0] for row in rows], np.int64))
         return self._places[label]
 
@@ -388,7 +388,7 @@ def _declared(batch: pa.RecordBatch, columns: Sequence[Property]) -> Iterator[li
     """A batch's columns as the server takes them; a UUID is text, whatever it is at the source."""
     uuids = {column.name for column in columns if column.type == "UUID"}
     for name, values in zip(batch.schema.names, batch.columns, strict=True):
-        yield _plain(diagnosis.texts(values) if name in uuids else values)
+        yield _plain(load_diagnosis.texts(values) if name in uuids else values)
 
 
 def statement_batches(files: Sequence[FilePath]) -> Iterator[pa.RecordBatch]:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import ladybug
 
-from penstock.graphdb.barriers import with_barriers
 from penstock.graphdb.branching import without_lost_rows
 from penstock.graphdb.case_conditions import with_compared_conditions
 from penstock.graphdb.embedded import EmbeddedEngine
 from penstock.graphdb.offsets import with_offsets
+from penstock.graphdb.order_by_aggregates import with_barriers
 
 if TYPE_CHECKING:
     from penstock.graphdb.registry import Opening

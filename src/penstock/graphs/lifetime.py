@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
 
-    from penstock.graphs.config import LifecycleRule
+    from penstock.graphs.runtime_config import LifecycleRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

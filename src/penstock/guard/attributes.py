@@ -17,7 +17,7 @@ from sqlglot import TokenType, exp
 
 from penstock.guard.errors import FunctionRefused, SqlRefused
 from penstock.guard.grammar import GRAMMARS
-from penstock.guard.lexis import place_of
+from penstock.guard.size_limits import place_of
 from penstock.guard.tables import TableName
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from penstock.guard.allowed_functions import FUNCTIONS, TABLE_FUNCTIONS
+from penstock.guard.allowed_nodes import NAMELESS, NAMELESS_IN_FROM
 from penstock.guard.errors import FunctionRefused
-from penstock.guard.functions import FUNCTIONS, TABLE_FUNCTIONS
-from penstock.guard.lexis import place_of
-from penstock.guard.nodes import NAMELESS, NAMELESS_IN_FROM
+from penstock.guard.size_limits import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

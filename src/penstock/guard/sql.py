@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import ParseError, UnsupportedError, exp
 
+from penstock.guard.allowed_functions import WORD_ARGUMENTS
+from penstock.guard.allowed_nodes import check_nodes
 from penstock.guard.attributes import check_attributes
 from penstock.guard.calls import check_calls
 from penstock.guard.columns import PlainSelect, output_columns, plain_select
 from penstock.guard.errors import SqlRefused, SqlTooLarge, SqlUnreadable, StatementRefused
-from penstock.guard.functions import WORD_ARGUMENTS
 from penstock.guard.grammar import GRAMMARS
-from penstock.guard.lexis import SqlLimits, read
-from penstock.guard.nodes import check_nodes
+from penstock.guard.size_limits import SqlLimits, read
 from penstock.guard.tables import TableName, TablePolicy, read_tables
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.guard.errors import TableRefused
-from penstock.guard.lexis import place_of
+from penstock.guard.size_limits import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import orjson
 
 from penstock.jobs.model import JobSpec, Json, Status
-from penstock.jobs.rows import spec_from_json
+from penstock.jobs.row_mapping import spec_from_json
 from penstock.kit import logging
 from penstock.kit.errors import InvalidInput
 from penstock.kit.sqlfile import load
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import asyncpg
 
-    from penstock.jobs.intake import Intake
+    from penstock.jobs.enqueuer import Enqueuer
     from penstock.kit.db import Tx
 
 SQL = load("penstock.jobs.sql")
@@ -55,7 +55,7 @@ class GateHandler(Protocol):
 
 class Gates:
     def __init__(
-        self, intake: Intake, ring: Callable[[str, int], None], handlers: Mapping[str, GateHandler] | None = None
+        self, intake: Enqueuer, ring: Callable[[str, int], None], handlers: Mapping[str, GateHandler] | None = None
     ) -> None:
         self._intake = intake
         self._ring = ring

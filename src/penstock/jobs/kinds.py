@@ -1,16 +1,20 @@
-"""What the kernel must know of a kind of job, and nothing of what the job does."""
+"""Kinds of job: the policy that the kernel applies, and the declaration that adds a handler."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from penstock.kit.errors import InvalidInput
 from penstock.kit.ids import check_name
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    from penstock.jobs.handler import Handler
+
+Services = TypeVar("Services")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,18 @@ class KindPolicy:
         check_name(self.name, "Kind")
         if not 0 < self.heartbeat < self.lease:
             raise InvalidInput(f"Kind {self.name}: the heartbeat must be shorter than the lease.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobKind(Generic[Services]):
+    """A kind of job, declared once next to its handler.
+
+    The control plane reads `policy`; a worker calls `handler` with the services of the workload.
+    Handlers import drivers and engines, so a declaration imports its handler inside that call.
+    """
+
+    policy: KindPolicy
+    handler: Callable[[Services], Handler]
 
 
 class Kinds:

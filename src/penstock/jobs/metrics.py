@@ -12,8 +12,8 @@ from penstock.kit.histogram import BatchHistogram
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from penstock.jobs.counting import QueueView
     from penstock.jobs.model import Claimed, Reaped
+    from penstock.jobs.row_counts import QueueView
 
 PICKUP_BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 30, 120, 600, 3600)
 DURATION_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 1800, 3600, 7200)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-    from penstock.jobs.bell import Line
+    from penstock.jobs.notifier import Line
     from penstock.kit.background import BackgroundHealth
     from penstock.kit.db import Db
 

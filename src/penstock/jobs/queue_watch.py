@@ -20,7 +20,7 @@ from penstock.kit.sqlfile import load
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.jobs.bell import Bell
+    from penstock.jobs.notifier import Notifier
     from penstock.kit.background import BackgroundHealth
     from penstock.kit.db import Db
 
@@ -31,7 +31,7 @@ PROMOTE_BATCH = 1000
 
 
 class QueueWatch:
-    def __init__(self, db: Db, bell: Bell, health: BackgroundHealth) -> None:
+    def __init__(self, db: Db, bell: Notifier, health: BackgroundHealth) -> None:
         self._db = db
         self._bell = bell
         self._awaited: Counter[str] = Counter()

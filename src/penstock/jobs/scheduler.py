@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import orjson
 from cronsim import CronSim, CronSimError
 
-from penstock.jobs.rows import spec_from_json, spec_to_json
+from penstock.jobs.row_mapping import spec_from_json, spec_to_json
 from penstock.kit import logging
 from penstock.kit.errors import Draining, InvalidInput, NotFound, PenstockError
 from penstock.kit.ids import check_name

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from penstock.jobs import rows
-from penstock.jobs.bell import Bell, Line
-from penstock.jobs.exchange import Exchange, already, columns, fences_of, in_lock_order
+from penstock.jobs import row_mapping
+from penstock.jobs.enqueuer import Enqueuer
+from penstock.jobs.finish_and_claim import FinishAndClaim, already, columns, fences_of, in_lock_order
 from penstock.jobs.gates import Gates
-from penstock.jobs.intake import Intake
 from penstock.jobs.limits import MAX_JOB_ID, check_batch, check_claim, check_pause, check_text
 from penstock.jobs.metrics import KernelMetrics
 from penstock.jobs.model import (
@@ -47,6 +46,7 @@ from penstock.jobs.model import (
     Status,
     Verdict,
 )
+from penstock.jobs.notifier import Line, Notifier
 from penstock.jobs.queue_watch import LOOK_SECONDS
 from penstock.jobs.sessions import Sessions
 from penstock.kit import logging
@@ -88,10 +88,10 @@ class PgJobStore:
         self._max_bytes = max_payload_bytes
         self.metrics = metrics or KernelMetrics()
         self.kinds = kinds
-        self.bell = Bell(db, debounce=bell_debounce, health=self.metrics.background)
-        self._intake = Intake(kinds, max_payload_bytes=max_payload_bytes, on_refusal=self.metrics.lock_refused)
+        self.bell = Notifier(db, debounce=bell_debounce, health=self.metrics.background)
+        self._intake = Enqueuer(kinds, max_payload_bytes=max_payload_bytes, on_refusal=self.metrics.lock_refused)
         self.gates = Gates(self._intake, self.bell.ring)
-        self._exchange = Exchange(
+        self._exchange = FinishAndClaim(
             db, self.bell, self.gates, self.metrics, max_bytes=max_payload_bytes, on_stale=self._stale
         )
         self._sessions = Sessions(db, self.gates, self.metrics, ring_for=self._ring_for)
@@ -136,8 +136,8 @@ class PgJobStore:
                 SQL.group_open,
                 name=group.name,
                 gate=group.gate,
-                payload=rows.dump(group.payload, "group payload", self._max_bytes),
-                opens=rows.dump(rows.opens_to_json(group), "group's follow-up", self._max_bytes),
+                payload=row_mapping.dump(group.payload, "group payload", self._max_bytes),
+                opens=row_mapping.dump(row_mapping.opens_to_json(group), "group's follow-up", self._max_bytes),
                 deadline_in=group.deadline_in,
             )
             specs = [replace(spec, group_id=group_id) for spec in members]
@@ -211,7 +211,7 @@ class PgJobStore:
     async def progress(self, updates: Sequence[ProgressUpdate]) -> list[bool]:
         check_batch(updates)
         latest = in_lock_order({u.fence: u for u in updates}.values())
-        texts = [rows.dump(u.progress, "progress", self._max_bytes) for u in latest]
+        texts = [row_mapping.dump(u.progress, "progress", self._max_bytes) for u in latest]
         found = await self._db.fetch(SQL.progress, **columns(u.fence for u in latest), progress=texts)
         return await self._written([u.fence for u in updates], found, "progress")
 
@@ -223,7 +223,7 @@ class PgJobStore:
         found = await self._db.fetch(
             SQL.park,
             **columns(p.fence for p in ordered),
-            states=[rows.dump(p.state, "state", self._max_bytes) for p in ordered],
+            states=[row_mapping.dump(p.state, "state", self._max_bytes) for p in ordered],
             wake_ins=[p.wake_in for p in ordered],
             unhandled=[p.unhandled for p in ordered],
         )
@@ -276,7 +276,7 @@ class PgJobStore:
 
     async def cancel(self, job_id: JobId, *, actor: str, reason: str = "", tx: Tx | None = None) -> Cancelled:
         _check_who(actor, reason)
-        error = rows.dump(
+        error = row_mapping.dump(
             {"code": "CANCELLED", "message": reason or f"Cancelled by {actor}."}, "reason", self._max_bytes
         )
         async with self._db.transaction(tx) as inner:
@@ -315,7 +315,7 @@ class PgJobStore:
             status = Status(row["status"])
             if status not in (Status.FAILED, Status.CANCELLED):
                 raise InvalidState(f"Job {job_id} is {status.word}; only what failed or was cancelled is done again.")
-            spec = rows.spec_again(row, actor)
+            spec = row_mapping.spec_again(row, actor)
             [added] = await self._intake.add(tx, [spec], force=False, ring=self.bell.ring)
             if added.created:
                 await self.audit(tx, actor, "job.retry", f"job:{job_id}", {"job_id": added.job_id})
@@ -369,7 +369,7 @@ class PgJobStore:
         if row is None:
             raise _no_job(job_id)
         attempts = await self._db.fetch(SQL.attempts, job_id=job_id)
-        return rows.job_view(row, [rows.attempt_view(a) for a in attempts])
+        return row_mapping.job_view(row, [row_mapping.attempt_view(a) for a in attempts])
 
     async def drain(self, draining: bool, *, actor: str, reason: str = "") -> asyncpg.Record:
         _check_who(actor, reason)
@@ -391,7 +391,7 @@ class PgJobStore:
         return control
 
     async def audit(self, tx: Tx, actor: str, action: str, subject: str, detail: object) -> None:
-        text = rows.dump(detail, "audit detail", self._max_bytes)
+        text = row_mapping.dump(detail, "audit detail", self._max_bytes)
         await tx.fetch(SQL.audit, actor=actor, action=action, subject=subject, detail=text)
 
 

@@ -31,7 +31,7 @@ from penstock.jobs.model import (
     Status,
     Succeeded,
 )
-from penstock.jobs.rows import spec_to_json
+from penstock.jobs.row_mapping import spec_to_json
 from penstock.kit.errors import InvalidInput
 
 if TYPE_CHECKING:

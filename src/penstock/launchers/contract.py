@@ -30,7 +30,7 @@ class Handle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchOrder:
+class LaunchRequest:
     """`environment` is all that the server is told besides its own limits and place; nothing else reaches it.
 
     `secrets` are settings by the same names that no other process may read: a launcher hands them
@@ -99,7 +99,7 @@ class Launcher(Protocol):
     @property
     def capabilities(self) -> Capabilities: ...
 
-    async def start(self, order: LaunchOrder) -> None:
+    async def start(self, order: LaunchRequest) -> None:
         """Begin the run; it is found by `list` when this returns. Said again it changes nothing."""
         ...
 

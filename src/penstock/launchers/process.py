@@ -12,7 +12,7 @@ import signal
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from penstock.launchers import warden
+from penstock.launchers import supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +48,6 @@ def held(pid: int, start: int) -> Iterator[Process | None]:
         yield None
         return
     try:
-        yield Process(descriptor) if warden.start_time(pid) == start else None
+        yield Process(descriptor) if supervisor.start_time(pid) == start else None
     finally:
         os.close(descriptor)

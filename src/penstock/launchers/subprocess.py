@@ -16,20 +16,20 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.kit import logging
-from penstock.launchers import warden
+from penstock.launchers import supervisor
 from penstock.launchers.contract import Address, Capabilities, Ended, Found, Usage
 from penstock.launchers.errors import LaunchFailed
-from penstock.launchers.places import Places
+from penstock.launchers.folders import Places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from penstock.launchers.contract import Handle, LaunchOrder
-    from penstock.launchers.places import Folder
+    from penstock.launchers.contract import Handle, LaunchRequest
+    from penstock.launchers.folders import Folder
 
 log = logging.get(__name__)
-COMMAND = (sys.executable, "-I", "-m", "penstock.instance")
+COMMAND = (sys.executable, "-I", "-m", "penstock.graph_server")
 KEPT_LOGS = 100
 UNATTENDED_SECONDS = 3600.0
 """How long a server runs on without a control plane."""
@@ -53,14 +53,14 @@ class SubprocessLauncher:
     def capabilities(self) -> Capabilities:
         return Capabilities(resume=True, resize=True)
 
-    async def start(self, order: LaunchOrder) -> None:
+    async def start(self, order: LaunchRequest) -> None:
         if self._places.of(order.handle).begun:
             return
         secrets = _secrets(order)
         folder = self._places.make(order.handle)
         self._limit(folder, order.cpu_cores, order.memory_bytes)
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", warden.__file__, str(folder.path), *self._command),
+            *(sys.executable, "-I", "-S", supervisor.__file__, str(folder.path), *self._command),
             env=self._environment(order, folder),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -125,7 +125,7 @@ class SubprocessLauncher:
     def _limit(self, folder: Folder, cpu_cores: int, memory_bytes: int) -> None:
         folder.limit(cpu_cores=cpu_cores, memory_bytes=memory_bytes, unattended_seconds=self._unattended)
 
-    def _environment(self, order: LaunchOrder, folder: Folder) -> dict[str, str]:
+    def _environment(self, order: LaunchRequest, folder: Folder) -> dict[str, str]:
         """Nothing of ours but what a server needs: no database, no keys, no operator's token."""
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         own = {
@@ -159,12 +159,12 @@ class SubprocessLauncher:
             file.unlink(missing_ok=True)
 
 
-def _secrets(order: LaunchOrder) -> bytes:
+def _secrets(order: LaunchRequest) -> bytes:
     """What the server reads from its standard input, once."""
     content = json.dumps({"PENSTOCK_INSTANCE_TOKEN": order.token, **order.secrets}).encode()
-    if len(content) > warden.SECRET_BYTES:
+    if len(content) > supervisor.SECRET_BYTES:
         raise LaunchFailed(
-            f"The secrets of a graph server have {len(content)} bytes; {warden.SECRET_BYTES} are allowed.",
+            f"The secrets of a graph server have {len(content)} bytes; {supervisor.SECRET_BYTES} are allowed.",
             hint="Are PENSTOCK_STORAGE_SECRET_ACCESS_KEY and PENSTOCK_INSTANCE_FALKORDB_URL what they should be?",
         )
     return content
@@ -186,7 +186,7 @@ def _usage(folder: Folder) -> Usage | None:
         if keeper is None or child is None:
             return None
         disk = sum(_size(file) for file in folder.path.rglob("*"))
-        return Usage(memory_bytes=warden.memory_of(warden.family(child)), disk_bytes=disk)
+        return Usage(memory_bytes=supervisor.memory_of(supervisor.family(child)), disk_bytes=disk)
 
 
 def _size(file: Path) -> int:

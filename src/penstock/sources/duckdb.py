@@ -15,7 +15,7 @@ from pydantic import Field
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
 from penstock.kit.outbound import FOR_OPERATOR, Outbound
-from penstock.sources import bridge
+from penstock.sources import threaded_stream
 from penstock.sources.ceilings import Size  # noqa: TC001 - pydantic reads it
 from penstock.sources.config import read
 from penstock.sources.contract import Chunk, Column, Key, Limits, Plan, Table
@@ -66,13 +66,13 @@ class DuckDBSource:
         self._engine: Engine | None = None
 
     async def __aenter__(self) -> DuckDBSource:
-        self._engine = await bridge.call(self._open, _nothing, name="duckdb")
+        self._engine = await threaded_stream.call(self._open, _nothing, name="duckdb")
         return self
 
     async def __aexit__(self, *_: object) -> None:
         engine, self._engine = self._engine, None
         if engine is not None:
-            await bridge.call(engine.close, _nothing, name="duckdb")
+            await threaded_stream.call(engine.close, _nothing, name="duckdb")
 
     async def test(self) -> str:
         [(version,)] = await self.ask("SELECT version()")
@@ -80,14 +80,14 @@ class DuckDBSource:
 
     async def schema(self, sql: str) -> pa.Schema:
         session = self._session()
-        return await bridge.call(lambda: session.schema(sql), session.cancel, name="duckdb")
+        return await threaded_stream.call(lambda: session.schema(sql), session.cancel, name="duckdb")
 
     async def plan(self, sql: str, limits: Limits) -> Plan:  # noqa: ARG002 - one chunk fits any limit
         return Plan(chunks=[Chunk(number=0, sql=sql)], schema=await self.schema(sql))
 
     def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:  # noqa: ARG002
         session = self._session()
-        return bridge.stream(lambda: session.batches(chunk.sql), session.cancel, name="duckdb")
+        return threaded_stream.stream(lambda: session.batches(chunk.sql), session.cancel, name="duckdb")
 
     @property
     def catalog(self) -> DuckDBCatalog:
@@ -95,7 +95,7 @@ class DuckDBSource:
 
     async def ask(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         session = self._session()
-        return await bridge.call(lambda: session.rows(sql, *values), session.cancel, name="duckdb")
+        return await threaded_stream.call(lambda: session.rows(sql, *values), session.cancel, name="duckdb")
 
     def _session(self) -> Session:
         if self._engine is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from penstock.kit.errors import InvalidInput, PenstockError, Unavailable
 
+_SERVER_ERROR_TYPES = frozenset({"EXTERNAL", "INSUFFICIENT_RESOURCES", "INTERNAL_ERROR"})
+
 
 class SourceError(PenstockError):
     """The source answered with an error of its own; `details` has its name and code."""
@@ -41,3 +43,20 @@ class DriverMissing(InvalidInput):
     """The extra that carries this driver is not installed; the message names it."""
 
     code = "DRIVER_MISSING"
+
+
+def transient(error: PenstockError) -> bool:
+    """Whether another attempt may succeed.
+
+    True for a source or storage that is away or busy, and for those of Trino's own errors that are
+    not the query's fault. Not for a timeout: the driver has tried that again already.
+    """
+    if error.retryable:
+        return True
+    error_type = error.details.get("error_type") if isinstance(error, SourceError) else None
+    return error_type in _SERVER_ERROR_TYPES and not _is_timeout(error)
+
+
+def _is_timeout(error: PenstockError) -> bool:
+    text = f"{error.details.get('error_name')} {error.message}".lower()
+    return any(word in text for word in ("timeout", "timed out", "time_limit"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from penstock.kit.errors import InvalidInput
-from penstock.sources.destinations import destinations
+from penstock.sources.endpoints import destinations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

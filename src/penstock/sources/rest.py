@@ -50,7 +50,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Setback:
+class _RetryDelay:
     reason: str
     wait: float | None = None
 
@@ -131,19 +131,19 @@ class Rest:
             content, sent["Content-Type"] = orjson.dumps(body), "application/json"
         return self._http.build_request(method, path, headers=sent, content=content, params=params)
 
-    async def _try(self, request: httpx2.Request) -> Answer | _Setback:
+    async def _try(self, request: httpx2.Request) -> Answer | _RetryDelay:
         try:
             answer = await fetch(self._http, request, max_bytes=self._max_bytes, seconds=self._answer_seconds)
         except AnswerTooLarge as e:
             raise SourceError(f"{self._product}: {e}.", hint=TOO_LARGE_HINT) from None
         except httpx2.TransportError as e:
-            return _Setback(reason=type(e).__name__)
+            return _RetryDelay(reason=type(e).__name__)
         except httpx2.DecodingError:
-            return _Setback(reason="a torn answer")
+            return _RetryDelay(reason="a torn answer")
         if answer.status_code in _BUSY:
             said = answer.headers.get("Retry-After", "")
             wait = min(float(said), _LONGEST_RETRY_AFTER) if said.isdigit() else None
-            return _Setback(reason=f"HTTP {answer.status_code}", wait=wait)
+            return _RetryDelay(reason=f"HTTP {answer.status_code}", wait=wait)
         return Answer(status=answer.status_code, body=answer.content)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.kit.db import Db, Tx
     from penstock.kit.sqlfile import Statement
     from penstock.sources.contract import Column, Table
-    from penstock.sources.records import DataSources
+    from penstock.sources.repository import DataSources
 
 SQL = load("penstock.sources.sql")
 log = logging.get(__name__)

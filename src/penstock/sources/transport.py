@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from penstock.kit.config import is_loopback
-from penstock.sources.destinations import HOSTS, URLS
+from penstock.sources.endpoints import HOSTS, URLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

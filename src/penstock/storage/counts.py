@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.storage.concurrency import each
 from penstock.storage.errors import ObjectDamaged, RowsDiffer
 from penstock.storage.keys import check_prefix
-from penstock.storage.parallel import each
 from penstock.storage.part import Part
 
 if TYPE_CHECKING:

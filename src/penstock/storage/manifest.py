@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from penstock.kit.errors import InvalidInput
+from penstock.storage.concurrency import each
 from penstock.storage.errors import ObjectDamaged, ObjectExists
 from penstock.storage.keys import check_key, check_prefix
-from penstock.storage.parallel import each
 from penstock.storage.part import Part
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from penstock.kit import logging
 from penstock.kit.clock import SYSTEM, Clock
 from penstock.kit.errors import InvalidInput
 from penstock.storage import manifest
+from penstock.storage.concurrency import each
 from penstock.storage.errors import ObjectDamaged, ObjectMissing
 from penstock.storage.keys import ancestors, check_prefix
-from penstock.storage.parallel import each
 from penstock.storage.part import attempt_of
 
 if TYPE_CHECKING:

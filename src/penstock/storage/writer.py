@@ -18,7 +18,7 @@ from penstock.kit import logging
 from penstock.kit.errors import PenstockError
 from penstock.storage.contract import Stored
 from penstock.storage.errors import ObjectDamaged, ObjectExists
-from penstock.storage.faults import translated
+from penstock.storage.obstore_errors import translated
 
 if TYPE_CHECKING:
     from obstore import WritableFile

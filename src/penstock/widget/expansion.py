@@ -11,7 +11,7 @@ from penstock.widget.drawing import MOST_EDGES, MOST_NODES, Drawing
 EXPAND_CAP = 25
 
 
-class Neighbourhood(TypedDict):
+class Neighborhood(TypedDict):
     """Nodes and edges as the engine gives them; `truncated` when there are more."""
 
     nodes: Sequence[Mapping[str, object]]
@@ -19,7 +19,7 @@ class Neighbourhood(TypedDict):
     truncated: bool
 
 
-Neighbours = Callable[[str, int], Neighbourhood | Awaitable[Neighbourhood]]
+Neighbours = Callable[[str, int], Neighborhood | Awaitable[Neighborhood]]
 """From a node's id and a limit of nodes to what lies one hop around it, itself included."""
 
 
@@ -36,7 +36,7 @@ def wanted(drawing: Drawing, node_id: str, cap: int) -> int:
 
 
 def expanded(
-    drawing: Drawing, found: Neighbourhood, *, cap: int = EXPAND_CAP, most_nodes: int = MOST_NODES
+    drawing: Drawing, found: Neighborhood, *, cap: int = EXPAND_CAP, most_nodes: int = MOST_NODES
 ) -> Expansion:
     around = Drawing.from_elements(found["nodes"], found["edges"], most_nodes=most_nodes + cap + 1)
     known = {node.id for node in drawing.nodes}

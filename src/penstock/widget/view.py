@@ -15,7 +15,7 @@ import anywidget
 import traitlets
 
 from penstock.widget.drawing import MOST_NODES, Drawing, DrawnEdge, DrawnNode
-from penstock.widget.expansion import EXPAND_CAP, Neighbourhood, expanded, wanted
+from penstock.widget.expansion import EXPAND_CAP, Neighborhood, expanded, wanted
 from penstock.widget.page import page
 
 if TYPE_CHECKING:
@@ -142,13 +142,13 @@ class GraphView(anywidget.AnyWidget):
         except Exception as error:
             self._say(f"The neighbours did not come: {error}")
 
-    async def _grow_later(self, found: Awaitable[Neighbourhood]) -> None:
+    async def _grow_later(self, found: Awaitable[Neighborhood]) -> None:
         try:
             self._grow(await found)
         except Exception as error:
             self._say(f"The neighbours did not come: {error}")
 
-    def _grow(self, found: Neighbourhood) -> None:
+    def _grow(self, found: Neighborhood) -> None:
         grown = expanded(self._drawing, found, cap=self._expand_cap, most_nodes=self._most_nodes)
         self.drawing = grown.drawing
         self._say(grown.notice)

@@ -18,28 +18,12 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Sequence
 
+    from penstock.jobs.handler import Stop
     from penstock.jobs.kinds import KindPolicy
     from penstock.jobs.model import Claimed
 
 Writing: TypeAlias = Succeeded | Failed | Parking | Release
 """What an attempt has to write down, and nothing after it."""
-
-
-class Stop(enum.StrEnum):
-    """Why a handler must end."""
-
-    CANCELLED = "cancelled"
-    LOST = "lost"
-    DEADLINE = "deadline"
-    SHUTDOWN = "shutdown"
-
-
-class Stopped(Exception):
-    """Raised in a handler by `ctx.check()`; let it through."""
-
-    def __init__(self, why: Stop) -> None:
-        super().__init__(f"The attempt must stop: {why}.")
-        self.why = why
 
 
 class Phase(enum.Enum):

@@ -17,10 +17,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.kit import logging
+from penstock.kit.backoff import ReconnectBackoff
 from penstock.kit.errors import InvalidInput, PenstockError
 from penstock.worker.delivery import ends
 from penstock.worker.heartbeat import OWN_NAME
-from penstock.worker.patience import Patience
 
 if TYPE_CHECKING:
     import random
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.jobs.model import Claimed, Registered, Registration
     from penstock.worker.attempt import Attempt
     from penstock.worker.delivery import Delivery
-    from penstock.worker.outbox import Outbox
+    from penstock.worker.result_buffer import ResultBuffer
 
 log = logging.get(__name__)
 POLL_SECONDS = 50.0
@@ -49,7 +49,7 @@ class Claimer:
         self,
         store: JobStore,
         delivery: Delivery,
-        outbox: Outbox,
+        outbox: ResultBuffer,
         *,
         registration: Registration,
         registered: Callable[[], None],
@@ -74,7 +74,7 @@ class Claimer:
         self._once_until = None if once is None else time.monotonic() + once
         self._poll: asyncio.Task[None] | None = None
         self._rng = rng
-        self._patience = Patience(rng)
+        self._patience = ReconnectBackoff(rng)
         self._reached = False
         self._hopeless: Exception | None = None
         self._closing = asyncio.Event()

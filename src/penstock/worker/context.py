@@ -1,4 +1,4 @@
-"""What a handler is given beside its job."""
+"""The worker's side of the handler contract: the context of one attempt."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple, cast
 
+from penstock.jobs.handler import Stop, Stopped
 from penstock.kit import logging
-from penstock.worker.attempt import Stop, Stopped
-from penstock.worker.offload import Child, in_thread
+from penstock.worker.child_calls import Child, in_thread
 
 if TYPE_CHECKING:
     import threading
@@ -25,7 +25,7 @@ Ts = TypeVarTuple("Ts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class WorkerHooks:
     """What the worker does for its handlers."""
 
     note: Callable[[Attempt, dict[str, Json]], None]
@@ -33,14 +33,14 @@ class Desk:
     prepare_child: Callable[[], None] | None
 
 
-class JobContext:
-    """A handler's way to the worker. All but `in_thread` and `in_process` may be used from any thread."""
+class AttemptContext:
+    """Implements `penstock.jobs.handler.JobContext` for one attempt."""
 
-    __slots__ = ("_attempt", "_desk", "_progress", "_rows")
+    __slots__ = ("_attempt", "_hooks", "_progress", "_rows")
 
-    def __init__(self, attempt: Attempt, desk: Desk) -> None:
+    def __init__(self, attempt: Attempt, hooks: WorkerHooks) -> None:
         self._attempt = attempt
-        self._desk = desk
+        self._hooks = hooks
         self._progress: dict[str, Json] = {}
         self._rows = 0
 
@@ -82,9 +82,9 @@ class JobContext:
         said = {"rows": rows, "percent": percent}
         self._progress = {**self._progress, **{k: v for k, v in said.items() if v is not None}, **more}
         if rows is not None and rows > self._rows:
-            self._desk.count_rows(self._attempt.job.kind, rows - self._rows)
+            self._hooks.count_rows(self._attempt.job.kind, rows - self._rows)
             self._rows = rows
-        self._desk.note(self._attempt, self._progress)
+        self._hooks.note(self._attempt, self._progress)
 
     async def in_thread(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
         """Run blocking work in a thread. It cannot be killed: let it call `check()` or watch `cancelled`."""
@@ -96,7 +96,7 @@ class JobContext:
 
     async def in_process(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
         """Run an importable function in a child process, which is killed when the job is stopped or we die."""
-        child = Child(self._desk.prepare_child, work, args)
+        child = Child(self._hooks.prepare_child, work, args)
         self._attempt.adopt(child)
         try:
             return cast("T", await in_thread(f"{self._attempt.job.job_id}-child", child.answer))

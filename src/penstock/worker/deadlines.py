@@ -10,10 +10,12 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from penstock.worker.attempt import Attempt, Held, Stop
+from penstock.jobs.handler import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from penstock.worker.attempt import Attempt, Held
 
 TIDY_SECONDS = 2.0
 

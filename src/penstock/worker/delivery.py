@@ -16,10 +16,10 @@ from collections import Counter
 from logging import INFO
 from typing import TYPE_CHECKING, TypeVar
 
+from penstock.jobs.handler import Stop
 from penstock.jobs.model import WORKER_STOPPED, Ending, Failed, Parking, Release, Succeeded, Verdict
 from penstock.kit import logging
 from penstock.kit.errors import AuthenticationRequired, PenstockError, PermissionDenied
-from penstock.worker.attempt import Stop
 from penstock.worker.failure import describe
 
 if TYPE_CHECKING:

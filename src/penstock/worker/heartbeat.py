@@ -15,10 +15,11 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from penstock.jobs.handler import Stop
 from penstock.jobs.model import Beat, Renewal
 from penstock.kit import logging
-from penstock.worker.attempt import Attempt, Held, Phase, Stop
-from penstock.worker.patience import Patience
+from penstock.kit.backoff import ReconnectBackoff
+from penstock.worker.attempt import Attempt, Held, Phase
 
 if TYPE_CHECKING:
     import random
@@ -61,7 +62,7 @@ class Heartbeat:
         self._sooner = asyncio.Event()
         self._begun = threading.Event()
         self._may_begin = asyncio.Event()
-        self._patience = Patience(rng)
+        self._patience = ReconnectBackoff(rng)
 
     @property
     def silent_for(self) -> float:

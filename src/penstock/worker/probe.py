@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING
 
-from penstock.kinds import PROBE
+from penstock.jobs.handler import Job, Result
+from penstock.jobs.kinds import Backoff, JobKind, KindPolicy
 from penstock.kit.errors import InvalidInput
-from penstock.worker.handlers import Job, Result
 
 if TYPE_CHECKING:
+    from penstock.jobs.handler import JobContext
     from penstock.jobs.model import Json
-    from penstock.worker.context import JobContext
-
-__all__ = ["PROBE", "ProbeFailed", "ProbePlan", "plan", "probe"]
 
 MAX_STEPS = 100_000
 MAX_SECONDS = 3600.0
@@ -77,3 +75,16 @@ async def _sleep(ctx: JobContext, todo: ProbePlan) -> None:
             time.sleep(todo.seconds_per_step)  # noqa: ASYNC251 - to block is what was asked for
         case _:
             await asyncio.sleep(todo.seconds_per_step)
+
+
+PROBE: JobKind[None] = JobKind(
+    policy=KindPolicy(
+        name="probe",
+        lease=4,
+        heartbeat=1,
+        timeout=600,
+        max_attempts=5,
+        backoff=Backoff(base=0.2, factor=2.0, cap=5.0),
+    ),
+    handler=lambda _: probe,
+)

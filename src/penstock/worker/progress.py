@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from penstock.jobs.model import ProgressUpdate
-from penstock.jobs.rows import dump
+from penstock.jobs.row_mapping import dump
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
 from penstock.worker.attempt import Phase

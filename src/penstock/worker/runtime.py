@@ -20,18 +20,18 @@ from penstock.kit import logging
 from penstock.kit.errors import Internal, InvalidInput
 from penstock.kit.ids import check_name
 from penstock.worker.attempt import Held
+from penstock.worker.background_thread import BackgroundThread
 from penstock.worker.claiming import POLL_SECONDS, Claimer
-from penstock.worker.context import Desk
-from penstock.worker.crew import Crew
+from penstock.worker.context import WorkerHooks
 from penstock.worker.deadlines import Deadlines
 from penstock.worker.delivery import Delivery
 from penstock.worker.health import METRICS_TYPE, HealthServer, Page, document
 from penstock.worker.heartbeat import Heartbeat
 from penstock.worker.metrics import WorkerMetrics
-from penstock.worker.outbox import Outbox
 from penstock.worker.progress import Progress
-from penstock.worker.shutdown import LastWill
-from penstock.worker.sideline import Sideline
+from penstock.worker.result_buffer import ResultBuffer
+from penstock.worker.shutdown import ShutdownHandler
+from penstock.worker.task_runner import TaskRunner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from penstock.jobs.contract import JobStore
+    from penstock.jobs.handler import Handlers
     from penstock.jobs.kinds import Kinds
     from penstock.jobs.model import Claimed
-    from penstock.worker.handlers import Handlers
 
     StoreFactory: TypeAlias = Callable[[], AbstractAsyncContextManager[JobStore]]
 
@@ -101,7 +101,7 @@ class Worker:
         self._rng = rng or random.Random()  # noqa: S311 - it spreads pauses
         self.metrics = metrics or WorkerMetrics()
         self._held = Held()
-        self._outbox = Outbox()
+        self._outbox = ResultBuffer()
         self._delivery = Delivery(self._held, self.metrics)
         self._progress = Progress()
         self._registration = Registration(
@@ -114,9 +114,9 @@ class Worker:
             is_waiting=lambda: self._claimer is not None and self._claimer.is_waiting,
             rng=self._rng,
         )
-        self._will = LastWill(self._held, self._delivery, worker=name, session=self._registration.session)
-        desk = Desk(note=self._progress.note, count_rows=self.metrics.rows, prepare_child=prepare_child)
-        self._crew = Crew(
+        self._will = ShutdownHandler(self._held, self._delivery, worker=name, session=self._registration.session)
+        desk = WorkerHooks(note=self._progress.note, count_rows=self.metrics.rows, prepare_child=prepare_child)
+        self._crew = TaskRunner(
             handlers,
             kinds,
             self._held,
@@ -172,7 +172,7 @@ class Worker:
         """Until stopped; raises what makes it senseless to go on."""
         self._loop = asyncio.get_running_loop()
         async with self._open_store() as store:
-            sideline = Sideline(self._side_store, [self._heartbeat.run, self._progress.run, self._will.run])
+            sideline = BackgroundThread(self._side_store, [self._heartbeat.run, self._progress.run, self._will.run])
             sideline.start()
             try:
                 await _resolved(sideline.ready, sideline.ended)
@@ -183,7 +183,7 @@ class Worker:
                 await _resolved(sideline.ended)
         return self.summary()
 
-    async def _work(self, store: JobStore, sideline: Sideline) -> None:
+    async def _work(self, store: JobStore, sideline: BackgroundThread) -> None:
         self._claimer = claimer = Claimer(
             store,
             self._delivery,

@@ -16,9 +16,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from penstock.jobs.handler import Stop
 from penstock.jobs.model import WORKER_STOPPED, Release
 from penstock.kit import logging
-from penstock.worker.attempt import Attempt, Held, Phase, Stop, Writing
+from penstock.worker.attempt import Attempt, Held, Phase, Writing
 from penstock.worker.failure import final
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def parting(attempt: Attempt) -> Writing:
     return Release(fence=attempt.fence, reason=RECEIVED_SIGTERM)
 
 
-class LastWill:
+class ShutdownHandler:
     def __init__(self, held: Held, delivery: Delivery, *, worker: str, session: UUID) -> None:
         self._held = held
         self._delivery = delivery

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
-from penstock.worker.offload import threads_left
+from penstock.worker.child_calls import threads_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable

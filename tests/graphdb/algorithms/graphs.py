@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from penstock.graphdb.algorithms.algorithm import Outcome, Task
-from penstock.graphdb.algorithms.catalogue import algorithm, direction, run
+from penstock.graphdb.algorithms.catalog import algorithm, direction, run
 from penstock.graphdb.algorithms.nodes import Nodes
 from penstock.graphdb.algorithms.parameters import check
 from penstock.graphdb.algorithms.topology import WEIGHT, Edges, Topology, build

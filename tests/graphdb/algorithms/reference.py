@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.graphdb.algorithms.allowed import ALLOWED, CATEGORY
-from penstock.graphdb.algorithms.catalogue import CATALOGUE, CATEGORIES
+from penstock.graphdb.algorithms.catalog import CATALOGUE, CATEGORIES
 from penstock.graphdb.algorithms.equivalents import NATIVE
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.graphdb.algorithms.catalogue import CATALOGUE
+from penstock.graphdb.algorithms.catalog import CATALOGUE
 from penstock.kit.errors import InvalidInput
 from tests.graphdb.algorithms.graphs import Drawn, groups, outcome, topology, values
 

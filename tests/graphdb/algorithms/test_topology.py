@@ -10,8 +10,8 @@ import pytest
 
 from penstock.graphdb import arrow_file
 from penstock.graphdb.algorithms.errors import NodeNotFound
-from penstock.graphdb.algorithms.handover import read_edges
 from penstock.graphdb.algorithms.nodes import Nodes
+from penstock.graphdb.algorithms.result_transfer import read_edges
 from penstock.graphdb.algorithms.selection import EdgeChoice, Selection
 from penstock.graphdb.algorithms.topology import WEIGHT, Edges, build
 from penstock.graphdb.contract import SOURCE, TARGET

@@ -11,10 +11,10 @@ import pickle
 import sys
 from typing import TYPE_CHECKING, Any
 
+from penstock.graph_server.results import Own, values
 from penstock.graphdb.contract import EdgeTable, GraphSchema, NodeTable
 from penstock.graphdb.registry import Opening, open_engine
 from penstock.guard.cypher import check_cypher
-from penstock.instance.results import Own, values
 from penstock.kit.errors import PenstockError
 
 if TYPE_CHECKING:

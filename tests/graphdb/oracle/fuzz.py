@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 
+from tests.graph_server.roundtrip import fuzz as roundtrip
 from tests.graphdb.oracle.cases import batches, check
 from tests.graphdb.oracle.engines import BACKENDS, Engine
-from tests.instance.roundtrip import fuzz as roundtrip
 
 CASES_A_GRAPH = 100
 

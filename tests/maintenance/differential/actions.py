@@ -12,9 +12,9 @@ from pyiceberg.manifest import DataFileContent
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import FixedType, PrimitiveType, StructType
 
-from penstock.maintenance import embedded
-from penstock.maintenance.action import Ended, parse
-from penstock.maintenance.run import Run
+from penstock.maintenance.actions.context import Run
+from penstock.maintenance.actions.model import Ended, parse
+from penstock.maintenance.engines import embedded
 from tests.maintenance.differential.history import NUMBER_ID, pick
 from tests.maintenance.differential.manifests import MISREADINGS, live_data_files, live_entries
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
 
-    from penstock.maintenance.action import Outcome
+    from penstock.maintenance.actions.model import Outcome
     from tests.maintenance.differential.tables import SharedTable
 
 LATER = timedelta(days=30)

@@ -16,7 +16,7 @@ from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrd
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import ListType, MapType, PrimitiveType, StructType
 
-from penstock.maintenance.action import Ended
+from penstock.maintenance.actions.model import Ended
 from tests.maintenance.differential.actions import (
     Expire,
     RemoveOrphans,

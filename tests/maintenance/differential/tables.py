@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from pyiceberg.catalog.sql import SqlCatalog
 
-from penstock.maintenance.lake import CatalogLake, PointerLake
+from penstock.maintenance.tables.table_access import CatalogTableAccess, FencedTableAccess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.sorting import SortOrder
 
-    from penstock.maintenance.lake import Lake
-    from penstock.maintenance.run import Run
+    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.tables.table_access import TableAccess
     from tests.maintenance.differential.readers import Spark
 
 NAMESPACE = "db"
@@ -94,10 +94,10 @@ class SharedTable:
                 self._version = newest
                 self._point_to(self._metadata_of_version(newest).as_uri())
 
-    def lake(self, run: Run) -> Lake:
+    def lake(self, run: Run) -> TableAccess:
         identifier = (NAMESPACE, self.name)
         if not self.pointer:
-            return CatalogLake(self.catalog, identifier)
+            return CatalogTableAccess(self.catalog, identifier)
 
         def swap(base: str, to: str) -> bool:
             if self.metadata_file != base:
@@ -105,7 +105,7 @@ class SharedTable:
             self._point_to(to)
             return True
 
-        return PointerLake(
+        return FencedTableAccess(
             identifier,
             properties={},
             current=lambda: self.metadata_file,

@@ -14,7 +14,7 @@ import pytest
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
-from penstock.maintenance.action import Ended, Name, Outcome
+from penstock.maintenance.actions.model import Ended, Name, Outcome
 from tests.maintenance.differential.actions import (
     Expire,
     RewriteData,

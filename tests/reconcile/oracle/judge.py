@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 
 from penstock.engines.contract import EngineLimits
 from penstock.engines.registry import ENGINES
-from penstock.reconcile import validation
-from penstock.reconcile.decided import Decided
 from penstock.reconcile.errors import BadValue, RecipeInvalid, RuleFailed
-from penstock.reconcile.execution import Executed, Execution
-from penstock.reconcile.matching import MatchLimits
+from penstock.reconcile.matching.decided import Decided
+from penstock.reconcile.matching.execution import Executed, Execution
+from penstock.reconcile.matching.matcher import MatchLimits
+from penstock.reconcile.recipes import validation
 from tests.reconcile.oracle.matcher import Answer, FreeMatcher, Matcher
 from tests.reconcile.oracle.values import Refused, day, number, text
 

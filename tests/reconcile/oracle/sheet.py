@@ -15,8 +15,8 @@ from penstock.engines.contract import EngineLimits
 from penstock.engines.errors import EngineQueryError
 from penstock.engines.registry import ENGINES, open_engine
 from penstock.guard.errors import SqlRefused
-from penstock.reconcile.column import columns
 from penstock.reconcile.match_sql.queries import compiled
+from penstock.reconcile.matching.column import columns
 from tests.reconcile.oracle.expressions import Failed, Generator, Piece, rows, table
 
 if TYPE_CHECKING:

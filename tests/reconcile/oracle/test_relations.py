@@ -12,8 +12,8 @@ import pytest
 
 from penstock.engines.contract import EngineLimits
 from penstock.engines.registry import ENGINES, open_engine
-from penstock.reconcile.column import columns
 from penstock.reconcile.match_sql.queries import compiled
+from penstock.reconcile.matching.column import columns
 from tests.reconcile.oracle.expressions import NUMBERS, one_zero, ordered, rows, table
 from tests.reconcile.oracle.sheet import _plain as plain
 

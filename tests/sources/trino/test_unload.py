@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from penstock.kit.polling import poll_delay
+from penstock.kit.poll_interval import poll_delay
 from penstock.sources.trino.unload import (
     Failed,
     Finished,

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from penstock.cli.demo import books, furniture, lake, page, rings, storm
-from penstock.cli.demo.played import Played
+from penstock.cli.demo import books, lake, page, rings, setup, worker_kills
+from penstock.cli.demo.result import Played
 from penstock.cli.home import Home, default_home
 from penstock.cli.output import FAILED, emit, err, out
 from penstock.client import Client
@@ -59,7 +59,9 @@ async def _play(home: Home, *, quiet: bool) -> Played:
 
     running, since = home.running(), datetime.now(UTC)
     with _stage(home, free=running is None) as stage:
-        async with Stack(stage, port=0, workers=storm.WORKERS, say=say, environment=storm.HURRIED) as stack:
+        async with Stack(
+            stage, port=0, workers=worker_kills.WORKERS, say=say, environment=worker_kills.HURRIED
+        ) as stack:
             url = running.url if running else stack.url
             return await asyncio.to_thread(_acts, stack, url, home, since, say, quiet=quiet)
 
@@ -77,10 +79,10 @@ def _stage(home: Home, *, free: bool) -> Iterator[Home]:
 def _acts(stack: Stack, url: str, home: Home, since: datetime, say: Callable[[str], None], *, quiet: bool) -> Played:
     started = time.monotonic()
     with Session(stack.url, stack.home.secret("operator_token")) as http:
-        story = storm.play(stack, http, since, say, quiet=quiet)
+        story = worker_kills.play(stack, http, since, say, quiet=quiet)
     token = home.secret("operator_token")
     with Client(url, token) as ps:
-        put = furniture.put(ps, home)
+        put = setup.put(ps, home)
         found = rings.find(ps, put.mapping_id, say, quiet=quiet)
         agreed = books.agree(ps, put.recipe_id, say, quiet=quiet)
         kept = lake.keep(ps, token, say, quiet=quiet)
@@ -88,7 +90,7 @@ def _acts(stack: Stack, url: str, home: Home, since: datetime, say: Callable[[st
 
 
 def _show(played: Played, file: Path, home: Home) -> None:
-    storm.show(played.storm)
+    worker_kills.show(played.storm)
     out.print()
     rings.show(played.rings)
     out.print()
@@ -116,7 +118,7 @@ def _command() -> str:
 
 def _document(played: Played, file: Path, home: Home) -> dict[str, Any]:
     return {
-        "storm": storm.document(played.storm),
+        "storm": worker_kills.document(played.storm),
         "rings": rings.document(played.rings),
         "books": books.document(played.books),
         "lake": lake.document(played.lake),

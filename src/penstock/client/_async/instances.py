@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.client._async.transport import AsyncTransport
     from penstock.client.words import Engine
     from penstock.client.work import Change
-    from penstock.widget.expansion import Neighbourhood
+    from penstock.widget.expansion import Neighborhood
 
 UNSETTLED = ("waiting_for_snapshot", "starting", "resuming")
 STOPPING_PAUSE = 0.1
@@ -203,7 +203,7 @@ class AsyncGraph:
         except NotFound:
             return
 
-    async def _neighbours(self, node_id: str, limit: int) -> Neighbourhood:
+    async def _neighbours(self, node_id: str, limit: int) -> Neighborhood:
         found = await self.subgraph([node_id], limit=limit)
         return {"nodes": found["nodes"], "edges": found["edges"], "truncated": found["truncated"]}
 

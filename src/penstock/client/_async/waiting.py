@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import anyio
 
-from penstock.client.bar import bar
 from penstock.client.errors import TimedOut
+from penstock.client.progress_bar import bar
 from penstock.client.work import Change
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.client._sync.transport import Transport
     from penstock.client.words import Engine
     from penstock.client.work import Change
-    from penstock.widget.expansion import Neighbourhood
+    from penstock.widget.expansion import Neighborhood
 
 UNSETTLED = ("waiting_for_snapshot", "starting", "resuming")
 STOPPING_PAUSE = 0.1
@@ -198,7 +198,7 @@ class Graph:
         except NotFound:
             return
 
-    def _neighbours(self, node_id: str, limit: int) -> Neighbourhood:
+    def _neighbours(self, node_id: str, limit: int) -> Neighborhood:
         found = self.subgraph([node_id], limit=limit)
         return {"nodes": found["nodes"], "edges": found["edges"], "truncated": found["truncated"]}
 

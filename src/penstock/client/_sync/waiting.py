@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.client.bar import bar
 from penstock.client.errors import TimedOut
+from penstock.client.progress_bar import bar
 from penstock.client.work import Change
 
 if TYPE_CHECKING:

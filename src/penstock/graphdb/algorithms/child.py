@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 from penstock.graphdb import arrow_file
 from penstock.graphdb.algorithms.algorithm import Outcome, Task
 from penstock.graphdb.algorithms.bridge import call
-from penstock.graphdb.algorithms.catalogue import algorithm, direction, run
+from penstock.graphdb.algorithms.catalog import algorithm, direction, run
 from penstock.graphdb.algorithms.errors import AlgorithmFailed, AlgorithmOutOfMemory
 from penstock.graphdb.algorithms.functions import function
-from penstock.graphdb.algorithms.handover import read_edges, read_nodes, read_topology
 from penstock.graphdb.algorithms.parameters import check
+from penstock.graphdb.algorithms.result_transfer import read_edges, read_nodes, read_topology
 from penstock.kit.errors import PenstockError
 
 if TYPE_CHECKING:

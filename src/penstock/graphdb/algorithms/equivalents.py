@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.graphdb.algorithms.algorithm import Task
-from penstock.graphdb.algorithms.catalogue import algorithm, run
+from penstock.graphdb.algorithms.catalog import algorithm, run
 from penstock.graphdb.algorithms.parameters import check
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from penstock.kit.errors import PenstockError
 from penstock.kit.postgres import template
 from penstock.kit.postgres.binaries import locate
 from penstock.kit.postgres.cluster import Cluster
-from penstock.kit.postgres.places import written_by
+from penstock.kit.postgres.paths import written_by
 from penstock.kit.postgres.settings import ClusterSettings
 
 

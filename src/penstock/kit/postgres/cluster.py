@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import quote, urlencode
 
 from penstock.kit import logging
-from penstock.kit.postgres import failure, holder, initdb, password, places, programs, server
+from penstock.kit.postgres import failure, holder, initdb, password, paths, programs, server
 from penstock.kit.postgres.errors import ClusterHeld, PostgresFailed
 from penstock.kit.postgres.settings import SUPERUSER, ClusterSettings, Shutdown
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.kit.postgres.binaries import Binaries
     from penstock.kit.postgres.holder import Holder, Lock
-    from penstock.kit.postgres.places import Places
+    from penstock.kit.postgres.paths import Places
     from penstock.kit.postgres.server import Server
 
 log = logging.get(__name__)
@@ -56,7 +56,7 @@ class Cluster:
     def places(self) -> Places:
         """Where everything of this cluster lies, made on first use."""
         if self._places is None:
-            self._places = places.settle(self._data_dir, self.settings.shared)
+            self._places = paths.settle(self._data_dir, self.settings.shared)
         return self._places
 
     @property
@@ -147,14 +147,14 @@ class Cluster:
             await asyncio.sleep(0.02)  # it let go of the lock; it may be one of ours that is still dying
         account, shared = self.places.account, self.settings.shared
         self._binaries = await asyncio.to_thread(programs.within_reach, self._binaries, account, shared)
-        places.claim(self.places.sockets, account)
+        paths.claim(self.places.sockets, account)
         if not self.places.data.exists():
             await initdb.initialise(self.places, self._binaries, lock, self.settings.template)
         self._check_version()
         await password.require_password(self.places, self._binaries, lock)
 
     def _check_version(self) -> None:
-        written, version = places.written_by(self.places.folder), self._binaries.version
+        written, version = paths.written_by(self.places.folder), self._binaries.version
         if written != self._binaries.major:
             raise PostgresFailed(
                 f"The data in {self.places.data} are of PostgreSQL {written}, the programs of {version}.",

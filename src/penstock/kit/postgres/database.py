@@ -13,7 +13,7 @@ from penstock.kit import logging
 from penstock.kit.postgres.binaries import locate
 from penstock.kit.postgres.cluster import Cluster
 from penstock.kit.postgres.errors import PostgresFailed
-from penstock.kit.postgres.places import written_by
+from penstock.kit.postgres.paths import written_by
 from penstock.kit.postgres.settings import ClusterSettings, Shutdown
 
 if TYPE_CHECKING:

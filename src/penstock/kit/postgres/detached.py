@@ -9,7 +9,7 @@ import sys
 import tempfile
 from typing import IO, TYPE_CHECKING
 
-from penstock.kit.postgres import holder, places
+from penstock.kit.postgres import holder, paths
 from penstock.kit.postgres.errors import PostgresFailed
 from penstock.kit.postgres.settings import ClusterSettings
 
@@ -32,7 +32,7 @@ async def start(data_dir: Path, *, major: str | None = None) -> str:
 
 async def stop(data_dir: Path, *, seconds: float = 60.0) -> bool:
     """End whoever supervises the server, and wait until the data are free; False if nobody did."""
-    at = places.settle(data_dir, ClusterSettings().shared)
+    at = paths.settle(data_dir, ClusterSettings().shared)
     if holder.is_free(at) or (who := holder.supervisor(at)) is None:
         return False
     os.kill(who.pid, signal.SIGTERM)

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from penstock.kit.postgres.places import open_own
+from penstock.kit.postgres.paths import open_own
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.kit.postgres.places import Places
+    from penstock.kit.postgres.paths import Places
 
 _NO_PID = 2**31 - 1
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.kit.postgres.account import Account
     from penstock.kit.postgres.binaries import Binaries
     from penstock.kit.postgres.holder import Lock
-    from penstock.kit.postgres.places import Places
+    from penstock.kit.postgres.paths import Places
 
 
 async def initialise(at: Places, binaries: Binaries, lock: Lock, archive: Path | None) -> None:

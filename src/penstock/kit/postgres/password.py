@@ -19,7 +19,7 @@ from urllib.parse import quote
 from penstock.kit import logging
 from penstock.kit.postgres import failure, holder, process, server
 from penstock.kit.postgres.errors import PostgresFailed
-from penstock.kit.postgres.places import open_own
+from penstock.kit.postgres.paths import open_own
 from penstock.kit.postgres.settings import SUPERUSER, ClusterSettings, Shutdown
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from penstock.kit.postgres.binaries import Binaries
     from penstock.kit.postgres.holder import Lock
-    from penstock.kit.postgres.places import Places
+    from penstock.kit.postgres.paths import Places
 
 log = logging.get(__name__)
 _ITERATIONS = 4096

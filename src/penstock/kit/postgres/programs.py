@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.kit.postgres.binaries import Binaries
 from penstock.kit.postgres.errors import PostgresFailed
-from penstock.kit.postgres.places import open_shared
+from penstock.kit.postgres.paths import open_shared
 from penstock.kit.scratch import scratch_folder, sweep
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ import asyncpg
 
 from penstock.kit.postgres import process
 from penstock.kit.postgres.errors import PostgresFailed
-from penstock.kit.postgres.places import open_own
+from penstock.kit.postgres.paths import open_own
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
 
     from penstock.kit.postgres.holder import Lock
-    from penstock.kit.postgres.places import Places
+    from penstock.kit.postgres.paths import Places
     from penstock.kit.postgres.settings import Shutdown
 
 _LOG_LIMIT = 16 << 20

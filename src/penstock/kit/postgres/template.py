@@ -10,7 +10,7 @@ import asyncio
 import tarfile
 from typing import TYPE_CHECKING
 
-from penstock.kit.postgres import holder, initdb, places, programs
+from penstock.kit.postgres import holder, initdb, paths, programs
 from penstock.kit.postgres.errors import ClusterHeld
 from penstock.kit.postgres.settings import ClusterSettings
 from penstock.kit.scratch import scratch_folder
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.kit.postgres.binaries import Binaries
-    from penstock.kit.postgres.places import Places
+    from penstock.kit.postgres.paths import Places
 
 
 async def write(target: Path, binaries: Binaries) -> None:
@@ -39,7 +39,7 @@ async def write(target: Path, binaries: Binaries) -> None:
 
 def _settle(scratch: Path) -> Places:
     scratch.chmod(0o755)
-    return places.settle(scratch / "pg", ClusterSettings().shared)
+    return paths.settle(scratch / "pg", ClusterSettings().shared)
 
 
 def _pack(data: Path, target: Path) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.reconcile.fault import nearest
 from penstock.reconcile.match_sql import functions
 from penstock.reconcile.match_sql.functions import AGGREGATES, MOST_SHIFT, WINDOWS, call, date_part
 from penstock.reconcile.match_sql.parse import IN_THE_REFERENCE, refused, shown
@@ -26,6 +25,7 @@ from penstock.reconcile.match_sql.types import (
     whole,
 )
 from penstock.reconcile.match_sql.values import DAY_SECONDS, PER_SECOND, Maker, Value
+from penstock.reconcile.recipes.fault import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from penstock.reconcile.clauses import FULL_SCORE, edit_score
 from penstock.reconcile.match_sql.parse import refused, shown
 from penstock.reconcile.match_sql.types import (
     BOOLEAN,
@@ -25,7 +24,8 @@ from penstock.reconcile.match_sql.values import (
     PERCENT,
     Value,
 )
-from penstock.reconcile.patterns import check_replacement, group_count
+from penstock.reconcile.matching.clauses import FULL_SCORE, edit_score
+from penstock.reconcile.recipes.patterns import check_replacement, group_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -16,7 +16,7 @@ from penstock.guard.errors import (
     TableRefused,
 )
 from penstock.guard.grammar import GRAMMARS
-from penstock.guard.lexis import SqlLimits, place_of, read
+from penstock.guard.size_limits import SqlLimits, place_of, read
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.engines.contract import Words
-    from penstock.reconcile.column import Column
     from penstock.reconcile.match_sql.types import SqlType
-    from penstock.reconcile.recipe import SideName
+    from penstock.reconcile.matching.column import Column
+    from penstock.reconcile.recipes.model import SideName
 
     Columns = Mapping[SideName, Mapping[str, Column]]
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.reconcile.amounts import FULL
-from penstock.reconcile.column import Kind
+from penstock.reconcile.matching.amounts import FULL
+from penstock.reconcile.matching.column import Kind
 
 if TYPE_CHECKING:
     from penstock.engines.contract import Unit, Words
-    from penstock.reconcile.column import Column
+    from penstock.reconcile.matching.column import Column
 
 WHOLE_DIGITS = 18
 """Any whole number of so many digits fits a BIGINT."""

@@ -10,10 +10,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from penstock.reconcile.amounts import FULL, WIDE, filled, of_float, scale_of
-from penstock.reconcile.clauses import moment_text
-from penstock.reconcile.column import FREE_SCALE
-from penstock.reconcile.days import day_of_instant, day_of_text, is_text_date
 from penstock.reconcile.match_sql.parse import refused, shown
 from penstock.reconcile.match_sql.types import (
     BOOLEAN,
@@ -29,6 +25,10 @@ from penstock.reconcile.match_sql.types import (
     timestamp,
     whole,
 )
+from penstock.reconcile.matching.amounts import FULL, WIDE, filled, of_float, scale_of
+from penstock.reconcile.matching.clauses import moment_text
+from penstock.reconcile.matching.column import FREE_SCALE
+from penstock.reconcile.matching.days import day_of_instant, day_of_text, is_text_date
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

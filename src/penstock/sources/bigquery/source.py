@@ -5,7 +5,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from penstock.kit.outbound import FOR_OPERATOR, Outbound
-from penstock.sources import bridge
+from penstock.sources import threaded_stream
 from penstock.sources.bigquery.catalog import BigQueryCatalog
 from penstock.sources.bigquery.config import Config
 from penstock.sources.bigquery.credentials import Credentials
@@ -83,7 +83,7 @@ class BigQuerySource:
         schema = schema_of(described.fields)
         for stream in await self._streams(chunk, described.location, trace):
             reading = Reading(self._storage, stream)
-            batches = bridge.stream(
+            batches = threaded_stream.stream(
                 reading.batches, reading.cancel, name="bigquery", silence=self._config.silence_seconds
             )
             async with aclosing(batches):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from penstock.sources.batch_checks import distinct
 from penstock.sources.errors import SourceError, SourceQueryError
-from penstock.sources.exact import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

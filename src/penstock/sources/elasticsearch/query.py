@@ -11,9 +11,9 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokenizer_core import TokenType
 
-from penstock.sources import select
+from penstock.sources import single_table
+from penstock.sources.batch_checks import distinct
 from penstock.sources.errors import SourceQueryError
-from penstock.sources.exact import distinct
 
 if TYPE_CHECKING:
     from penstock.sources.elasticsearch.mapping import Field, Fields
@@ -43,7 +43,7 @@ class Column:
 def read_query(sql: str) -> Query:
     if _INDEX.fullmatch(sql.strip()):
         return Query(index=_checked(sql.strip()), wanted=(None,))
-    tree, one = select.parse(sql, DIALECT), select.one_table(sql, DIALECT)
+    tree, one = single_table.parse(sql, DIALECT), single_table.one_table(sql, DIALECT)
     table = tree.find(exp.Table) if tree is not None else None
     if tree is None or one is None or table is None or table.args.get("db"):
         raise SourceQueryError("This is no query that can be asked of Elasticsearch.", hint=_HINT)

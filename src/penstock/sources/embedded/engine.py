@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from penstock.kit.scratch import Scratch
-from penstock.sources import exact
+from penstock.sources import batch_checks
 from penstock.sources.embedded.failure import translated
 from penstock.sources.embedded.types import REAL, projection, quoted
 from penstock.sources.errors import SourceQueryError
-from penstock.sources.select import bare
+from penstock.sources.single_table import bare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -123,7 +123,7 @@ class Session:
             relation = _relation(cursor, sql)
             with relation.to_arrow_reader(_rows(len(relation.columns))) as reader:
                 for batch in reader:
-                    yield exact.finite(batch, REAL)
+                    yield batch_checks.finite(batch, REAL)
 
     @contextmanager
     def _opened(self) -> Iterator[DuckDBPyConnection]:
@@ -143,7 +143,7 @@ def _relation(cursor: DuckDBPyConnection, sql: str) -> DuckDBPyRelation:
     """The query, bound and not run, with its columns as they shall leave."""
     alone = _only_select(cursor, sql)
     described = cursor.execute(f"DESCRIBE {alone}").fetchall()
-    exact.distinct([row[0] for row in described])
+    batch_checks.distinct([row[0] for row in described])
     inner = cursor.sql(f"SELECT * FROM (\n{alone}\n) AS q")
     return cursor.sql(f"SELECT {projection(inner.columns, inner.types)} FROM (\n{alone}\n) AS q")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from duckdb.sqltypes import DuckDBPyType
 
-from penstock.sources.exact import Range
+from penstock.sources.batch_checks import Range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

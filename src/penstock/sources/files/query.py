@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from penstock.sources.errors import SourceQueryError
-from penstock.sources.select import one_table, parse
+from penstock.sources.single_table import one_table, parse
 
 DIALECT = "duckdb"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from penstock.kit.errors import PenstockError
-from penstock.sources import exact
+from penstock.sources import batch_checks
 from penstock.sources.errors import SourceQueryError
 from penstock.sources.files.query import understand
 from penstock.sources.files.tables import FileTable, Piece, find_tables, spans, table
@@ -34,7 +34,7 @@ class Stream:
         self._pieces = pieces
         fields = [f for f in source.schema if named is None or f.name.casefold() in named]
         self._schema = pa.schema(fields or [source.schema.field(0)])
-        exact.distinct_in_any_case(self._schema.names, source.name)
+        batch_checks.distinct_in_any_case(self._schema.names, source.name)
         self.failure: PenstockError | None = None
 
     @property
@@ -134,7 +134,7 @@ class Scan:
 def _renamed(only: FileTable, plain: Sequence[tuple[str, str]]) -> tuple[Sequence[str], pa.Schema]:
     """The columns to read, and the schema in which they leave."""
     pairs = plain or [(name, name) for name in only.schema.names]
-    exact.distinct([name for _, name in pairs])
+    batch_checks.distinct([name for _, name in pairs])
     columns = [_column(only, own) for own, _ in pairs]
     leaving = [(name, only.schema.field(own).type) for own, (_, name) in zip(columns, pairs, strict=True)]
     return columns, pa.schema(leaving)

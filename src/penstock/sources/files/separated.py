@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TextIO
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from penstock.sources import exact
+from penstock.sources import batch_checks
 from penstock.sources.errors import SourceQueryError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def schema(text: str, options: Csv, sign: str, declared: Mapping[str, pa.DataTyp
     names = next(_rows(text, sign, options.quote), []) if options.header else list(declared)
     if not names:
         raise SourceQueryError(f"The files of {table} have no header, and types.{table} declares no columns.")
-    exact.distinct(names)
+    batch_checks.distinct(names)
     if unknown := declared.keys() - set(names):
         raise SourceQueryError(f"types.{table} declares {', '.join(sorted(unknown))}, which the files do not have.")
     return pa.schema([(name, declared.get(name, pa.string())) for name in names])

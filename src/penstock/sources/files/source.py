@@ -4,7 +4,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from penstock.kit.outbound import FOR_OPERATOR, Outbound
-from penstock.sources import bridge
+from penstock.sources import threaded_stream
 from penstock.sources.config import read
 from penstock.sources.contract import Chunk, Column, Key, Limits, Plan, Table
 from penstock.sources.errors import DriverMissing
@@ -75,14 +75,14 @@ class FilesSource:
     def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:  # noqa: ARG002
         pinned = {name: [piece(part) for part in parts] for name, parts in chunk.extra.get("pieces", {}).items()}
         scan = self._scan(chunk.sql, pinned)
-        return bridge.stream(scan.batches, scan.cancel, name="files", silence=self.config.silence_seconds)
+        return threaded_stream.stream(scan.batches, scan.cancel, name="files", silence=self.config.silence_seconds)
 
     @property
     def catalog(self) -> FilesCatalog:
         return FilesCatalog(self)
 
     async def in_thread(self, work: Callable[[], T], cancel: Callable[[], None] = lambda: None) -> T:
-        return await bridge.call(work, cancel, name="files", within=self.config.silence_seconds)
+        return await threaded_stream.call(work, cancel, name="files", within=self.config.silence_seconds)
 
     def _scan(self, sql: str, pinned: Mapping[str, Sequence[Piece]] | None = None) -> Scan:
         return Scan(sql, place=self.place, config=self.config, engine=self._duckdb, pinned=pinned)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.kit.outbound import FOR_OPERATOR, Outbound
-from penstock.sources import bridge
+from penstock.sources import threaded_stream
 from penstock.sources.config import read
 from penstock.sources.contract import Chunk, Limits, Plan
 from penstock.sources.mysql.catalog import MySQLCatalog
@@ -60,7 +60,7 @@ class MySQLSource:
             with session.opened() as connection:
                 yield from session.batches(connection, chunk.sql)
 
-        return bridge.stream(read_all, session.cancel, name="mysql", silence=self.config.silence_seconds)
+        return threaded_stream.stream(read_all, session.cancel, name="mysql", silence=self.config.silence_seconds)
 
     @property
     def catalog(self) -> MySQLCatalog:
@@ -76,4 +76,4 @@ class MySQLSource:
             with session.opened() as connection:
                 return work(session, connection)
 
-        return await bridge.call(opened, session.cancel, name="mysql", within=_ANSWER_SECONDS)
+        return await threaded_stream.call(opened, session.cancel, name="mysql", within=_ANSWER_SECONDS)

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from penstock.sources import exact
+from penstock.sources import batch_checks
 from penstock.sources.errors import SourceError, SourceQueryError
 from penstock.sources.mysql.connection import FIELD_TYPE
-from penstock.sources.select import bare
+from penstock.sources.single_table import bare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ class Leaving:
 def leaving(fields: Sequence[Field], *, tinyint1_is_bool: bool) -> Sequence[Leaving]:
     if not fields:
         raise SourceQueryError("A source is only read: one SELECT is taken, and nothing else.")
-    exact.distinct([field.name for field in fields])
+    batch_checks.distinct([field.name for field in fields])
     return [_column(field, tinyint1_is_bool) for field in fields]
 
 

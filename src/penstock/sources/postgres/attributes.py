@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot.errors import SqlglotError
 
+from penstock.guard.allowed_functions import FUNCTIONS
 from penstock.guard.attributes import qualified_tables, unproven_attributes, words
 from penstock.guard.errors import FunctionRefused
-from penstock.guard.functions import FUNCTIONS
 from penstock.sources.postgres.types import quoted
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.sources.errors import SourceQueryError
 from penstock.sources.postgres.session import SQL, Session, literal
 from penstock.sources.postgres.types import quoted
-from penstock.sources.select import OneTable, bare, one_table
+from penstock.sources.single_table import OneTable, bare, one_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from penstock.kit.errors import PenstockError
-from penstock.sources import bridge
+from penstock.sources import threaded_stream
 
 if TYPE_CHECKING:
     from penstock.sources.postgres.session import Session
@@ -22,7 +22,7 @@ class SnapshotHold:
     async def alive(self) -> bool:
         async with self._asking:
             try:
-                await bridge.call(
+                await threaded_stream.call(
                     lambda: self._session.rows("SELECT 1"),
                     self._session.cancel,
                     name="postgres-hold",
@@ -34,7 +34,7 @@ class SnapshotHold:
 
     async def close(self) -> None:
         async with self._asking:
-            await bridge.call(self._session.close, _nothing, name="postgres-hold")
+            await threaded_stream.call(self._session.close, _nothing, name="postgres-hold")
 
 
 def _nothing() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.kit.outbound import FOR_OPERATOR, Outbound
-from penstock.sources import bridge
+from penstock.sources import threaded_stream
 from penstock.sources.config import read
 from penstock.sources.contract import Chunk, Limits, Plan
 from penstock.sources.postgres.catalog import PostgresCatalog
@@ -56,7 +56,7 @@ class PostgresSource:
 
     async def plan(self, sql: str, limits: Limits) -> Plan:
         session = Session(self._config, self._outbound, trace="plan")
-        return await bridge.call(
+        return await threaded_stream.call(
             lambda: _plan(session, sql, limits), session.cancel, name="postgres", within=_PLAN_SECONDS
         )
 
@@ -67,7 +67,7 @@ class PostgresSource:
             with session.opened():
                 yield from session.batches(chunk.sql)
 
-        return bridge.stream(read_all, session.cancel, name="postgres", silence=self._config.silence_seconds)
+        return threaded_stream.stream(read_all, session.cancel, name="postgres", silence=self._config.silence_seconds)
 
     @property
     def catalog(self) -> PostgresCatalog:
@@ -83,7 +83,7 @@ class PostgresSource:
             with session.opened():
                 return work(session)
 
-        return await bridge.call(opened, session.cancel, name="postgres", within=_PLAN_SECONDS)
+        return await threaded_stream.call(opened, session.cancel, name="postgres", within=_PLAN_SECONDS)
 
 
 def _plan(session: Session, sql: str, limits: Limits) -> Plan:

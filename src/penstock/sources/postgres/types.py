@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.sources import exact
+from penstock.sources import batch_checks
+from penstock.sources.batch_checks import Range
 from penstock.sources.errors import SourceQueryError
-from penstock.sources.exact import Range
-from penstock.sources.select import bare
+from penstock.sources.single_table import bare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,7 +52,7 @@ def leaving(raw: pa.Schema) -> Sequence[Leaving]:
     """By what the driver says of a prepared query."""
     if not raw.names:
         raise SourceQueryError("A source is only read: one SELECT with columns is taken, and nothing else.")
-    exact.distinct(raw.names)
+    batch_checks.distinct(raw.names)
     return [_column(field) for field in raw]
 
 
@@ -67,7 +67,7 @@ def query(columns: Sequence[Leaving], sql: str) -> str:
 
 def convert(columns: Sequence[Leaving], schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
     arrays = [_converted(column, array) for column, array in zip(columns, batch.columns, strict=True)]
-    return exact.finite(pa.RecordBatch.from_arrays(arrays, schema=schema), REAL)
+    return batch_checks.finite(pa.RecordBatch.from_arrays(arrays, schema=schema), REAL)
 
 
 def quoted(name: str) -> str:

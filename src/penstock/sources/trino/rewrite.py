@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.sources.select import bare
+from penstock.sources.single_table import bare
 from penstock.sources.trino.types import ZONED, TrinoType
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ def _is_plain(uri: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Setback:
+class _RetryDelay:
     """An answer that calls for another try."""
 
     reason: str
@@ -209,7 +209,7 @@ class Wire:
         """A server may ask us to be away, but not for so long that it gives our query up."""
         return min(_LONGEST_RETRY_AFTER, self._config.client_timeout / 3)
 
-    async def _try(self, request: httpx2.Request) -> httpx2.Response | _Setback:
+    async def _try(self, request: httpx2.Request) -> httpx2.Response | _RetryDelay:
         try:
             answer = await fetch(
                 self._http if self.is_ours(str(request.url)) else self._storage,
@@ -220,11 +220,11 @@ class Wire:
         except AnswerTooLarge as e:
             raise SourceError(f"Trino: {e}.", hint=TOO_LARGE_HINT) from None
         except httpx2.TransportError as e:
-            return _Setback(reason=type(e).__name__)
+            return _RetryDelay(reason=type(e).__name__)
         if answer.status_code in _BUSY:
-            return _Setback(reason=f"HTTP {answer.status_code}", wait=self._retry_after(answer))
+            return _RetryDelay(reason=f"HTTP {answer.status_code}", wait=self._retry_after(answer))
         if answer.status_code == 200 and not answer.content and request.method in ("GET", "POST"):
-            return _Setback(reason="an empty answer")
+            return _RetryDelay(reason="an empty answer")
         return answer
 
     def _retry_after(self, answer: httpx2.Response) -> float | None:

@@ -12,10 +12,10 @@ from penstock.cli.demo.page.books import books_section
 from penstock.cli.demo.page.lake import lake_section
 from penstock.cli.demo.page.markup import section
 from penstock.cli.demo.page.rings import rings_section
-from penstock.cli.demo.page.storm import storm_section
+from penstock.cli.demo.page.worker_kills import storm_section
 
 if TYPE_CHECKING:
-    from penstock.cli.demo.played import Played
+    from penstock.cli.demo.result import Played
 
 
 def written(played: Played) -> str:

@@ -1,0 +1,117 @@
+"""The background loops by hand, and how everything stands, for operators."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from penstock.api.envelope import Data
+from penstock.api.errors import PUBLIC, declare
+from penstock.api.permissions import Permit
+from penstock.api.request_bodies import StrictRoute
+from penstock.api.services import HasOperations, Loops, ServicesDep
+from penstock.jobs.http_bodies import Body, Key
+from penstock.kit.errors import InvalidInput, PayloadTooLarge
+from penstock.kit.loop import Loop
+from penstock.operations.loop_status import LoopView
+
+router = APIRouter(prefix="/api/ops", tags=["operations"], route_class=StrictRoute, responses=declare(*PUBLIC))
+
+
+class TriggerBody(Body):
+    job_name: Annotated[Key, Field(examples=["lifecycle"])]
+    reason: Annotated[Key, Field(examples=["After the upgrade"])]
+
+
+class Triggered(BaseModel):
+    job_name: str = Field(examples=["lifecycle"])
+    triggered_at: datetime
+    triggered_by: str = Field(examples=["operator"])
+    reason: str
+    status: Literal["queued"] = "queued"
+
+
+class JobStatus(BaseModel):
+    name: str = Field(examples=["lifecycle"])
+    next_run: datetime | None
+    last_run: datetime | None
+    last_status: str | None = Field(examples=["success"])
+
+
+class JobsStatus(BaseModel):
+    jobs: list[JobStatus]
+
+
+class InstanceState(BaseModel):
+    total: int = Field(examples=[1])
+    by_status: dict[str, int]
+    without_pod_name: int
+
+
+class SnapshotState(BaseModel):
+    total: int = Field(examples=[1])
+    by_status: dict[str, int]
+
+
+class ExportState(BaseModel):
+    by_status: dict[str, int]
+
+
+class State(BaseModel):
+    instances: InstanceState
+    snapshots: SnapshotState
+    export_jobs: ExportState
+
+
+@router.post("/jobs/trigger", summary="Run a background loop now", responses=declare(*PUBLIC, PayloadTooLarge))
+async def trigger(body: TriggerBody, parts: ServicesDep, operations: HasOperations, grant: Permit) -> Data[Triggered]:
+    """Once a minute for each loop, whichever control plane is asked; it begins as soon as its turn is free."""
+    loop = _loop(parts.loops, body.job_name)
+    at = await operations.board.ask(loop.name, actor=grant.username, reason=body.reason)
+    loop.trigger()
+    return Data(data=Triggered(job_name=loop.name, triggered_at=at, triggered_by=grant.username, reason=body.reason))
+
+
+@router.get("/jobs/status", summary="Show the background loops")
+async def status(parts: ServicesDep, operations: HasOperations, _: Permit) -> Data[JobsStatus]:
+    """The last pass of each, whichever control plane made it."""
+    noted = await operations.board.views()
+    return Data(data=JobsStatus(jobs=[_status(loop, noted.get(loop.name)) for loop in parts.loops]))
+
+
+@router.get("/state", summary="Show how everything stands")
+async def state(operations: HasOperations, _: Permit) -> Data[State]:
+    instances = await operations.overview.instances()
+    snapshots = await operations.overview.snapshots_by_status()
+    return Data(
+        data=State(
+            instances=InstanceState(
+                total=instances.total,
+                by_status=instances.by_status,
+                without_pod_name=instances.without_pod_name,
+            ),
+            snapshots=SnapshotState(total=sum(snapshots.values()), by_status=snapshots),
+            export_jobs=ExportState(by_status=await operations.overview.exports_by_status()),
+        )
+    )
+
+
+def _loop(loops: Loops, name: str) -> Loop[Any]:
+    found = next((loop for loop in loops if loop.name == name), None)
+    if found is None:
+        known = sorted(loop.name for loop in loops)
+        raise InvalidInput("There is no background loop of this name.", hint=f"Known: {', '.join(known)}.", known=known)
+    return found
+
+
+def _status(loop: Loop[Any], noted: LoopView | None) -> JobStatus:
+    """What this process saw itself counts for loops that are too brisk to be noted at each pass."""
+    last_run = noted.last_run if noted else None
+    last_status = noted.last_status if noted else None
+    if loop.last_run is not None:
+        own = datetime.fromtimestamp(loop.last_run, UTC)
+        if last_run is None or own > last_run:
+            last_run, last_status = own, loop.last_status
+    next_run = None if last_run is None else last_run + timedelta(seconds=loop.every)
+    return JobStatus(name=loop.name, next_run=next_run, last_run=last_run, last_status=last_status)

@@ -1,0 +1,194 @@
+"""What became of a mapping, as it is shown: its versions, what differs between them, and what was made of them."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from penstock.api.graphs.definition_schemas import EdgeBody, NodeBody, shown_edges, shown_nodes
+from penstock.api.pagination import Page
+from penstock.graphs.mappings.diff import EntityChange, MappingDiff
+from penstock.graphs.mappings.model import MappingVersion, VersionSummary
+from penstock.graphs.mappings.tree import MappingTree, SnapshotBranch, VersionBranch
+
+
+class VersionListed(BaseModel):
+    mapping_id: int
+    version: int
+    change_description: str | None
+    created_at: datetime
+    created_by: str
+    node_count: int
+    edge_type_count: int
+    snapshot_count: int
+
+
+class VersionDetail(BaseModel):
+    mapping_id: int
+    version: int
+    change_description: str | None
+    created_at: datetime
+    created_by: str
+    node_definitions: list[NodeBody]
+    edge_definitions: list[EdgeBody]
+
+
+class Changed(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+
+    change_type: Literal["added", "removed", "modified"]
+    fields_changed: list[str]
+    before: dict[str, Any] | None = Field(serialization_alias="from")
+    after: dict[str, Any] | None = Field(serialization_alias="to")
+
+
+class NodeChanged(Changed):
+    label: str
+
+
+class EdgeChanged(Changed):
+    type: str
+    from_node: str
+    to_node: str
+
+
+class DiffSummary(BaseModel):
+    nodes_added: int
+    nodes_removed: int
+    nodes_modified: int
+    edges_added: int
+    edges_removed: int
+    edges_modified: int
+
+
+class DiffChanges(BaseModel):
+    nodes: list[NodeChanged]
+    edges: list[EdgeChanged]
+
+
+class Diff(BaseModel):
+    mapping_id: int
+    from_version: int
+    to_version: int
+    summary: DiffSummary
+    changes: DiffChanges
+
+
+class TreeInstance(BaseModel):
+    id: int
+    name: str
+    status: str
+
+
+class TreeSnapshot(BaseModel):
+    id: int
+    name: str
+    status: str
+    created_at: datetime
+    instance_count: int
+    instances: list[TreeInstance]
+
+
+class TreeVersion(BaseModel):
+    version: int
+    change_description: str | None
+    created_at: datetime
+    created_by: str
+    snapshot_count: int
+    snapshots: list[TreeSnapshot]
+
+
+class TreeTotals(BaseModel):
+    version_count: int
+    snapshot_count: int
+    instance_count: int
+
+
+class Tree(BaseModel):
+    id: int
+    name: str
+    owner_username: str
+    current_version: int
+    versions: list[TreeVersion]
+    totals: TreeTotals
+
+
+class VersionQuery(Page):
+    sort_by: Literal["created_at", "version"] = "created_at"
+
+
+def listed(version: VersionSummary) -> VersionListed:
+    return VersionListed(**{name: getattr(version, name) for name in VersionListed.model_fields})
+
+
+def version_detail(version: MappingVersion) -> VersionDetail:
+    return VersionDetail(
+        mapping_id=version.mapping_id,
+        version=version.version,
+        change_description=version.change_description,
+        created_at=version.created_at,
+        created_by=version.created_by,
+        node_definitions=shown_nodes(version.node_definitions),
+        edge_definitions=shown_edges(version.edge_definitions),
+    )
+
+
+def diffed(found: MappingDiff) -> Diff:
+    return Diff(
+        mapping_id=found.mapping_id,
+        from_version=found.from_version,
+        to_version=found.to_version,
+        summary=DiffSummary(**found.summary()),
+        changes=DiffChanges(
+            nodes=[NodeChanged(**_changed(each)) for each in found.nodes],
+            edges=[EdgeChanged(**_changed(each)) for each in found.edges],
+        ),
+    )
+
+
+def tree(found: MappingTree, *, include_instances: bool) -> Tree:
+    return Tree(
+        id=found.mapping.mapping_id,
+        name=found.mapping.name,
+        owner_username=found.mapping.owner_username,
+        current_version=found.mapping.current_version,
+        versions=[_version(each, include_instances) for each in found.versions],
+        totals=TreeTotals(
+            version_count=len(found.versions),
+            snapshot_count=len(found.snapshots),
+            instance_count=found.instance_count,
+        ),
+    )
+
+
+def _changed(each: EntityChange) -> dict[str, Any]:
+    return {
+        **each.name,
+        "change_type": each.change_type,
+        "fields_changed": list(each.fields_changed),
+        "before": each.before,
+        "after": each.after,
+    }
+
+
+def _version(each: VersionBranch, include_instances: bool) -> TreeVersion:
+    return TreeVersion(
+        version=each.version,
+        change_description=each.change_description,
+        created_at=each.created_at,
+        created_by=each.created_by,
+        snapshot_count=len(each.snapshots),
+        snapshots=[_snapshot(snapshot, include_instances) for snapshot in each.snapshots],
+    )
+
+
+def _snapshot(each: SnapshotBranch, include_instances: bool) -> TreeSnapshot:
+    leaves = each.instances if include_instances else ()
+    return TreeSnapshot(
+        id=each.snapshot_id,
+        name=each.name,
+        status=each.status,
+        created_at=each.created_at,
+        instance_count=len(each.instances),
+        instances=[TreeInstance(id=leaf.instance_id, name=leaf.name, status=leaf.status) for leaf in leaves],
+    )

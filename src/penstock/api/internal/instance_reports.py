@@ -1,0 +1,198 @@
+"""What graph servers tell of themselves, and what they are told; a server's token reaches only its own instance."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Response
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from penstock.api.envelope import Data
+from penstock.api.errors import INTERNAL, declare
+from penstock.api.graphs.instance_schemas import StepStatus
+from penstock.api.pagination import Moment
+from penstock.api.permissions import Inside
+from penstock.api.request_bodies import StrictRoute
+from penstock.api.services import HasGraphs
+from penstock.graphs.errors import InvalidStateTransition
+from penstock.graphs.instances.model import ErrorCode, Failure
+from penstock.graphs.instances.repository import MAX_MESSAGE
+from penstock.graphs.mappings.definition import documents
+from penstock.jobs.limits import MAX_JOB_ID
+from penstock.kit.errors import InvalidState, NotFound
+from penstock.storage import manifest
+
+router = APIRouter(
+    prefix="/api/internal/instances",
+    tags=["internal"],
+    route_class=StrictRoute,
+    dependencies=[Inside],
+    responses=declare(NotFound, *INTERNAL),
+)
+STEPPING = declare(NotFound, InvalidStateTransition, *INTERNAL)
+InstanceId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+MAX_SAID = 1_000_000
+
+
+def _storable(said: object) -> object:
+    """A cause is never lost for a character that no text in PostgreSQL has."""
+    return said.replace("\x00", "") if isinstance(said, str) else said
+
+
+Short = Annotated[str, Field(max_length=255), BeforeValidator(_storable)]
+Long = Annotated[str, Field(max_length=MAX_SAID), BeforeValidator(_storable)]
+_OLDER_PHASES = {"loading_nodes": "loading_data", "loading_edges": "loading_data", "schema_created": "loading_schema"}
+
+
+def _phase(told: str) -> str:
+    """Older servers say it more finely."""
+    found = _OLDER_PHASES.get(told, told)
+    if found not in ("pod_scheduled", "downloading", "loading_schema", "loading_data", "ready", "failed"):
+        raise ValueError("not a phase of loading")
+    return found
+
+
+class Report(BaseModel):
+    """Fields that we do not know are passed over: a server may be newer than its control plane."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class GraphStats(Report):
+    node_count: Count | None = None
+    edge_count: Count | None = None
+
+
+class StatusReport(Report):
+    status: Annotated[Literal["starting", "running", "stopping", "failed"], Field(examples=["running"])]
+    graph_stats: GraphStats = GraphStats()
+    error_code: ErrorCode = ErrorCode.STARTUP_FAILED
+    error_message: Annotated[Long, Field(description=f"The last {MAX_MESSAGE} characters are kept.")] | None = None
+    failed_phase: Short | None = None
+    stack_trace: Long | None = None
+
+
+class MetricsReport(Report):
+    memory_usage_bytes: Count | None = None
+    disk_usage_bytes: Count | None = None
+    last_activity_at: Moment | None = None
+    query_count_since_last: Annotated[int, Field(ge=0, le=10**9)] = 0
+    avg_query_time_ms: Annotated[float, Field(ge=0)] | None = None
+
+
+class StepReport(Report):
+    name: Short
+    type: Short | None = None
+    status: StepStatus
+    row_count: Count | None = None
+
+
+class ProgressReport(Report):
+    phase: Annotated[str, Field(max_length=40), AfterValidator(_phase), Field(examples=["loading_data"])]
+    current_step: Short | None = None
+    progress_percent: Annotated[int, Field(ge=0, le=100)] | None = None
+    steps: Annotated[list[StepReport], Field(max_length=2000)] = []
+
+    def kept(self) -> dict[str, Any]:
+        done = sum(step.status == "completed" for step in self.steps)
+        share = int(100 * done / len(self.steps)) if self.steps else 0
+        percent = share if self.progress_percent is None else self.progress_percent
+        return self.model_dump() | {"progress_percent": percent}
+
+
+class Updated(BaseModel):
+    updated: bool = Field(description="False: it was so already, or the instance has moved on.")
+
+
+class ToLoad(BaseModel):
+    """What a graph server loads: the snapshot's version, never the mapping's current one."""
+
+    instance_id: int
+    snapshot_id: int
+    mapping_id: int | None
+    mapping_version: int | None
+    owner_username: str
+    wrapper_type: str
+    gcs_path: str
+    prefix: str = Field(description="The same place below the root of the storage.")
+    manifest: str
+    node_definitions: list[dict[str, Any]]
+    edge_definitions: list[dict[str, Any]]
+    limits: dict[str, int]
+
+
+@router.put("/{instance_id}/status", summary="Report an instance's status", responses=STEPPING)
+@router.patch("/{instance_id}/status", summary="Report an instance's status", responses=STEPPING)
+async def status(instance_id: InstanceId, body: StatusReport, graphs: HasGraphs) -> Data[Updated]:
+    """`running` with its counts, or `failed` with a cause; the first cause stays."""
+    steps, stats = graphs.instances.steps, body.graph_stats
+    match body.status:
+        case "running":
+            updated = await steps.is_running(instance_id, node_count=stats.node_count, edge_count=stats.edge_count)
+        case "failed":
+            message = body.error_message or "The graph server says that it failed."
+            failure = Failure(code=body.error_code, message=message, phase=body.failed_phase, trace=body.stack_trace)
+            updated = await steps.has_failed(instance_id, failure)
+        case _:
+            await graphs.instances.store.get(instance_id)
+            updated = False
+    return Data(data=Updated(updated=updated))
+
+
+@router.put("/{instance_id}/metrics", summary="Report what an instance takes")
+@router.patch("/{instance_id}/metrics", summary="Report what an instance takes")
+async def metrics(instance_id: InstanceId, body: MetricsReport, graphs: HasGraphs) -> Data[Updated]:
+    await graphs.instances.store.get(instance_id)
+    updated = await graphs.instances.vitals.measured(
+        instance_id,
+        memory_usage_bytes=body.memory_usage_bytes,
+        disk_usage_bytes=body.disk_usage_bytes,
+        queries=body.query_count_since_last,
+        last_activity_at=body.last_activity_at,
+    )
+    return Data(data=Updated(updated=updated))
+
+
+@router.put("/{instance_id}/progress", summary="Report how far an instance has loaded")
+@router.patch("/{instance_id}/progress", summary="Report how far an instance has loaded")
+async def progress(instance_id: InstanceId, body: ProgressReport, graphs: HasGraphs) -> Data[Updated]:
+    await graphs.instances.store.get(instance_id)
+    return Data(data=Updated(updated=await graphs.instances.vitals.progressed(instance_id, body.kept())))
+
+
+@router.post("/{instance_id}/activity", summary="Report a query or an algorithm", status_code=204)
+async def activity(instance_id: InstanceId, graphs: HasGraphs) -> Response:
+    await graphs.instances.store.get(instance_id)
+    await graphs.instances.vitals.active(instance_id)
+    return Response(status_code=204)
+
+
+@router.get(
+    "/{instance_id}/mapping",
+    summary="Get what an instance loads",
+    responses=declare(NotFound, InvalidState, *INTERNAL),
+)
+async def mapping(instance_id: InstanceId, graphs: HasGraphs) -> Data[ToLoad]:
+    """Definitions without their SQL, at the snapshot's version."""
+    found = await graphs.instances.store.get(instance_id)
+    if found.snapshot_id is None or found.mapping_id is None or found.mapping_version is None:
+        raise InvalidState(f"Instance {instance_id} has no snapshot of a mapping.")
+    snapshot = await graphs.snapshots.get(found.snapshot_id)
+    if snapshot.prefix is None:
+        raise InvalidState(f"The files of snapshot {snapshot.snapshot_id} are gone.")
+    version = await graphs.mappings.version(found.mapping_id, found.mapping_version)
+    return Data(
+        data=ToLoad(
+            instance_id=instance_id,
+            snapshot_id=snapshot.snapshot_id,
+            mapping_id=found.mapping_id,
+            mapping_version=found.mapping_version,
+            owner_username=found.owner_username,
+            wrapper_type=found.wrapper_type,
+            gcs_path=graphs.path(snapshot.prefix),
+            prefix=snapshot.prefix,
+            manifest=f"{snapshot.prefix}{manifest.NAME}",
+            node_definitions=documents(version.node_definitions, sql=False),
+            edge_definitions=documents(version.edge_definitions, sql=False),
+            limits={"memory_bytes": found.memory_bytes, "cpu_cores": found.cpu_cores},
+        )
+    )

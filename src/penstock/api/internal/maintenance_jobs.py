@@ -1,0 +1,176 @@
+"""Maintenance jobs as workers see them: every answer and every write is for the attempt that holds the job."""
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from penstock.api.envelope import Data, Reply
+from penstock.api.errors import INTERNAL, declare
+from penstock.api.permissions import Inside
+from penstock.api.request_bodies import PayloadRoute
+from penstock.api.services import HasMaintenance, ServicesDep
+from penstock.jobs.http_bodies import Body
+from penstock.jobs.limits import MAX_JOB_ID
+from penstock.jobs.model import Fence
+from penstock.jobs.store import PgJobStore
+from penstock.kit.errors import NotFound, StaleAttempt
+from penstock.maintenance.actions.model import Ended, Name
+from penstock.maintenance.errors import NoSuchTable
+from penstock.maintenance.payloads import CANCEL_REMOTE, EMBEDDED, MAINTENANCE, REMOTE, Order
+
+router = APIRouter(
+    prefix="/api/internal/maintenance",
+    tags=["internal"],
+    route_class=PayloadRoute,
+    dependencies=[Inside],
+    responses=declare(NotFound, StaleAttempt, *INTERNAL),
+)
+JobId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
+Location = Annotated[str, Field(min_length=1, max_length=4000, pattern=r"^[^\x00]*$")]
+
+
+class Holding(Body):
+    attempt_id: UUID
+
+    def fence(self, job_id: int) -> Fence:
+        return Fence(job_id=job_id, attempt_id=self.attempt_id)
+
+
+class Swap(Holding):
+    old: Location
+    new: Location
+
+
+class OutcomeBody(BaseModel):
+    """One shape for all engines; what is not named here is kept as it is."""
+
+    model_config = {"extra": "allow"}
+
+    action: Name
+    status: Ended
+
+
+class Ending(Holding):
+    outcome: OutcomeBody
+
+
+class EndedActions(BaseModel):
+    outcomes: list[dict[str, Any]]
+
+
+class CatalogCredentials(BaseModel):
+    name: str
+    type: str
+    uri: str | None
+    shared: bool = Field(description="It lives in the job store's database: ask for the pointer, and swap it, here.")
+    properties: dict[str, str]
+    engine: dict[str, str] | None = Field(description="Of a remote engine, what reaches it.")
+
+
+class Held(BaseModel):
+    held: Literal[True] = True
+
+
+class Pointer(BaseModel):
+    metadata_location: str
+
+
+class Moved(BaseModel):
+    moved: bool = Field(description="False: somebody else changed the table first.")
+
+
+class OtherTable(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    catalog: str
+    db: str
+    table: str
+    metadata_location: str | None = Field(description="Of a table in the job store's database.")
+    location: str | None = Field(description="Of a table elsewhere, as it was seen last.")
+
+
+class OtherTables(BaseModel):
+    tables: list[OtherTable]
+
+
+@router.post("/{job_id:int}/catalog", summary="Get what opens a job's catalog", response_model=Data[CatalogCredentials])
+async def catalog(job_id: JobId, body: Holding, parts: ServicesDep, maintenance: HasMaintenance) -> Reply:
+    order = await _order(parts.store, job_id)
+    async with parts.store.fenced_transaction(body.fence(job_id)):
+        config = maintenance.desk.pool.catalogs.get(order.name.catalog)
+    shown = CatalogCredentials(
+        name=config.name,
+        type=config.type,
+        uri=config.uri,
+        shared=config.shared,
+        properties=dict(config.properties),
+        engine=None if order.engine == EMBEDDED else dict(maintenance.desk.pool.catalogs.engines[order.engine]),
+    )
+    answer = Reply({"data": shown.model_dump()})
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+@router.post("/{job_id:int}/hold", summary="Ask whether the attempt still holds its job")
+async def hold(job_id: JobId, body: Holding, parts: ServicesDep, _: HasMaintenance) -> Data[Held]:
+    async with parts.store.fenced_transaction(body.fence(job_id)):
+        return Data(data=Held())
+
+
+@router.post("/{job_id:int}/pointer", summary="Get where the metadata of a job's table is")
+async def pointer(job_id: JobId, body: Holding, parts: ServicesDep, maintenance: HasMaintenance) -> Data[Pointer]:
+    order = await _order(parts.store, job_id)
+    async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
+        found = await maintenance.desk.store.pointer(tx, order.name)
+    if found is None:
+        raise NoSuchTable(f"There is no table {order.name}.")
+    return Data(data=Pointer(metadata_location=found))
+
+
+@router.post("/{job_id:int}/swap", summary="Commit to a job's table")
+async def swap(job_id: JobId, body: Swap, parts: ServicesDep, maintenance: HasMaintenance) -> Data[Moved]:
+    """The check of the fence and the swap are one transaction: a worker that lost its job cannot commit."""
+    order = await _order(parts.store, job_id)
+    async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
+        moved = await maintenance.desk.store.swap(tx, order.name, body.old, body.new)
+    return Data(data=Moved(moved=moved))
+
+
+@router.post("/{job_id:int}/neighbours", summary="List tables that may share a job's storage")
+async def neighbours(
+    job_id: JobId, body: Holding, parts: ServicesDep, maintenance: HasMaintenance
+) -> Data[OtherTables]:
+    order = await _order(parts.store, job_id)
+    async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
+        shared = maintenance.desk.pool.catalogs.shared
+        tables = await maintenance.desk.store.other_tables(tx, order.name, shared)
+    return Data(data=OtherTables(tables=[OtherTable.model_validate(table) for table in tables]))
+
+
+@router.post("/{job_id:int}/actions", summary="Tell how an action ended")
+async def action_ended(job_id: JobId, body: Ending, parts: ServicesDep, maintenance: HasMaintenance) -> Data[Held]:
+    async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
+        result: dict[str, Any] = body.outcome.model_dump(mode="json")
+        await maintenance.desk.store.action_ended(tx, job_id, body.attempt_id, result)
+    return Data(data=Held())
+
+
+@router.post("/{job_id:int}/ended-actions", summary="List the actions that earlier attempts ended")
+async def ended_actions(
+    job_id: JobId, body: Holding, parts: ServicesDep, maintenance: HasMaintenance
+) -> Data[EndedActions]:
+    """What a worker that takes over from one that died need not do again; of an action told twice,
+    the last end."""
+    async with parts.store.fenced_transaction(body.fence(job_id)):
+        rows = await maintenance.desk.store.actions(job_id)
+    last = {row["action"]: row["result"] for row in rows if row["attempt_id"] != body.attempt_id}
+    return Data(data=EndedActions(outcomes=list(last.values())))
+
+
+async def _order(store: PgJobStore, job_id: int) -> Order:
+    view = await store.job(job_id)
+    if view.kind not in (MAINTENANCE, REMOTE, CANCEL_REMOTE):
+        raise NotFound(f"Job {job_id} is not a maintenance job.")
+    return Order.read(view.payload["payload"] if view.kind == CANCEL_REMOTE else view.payload)

@@ -1,0 +1,128 @@
+"""What it takes to open the source of a job: given to the attempt that holds the job, and to nobody else.
+
+Payloads carry no credentials. Whoever holds a job asks for them here with its fence, and keeps them in memory only.
+Here the right to the source is checked once more: what was queued while somebody had it reads nothing after it ended.
+"""
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, Field
+
+from penstock.api.envelope import Data, Reply
+from penstock.api.errors import INTERNAL, declare
+from penstock.api.permissions import Inside
+from penstock.api.request_bodies import PayloadRoute
+from penstock.api.services import Graphs, HasGraphs, Services, ServicesDep
+from penstock.api.statement_log import HasStatementLog, StatementLog
+from penstock.jobs.http_bodies import Body
+from penstock.jobs.limits import MAX_JOB_ID
+from penstock.jobs.model import Fence, JobView, Json
+from penstock.kit.errors import NotFound, StaleAttempt
+
+router = APIRouter(
+    prefix="/api/internal/jobs",
+    tags=["internal"],
+    route_class=PayloadRoute,
+    dependencies=[Inside],
+    responses=declare(*INTERNAL),
+)
+
+
+class SourceCredentialsBody(Body):
+    attempt_id: UUID
+    side: Literal["left", "right"] | None = Field(None, description="Of a job with two sources, which one.")
+
+
+class OutboundRules(BaseModel):
+    """Where the worker's connections for this job may lead."""
+
+    private: bool
+    allow: list[str]
+    answer_bytes: int
+
+
+class Opening(BaseModel):
+    type: str
+    config: dict[str, Any]
+    secrets: dict[str, str]
+    outbound: OutboundRules
+
+
+@router.post(
+    "/{job_id:int}/source",
+    summary="Get what opens a job's source",
+    response_model=Data[Opening],
+    responses=declare(NotFound, StaleAttempt, *INTERNAL),
+)
+async def source(
+    job_id: Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])],
+    body: SourceCredentialsBody,
+    parts: ServicesDep,
+    graphs: HasGraphs,
+    statements: HasStatementLog,
+) -> Reply:
+    """Type, configuration and credentials, while the attempt holds the job; 409 STALE_ATTEMPT when it does not."""
+    view = await parts.store.job(job_id)
+    payload = view.payload if body.side is None else _side(view.payload, body.side)
+    async with parts.store.fenced_transaction(Fence(job_id=job_id, attempt_id=body.attempt_id)):
+        data_source_id = _data_source(payload)
+    if data_source_id is None:
+        raise NotFound(f"Job {job_id} has no data source.")
+    await _check_right(view, data_source_id, body.side, parts, graphs)
+    opening = await graphs.sources.opening(data_source_id)
+    _note(statements, view, payload, data_source_id)
+    answer = Reply(
+        {
+            "data": {
+                "type": opening.type,
+                "config": opening.config,
+                "secrets": opening.secrets,
+                "outbound": opening.outbound.to_wire(),
+            }
+        }
+    )
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+def _note(statements: StatementLog, view: JobView, payload: Json, data_source_id: int) -> None:
+    """What a worker is about to run, with the user whose job it is."""
+    facts = {"job_id": view.job_id, "kind": view.kind, "data_source_id": data_source_id}
+    sql = payload.get("sql") if isinstance(payload, dict) else None
+    if isinstance(sql, str):
+        statements.note("job", view.created_by, sql, **facts)
+    else:
+        statements.note_document("job", view.created_by, payload, **facts)
+
+
+async def _check_right(view: JobView, data_source_id: int, side: str | None, parts: Services, graphs: Graphs) -> None:
+    """As whom the job reads: the owner of its snapshot or run, else whoever made it.
+
+    A clean-up ends what was begun under a right that was there, and has to be able to.
+    """
+    payload = view.payload if isinstance(view.payload, dict) else {}
+    if "payload" in payload:
+        return
+    if "run_id" in payload and parts.reconciliation is not None:
+        desk = parts.reconciliation.desk
+        run = await desk.runs.get(payload["run_id"])
+        await desk.check_reads(run, run.owner_username, side=side or payload.get("side"))
+    elif "snapshot_id" in payload:
+        await graphs.rights.check_export(payload["snapshot_id"], data_source_id)
+    else:
+        await graphs.rights.check(await graphs.sources.get(data_source_id), view.created_by or "")
+
+
+def _side(payload: Json, side: str) -> Json:
+    inputs = payload.get("inputs") if isinstance(payload, dict) else None
+    return inputs.get(side) if isinstance(inputs, dict) else None
+
+
+def _data_source(payload: Json) -> int | None:
+    """A clean-up has the payload of the job that it cleans up after inside its own."""
+    if not isinstance(payload, dict):
+        return None
+    found = payload.get("data_source_id")
+    return found if isinstance(found, int) else _data_source(payload.get("payload"))

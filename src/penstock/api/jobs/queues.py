@@ -1,0 +1,119 @@
+"""Queues, workers, the tap for new jobs, and who turned what."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
+
+from penstock.api.envelope import Data, Listing
+from penstock.api.errors import PUBLIC, declare
+from penstock.api.pagination import Page
+from penstock.api.permissions import Permit
+from penstock.api.request_bodies import StrictRoute
+from penstock.api.services import ServicesDep
+from penstock.jobs.http_bodies import Body, Text
+from penstock.kit.errors import PayloadTooLarge
+
+router = APIRouter(prefix="/api", tags=["operations"], route_class=StrictRoute)
+
+
+class View(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+
+class Queue(View):
+    queue: str = Field(examples=["default"])
+    ready: int
+    running: int
+    parked: int
+    scheduled: int
+    oldest_wait: float | None = Field(description="Seconds that the most urgent ready job has waited.")
+    estimated: bool = Field(description="Whether a count is an estimate: the queue is too large to be counted.")
+
+
+class Worker(View):
+    name: str
+    started_at: datetime
+    seen_at: datetime
+    running: int
+    slots: int
+    queues: list[str]
+    version: str
+    seconds_ago: float
+
+
+class Drain(View):
+    draining: bool
+    reason: str
+    changed_at: datetime
+    changed_by: str
+
+
+class DrainBody(Body):
+    draining: Annotated[StrictBool, Field(examples=[False])]
+    reason: Annotated[Text, Field(examples=["Upgrade"])] = ""
+
+
+class AuditEntry(View):
+    at: datetime
+    actor: str = Field(examples=["operator"])
+    action: str = Field(examples=["job.cancel"])
+    subject: str = Field(examples=["job:1"])
+    detail: Any
+
+
+class QueueQuery(Page):
+    sort_by: Literal["queue"] = "queue"
+    sort_order: Literal["asc", "desc"] = "asc"
+
+
+class WorkerQuery(Page):
+    sort_by: Literal["seen_at"] = "seen_at"
+
+
+class AuditQuery(Page):
+    sort_by: Literal["at", "created_at"] = "at"
+    subject: Annotated[Text, Field(description="Such as job:1, or system.", examples=["system"])] | None = None
+
+
+@router.get("/queues", summary="List queues", responses=declare(*PUBLIC))
+async def queues(
+    query: Annotated[QueueQuery, Query()], request: Request, parts: ServicesDep, _: Permit
+) -> Listing[Queue]:
+    """How many jobs wait, run, are parked or scheduled in each queue that is not empty."""
+    found = [Queue.model_validate(q) for q in await parts.browser.queues()]
+    return query.cut(found if query.ascending else found[::-1], request)
+
+
+@router.get("/workers", summary="List workers", responses=declare(*PUBLIC))
+async def workers(
+    query: Annotated[WorkerQuery, Query()], request: Request, parts: ServicesDep, _: Permit
+) -> Listing[Worker]:
+    """Who was seen in the last five minutes."""
+    found = [Worker.model_validate(w) for w in await parts.browser.workers()]
+    return query.cut(found[::-1] if query.ascending else found, request)
+
+
+@router.get("/drain", summary="Is the system draining?", responses=declare(*PUBLIC))
+async def drain(parts: ServicesDep, _: Permit) -> Data[Drain]:
+    """While it is, no new jobs are taken; what is queued and what runs goes on."""
+    return Data(data=Drain.model_validate(dict(await parts.store.control())))
+
+
+@router.put("/drain", summary="Stop or resume taking jobs", responses=declare(*PUBLIC, PayloadTooLarge))
+async def set_drain(body: DrainBody, parts: ServicesDep, grant: Permit) -> Data[Drain]:
+    """For every control plane of the deployment at once."""
+    control = await parts.store.drain(body.draining, actor=grant.username, reason=body.reason)
+    return Data(data=Drain.model_validate(dict(control)))
+
+
+@router.get("/audit", summary="List changes made by hand", responses=declare(*PUBLIC))
+async def audit(
+    query: Annotated[AuditQuery, Query()], request: Request, parts: ServicesDep, _: Permit
+) -> Listing[AuditEntry]:
+    """Newest first: who did what to what, and when."""
+    found, total = await parts.browser.audit(
+        query.subject, offset=query.offset, limit=query.limit, ascending=query.ascending
+    )
+    return query.of([AuditEntry.model_validate(e) for e in found], total, request)

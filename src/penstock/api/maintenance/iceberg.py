@@ -1,0 +1,122 @@
+"""Our catalogs for other engines, in Iceberg's REST protocol. Answers and errors are in that protocol's shape."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from penstock.api.envelope import Reply
+from penstock.api.errors import PUBLIC, declare
+from penstock.api.permissions import Permit
+from penstock.api.request_bodies import PayloadRoute
+from penstock.api.services import HasMaintenance, Maintenance
+from penstock.jobs.http_bodies import NAME_PATTERN
+from penstock.kit.errors import Conflict, NotFound, PenstockError
+from penstock.maintenance.errors import CatalogUnavailable, TableUnreadable
+
+PROTOCOL = {
+    400: "BadRequestException",
+    406: "UnsupportedOperationException",
+    500: "CommitStateUnknownException",
+}
+"""Statuses that only this protocol has, and by which names engines know them."""
+router = APIRouter(
+    prefix="/api/iceberg/{catalog}/v1",
+    route_class=PayloadRoute,
+    tags=["iceberg"],
+    responses=declare(*PUBLIC, NotFound, Conflict, TableUnreadable, CatalogUnavailable)
+    | {status: {"description": kind} for status, kind in PROTOCOL.items()},
+)
+Catalog = Annotated[str, Path(pattern=NAME_PATTERN, examples=["lake"])]
+Namespace = Annotated[str, Path(examples=["shop"])]
+Table = Annotated[str, Path(examples=["orders"])]
+
+
+@router.get("/config", summary="Show how to use a catalog")
+async def config(catalog: Catalog, maintenance: HasMaintenance, _: Permit) -> Response:
+    return await _answer(maintenance, catalog, lambda _: {"defaults": {}, "overrides": {}})
+
+
+@router.get("/namespaces", summary="List namespaces")
+async def namespaces(
+    catalog: Catalog,
+    maintenance: HasMaintenance,
+    _: Permit,
+    parent: Annotated[str | None, Query()] = None,
+) -> Response:
+    return await _answer(maintenance, catalog, lambda face: face.namespaces(parent))
+
+
+@router.post("/namespaces", summary="Create a namespace")
+async def create_namespace(catalog: Catalog, request: Request, maintenance: HasMaintenance, _: Permit) -> Response:
+    content = await request.body()
+    return await _answer(
+        maintenance,
+        catalog,
+        lambda face: face.create_namespace(_read(content, "namespace")),
+    )
+
+
+@router.get("/namespaces/{namespace}", summary="Show a namespace")
+async def namespace(catalog: Catalog, namespace: Namespace, maintenance: HasMaintenance, _: Permit) -> Response:
+    return await _answer(maintenance, catalog, lambda face: face.namespace(namespace))
+
+
+@router.get("/namespaces/{namespace}/tables", summary="List the tables of a namespace")
+async def tables(catalog: Catalog, namespace: Namespace, maintenance: HasMaintenance, _: Permit) -> Response:
+    return await _answer(maintenance, catalog, lambda face: face.tables(namespace))
+
+
+@router.post("/namespaces/{namespace}/tables", summary="Create a table")
+async def create_table(
+    catalog: Catalog, namespace: Namespace, request: Request, maintenance: HasMaintenance, _: Permit
+) -> Response:
+    content = await request.body()
+    return await _answer(
+        maintenance,
+        catalog,
+        lambda face: face.create_table(namespace, _read(content, "name", "schema")),
+    )
+
+
+@router.get("/namespaces/{namespace}/tables/{table}", summary="Load a table")
+async def table(
+    catalog: Catalog, namespace: Namespace, table: Table, maintenance: HasMaintenance, _: Permit
+) -> Response:
+    return await _answer(maintenance, catalog, lambda face: face.table(namespace, table))
+
+
+@router.post("/namespaces/{namespace}/tables/{table}", summary="Commit to a table")
+async def commit(
+    catalog: Catalog,
+    namespace: Namespace,
+    table: Table,
+    request: Request,
+    maintenance: HasMaintenance,
+    _: Permit,
+) -> Response:
+    content = await request.body()
+    return await _answer(
+        maintenance,
+        catalog,
+        lambda face: face.commit(namespace, table, _read(content, "requirements", "updates")),
+    )
+
+
+def _read(content: bytes, *needed: str) -> dict[str, Any]:
+    from penstock.maintenance.tables.rest_catalog import read_body
+
+    return read_body(content, *needed)
+
+
+async def _answer(maintenance: Maintenance, catalog: str, ask: Callable[[Any], dict[str, Any]]) -> Response:
+    from penstock.maintenance.tables.rest_catalog import ProtocolError, RestCatalogAdapter, error_body
+
+    try:
+        opened = await asyncio.to_thread(maintenance.desk.pool.get, catalog)
+        return Reply(await asyncio.to_thread(ask, RestCatalogAdapter(opened)))
+    except ProtocolError as e:
+        return Reply(e.body, status_code=e.status)
+    except PenstockError as e:
+        return Reply(error_body(e), status_code=e.status)

@@ -1,0 +1,181 @@
+"""How a request's body is read: up to a limit, and as strict JSON.
+
+Strict means what PostgreSQL and every other reader mean by JSON: no NaN, no Infinity, no half of a surrogate pair, no
+nesting without end; and an integer that does not fit into 64 bits stays one, to be refused, not rounded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import orjson
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from penstock.api import idempotency, permissions
+from penstock.api.errors import reply
+from penstock.http.body_memory import CountedBody
+from penstock.kit.errors import InvalidInput, PayloadTooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from penstock.api.services import Services
+
+OPEN_BODY_BYTES = 64 * 1024
+"""For routes that need no credential."""
+JSON_BODY_BYTES = 1024 * 1024
+LARGE_BODY_BYTES = 8 * 1024 * 1024
+FILE_BYTES = 1024**3
+FEW_BYTES = 64 * 1024
+"""However wrong a body of this size is, its problems are listed within milliseconds."""
+MAX_PROBLEMS = 1000
+_LONG_NUMBER = re.compile(rb"\d{20}")
+
+
+def parse(body: bytes) -> Any:
+    value = orjson.loads(body)
+    if _LONG_NUMBER.search(body):
+        try:
+            value = from_json(body)
+        except ValueError as e:
+            raise json.JSONDecodeError(str(e), "", 0) from None
+    return value
+
+
+class StrictRequest(Request):
+    """`shape` is what the body must be; a large body that is far from it is refused before each of
+    its problems is written down."""
+
+    shape: TypeAdapter[Any] | None = None
+
+    async def json(self) -> Any:
+        content = await self.body()
+        value = parse(content)
+        if self.shape is not None and len(content) > FEW_BYTES:
+            _check_few_problems(value, self.shape)
+        return value
+
+
+def _check_few_problems(value: Any, shape: TypeAdapter[Any]) -> None:
+    try:
+        shape.validate_python(value)
+    except ValidationError as e:
+        if e.error_count() > MAX_PROBLEMS:
+            message = f"The body has {e.error_count():,} problems; it is not what this route takes."
+            raise HTTPException(InvalidInput.status, message) from None
+
+
+class StrictRoute(APIRoute):
+    """Refuses callers before it reads what they sent, and bodies that are larger than it takes."""
+
+    body_bytes: ClassVar[int | None] = JSON_BODY_BYTES
+    """None: as much as a control plane takes anywhere."""
+    is_held: ClassVar[bool] = True
+    """Whether the body is in memory as a whole before it is used."""
+    _shape: TypeAdapter[Any] | None = None
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def strictly(request: Request) -> Response:
+            await permissions.admit(request)
+            _check_no_nul(request)
+            memory = request.app.state.body_memory if self.is_held else None
+            body = CountedBody(request.receive, self.most_bytes(request), memory)
+            body.announced(request.headers.get("content-length", ""))
+            strict = StrictRequest(request.scope, body.receive)
+            strict.shape = self._shape_of_body()
+            try:
+                return await (idempotency.once(strict, handle) if idempotency.applies(strict) else handle(strict))
+            finally:
+                body.release()
+
+        return strictly
+
+    def most_bytes(self, request: Request) -> int:
+        parts: Services = request.app.state.parts
+        most = parts.max_body_bytes if self.body_bytes is None else self.body_bytes
+        return min(most, OPEN_BODY_BYTES) if permissions.is_open(request) else most
+
+    def _shape_of_body(self) -> TypeAdapter[Any] | None:
+        field = self.body_field
+        model = None if field is None else field.field_info.annotation
+        if self._shape is None and model is not None:
+            self._shape = TypeAdapter(model)
+        return self._shape
+
+
+class PayloadRoute(StrictRoute):
+    """Takes payloads of jobs, whose size the operator decides."""
+
+    body_bytes = None
+
+
+class LargeRoute(StrictRoute):
+    """Takes many queries in one body."""
+
+    body_bytes = LARGE_BODY_BYTES
+
+
+class FileRoute(StrictRoute):
+    """Takes a file, which is written down while it comes."""
+
+    is_held = False
+
+    def most_bytes(self, request: Request) -> int:
+        parts: Services = request.app.state.parts
+        if parts.reconciliation is None:
+            return FILE_BYTES
+        return parts.reconciliation.desk.uploads.quota.max_bytes
+
+
+def _check_no_nul(request: Request) -> None:
+    """PostgreSQL has no text with it, so there is nothing that it could name."""
+    if "\x00" in request.scope["path"] or b"%00" in request.scope["query_string"]:
+        raise InvalidInput("There is a NUL character in the path or the query.")
+
+
+class BodyLimit:
+    """Refuses a body that is too large: at once if it says so, else when it has become so.
+
+    `files` are paths that take a file, which is written down while it comes.
+    """
+
+    def __init__(self, app: ASGIApp, limit: int, files: Mapping[str, int] | None = None) -> None:
+        self._app = app
+        self._limit = limit
+        self._files = files or {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        limit = self._files.get(scope["path"], self._limit)
+        message = f"The body is too large; at most {limit:,} bytes are taken."
+        if _announced(scope) > limit:
+            answer = reply(PayloadTooLarge(message, limit=limit), scope["state"]["request_id"])
+            return await answer(scope, receive, send)
+        read = 0
+
+        async def counted() -> Message:
+            nonlocal read
+            received = await receive()
+            read += len(received.get("body", b""))
+            if read > limit:
+                raise HTTPException(PayloadTooLarge.status, message)
+            return received
+
+        return await self._app(scope, counted, send)
+
+
+def _announced(scope: Scope) -> int:
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    return int(length) if length.isdigit() else 0

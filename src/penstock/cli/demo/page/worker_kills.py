@@ -1,0 +1,71 @@
+"""The page's fourth section: every attempt of every job, and the writes that the fence refused."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.demo.page import charts
+from penstock.cli.demo.page.charts import Span
+from penstock.cli.demo.page.markup import cell, number, section, table
+
+if TYPE_CHECKING:
+    from penstock.cli.demo.worker_kills import Story
+
+
+def storm_section(story: Story) -> str:
+    start = min(
+        (_moment(attempt["claimed_at"]) for job in story.jobs for attempt in job["attempts"]), default=story.struck_at
+    )
+    rows = [(f"job {job['id']}", [_span(story, start, attempt) for attempt in job["attempts"]]) for job in story.jobs]
+    struck = (story.struck_at - start).total_seconds()
+    keys = (
+        ("good", "ended the job"),
+        ("bad", "worker killed with SIGKILL"),
+        ("violet", "worker frozen past its lease"),
+    )
+    legend = "".join(f'<span class="{kind}"><i class="key"></i>{escape(text)}</span>' for kind, text in keys)
+    again = [
+        (
+            cell(str(job["id"])),
+            number(attempt["attempt_no"]),
+            cell(_short(attempt["worker"])),
+            cell(attempt["how"]),
+            f'<td class="mono">{escape(str(attempt["attempt_id"]))}</td>',
+        )
+        for job in story.jobs
+        if len(job["attempts"]) > 1
+        for attempt in job["attempts"]
+    ]
+    return section(
+        "storm",
+        "No job lost, none done twice",
+        "Of three workers one was killed and one frozen until its leases had lapsed, then woken. All"
+        f" {len(story.jobs)} jobs ended exactly once. The woken worker still tried to end its jobs:"
+        f" {story.stale_refused} late writes were refused, because each claim draws a new random fence"
+        " and only its holder may write.",
+        charts.timeline(rows, [(struck, "killed, frozen")]),
+        f'<p class="keys">{legend}</p>',
+        "<h3>Jobs that needed more than one attempt</h3>",
+        table(("job", "attempt", "worker", "how it ended", "fence"), again),
+    )
+
+
+def _span(story: Story, start: datetime, attempt: dict[str, Any]) -> Span:
+    kind = (
+        "good"
+        if attempt["how"] == "succeeded"
+        else {story.killed: "bad", story.frozen: "violet"}.get(attempt["worker"], "ghost")
+    )
+    claimed, ended = (_moment(attempt[name]) for name in ("claimed_at", "ended_at"))
+    said = f"attempt {attempt['attempt_no']} by {_short(attempt['worker'])}: {attempt['how']}"
+    return Span(start=(claimed - start).total_seconds(), end=(ended - start).total_seconds(), kind=kind, said=said)
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _short(worker: str) -> str:
+    return worker.rpartition("/")[2]

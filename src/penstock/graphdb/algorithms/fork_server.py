@@ -1,0 +1,133 @@
+"""The process that children are forked from: `python -m penstock.graphdb.algorithms.fork_server`.
+
+Importing the libraries costs seconds, forking milliseconds, so this process imports them once, whenever nobody waits,
+and computes nothing itself: it has no threads that a fork could tear. Lines of JSON come in (`order` with an `id`, or
+`kill` of one) and go out (`progress`, then `code` when a child is gone). It knows which of its children it has buried,
+so a kill never hits a stranger. It dies with the server, and its children die with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import selectors
+import signal
+import sys
+import time
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from penstock.graphdb.algorithms.child import carry_out
+from penstock.graphdb.algorithms.order import Order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PR_SET_PDEATHSIG = 1
+_LIBRARIES = ("pandas", "networkx", "networkit", "sknetwork.topology")
+"""Arrow imports pandas by itself wherever it is installed, at a child's first array."""
+_PAUSE = 0.05
+_READ_BYTES = 65536
+
+
+class ForkServer:
+    def __init__(self, said: int) -> None:
+        self._said = said
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(0, selectors.EVENT_READ, None)
+        self._children: dict[str, int] = {}
+        self._to_import = list(_LIBRARIES)
+        self._heard = b""
+
+    def run(self) -> None:
+        while True:
+            ready = self._selector.select(0 if self._to_import else None)
+            if not ready:
+                with suppress(ModuleNotFoundError):
+                    import_module(self._to_import.pop(0))
+                gc.freeze()
+            for key, _ in ready:
+                if key.data is not None:
+                    self._bury(key.data, key.fd)
+                elif not self._hear():
+                    return
+
+    def _hear(self) -> bool:
+        heard = os.read(0, _READ_BYTES)
+        *lines, self._heard = (self._heard + heard).split(b"\n")
+        for line in lines:
+            said = orjson.loads(line)
+            if "kill" in said:
+                self._kill(said["kill"])
+            else:
+                self._fork(said["id"], Path(said["order"]))
+        return bool(heard)
+
+    def _fork(self, name: str, path: Path) -> None:
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            _child(parent, path, _reporter(self._said, name))
+        self._children[name] = pid
+        self._selector.register(os.pidfd_open(pid), selectors.EVENT_READ, name)
+        _say(self._said, {"id": name, "pid": pid})
+
+    def _kill(self, name: str) -> None:
+        if name in self._children:
+            os.kill(self._children[name], signal.SIGKILL)
+
+    def _bury(self, name: str, descriptor: int) -> None:
+        self._selector.unregister(descriptor)
+        os.close(descriptor)
+        _, status = os.waitpid(self._children.pop(name), 0)
+        _say(self._said, {"id": name, "code": os.waitstatus_to_exitcode(status)})
+
+
+def _child(parent: int, path: Path, progress: Callable[[float], None]) -> None:
+    code = 1
+    try:
+        _die_with_parent()
+        if os.getppid() == parent:
+            carry_out(Order.read(path), progress)
+            code = 0
+    finally:
+        os._exit(code)
+
+
+def _reporter(said: int, name: str) -> Callable[[float], None]:
+    last = 0.0
+
+    def report(fraction: float) -> None:
+        nonlocal last
+        if (now := time.monotonic()) - last >= _PAUSE:
+            last = now
+            _say(said, {"id": name, "progress": min(max(float(fraction), 0.0), 1.0)})
+
+    return report
+
+
+def _say(said: int, content: dict[str, Any]) -> None:
+    """One write of less than a pipe's atom, so that lines of several children do not mix."""
+    os.write(said, orjson.dumps(content) + b"\n")
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def main() -> int:
+    _die_with_parent()
+    said = os.dup(1)
+    os.dup2(2, 1)  # a library that prints does not disturb the lines
+    ForkServer(said).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Files that the embedded engines cannot read rightly are written anew, a row group at a time; all others are taken as
+they are.
+
+Columns of some types they cannot read at all (nanoseconds, decimals, times, bare UUID bytes). Of the encodings they
+read those that are listed here; DELTA_BINARY_PACKED they decode to other numbers, without an error, where 64-bit values
+lie far apart, and refuse for 8 and 16 bits. Files from other writers, and snapshots of older versions, have it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.graphdb.timestamp_units import cut_moments
+from penstock.graphdb.typenames import loadable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_DECODED = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"})
+_COPIES = "conformed-"
+
+
+def conform(files: Sequence[Path], declared: Mapping[str, str], folder: Path) -> list[Path]:
+    """The files to load: the given ones, or copies that can be read, in a new place below `folder`. Those of a table
+    stay as they are until all were loaded, to find out what went wrong."""
+    if not files:
+        return []
+    schema = pq.read_schema(files[0])
+    target = pa.schema([f.with_type(loadable(f.type, declared.get(f.name, ""))) for f in schema])
+    is_loadable = target.types == schema.types
+    bad = {file for file in files if not is_loadable or not _is_decoded(file)}
+    if not bad:
+        return list(files)
+    place = Path(mkdtemp(prefix=_COPIES, dir=folder))
+    return [
+        _rewritten(file, target, place / f"{number}.parquet") if file in bad else file
+        for number, file in enumerate(files)
+    ]
+
+
+def remove_copies(folder: Path) -> None:
+    for place in folder.glob(f"{_COPIES}*"):
+        shutil.rmtree(place)
+
+
+def _is_decoded(file: Path) -> bool:
+    """Whether each column is in encodings that the engines decode, by the file's footer."""
+    footer = pq.read_metadata(file)
+    groups = (footer.row_group(number) for number in range(footer.num_row_groups))
+    columns = (group.column(number) for group in groups for number in range(group.num_columns))
+    return all(_DECODED.issuperset(column.encodings) for column in columns)
+
+
+def _rewritten(file: Path, target: pa.Schema, copy: Path) -> Path:
+    with pq.ParquetFile(file) as source, pq.ParquetWriter(copy, target) as sink:
+        for batch in source.iter_batches():
+            columns = [_cast(values, field.type) for values, field in zip(batch.columns, target, strict=True)]
+            sink.write_batch(pa.RecordBatch.from_arrays(columns, schema=target))
+    return copy
+
+
+def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if kind == pa.uuid() and values.type != kind:
+        return pa.ExtensionArray.from_storage(kind, values)
+    if pa.types.is_timestamp(kind) and values.type != kind:
+        return cut_moments(values, "us").cast(kind)
+    # Nanoseconds inside lists and structs are cut to microseconds, the finest that the engines keep.
+    return values.cast(kind, safe=False)

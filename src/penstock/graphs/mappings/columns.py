@@ -1,0 +1,219 @@
+"""The columns that a definition declares against those that its query gives.
+
+Names and order must be equal. A type fits when every value of the query's type is a value of the declared one: what is
+narrower is widened, nothing is rounded, cut or parsed. Whatever differs is one problem, and all problems are reported
+at once, each with the column and what to write instead.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyarrow import types
+
+from penstock.graphs.errors import ColumnsDiffer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from penstock.graphs.snapshots.payloads import Column, Entity
+
+_WIDENED: Mapping[str, tuple[pa.DataType, frozenset[pa.DataType]]] = {
+    "BOOL": (pa.bool_(), frozenset()),
+    "DATE": (pa.date32(), frozenset({pa.date64()})),
+    "DOUBLE": (
+        pa.float64(),
+        frozenset({pa.float32(), pa.int32(), pa.int16(), pa.int8(), pa.uint32(), pa.uint16(), pa.uint8()}),
+    ),
+    "FLOAT": (pa.float32(), frozenset({pa.int16(), pa.int8(), pa.uint16(), pa.uint8()})),
+    "INT16": (pa.int16(), frozenset({pa.int8(), pa.uint8()})),
+    "INT32": (pa.int32(), frozenset({pa.int16(), pa.int8(), pa.uint16(), pa.uint8()})),
+    "INT64": (
+        pa.int64(),
+        frozenset({pa.int32(), pa.int16(), pa.int8(), pa.uint32(), pa.uint16(), pa.uint8()}),
+    ),
+    "INT8": (pa.int8(), frozenset()),
+}
+_NULLS: Mapping[str, pa.DataType] = {
+    "BLOB": pa.binary(),
+    "STRING": pa.string(),
+    "TIMESTAMP": pa.timestamp("us"),
+    "UUID": pa.string(),
+} | {name: exact for name, (exact, _) in _WIDENED.items()}
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _is_uuid(kind: pa.DataType) -> bool:
+    return _is_text(kind) or kind == pa.binary(16) or kind == pa.uuid()
+
+
+_KEPT: Mapping[str, Callable[[pa.DataType], bool]] = {
+    "BLOB": _is_bytes,
+    "LIST": _is_list,
+    "MAP": types.is_map,
+    "STRING": _is_text,
+    "STRUCT": types.is_struct,
+    "TIMESTAMP": types.is_timestamp,
+    "UUID": _is_uuid,
+}
+TYPES = tuple(sorted({*_WIDENED, *_KEPT}))
+_IN_SQL = {
+    "BLOB": "VARBINARY",
+    "BOOL": "BOOLEAN",
+    "DOUBLE": "DOUBLE PRECISION",
+    "FLOAT": "REAL",
+    "INT16": "SMALLINT",
+    "INT32": "INTEGER",
+    "INT64": "BIGINT",
+    "INT8": "TINYINT",
+    "STRING": "VARCHAR",
+    "UUID": "VARCHAR",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    entity: str
+    column: str
+    problem: str
+    suggestion: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """The schema that the files will have; `exact` when the query gives just that."""
+
+    schema: pa.Schema
+    exact: bool
+
+    def cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.cast(self.schema)
+
+
+def fit(entity: Entity, declared: Sequence[Column], found: pa.Schema) -> Fit:
+    """How the query's columns become the declared ones; raises `ColumnsDiffer`. Nothing declared takes all."""
+    problems = [*_twice(entity, found), *_names(entity, [c.name for c in declared] or found.names, found.names)]
+    if not problems and declared:
+        problems = list(_types(entity, declared, found))
+    if problems:
+        raise _differ(problems)
+    fields = (
+        [field.with_type(_target(column.type, field.type)) for column, field in zip(declared, found, strict=True)]
+        if declared
+        else list(found)
+    )
+    schema = pa.schema(fields)
+    return Fit(schema=schema, exact=schema.types == found.types)
+
+
+def fits(declared: str, found: pa.DataType) -> bool:
+    """Whether every value of a query's column is one of the declared type."""
+    return not types.is_null(found) and _target(declared, found) is not None
+
+
+def _differ(problems: Sequence[Problem]) -> ColumnsDiffer:
+    first, *others = problems
+    more = f" ({len(others)} more)" if others else ""
+    return ColumnsDiffer(
+        first.problem + more,
+        hint=first.suggestion,
+        column=first.column,
+        problems=[asdict(problem) for problem in problems[:100]],
+    )
+
+
+def _twice(entity: Entity, found: pa.Schema) -> Iterator[Problem]:
+    for name, times in Counter(found.names).items():
+        if times > 1:
+            yield Problem(
+                entity=str(entity),
+                column=name,
+                problem=f"The query gives {times} columns the name {name!r}.",
+                suggestion=f"Give each a name of its own: … AS {name}_2.",
+            )
+
+
+def _names(entity: Entity, declared: Sequence[str], found: Sequence[str]) -> Iterator[Problem]:
+    if sorted(declared) == sorted(found):
+        yield from _order(entity, declared, found)
+        return
+    for name in declared:
+        if name not in found:
+            yield Problem(
+                entity=str(entity),
+                column=name,
+                problem=f"Column {name!r} is declared, but the query does not give it.",
+                suggestion=_nearest(name, [n for n in found if n not in declared]),
+            )
+    for name in dict.fromkeys(found):
+        if name not in declared:
+            yield Problem(
+                entity=str(entity),
+                column=name,
+                problem=f"The query gives a column {name!r}, which is not declared.",
+                suggestion="Take it out of the SELECT list, or declare it.",
+            )
+
+
+def _nearest(name: str, others: Sequence[str]) -> str:
+    alike = [n for n in others if n.lower() == name.lower()] or get_close_matches(name, others, n=1)
+    if alike:
+        return f"Is it {alike[0]!r}? Then write … AS {name}."
+    return "Add it to the SELECT list, or take it out of the definition."
+
+
+def _order(entity: Entity, declared: Sequence[str], found: Sequence[str]) -> Iterator[Problem]:
+    for position, (want, have) in enumerate(zip(declared, found, strict=True), start=1):
+        if want != have:
+            yield Problem(
+                entity=str(entity),
+                column=want,
+                problem=f"Column {position} is {have!r} in the query, but {want!r} is declared there.",
+                suggestion=f"Select the columns in the declared order: {', '.join(declared)}.",
+            )
+            return
+
+
+def _types(entity: Entity, declared: Sequence[Column], found: pa.Schema) -> Iterator[Problem]:
+    for column, field in zip(declared, found, strict=True):
+        if column.type is not None and _target(column.type, field.type) is None:
+            yield Problem(
+                entity=str(entity),
+                column=column.name,
+                problem=f"Column {column.name!r} is {field.type} at the source, which does not fit {column.type}.",
+                suggestion=_other(column.name, column.type, field.type),
+            )
+
+
+def _other(name: str, declared: str, found: pa.DataType) -> str:
+    written = _IN_SQL.get(declared, declared)
+    fitting = [each for each in TYPES if _target(each, found) is not None and found != pa.null()]
+    declare = f", or declare it {' or '.join(fitting)}" if fitting else ""
+    return f"Write CAST({name} AS {written}) AS {name}{declare}."
+
+
+def _target(declared: str | None, found: pa.DataType) -> pa.DataType | None:
+    """The type that keeps the query's values under the declared name; None when there is none."""
+    if declared is None:
+        return found
+    if types.is_null(found):
+        return _NULLS.get(declared)
+    if declared in _WIDENED:
+        exact, narrower = _WIDENED[declared]
+        return exact if found == exact or found in narrower else None
+    return found if _KEPT[declared](found) else None

@@ -1,0 +1,129 @@
+"""What a mapping says: one query for each node label and for each edge type between two labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from penstock.graphs.snapshots.payloads import Column, Entity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDefinition:
+    label: str
+    sql: str
+    primary_key: Property
+    properties: tuple[Property, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Property, ...]:
+        """What its query gives, in this order."""
+        return (self.primary_key, *self.properties)
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> NodeDefinition:
+        return cls(
+            label=document["label"],
+            sql=document["sql"],
+            primary_key=Property(**document["primary_key"]),
+            properties=_properties(document["properties"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeDefinition:
+    """`from_key` and `to_key` name the columns that hold the primary keys of the two ends, whose types they have."""
+
+    type: str
+    from_node: str
+    to_node: str
+    sql: str
+    from_key: str
+    to_key: str
+    properties: tuple[Property, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.type, self.from_node, self.to_node
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> EdgeDefinition:
+        plain = {name: document[name] for name in cls.__slots__ if name != "properties"}
+        return cls(**plain, properties=_properties(document["properties"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One entity, and the query that fills it with these columns."""
+
+    entity: Entity
+    sql: str
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definitions:
+    nodes: tuple[NodeDefinition, ...]
+    edges: tuple[EdgeDefinition, ...] = ()
+
+    @property
+    def edge_type_count(self) -> int:
+        return len({edge.type for edge in self.edges})
+
+    def queries(self) -> list[Query]:
+        """Each entity under the name that it has in a snapshot's manifest. Only for definitions that keep the rules."""
+        return [*self._node_queries(), *self._edge_queries()]
+
+    def entity(self, edge: EdgeDefinition) -> Entity:
+        """An edge type between one pair of labels is called by its name alone, else the pair is part of it."""
+        several = Counter(each.type for each in self.edges)[edge.type] > 1
+        pair = {"from_node": edge.from_node, "to_node": edge.to_node} if several else {}
+        return Entity(job_type="edge", name=edge.type, **pair)
+
+    def _node_queries(self) -> Iterator[Query]:
+        for node in self.nodes:
+            columns = tuple(Column(name=column.name, type=column.type) for column in node.columns)
+            yield Query(entity=Entity(job_type="node", name=node.label), sql=node.sql, columns=columns)
+
+    def _edge_queries(self) -> Iterator[Query]:
+        keys = {node.label: node.primary_key.type for node in self.nodes}
+        for edge in self.edges:
+            columns = (
+                Column(name=edge.from_key, type=keys[edge.from_node]),
+                Column(name=edge.to_key, type=keys[edge.to_node]),
+                *(Column(name=each.name, type=each.type) for each in edge.properties),
+            )
+            yield Query(entity=self.entity(edge), sql=edge.sql, columns=columns)
+
+
+def documents(definitions: Sequence[NodeDefinition | EdgeDefinition], *, sql: bool = True) -> list[dict[str, Any]]:
+    """As they are stored and shown; graph servers are told them without their queries."""
+    found = [asdict(each) for each in definitions]
+    return found if sql else [{name: value for name, value in each.items() if name != "sql"} for each in found]
+
+
+def dumped(definitions: Sequence[NodeDefinition | EdgeDefinition]) -> str:
+    return orjson.dumps(documents(definitions)).decode()
+
+
+def loaded(nodes: str, edges: str) -> Definitions:
+    return Definitions(
+        nodes=tuple(NodeDefinition.read(each) for each in orjson.loads(nodes)),
+        edges=tuple(EdgeDefinition.read(each) for each in orjson.loads(edges)),
+    )
+
+
+def _properties(found: Sequence[Mapping[str, str]]) -> tuple[Property, ...]:
+    return tuple(Property(name=each["name"], type=each["type"]) for each in found)

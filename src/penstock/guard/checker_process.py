@@ -1,0 +1,124 @@
+"""SQL checked away from the event loop, and with an end.
+
+Few characters are checked in a thread: the limits of `guard.lexis` keep that to tenths of a second,
+and the interpreter lets the loop run meanwhile. Many, such as the hundreds of queries of a mapping,
+go to a process of their own, because a thread cannot be stopped and a process can: it is killed
+when its time is up, and no more than `processes` of them run at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeAlias
+
+from penstock.guard.errors import SqlRefused, SqlTooLarge
+from penstock.guard.sql import check
+from penstock.kit.errors import Unavailable, rebuild
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Verdict: TypeAlias = str | SqlRefused
+
+FEW_CHARACTERS = 16_000
+DEADLINE_SECONDS = 10.0
+WAIT_SECONDS = 30.0
+
+
+class SqlChecker:
+    def __init__(
+        self,
+        *,
+        processes: int = 2,
+        few: int = FEW_CHARACTERS,
+        deadline: float = DEADLINE_SECONDS,
+        wait: float = WAIT_SECONDS,
+    ) -> None:
+        self._turns = asyncio.Semaphore(processes)
+        self._few = few
+        self._deadline = deadline
+        self._wait = wait
+
+    async def check(self, queries: Sequence[str], dialect: str) -> list[Verdict]:
+        """For each query the SQL that may run, or why it may not."""
+        if sum(map(len, queries)) <= self._few:
+            return await asyncio.to_thread(_verdicts, queries, dialect)
+        try:
+            async with asyncio.timeout(self._wait):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise Unavailable("Too many large queries are being checked; try again later.") from None
+        try:
+            return await self._in_a_process(queries, dialect)
+        finally:
+            self._turns.release()
+
+    async def _in_a_process(self, queries: Sequence[str], dialect: str) -> list[Verdict]:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            "-m",
+            "penstock.guard.checker_process",
+            dialect,
+            str(int(self._deadline) + 1),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={},
+        )
+        try:
+            async with asyncio.timeout(self._deadline):
+                output, _ = await process.communicate(json.dumps(list(queries)).encode())
+        except TimeoutError:
+            output = b""
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+        if not output:
+            raise SqlTooLarge(
+                f"The queries could not be checked within {self._deadline:g} seconds.",
+                hint="Make them shorter, or fewer: a view in the source can hold a long query.",
+            )
+        return [_read(verdict) for verdict in json.loads(output)]
+
+
+def _verdicts(queries: Sequence[str], dialect: str) -> list[Verdict]:
+    return [_verdict(sql, dialect) for sql in queries]
+
+
+def _verdict(sql: str, dialect: str) -> Verdict:
+    try:
+        return check(sql, dialect).sql
+    except SqlRefused as e:
+        return e
+
+
+def _written(verdict: Verdict) -> object:
+    if isinstance(verdict, str):
+        return verdict
+    return [verdict.code, verdict.message, verdict.hint, verdict.details]
+
+
+def _read(verdict: str | tuple[str, str, str | None, dict[str, object]]) -> Verdict:
+    if isinstance(verdict, str):
+        return verdict
+    code, message, hint, details = verdict
+    error = rebuild(code, message, hint=hint, details=details)
+    return error if isinstance(error, SqlRefused) else SqlRefused(message, hint=hint)
+
+
+def main() -> None:
+    """Checks what comes on standard input; the CPU time ends it if whoever asked is gone."""
+    dialect, seconds = sys.argv[1], int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    verdicts = _verdicts(json.load(sys.stdin), dialect)
+    sys.stdout.write(json.dumps([_written(verdict) for verdict in verdicts]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""Looking at jobs, queues and workers. Reads only, over connections whose plans are not pinned."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+import asyncpg
+import orjson
+
+from penstock.jobs import row_mapping
+from penstock.jobs.model import Json, Status
+from penstock.jobs.row_counts import Count, Estimates, QueueView, count_queues
+from penstock.kit.errors import Unavailable
+from penstock.kit.sqlfile import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from penstock.kit.db import Db
+    from penstock.kit.sqlfile import Statement
+
+SQL = load("penstock.jobs.sql")
+BROWSE_SETTINGS = {
+    "plan_cache_mode": "force_custom_plan",
+    "jit": "off",
+    "enable_seqscan": "off",  # nor a table from end to end, whatever the statistics say
+    "max_parallel_workers_per_gather": "0",
+    "statement_timeout": "15s",
+}
+StatusWord = Literal["queued", "running", "parked", "succeeded", "failed", "cancelled"]
+StatusFilter = Literal["queued", "running", "parked", "succeeded", "failed", "cancelled", "pending", "completed"]
+"""Beside our own words those of maintenance clients: `pending` is queued, `completed` is
+succeeded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    status: StatusFilter | None = None
+    kind: str | None = None
+    queue: str | None = None
+    group_id: int | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+
+_FILTERED = ("kind", "queue", "group_id", "created_after", "created_before")
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """The statements of a page and of its count, and what the count asks beside the filter."""
+
+    page: Statement
+    count: Statement
+    count_values: dict[str, object] = field(default_factory=dict)
+    page_values: dict[str, object] = field(default_factory=dict)
+
+
+def _live(page: Statement, *statuses: Status) -> _List:
+    return _List(page, SQL.count_live, {"statuses": statuses})
+
+
+def _ended(status: Status) -> _List:
+    return _List(SQL.list_ended, SQL.count_ended, {"status": status}, {"status": status})
+
+
+_ALL = _List(SQL.list_all, SQL.count_all)
+_LISTS: dict[StatusFilter, _List] = {
+    "queued": _live(SQL.list_queued, Status.READY, Status.SCHEDULED),
+    "running": _live(SQL.list_running, Status.RUNNING),
+    "parked": _live(SQL.list_parked, Status.PARKED),
+    "succeeded": _ended(Status.SUCCEEDED),
+    "failed": _ended(Status.FAILED),
+    "cancelled": _ended(Status.CANCELLED),
+}
+_LISTS |= {"pending": _LISTS["queued"], "completed": _LISTS["succeeded"]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerView:
+    name: str
+    started_at: datetime
+    seen_at: datetime
+    running: int
+    slots: int
+    queues: Sequence[str]
+    version: str
+    seconds_ago: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    detail: Json
+
+
+class Browser:
+    def __init__(self, db: Db) -> None:
+        self._db = db
+        self._estimates = Estimates()
+
+    async def jobs(
+        self, wanted: Filter, *, offset: int = 0, limit: int = 50, ascending: bool = False
+    ) -> tuple[list[Json], Count]:
+        """One page as it is sent (without payloads and results), and how many fit in all."""
+        jobs = _ALL if wanted.status is None else _LISTS[wanted.status]
+        fields: dict[str, object] = {name: getattr(wanted, name) for name in _FILTERED}
+        statement = jobs.page.ascending() if ascending else jobs.page
+        page, total = await self._page(
+            statement, fields | jobs.page_values, jobs.count, fields | jobs.count_values, offset, limit
+        )
+        return [row_mapping.job_summary(row) for row in page], total
+
+    async def live_with(self, fragment: Json, *, limit: int = 20) -> tuple[list[int], int]:
+        """The first jobs that are not over and have this in their payload, and how many there are."""
+        text = orjson.dumps(fragment).decode()
+        found = await self._db.fetch(SQL.live_with, fragment=text, limit=limit)
+        return [r["job_id"] for r in found], found[0]["total"] if found else 0
+
+    async def queues(self) -> list[QueueView]:
+        with _in_time():
+            async with self._db.transaction() as tx:
+                return await count_queues(tx)
+
+    async def workers(self, *, seconds: int = 300) -> list[WorkerView]:
+        return [WorkerView(**dict(r)) for r in await self._db.fetch(SQL.workers, seconds=seconds)]
+
+    async def audit(
+        self, subject: str | None = None, *, offset: int = 0, limit: int = 50, ascending: bool = False
+    ) -> tuple[list[AuditEntry], Count]:
+        """One page, and how many entries there are in all."""
+        listing = SQL.audit_list.ascending() if ascending else SQL.audit_list
+        fields: dict[str, object] = {"subject": subject}
+        found, total = await self._page(listing, fields, SQL.audit_count, fields, offset, limit)
+        return [AuditEntry(**(dict(r) | {"detail": orjson.loads(r["detail"])})) for r in found], total
+
+    async def _page(
+        self,
+        listing: Statement,
+        values: dict[str, object],
+        counting: Statement,
+        count_values: dict[str, object],
+        offset: int,
+        limit: int,
+    ) -> tuple[list[asyncpg.Record], Count]:
+        with _in_time():
+            async with self._db.statements() as tx:
+                page = await tx.fetch(listing, **values, offset=offset, limit=limit)
+                seen = offset + len(page)
+                if len(page) < limit and (page or not offset):
+                    return page, Count(value=seen, estimated=False)
+                total = await self._estimates.count(tx, counting, count_values)
+                return page, replace(total, value=max(total.value, seen)) if page else total
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    try:
+        yield
+    except asyncpg.QueryCanceledError as e:
+        raise Unavailable("The list took too long to make.", hint="Narrow the filter, or page less far.") from e

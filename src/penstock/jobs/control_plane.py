@@ -1,0 +1,85 @@
+"""What handlers ask of the control plane besides the kernel's verbs.
+
+The base of each workload's client. Calls are retried while the control plane is away: a job that
+has just begun would otherwise spend an attempt on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from penstock.jobs import wire
+from penstock.jobs.handler import Stop, Stopped
+from penstock.jobs.http_store import HttpJobStore
+from penstock.kit.backoff import ReconnectBackoff
+from penstock.kit.errors import InvalidInput, StaleAttempt, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from penstock.jobs.model import Fence, JobId, JobView
+    from penstock.kit.config import Settings
+
+T = TypeVar("T")
+RETRY_SECONDS = 300.0
+CONCURRENT_CALLS = 8
+
+
+class ControlPlaneClient(HttpJobStore):
+    """`async with connect() as control_plane:`, for as long as a handler has questions."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def source(self, fence: Fence, side: str | None = None) -> dict[str, Any]:
+        """The credentials of the source of a job that we hold; raises Stopped if the job was lost."""
+        body = {"attempt_id": fence.attempt_id} | ({} if side is None else {"side": side})
+        try:
+            credentials: dict[str, Any] = await retrying("source", lambda: self._post(f"{fence.job_id}/source", body))
+        except StaleAttempt:
+            raise Stopped(Stop.LOST) from None
+        return credentials
+
+    async def jobs(self, job_ids: Sequence[JobId]) -> list[JobView]:
+        slots = asyncio.Semaphore(CONCURRENT_CALLS)
+
+        async def view(job_id: JobId) -> JobView:
+            async with slots:
+                return await retrying("job", lambda: self.job(job_id))
+
+        return await asyncio.gather(*(view(job_id) for job_id in job_ids))
+
+    async def _internal(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Call `/api/internal/{path}`, retrying while the control plane is away."""
+        address = f"{self._url}/api/internal/{path}"
+        content = None if body is None else wire.encode(body)
+        return await retrying(path, lambda: self._call(method, address, content=content))
+
+
+C = TypeVar("C", bound=ControlPlaneClient)
+
+
+def client_factory(settings: Settings, client: type[C]) -> Callable[[], C]:
+    if settings.service_token is None:
+        raise InvalidInput(
+            "A worker needs the service token of its control plane.",
+            hint="Set PENSTOCK_SERVICE_TOKEN.",
+        )
+    url = settings.url or f"{settings.scheme}://{settings.host}:{settings.port}"
+    token = settings.service_token.get_secret_value()
+    return lambda: client(url, token, component="worker")
+
+
+async def retrying(call_name: str, call: Callable[[], Awaitable[T]]) -> T:
+    backoff = ReconnectBackoff(random.Random())  # noqa: S311 - it spreads pauses
+    until = time.monotonic() + RETRY_SECONDS
+    while True:
+        try:
+            return await call()
+        except Unavailable as e:
+            if time.monotonic() >= until:
+                raise
+            await asyncio.sleep(backoff.failed(call_name, e))

@@ -1,0 +1,93 @@
+"""Policies: which tables are looked after, when, with what, and how much of it. Pure."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass, field
+from datetime import time, timedelta
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from penstock.kit.errors import InvalidInput
+from penstock.maintenance.actions.model import Action, Name, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from penstock.maintenance.payloads import TableName
+
+DEFAULT_ACTIONS = (
+    Name.EXPIRE_SNAPSHOTS,
+    Name.REWRITE_DATA_FILES,
+    Name.REWRITE_POSITION_DELETE_FILES,
+    Name.REWRITE_MANIFESTS,
+)
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(hours=1), timedelta(days=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """For tables whose name `catalog.db.table` fits `pattern`. Any trigger is enough; none means health below 80."""
+
+    name: str
+    pattern: str
+    enabled: bool = True
+    health_below: int | None = None
+    every: timedelta | None = None
+    commits: int | None = None
+    window: tuple[time, time] | None = None
+    zone: str = "UTC"
+    max_jobs: int = 10
+    """How many tables one pass may ask for."""
+    actions: tuple[Action, ...] = field(default_factory=lambda: parse(DEFAULT_ACTIONS))
+
+    def fits(self, name: TableName) -> bool:
+        return fnmatch.fnmatchcase(str(name), self.pattern)
+
+    def open_at(self, now: datetime) -> bool:
+        if self.window is None:
+            return True
+        at = now.astimezone(ZoneInfo(self.zone)).time()
+        begins, ends = self.window
+        return begins <= at < ends if begins <= ends else at >= begins or at < ends
+
+    def due(self, *, score: int, since: timedelta | None, commits: int | None) -> str | None:
+        """The trigger that fired; None when none did. `since` is None for a table that was never maintained."""
+        below = 80 if self.health_below is None and self.every is None and self.commits is None else self.health_below
+        if below is not None and score < below:
+            return f"health {score} is below {below}"
+        if self.every is not None and (since is None or since >= self.every):
+            return "never maintained" if since is None else f"last maintained {since} ago"
+        if self.commits is not None and commits is not None and commits >= self.commits:
+            return f"{commits} commits since the last time"
+        return None
+
+
+def pause_after(jobs_in_vain: int) -> timedelta:
+    """How long a table is left alone after so many jobs in a row that failed or found nothing to
+    do."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** max(0, jobs_in_vain - 1)) if jobs_in_vain else timedelta(0)
+
+
+def read(given: Mapping[str, Any]) -> Policy:
+    window = given.get("window")
+    zone = str(given.get("zone", "UTC"))
+    try:
+        ZoneInfo(zone)
+        times = None if window is None else (time.fromisoformat(window["from"]), time.fromisoformat(window["to"]))
+    except (KeyError, ValueError, OSError) as e:
+        raise InvalidInput(f"Policy {given['name']}: the window must be like 22:00 to 06:00, in a known zone.") from e
+    every = given.get("every_seconds")
+    return Policy(
+        name=given["name"],
+        pattern=given["pattern"],
+        enabled=given.get("enabled", True),
+        health_below=given.get("health_below"),
+        every=None if every is None else timedelta(seconds=every),
+        commits=given.get("commits"),
+        window=times,
+        zone=zone,
+        max_jobs=given.get("max_jobs", 10),
+        actions=parse(given.get("actions") or DEFAULT_ACTIONS),
+    )

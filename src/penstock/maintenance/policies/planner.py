@@ -1,0 +1,207 @@
+"""The planner: looks at every table that a policy covers and asks for what is worth the most for
+its cost.
+
+One job a table, which the lock sees to. A table whose jobs failed, or found nothing to do on the
+snapshot that it still has, is left alone for longer each time. Manifests are read only of tables
+that changed since they were read last; how old something is, is judged anew at each pass. What it
+did is kept as a run: assessed, skipped and why, healthy, submitted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from penstock.jobs.model import Status
+from penstock.kit import logging
+from penstock.kit.clock import SYSTEM
+from penstock.kit.errors import Draining, PenstockError, ResourceLocked
+from penstock.kit.loop import Loop
+from penstock.kit.sqlfile import load
+from penstock.maintenance.payloads import MAINTENANCE, Order, TableName
+from penstock.maintenance.policies.model import Policy, pause_after
+from penstock.maintenance.repository import dump
+from penstock.maintenance.tables.tier import Tier
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import asyncpg
+
+    from penstock.jobs.store import PgJobStore
+    from penstock.kit.clock import Clock
+    from penstock.kit.db import Db
+    from penstock.kit.loop import LoopMetrics
+    from penstock.maintenance.policies.repository import Policies
+    from penstock.maintenance.repository import SeenTable
+    from penstock.maintenance.service import MaintenanceService
+
+SQL = load("penstock.maintenance.sql")
+log = logging.get(__name__)
+ACTOR = "planner"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    assessed: int = 0
+    healthy: int = 0
+    submitted: int = 0
+    skipped: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.submitted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the planner thinks of a table: why it is due, or why it is left alone."""
+
+    name: TableName
+    policy: Policy | None
+    due: str | None = None
+    skipped: str | None = None
+    rate: float = 0.0
+
+
+class MaintenancePlanner(Loop[Planned]):
+    name = "maintenance_planner"
+
+    def __init__(
+        self,
+        db: Db,
+        jobs: PgJobStore,
+        desk: MaintenanceService,
+        policies: Policies,
+        *,
+        every: float,
+        metrics: LoopMetrics,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        super().__init__(db, every=every, metrics=metrics)
+        self._jobs = jobs
+        self._desk = desk
+        self._policies = policies
+        self._clock = clock
+
+    async def run_once(self) -> Planned:
+        policies = [policy for policy in await self._policies.all() if policy.enabled]
+        if not policies or MAINTENANCE not in self._jobs.kinds:
+            return Planned()
+        await self._desk.refresh(tier=Tier.MANIFESTS)
+        tables, _ = await self._desk.store.tables()
+        verdicts = [await self.judge(seen, policies) for seen in tables]
+        return await self._ask(verdicts)
+
+    async def runs(self, *, limit: int, offset: int) -> tuple[list[dict[str, Any]], int]:
+        """Passes, newest first, with how their jobs stand."""
+        rows = await self._db.fetch(SQL.run_list, limit=limit, offset=offset)
+        found = [dict(row) | {"skipped": orjson.loads(row["skipped"])} for row in rows]
+        return found, rows[0]["total"] if rows else 0
+
+    async def judge(self, seen: SeenTable, policies: Sequence[Policy]) -> Verdict:
+        name = TableName(catalog=seen.catalog, db=seen.db, table=seen.table)
+        policy = next((p for p in policies if p.fits(name)), None)
+        if (why := self._barred(seen, policy)) is not None or policy is None or seen.score is None:
+            return Verdict(name=name, policy=policy, skipped=why or "no policy")
+        last = await self._desk.store.last_jobs(name)
+        if last and last[0]["status"] is None:
+            return Verdict(name=name, policy=policy, skipped="under way")
+        if (waits := _waits(last, seen.facts.get("snapshot_id"))) is not None:
+            return Verdict(name=name, policy=policy, skipped=waits)
+        done = next((row for row in last if row["status"] == Status.SUCCEEDED), None)
+        try:
+            commits = None if policy.commits is None else await self._commits_since(name, done)
+        except PenstockError as e:
+            log.warning("table_not_readable", table=str(name), error=str(e))
+            return Verdict(name=name, policy=policy, skipped="not readable")
+        score = _score_for(policy, seen)
+        due = policy.due(score=score, since=None if done is None else done["age"], commits=commits)
+        gain = seen.health.get("gain") or {}
+        rate = gain.get("files", 0) / (1.0 + gain.get("cost_seconds", 0.0))
+        return Verdict(name=name, policy=policy, due=due, rate=rate + (100 - score))
+
+    def _barred(self, seen: SeenTable, policy: Policy | None) -> str | None:
+        if seen.error is not None:
+            return "not readable"
+        if not seen.enabled:
+            return "opted out"
+        if policy is not None and not policy.open_at(self._clock.now()):
+            return "outside its window"
+        return None
+
+    async def _commits_since(self, name: TableName, done: asyncpg.Record | None) -> int:
+        """Snapshots of others after the one that the last job was asked for on, or where that one has expired, after
+        the job itself; all of them for a table that was never maintained."""
+        metadata = (await asyncio.to_thread(self._desk.pool.load, name)).metadata
+        if done is None:
+            since = 0
+        else:
+            known = {s.snapshot_id: s.timestamp_ms for s in metadata.snapshots}
+            since = known.get(done["snapshot_id"], int(done["created_at"].timestamp() * 1000))
+        return sum(
+            s.timestamp_ms > since and not (s.summary and s.summary.additional_properties.get("app-name") == "penstock")
+            for s in metadata.snapshots
+        )
+
+    async def _ask(self, verdicts: Sequence[Verdict]) -> Planned:
+        skipped = Counter(v.skipped for v in verdicts if v.skipped is not None)
+        due = sorted((v for v in verdicts if v.due is not None), key=lambda v: -v.rate)
+        healthy = len(verdicts) - len(due) - skipped.total()
+        values = {"assessed": len(verdicts), "healthy": healthy, "submitted": 0, "skipped": dump(dict(skipped))}
+        run_id: int = await self._db.value(SQL.run_add, **values)
+        asked: Counter[str] = Counter()
+        for verdict in due:
+            why = await self._submit(verdict, asked, run_id)
+            if why is not None:
+                skipped[why] += 1
+        submitted = asked.total()
+        await self._db.changed(SQL.run_submitted, run_id=run_id, submitted=submitted, skipped=dump(dict(skipped)))
+        return Planned(assessed=len(verdicts), healthy=healthy, submitted=submitted, skipped=skipped.total())
+
+    async def _submit(self, verdict: Verdict, asked: Counter[str], run_id: int) -> str | None:
+        """Ask for the table's job; why not, when it was not."""
+        policy = verdict.policy
+        if policy is None or asked[policy.name] >= policy.max_jobs:
+            return "budget"
+        order = Order(name=verdict.name, actions=policy.actions, reason=f"{policy.name}: {verdict.due}")
+        try:
+            job_id = await self._desk.submit(order, actor=ACTOR, run_id=run_id, policy=policy.name)
+        except ResourceLocked:
+            return "locked"
+        except Draining:
+            return "draining"
+        except PenstockError as e:
+            log.warning("table_not_planned", table=str(verdict.name), error=e.message)
+            return "refused"
+        asked[policy.name] += 1
+        log.info("table_planned", table=str(verdict.name), job_id=job_id, why=verdict.due)
+        return None
+
+
+def _score_for(policy: Policy, seen: SeenTable) -> int:
+    """The score as far as the policy's actions can change it: a job that expires snapshots cures no
+    small files."""
+    names = {str(action.name) for action in policy.actions}
+    issues = [issue for issue in seen.health.get("issues", ()) if issue.get("action") in names]
+    return max(0, round(100 - float(sum(issue.get("points", 0.0) for issue in issues))))
+
+
+def _waits(last: Sequence[asyncpg.Record], snapshot_id: int | None) -> str | None:
+    """Jobs in vain back off: an hour, two, four, up to two days. One that found nothing to do
+    counts for as long as the table has the snapshot that it was asked for on."""
+    in_vain = 0
+    for row in last:
+        idle = row["idle"] and row["snapshot_id"] == snapshot_id
+        if row["status"] == Status.SUCCEEDED and not idle:
+            break
+        in_vain += 1
+    if not in_vain:
+        return None
+    ago: timedelta = last[0]["ended_ago"] or timedelta(0)
+    return "backs off" if ago < pause_after(in_vain) else None

@@ -1,0 +1,47 @@
+"""The policies in force, in PostgreSQL; they are replaced as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from penstock.kit.errors import InvalidInput
+from penstock.kit.sqlfile import load
+from penstock.maintenance.policies.model import Policy, read
+from penstock.maintenance.repository import dump
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.kit.db import Db
+    from penstock.maintenance.payloads import TableName
+
+SQL = load("penstock.maintenance.sql")
+
+
+class Policies:
+    def __init__(self, db: Db) -> None:
+        self._db = db
+
+    async def definitions(self) -> list[dict[str, Any]]:
+        return [orjson.loads(row["definition"]) for row in await self._db.fetch(SQL.policy_list)]
+
+    async def all(self) -> list[Policy]:
+        return [read(definition) for definition in await self.definitions()]
+
+    async def replace(self, given: Sequence[Mapping[str, Any]], *, actor: str) -> None:
+        names = [each["name"] for each in given]
+        if len(set(names)) < len(names):
+            raise InvalidInput("Two policies have the same name.")
+        for each in given:
+            read(each)
+        async with self._db.transaction() as tx:
+            await tx.changed(SQL.policy_clear)
+            for position, each in enumerate(given):
+                values = {"name": each["name"], "position": position, "definition": dump(each)}
+                await tx.changed(SQL.policy_add, **values, updated_by=actor)
+
+    async def of(self, name: TableName) -> Policy | None:
+        """The first in force that fits."""
+        return next((policy for policy in await self.all() if policy.enabled and policy.fits(name)), None)

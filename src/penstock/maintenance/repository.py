@@ -1,0 +1,194 @@
+"""What is known of tables, and what was done to them, in PostgreSQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from penstock.kit.sqlfile import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    import asyncpg
+
+    from penstock.kit.db import Db, Tx
+    from penstock.maintenance.payloads import TableName
+    from penstock.maintenance.tables.facts import Facts
+    from penstock.maintenance.tables.health import Health
+
+SQL = load("penstock.maintenance.sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenTable:
+    """A table as it was looked at last."""
+
+    catalog: str
+    db: str
+    table: str
+    enabled: bool | None
+    """None where it is not known, and then there is no score and an error."""
+    score: int | None
+    facts: dict[str, Any]
+    health: dict[str, Any]
+    error: str | None
+    seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherTable:
+    """A table beside the one that a job is about, as far as this database knows it."""
+
+    catalog: str
+    db: str
+    table: str
+    metadata_location: str | None = None
+    location: str | None = None
+
+
+class MaintenanceStore:
+    def __init__(self, db: Db) -> None:
+        self._db = db
+
+    # tables
+
+    async def saw(self, name: TableName, facts: Facts, health: Health, *, enabled: bool) -> None:
+        await self._db.changed(
+            SQL.table_put,
+            **name.values(),
+            enabled=enabled,
+            score=health.score,
+            facts=dump(facts.to_json()),
+            health=dump(health.to_json()),
+            error=None,
+        )
+
+    async def could_not_see(self, name: TableName, error: str) -> None:
+        values = {"enabled": None, "score": None, "facts": "{}", "health": "{}", "error": error}
+        await self._db.changed(SQL.table_put, **name.values(), **values)
+
+    async def seen(self, name: TableName) -> SeenTable | None:
+        row = await self._db.row(SQL.table_get, **name.values())
+        return None if row is None else _seen(row)
+
+    async def tables(
+        self,
+        *,
+        catalog: str | None = None,
+        db: str | None = None,
+        enabled: bool | None = None,
+        level: str | None = None,
+        limit: int = 10_000,
+        offset: int = 0,
+    ) -> tuple[list[SeenTable], int]:
+        """The worst first; before them those that cannot be read, whose level is `unreadable`."""
+        rows = await self._db.fetch(
+            SQL.table_list,
+            catalog=catalog,
+            db=db,
+            enabled=enabled,
+            level=level,
+            limit=limit,
+            offset=offset,
+        )
+        return [_seen(row) for row in rows], rows[0]["total"] if rows else 0
+
+    async def forget_others(self, catalog: str, names: Sequence[tuple[str, str]]) -> int:
+        dbs, tables = [db for db, _ in names], [table for _, table in names]
+        return await self._db.changed(SQL.table_forget, catalog=catalog, dbs=dbs, names=tables)
+
+    async def freshness(self) -> list[asyncpg.Record]:
+        return await self._db.fetch(SQL.table_status)
+
+    # jobs and their actions
+
+    async def add_job(
+        self,
+        tx: Tx,
+        job_id: int,
+        name: TableName,
+        *,
+        run_id: int | None,
+        policy: str | None,
+        snapshot_id: int | None,
+    ) -> None:
+        values = {"run_id": run_id, "policy": policy, "snapshot_id": snapshot_id}
+        await tx.changed(SQL.job_add, job_id=job_id, **name.values(), **values)
+
+    async def history(self, name: TableName, *, limit: int, offset: int) -> tuple[list[asyncpg.Record], int]:
+        rows = await self._db.fetch(SQL.job_history, **name.values(), limit=limit, offset=offset)
+        return rows, rows[0]["total"] if rows else 0
+
+    async def last_jobs(self, name: TableName) -> list[asyncpg.Record]:
+        return await self._db.fetch(SQL.job_last, **name.values())
+
+    async def action_ended(self, tx: Tx, job_id: int, attempt_id: UUID, result: Mapping[str, Any]) -> None:
+        await tx.changed(
+            SQL.action_put,
+            job_id=job_id,
+            attempt_id=attempt_id,
+            action=result["action"],
+            status=result["status"],
+            result=dump(result),
+        )
+
+    async def actions(self, job_id: int) -> list[dict[str, Any]]:
+        rows = await self._db.fetch(SQL.action_list, job_id=job_id)
+        return [dict(row) | {"result": orjson.loads(row["result"])} for row in rows]
+
+    # the pointers of a catalog that lives in this database
+
+    async def pointer(self, tx: Tx, name: TableName) -> str | None:
+        found: str | None = await tx.value(SQL.pointer_get, **name.values())
+        return found
+
+    async def swap(self, tx: Tx, name: TableName, old: str, new: str) -> bool:
+        """Whether the pointer is where it was to be moved; also when it was moved there before."""
+        if await tx.changed(SQL.pointer_swap, **name.values(), old=old, new=new) == 1:
+            return True
+        return await self.pointer(tx, name) == new
+
+    async def other_tables(
+        self,
+        tx: Tx,
+        name: TableName,
+        shared: Sequence[str],
+    ) -> list[OtherTable]:
+        """The other tables of this database, where the catalogs that are `shared` live; and those
+        of all other catalogs but the table's own, as they were seen last.
+        """
+        here: list[asyncpg.Record] = []
+        if shared and await tx.value(SQL.pointer_any):
+            here = await tx.fetch(SQL.pointer_others, **name.values())
+        elsewhere = await tx.fetch(SQL.table_locations, catalogs=[*shared, name.catalog])
+        pointers = [
+            OtherTable(catalog=catalog, db=db, table=table, metadata_location=location)
+            for catalog, db, table, location in here
+        ]
+        return pointers + [
+            OtherTable(catalog=catalog, db=db, table=table, location=location)
+            for catalog, db, table, location in elsewhere
+        ]
+
+
+def _seen(row: asyncpg.Record) -> SeenTable:
+    return SeenTable(
+        catalog=row["catalog"],
+        db=row["db"],
+        table=row["table_name"],
+        enabled=row["enabled"],
+        score=row["score"],
+        facts=orjson.loads(row["facts"]),
+        health=orjson.loads(row["health"]),
+        error=row["error"],
+        seen_at=row["seen_at"],
+    )
+
+
+def dump(value: object) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,214 @@
+"""The desk where maintenance is asked for: a table is looked up, its lock is taken with the job, or both are not.
+
+PyIceberg blocks, so all that reads a catalog runs in threads; and it is loaded by the first question, for a control
+plane without catalogs needs none of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.jobs.model import JobSpec
+from penstock.kit import logging
+from penstock.kit.clock import SYSTEM
+from penstock.kit.errors import Draining, PenstockError, Unavailable
+from penstock.maintenance.actions.context import Run
+from penstock.maintenance.errors import NoSuchTable, Refused, TableUnreadable
+from penstock.maintenance.payloads import EMBEDDED, Order, TableName
+from penstock.maintenance.tables.health import judge
+from penstock.maintenance.tables.protection import opted_out
+from penstock.maintenance.tables.tier import Tier
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from pyiceberg.table import Table
+
+    from penstock.jobs.store import PgJobStore
+    from penstock.kit.clock import Clock
+    from penstock.kit.db import Db
+    from penstock.maintenance.actions.model import Action, Outcome
+    from penstock.maintenance.policies.repository import Policies
+    from penstock.maintenance.repository import MaintenanceStore
+    from penstock.maintenance.tables.catalog_pool import CatalogPool
+    from penstock.maintenance.tables.facts import Facts
+    from penstock.maintenance.tables.health import Health
+
+log = logging.get(__name__)
+AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshed:
+    seen: int = 0
+    failed: int = 0
+    """Tables that could not be read."""
+    forgotten: int = 0
+    unavailable: tuple[str, ...] = ()
+    """Catalogs that did not answer."""
+
+
+class MaintenanceService:
+    def __init__(
+        self,
+        db: Db,
+        jobs: PgJobStore,
+        store: MaintenanceStore,
+        pool: CatalogPool,
+        policies: Policies,
+        *,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        self._db = db
+        self._jobs = jobs
+        self._policies = policies
+        self._clock = clock
+        self.store = store
+        self.pool = pool
+
+    def name(self, catalog: str | None, db: str, table: str) -> TableName:
+        return TableName(catalog=self.pool.catalogs.get(catalog).name, db=db, table=table)
+
+    # asking for work
+
+    async def check_open(self) -> None:
+        if (await self._jobs.control())["draining"]:
+            raise Draining(
+                "The system is draining: no maintenance is taken.",
+                hint="Try again after the drain.",
+            )
+
+    async def submit(self, order: Order, *, actor: str, run_id: int | None = None, policy: str | None = None) -> int:
+        """The job's id; ResourceLocked names the job that holds the table."""
+        if order.engine != EMBEDDED and order.engine not in (engines := self.pool.catalogs.engines):
+            known = ", ".join((EMBEDDED, *engines))
+            raise Refused(f"There is no engine {order.engine[:40]!r}.", hint=f"Known engines: {known}.")
+        snapshot_id = await self._known(order.name)
+        spec = JobSpec(kind=order.kind, payload=order.to_json(), lock_key=order.name.lock_key, created_by=actor)
+        async with self._db.transaction() as tx:
+            [added] = await self._jobs.enqueue([spec], tx=tx)
+            await self.store.add_job(
+                tx, added.job_id, order.name, run_id=run_id, policy=policy, snapshot_id=snapshot_id
+            )
+        await self._audit(order, added.job_id, actor)
+        return added.job_id
+
+    async def _known(self, name: TableName) -> int | None:
+        """A table that is in the copy, or in the catalog; its current snapshot."""
+        seen = await self.store.seen(name)
+        if seen is not None and seen.error is None:
+            found: int | None = seen.facts.get("snapshot_id")
+            return found
+        facts, _ = await self.look(name, Tier.METADATA)
+        return facts.snapshot_id
+
+    async def _audit(self, order: Order, job_id: int, actor: str) -> None:
+        detail = {
+            "job_id": job_id,
+            "actions": [str(a.name) for a in order.actions],
+            "reason": order.reason,
+        }
+        try:
+            async with self._db.transaction() as tx:
+                await self._jobs.audit(tx, actor, "table.maintenance", order.name.lock_key, detail)
+        except Exception as e:
+            log.warning("audit_not_written", job_id=job_id, error=type(e).__name__)
+
+    # looking
+
+    async def look(self, name: TableName, tier: Tier, *, afresh: bool = False) -> tuple[Facts, Health]:
+        """Manifests are not read again while the table has the snapshot that they were read of,
+        unless `afresh`."""
+        table = await asyncio.to_thread(self.pool.load, name)
+        return await self._judge(name, table, tier, afresh=afresh)
+
+    async def plan(self, name: TableName, actions: Sequence[Action]) -> list[Outcome]:
+        """What each action would do to the table as it is now, each for itself."""
+        from penstock.maintenance.engines import embedded
+        from penstock.maintenance.tables.neighbors import TablePointer
+
+        run = Run(job_id=0, attempt="plan", now=self._clock.now)
+        async with self._db.transaction() as tx:
+            others = await self.store.other_tables(tx, name, self.pool.catalogs.shared)
+        if self.pool.catalogs.get(name.catalog).shared:  # then the lake asks that database itself
+            others = [table for table in others if table.metadata_location is None]
+        pointers = [TablePointer.read(asdict(table)) for table in others]
+        lake = await asyncio.to_thread(self.pool.lake, name, pointers)
+        return [await asyncio.to_thread(embedded.plan, lake, run, action) for action in actions]
+
+    async def refresh(
+        self, catalog: str | None = None, tier: Tier = Tier.MANIFESTS, *, afresh: bool = False
+    ) -> Refreshed:
+        """Look at every table of one catalog or of all.
+
+        One that does not answer does not keep the others waiting.
+        """
+        refreshed = Refreshed()
+        for config in [self.pool.catalogs.get(catalog)] if catalog else list(self.pool.catalogs):
+            try:
+                names = await asyncio.to_thread(self.pool.names, config.name)
+            except PenstockError as e:
+                if catalog:
+                    raise
+                log.warning("catalog_not_listed", catalog=config.name, error=e.message)
+                refreshed = replace(refreshed, unavailable=(*refreshed.unavailable, config.name))
+                continue
+            room = asyncio.Semaphore(AT_ONCE)
+            tables = [TableName(catalog=config.name, db=db, table=table) for db, table in names]
+            seen = await asyncio.gather(*(self._refresh_one(room, table, tier, afresh=afresh) for table in tables))
+            forgotten = await self.store.forget_others(config.name, names)
+            refreshed = replace(
+                refreshed,
+                seen=refreshed.seen + sum(seen),
+                failed=refreshed.failed + len(seen) - sum(seen),
+                forgotten=refreshed.forgotten + forgotten,
+            )
+        return refreshed
+
+    async def _refresh_one(self, room: asyncio.Semaphore, name: TableName, tier: Tier, *, afresh: bool) -> bool:
+        async with room:
+            try:
+                await self.look(name, tier, afresh=afresh)
+            except NoSuchTable:
+                return False
+            except (TableUnreadable, Refused, Unavailable) as e:
+                log.warning("table_not_seen", table=str(name), error=e.message)
+                await self.store.could_not_see(name, e.message)
+                return False
+            return True
+
+    async def _judge(self, name: TableName, table: Table, tier: Tier, *, afresh: bool) -> tuple[Facts, Health]:
+        """What is stored is never less than what was known of this snapshot: a look at the metadata
+        alone leaves it."""
+        from penstock.maintenance.tables.expectation import Judged
+        from penstock.maintenance.tables.facts import look, look_again
+        from penstock.maintenance.tables.table_access import not_loaded
+
+        now = self._clock.now()
+        policy = await self._policies.of(name)
+        judged = Judged.by(() if policy is None else policy.actions)
+        stored = None if afresh or tier is Tier.STORAGE else await self.store.seen(name)
+        before = {} if stored is None else stored.facts
+        unchanged = await asyncio.to_thread(lambda: look_again(table, before, now=now, judged=judged))
+        if unchanged is not None and tier is Tier.MANIFESTS:
+            facts = unchanged
+        else:
+            try:
+                facts = await asyncio.to_thread(lambda: look(table, tier, now=now, judged=judged))
+            except PenstockError:
+                raise
+            except Exception as e:
+                raise not_loaded(name.identifier, e) from e
+        await self._store(name, table, facts if unchanged is None else unchanged, now)
+        return facts, judge(facts, now_ms=_milliseconds(now))
+
+    async def _store(self, name: TableName, table: Table, facts: Facts, now: datetime) -> None:
+        health = judge(facts, now_ms=_milliseconds(now))
+        await self.store.saw(name, facts, health, enabled=opted_out(table.properties) is None)
+
+
+def _milliseconds(now: datetime) -> int:
+    return int(now.timestamp() * 1000)

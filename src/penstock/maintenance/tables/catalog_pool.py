@@ -1,0 +1,70 @@
+"""Catalogs that stay open in the control plane; all of this blocks, and is called from threads."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from penstock.kit.errors import PenstockError
+from penstock.maintenance.errors import CatalogUnavailable
+from penstock.maintenance.tables.catalogs import Catalogs, all_tables, open_catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+    from penstock.maintenance.payloads import TableName
+    from penstock.maintenance.tables.catalogs import CatalogConfig
+    from penstock.maintenance.tables.neighbors import TablePointer
+    from penstock.maintenance.tables.table_access import CatalogTableAccess
+
+
+class CatalogPool:
+    def __init__(self, catalogs: Catalogs, *, shared_uri: str | None) -> None:
+        self.catalogs = catalogs
+        self._shared_uri = shared_uri
+        self._open: dict[str, Catalog] = {}
+        self._lock = threading.Lock()
+
+    def get(self, name: str) -> Catalog:
+        config = self.catalogs.get(name)
+        with self._lock:
+            if name not in self._open:
+                self._open[name] = self._opened(config)
+            return self._open[name]
+
+    def _opened(self, config: CatalogConfig) -> Catalog:
+        try:
+            return open_catalog(config, shared_uri=self._shared_uri)
+        except PenstockError:
+            raise
+        except Exception as e:
+            message = f"Catalog {config.name} cannot be opened: {type(e).__name__}."
+            raise CatalogUnavailable(message) from e
+
+    def lake(self, name: TableName, others: Sequence[TablePointer] = ()) -> CatalogTableAccess:
+        """`others` are tables of other catalogs that may share its storage."""
+        from penstock.maintenance.tables.table_access import CatalogTableAccess
+
+        return CatalogTableAccess(self.get(name.catalog), name.identifier, elsewhere=lambda: list(others))
+
+    def load(self, name: TableName) -> Table:
+        return self.lake(name).load()
+
+    def names(self, catalog: str) -> list[tuple[str, str]]:
+        """Every table, of namespaces on every level: its namespace, with dots, and its name."""
+        opened = self.get(catalog)
+        try:
+            tables = all_tables(opened)
+        except Exception as e:
+            message = f"The tables of {catalog} cannot be listed: {type(e).__name__}."
+            raise CatalogUnavailable(message) from e
+        return [(".".join(name[:-1]), name[-1]) for name in tables]
+
+    def close(self) -> None:
+        with self._lock:
+            for catalog in self._open.values():
+                catalog.close()
+            self._open.clear()

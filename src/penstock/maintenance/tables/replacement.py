@@ -1,0 +1,291 @@
+"""Files take the place of others: validated against everything since the plan, committed, tried again beside appends.
+
+The rule: what the plan saw of the inputs must still be all there is to see of them. So, on each try and on the first
+one too, against the head of that moment: the plan's snapshot is an ancestor; every input is live, once, and by the very
+entry that was planned; no delete file is live that the plan did not know and that holds rows of an input; and none is
+gone that applied to one. The rest of what others did stands beside it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyiceberg.manifest import DataFileContent, ManifestContent
+from pyiceberg.table.snapshots import ancestors_of
+
+from penstock.kit import logging
+from penstock.kit.errors import StaleAttempt
+from penstock.maintenance.errors import CommitConflict, CommitUnknown, ContentDiffers
+from penstock.maintenance.tables.content import DeleteIndex, ManifestReader, duplicate_paths, entry_key
+from penstock.maintenance.tables.positions import touches
+from penstock.maintenance.tables.protection import Allowed
+from penstock.maintenance.tables.sizes import whole_number
+from penstock.maintenance.tables.snapshot_draft import Draft, kept
+from penstock.maintenance.tables.storage import file_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
+    from pyiceberg.table import Table
+
+    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.model import Name
+    from penstock.maintenance.tables.content import Content, EntryKey
+    from penstock.maintenance.tables.table_access import Requirements, TableAccess, Updates
+
+    Build: TypeAlias = Callable[[Draft, Content], tuple[Sequence[ManifestFile], Mapping[str, str]]]
+
+log = logging.get(__name__)
+TRIES = 12
+LONGEST_PAUSE = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    file: DataFile
+    sequence_number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What goes and what comes in its place, all of one content (data files, or delete files)."""
+
+    removed: tuple[ManifestEntry, ...]
+    added: tuple[NewFile, ...]
+    content: ManifestContent = ManifestContent.DATA
+
+    @property
+    def added_files(self) -> tuple[DataFile, ...]:
+        return tuple(new.file for new in self.added)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    snapshot_id: int
+    tries: int
+
+
+@dataclass(slots=True)
+class Replacement:
+    """Commits changes that were planned on one snapshot of a table."""
+
+    lake: TableAccess
+    run: Run
+    action: Name
+    plan: Content
+    reader: ManifestReader
+    pause: Callable[[float], None] = field(default=time.sleep)
+
+    def commit(self, change: Change, summary: Mapping[str, str]) -> Committed:
+        def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:
+            self._validate(draft.table, head, change)
+            _check_present(draft.table, change)
+            return _manifests(draft, head, change, self.reader), _summary(head, change) | dict(summary)
+
+        return commit(
+            self.lake,
+            self.run,
+            self.reader,
+            build,
+            allowed=Allowed(self.action),
+            pause=self.pause,
+        )
+
+    def _validate(self, table: Table, head: Content, change: Change) -> None:
+        ancestors = {s.snapshot_id for s in ancestors_of(head.snapshot, table.metadata)}
+        if self.plan.snapshot.snapshot_id not in ancestors:
+            raise Abandoned("The snapshot that was planned on is not in the table's history any more.")
+        live = head.data if change.content == ManifestContent.DATA else head.deletes
+        if gone := {entry_key(e) for e in change.removed} - {entry_key(e) for e in live}:
+            raise Abandoned(f"{len(gone)} of the files to be replaced were removed by another writer.")
+        if twice := {e.data_file.file_path for e in change.removed} & duplicate_paths(live):
+            raise Abandoned(f"{len(twice)} of the files to be replaced were added a second time by another writer.")
+        if change.content == ManifestContent.DATA:
+            self._validate_deletes(table, head, change)
+
+    def _validate_deletes(self, table: Table, head: Content, change: Change) -> None:
+        planned = {entry_key(entry): entry for entry in self.plan.deletes}
+        live = {entry_key(entry): entry for entry in head.deletes}
+        added = [entry for key, entry in live.items() if key not in planned]
+        if any(entry.data_file.content != DataFileContent.POSITION_DELETES for entry in added):
+            raise Abandoned("Another writer added equality deletes, which may hold rows of the files to be replaced.")
+        for delete, paths in _applying(added, change.removed):
+            if touches(table.io, delete.data_file, paths):
+                raise Abandoned("Another writer deleted rows of the files to be replaced.")
+        if _applying([entry for key, entry in planned.items() if key not in live], change.removed):
+            raise Abandoned("Another writer removed delete files of the files to be replaced.")
+
+
+def _check_present(table: Table, change: Change) -> None:
+    """Somebody who takes the new files for orphans may have removed them since they were read back."""
+    for file in change.added_files:
+        if file_size(table.io, file.file_path) != file.file_size_in_bytes:
+            raise ContentDiffers(
+                f"{file.file_path} was removed or changed after it was written.",
+                hint="Nothing was committed. Look who else tidies the table's folder.",
+            )
+
+
+def _applying(
+    deletes: Sequence[ManifestEntry], inputs: Sequence[ManifestEntry]
+) -> list[tuple[ManifestEntry, list[str]]]:
+    """The delete files that apply to any input, each with the paths of those inputs."""
+    index = DeleteIndex(deletes)
+    paths: dict[EntryKey, list[str]] = defaultdict(list)
+    for entry in inputs if deletes else ():
+        for delete in index.applying_to(entry):
+            paths[entry_key(delete)].append(entry.data_file.file_path)
+    return [(delete, paths[key]) for delete in deletes if (key := entry_key(delete)) in paths]
+
+
+class Abandoned(CommitConflict):
+    """Trying again would not help: what others did conflicts with what we did."""
+
+
+def commit(
+    lake: TableAccess,
+    run: Run,
+    reader: ManifestReader,
+    build: Build,
+    *,
+    allowed: Allowed | None = None,
+    pause: Callable[[float], None] = time.sleep,
+) -> Committed:
+    """Build a snapshot on the head of the moment and make it current; built anew when others were first.
+
+    `allowed` is what the table must allow, on each try and when it is committed.
+    """
+    for tries in range(1, TRIES + 1):
+        run.check()
+        table = lake.load()
+        if allowed is not None:
+            allowed.check(table)
+        if table.metadata.current_snapshot() is None:
+            raise Abandoned("Another writer emptied the table: it has no current snapshot any more.")
+        draft = Draft(table, run)
+        try:
+            manifests, summary = build(draft, reader.content(draft.parent))
+            requirements, updates = draft.finish(manifests, summary)
+            run.step("manifests_written")
+            asserts = requirements if allowed is None else (*requirements, allowed)
+            _swap(lake, table, asserts, updates)
+        except Abandoned:
+            draft.discard()
+            raise
+        except CommitConflict as e:
+            # A server or proxy that repeats a request whose answer was lost is refused the second
+            # time, because of our own snapshot.
+            if _found(lake, draft.snapshot_id):
+                log.info("commit_adopted", job_id=run.job_id, snapshot_id=draft.snapshot_id)
+                return Committed(snapshot_id=draft.snapshot_id, tries=tries)
+            draft.discard()
+            log.info("commit_tried_again", job_id=run.job_id, tries=tries, why=e.message)
+            pause(random.uniform(0.5, 1) * min(LONGEST_PAUSE, 0.05 * 2**tries))  # noqa: S311 - it spreads pauses
+        except CommitUnknown:
+            if not _landed(lake, draft.snapshot_id):
+                raise
+            log.info("commit_adopted", job_id=run.job_id, snapshot_id=draft.snapshot_id)
+            return Committed(snapshot_id=draft.snapshot_id, tries=tries)
+        else:
+            run.step("committed")
+            return Committed(snapshot_id=draft.snapshot_id, tries=tries)
+    raise CommitConflict(f"Other writers were first {TRIES} times.", hint="Try again when fewer write.")
+
+
+def _swap(lake: TableAccess, table: Table, requirements: Requirements, updates: Updates) -> None:
+    """From here on, all but a definite refusal leaves the outcome open."""
+    try:
+        lake.commit(table, requirements, updates)
+    except (CommitConflict, CommitUnknown, StaleAttempt):
+        raise
+    except BaseException as e:
+        raise CommitUnknown(f"The commit was interrupted: {type(e).__name__}.") from e
+
+
+def _found(lake: TableAccess, snapshot_id: int) -> bool:
+    try:
+        return _has_snapshot(lake, snapshot_id)
+    except StaleAttempt:
+        raise
+    except Exception as e:
+        raise CommitUnknown(f"The table cannot be loaded after the commit: {type(e).__name__}.") from e
+
+
+def _landed(lake: TableAccess, snapshot_id: int) -> bool:
+    try:
+        return _has_snapshot(lake, snapshot_id)
+    except Exception as e:
+        log.warning("commit_not_looked_up", snapshot_id=snapshot_id, error=type(e).__name__)
+        return False
+
+
+def _has_snapshot(lake: TableAccess, snapshot_id: int) -> bool:
+    return lake.load().metadata.snapshot_by_id(snapshot_id) is not None
+
+
+def _manifests(draft: Draft, head: Content, change: Change, reader: ManifestReader) -> list[ManifestFile]:
+    """Those that name nothing that goes as they are; of the others one for what stays and one for what goes, a spec."""
+    result: list[ManifestFile] = []
+    stays: dict[int, list[ManifestEntry]] = defaultdict(list)
+    goes: dict[int, list[ManifestEntry]] = defaultdict(list)
+    removed = {entry_key(entry) for entry in change.removed}
+    for manifest in head.manifests:
+        entries = reader.entries(manifest)
+        if manifest.content == change.content and any(entry_key(e) in removed for e in entries):
+            for entry in entries:
+                spec_id = manifest.partition_spec_id
+                if entry_key(entry) in removed:
+                    goes[spec_id].append(draft.deleted(entry))
+                else:
+                    stays[spec_id].append(kept(entry))
+        elif entries:
+            result.append(manifest)
+    comes: dict[int, list[ManifestEntry]] = defaultdict(list)
+    for new_file in change.added:
+        comes[new_file.file.spec_id].append(draft.added(new_file.file, new_file.sequence_number))
+    new = [draft.manifest(spec, change.content, e) for part in (comes, goes, stays) for spec, e in part.items()]
+    return new + result
+
+
+def _summary(head: Content, change: Change) -> dict[str, str]:
+    """The counts of the change, and the totals after it."""
+    before = head.snapshot.summary
+    totals = dict(before.additional_properties) if before is not None else {}
+    added, removed = change.added_files, [e.data_file for e in change.removed]
+    size = sum(f.file_size_in_bytes for f in added) - sum(f.file_size_in_bytes for f in removed)
+    rows = [sum(f.record_count for f in files) for files in (added, removed)]
+    data = change.content == ManifestContent.DATA
+    word, row_word = ("data", "records") if data else ("delete", "position-deletes")
+    removed_word = (
+        ("deleted-data-files", "deleted-records")
+        if data
+        else (
+            "removed-delete-files",
+            "removed-position-deletes",
+        )
+    )
+    counts = {
+        f"added-{word}-files": len(added),
+        removed_word[0]: len(removed),
+        f"added-{row_word}": rows[0],
+        removed_word[1]: rows[1],
+        "added-files-size": sum(f.file_size_in_bytes for f in added),
+        "removed-files-size": sum(f.file_size_in_bytes for f in removed),
+    }
+    deltas = {f"total-{word}-files": len(added) - len(removed), f"total-{row_word}": rows[0] - rows[1]}
+    return {key: str(value) for key, value in counts.items() if value} | carried(
+        totals, deltas | {"total-files-size": size}
+    )
+
+
+def carried(totals: Mapping[str, str], deltas: Mapping[str, int]) -> dict[str, str]:
+    """The totals of the parent with what changed; one that the parent does not know, or has no number for, stays
+    unknown."""
+    names = ("data-files", "records", "files-size", "delete-files", "position-deletes", "equality-deletes")
+    parent = {f"total-{name}": whole_number(totals.get(f"total-{name}", "")) for name in names}
+    return {name: str(max(0, value + deltas.get(name, 0))) for name, value in parent.items() if value is not None}

@@ -1,0 +1,70 @@
+"""Which files a table may delete: those in its own folders that are in no folder of another table.
+
+A snapshot may name files that belong to somebody else: `add_files` takes the files of another table
+as they are, and one metadata file may be registered under two names. A file that no snapshot of
+this table names any more may still be a live file of theirs, so it is left where it is.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+from penstock.maintenance.errors import Refused
+from penstock.maintenance.tables.neighbors import SHARED_HINT, folders_of
+from penstock.maintenance.tables.storage import Locator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyiceberg.table import Table
+
+    from penstock.maintenance.tables.neighbors import Neighbor
+    from penstock.maintenance.tables.storage import StoragePath
+
+
+class Foreign(enum.StrEnum):
+    """Why a file is left, as results name it."""
+
+    OUTSIDE = "outside_table_folders"
+    SHARED = "in_another_table"
+
+
+class TableFolders:
+    def __init__(self, table: Table, neighbours: Iterable[Neighbor]) -> None:
+        self._locator = Locator(table.io.properties)
+        self._location = self._locator.resolve(table.location())
+        self._own = self._resolved(folders_of(table))
+        self._others = [
+            (other.name, self._resolved(other.folders), self._resolved(other.files))
+            for other in neighbours
+            if other.located
+        ]
+        self._foreign_folders = [folder for _, folders, _ in self._others for folder in folders]
+        self._foreign_files = {file for _, _, files in self._others for file in files}
+
+    def check_own(self) -> None:
+        """Refused where the location is another table's too: registered twice, most often.
+
+        A table with a folder of its own somewhere below the location does not matter, for its files
+        are told by their folder.
+        """
+        for name, folders, files in self._others:
+            below = [folder for folder in folders if self._location.contains(folder)]
+            strays = (file for file in files if not any(f.contains(file) for f in below))
+            around = any(folder.contains(self._location) for folder in folders)
+            if around or any(self._location.contains(file) for file in strays):
+                raise Refused(f"The location is shared with {name}.", hint=SHARED_HINT)
+
+    def why_foreign(self, file: StoragePath) -> Foreign | None:
+        """None for a file that is the table's own."""
+        if not any(folder.contains(file) for folder in self._own):
+            return Foreign.OUTSIDE
+        if file in self._foreign_files:
+            return Foreign.SHARED
+        if any(folder.contains(file) for folder in self._foreign_folders):
+            return Foreign.SHARED
+        return None
+
+    def _resolved(self, locations: Iterable[str]) -> tuple[StoragePath, ...]:
+        return tuple(dict.fromkeys(self._locator.resolve(location) for location in locations))

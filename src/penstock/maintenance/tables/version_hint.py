@@ -1,0 +1,48 @@
+"""Files by which a table is found without a catalog: `version-hint.text` and what it names.
+
+Hadoop's catalog, and readers that open a table by its folder (DuckDB, PyIceberg's `StaticTable`),
+read the hint in the metadata folder and then the metadata file that it names. The table's own
+metadata names neither.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.maintenance.tables.neighbors import METADATA_FILES, VERSION_HINT, metadata_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyiceberg.table import Table
+
+    from penstock.maintenance.tables.storage import TableLocation
+
+_ENDINGS = (*METADATA_FILES, ".gz.metadata.json")
+_LONGEST = 1000
+
+
+def version_hint_files(table: Table, location: TableLocation) -> frozenset[str]:
+    """The hints in the table's metadata folders that lie in the location, and every file that one
+    of them may name, there or not.
+    """
+    folders = [folder.rstrip("/") for folder in metadata_folders(table)]
+    return frozenset(name for folder in folders for name in _hinted(location, folder))
+
+
+def _hinted(location: TableLocation, folder: str) -> Iterator[str]:
+    hint = f"{folder}/{VERSION_HINT}"
+    path = location.inside(hint)
+    if path is None:
+        return
+    yield hint
+    try:
+        version = location.read(path).decode().strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return
+    if not version or len(version) > _LONGEST or "/" in version:
+        return
+    yield f"{folder}/{version}"
+    for ending in _ENDINGS:
+        yield f"{folder}/{version}{ending}"
+        yield f"{folder}/v{version}{ending}"

@@ -1,0 +1,93 @@
+"""The manifest of a run: written last, and what makes its files evidence.
+
+`evidence_sha256` is the digest of what was found: the files, the totals and what each rule made. So
+two runs that found the same are compared by one line, whichever engine they ran on and however
+their inputs were cut or called. The result of a run has the digest of the whole manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from penstock.storage.errors import ObjectDamaged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.reconcile.evidence.parquet_file import EvidenceFile
+    from penstock.reconcile.matching.execution import Executed
+    from penstock.reconcile.recipes.model import Recipe
+
+NAME = "manifest.json"
+_OF_THE_RUN = frozenset({"evidence_sha256", "aged", "run", "timings"})
+FORMAT = "penstock-evidence/2"
+_FIRST_FORMAT = "penstock-evidence/1"
+"""In which the digest was of all that does not tell of the run."""
+_FOUND = ("format", "totals", "rules", "files")
+
+
+def manifest(
+    executed: Executed, recipe: Recipe, *, version: int | None, inputs: Mapping[str, Any], run: Mapping[str, Any]
+) -> dict[str, Any]:
+    evidence = executed.evidence
+    lasting = {
+        "format": FORMAT,
+        "recipe": {"recipe_id": recipe.recipe_id, "version": version, "digest": recipe.digest, "name": recipe.name},
+        "engine": executed.engine,
+        "inputs": dict(inputs),
+        "totals": {side: asdict(totals) for side, totals in evidence.sides.items()},
+        "rules": evidence.rules,
+        "warnings": [asdict(fault) for fault in executed.warnings],
+        "files": [_file(file) for file in sorted(evidence.files, key=lambda file: file.name)],
+    }
+    aged = [_file(file) for file in executed.aged]
+    of_the_run = {"aged": aged, "run": dict(run), "timings": dict(executed.seconds)}
+    return {**lasting, "evidence_sha256": _digest(lasting), **of_the_run}
+
+
+def read(data: bytes, result: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored manifest, held against the digests in the result of its run."""
+    try:
+        document = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        raise _damaged(result) from None
+    whole = result.get("manifest_sha256")
+    if not isinstance(document, dict) or whole not in (None, digest(data)):
+        raise _damaged(result)
+    if _digest(document) != result["evidence_sha256"]:
+        raise _damaged(result)
+    return document
+
+
+def _damaged(result: Mapping[str, Any]) -> ObjectDamaged:
+    key = f"{result['prefix']}{NAME}"
+    return ObjectDamaged(
+        f"{key} is not what was written.",
+        hint="Restore it from a backup of the storage, or run the recipe again.",
+        key=key,
+    )
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    """What a manifest's `evidence_sha256` has to be."""
+    if document.get("format") == _FIRST_FORMAT:
+        part = {name: value for name, value in document.items() if name not in _OF_THE_RUN}
+    else:
+        part = {name: document.get(name) for name in _FOUND}
+    return digest(orjson.dumps(part, option=orjson.OPT_SORT_KEYS))
+
+
+def _file(file: EvidenceFile) -> dict[str, Any]:
+    return {"table": file.table, "name": file.name, "rows": file.rows, "size": file.size, "sha256": file.sha256}
+
+
+def dump(document: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)

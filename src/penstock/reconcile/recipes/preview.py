@@ -1,0 +1,94 @@
+"""A recipe on a few real rows: what it would match and leave open, without a run.
+
+A record whose partner is not among the rows is a break here and none in a run: a preview is for seeing what rules do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.engines.contract import EngineLimits
+from penstock.engines.errors import EngineError, EngineQueryError
+from penstock.kit.errors import InvalidInput
+from penstock.kit.scratch import scratch_folder
+from penstock.reconcile.evidence.writer import TABLES
+from penstock.reconcile.matching.execution import Execution
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.engines.contract import Engine
+    from penstock.reconcile.matching.decided import Decided
+    from penstock.reconcile.matching.execution import Executed
+    from penstock.reconcile.recipes.fault import Fault
+    from penstock.reconcile.recipes.model import Recipe
+
+SECONDS = 30.0
+SHOWN_ROWS = 200
+LIMITS = EngineLimits(memory_bytes=512 * 1024**2, threads=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """`tables` has the first rows of each table of evidence."""
+
+    totals: Mapping[str, Any]
+    rules: list[dict[str, Any]]
+    tables: Mapping[str, pa.Table]
+    warnings: list[Fault]
+
+
+async def preview(
+    recipe: Recipe, left: pa.Table, right: pa.Table, decided: Decided, *, seconds: float = SECONDS
+) -> Preview:
+    engines: list[Engine] = []
+    work = asyncio.create_task(asyncio.to_thread(_executed, recipe, left, right, decided, engines))
+    try:
+        done, _ = await asyncio.wait({work}, timeout=seconds)
+    except asyncio.CancelledError:
+        _stop(engines)
+        raise
+    if not done:
+        _stop(engines)
+        await asyncio.wait({work})
+    try:
+        return work.result()
+    except (EngineError, EngineQueryError):
+        if done:
+            raise
+        raise InvalidInput(f"The preview took more than {seconds:g} s.", hint="Ask for fewer rows.") from None
+
+
+def _stop(engines: list[Engine]) -> None:
+    for engine in engines:
+        engine.cancel()
+
+
+def _executed(recipe: Recipe, left: pa.Table, right: pa.Table, decided: Decided, engines: list[Engine]) -> Preview:
+    with scratch_folder("preview") as folder:
+        for side, rows in (("left", left), ("right", right)):
+            pq.write_table(rows, folder / f"{side}.parquet")
+        done = Execution(
+            recipe=recipe,
+            files={"left": [folder / "left.parquet"], "right": [folder / "right.parquet"]},
+            scratch=folder / "scratch",
+            limits=LIMITS,
+            decided=decided,
+            began=engines.append,
+        ).run()
+        return Preview(
+            totals={side: asdict(totals) for side, totals in done.evidence.sides.items()},
+            rules=done.evidence.rules,
+            tables={table: _first(done, table) for table in TABLES},
+            warnings=list(done.warnings),
+        )
+
+
+def _first(done: Executed, table: str) -> pa.Table:
+    file = next(file for file in done.evidence.files if file.table == table)
+    return pq.read_table(file.path).slice(0, SHOWN_ROWS)

@@ -1,0 +1,119 @@
+"""Recipes in PostgreSQL: versions that never change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from penstock.kit.errors import Conflict, NotFound
+from penstock.kit.sqlfile import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    import asyncpg
+
+    from penstock.jobs.store import PgJobStore
+    from penstock.kit.db import Db, Tx
+    from penstock.reconcile.recipes.model import Recipe
+
+SQL = load("penstock.reconcile.sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    recipe_id: str
+    owner_username: str
+    latest: int
+    version: int
+    document: Mapping[str, Any]
+    digest: str
+    created_by: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionLine:
+    version: int
+    digest: str
+    created_by: str
+    created_at: datetime
+
+
+class Recipes:
+    def __init__(self, db: Db, jobs: PgJobStore) -> None:
+        self._db = db
+        self._jobs = jobs
+
+    async def add(self, recipe_id: str, recipe: Recipe, *, owner: str) -> Kept:
+        async with self._db.transaction() as tx:
+            if await tx.value(SQL.recipe_add, recipe_id=recipe_id, owner_username=owner) is None:
+                raise Conflict(f"There is a recipe {recipe_id} already.", hint="PUT makes a new version of it.")
+            await self._write(tx, recipe_id, 1, recipe, owner)
+            await self._jobs.audit(tx, owner, "recipe.add", f"recipe:{recipe_id}", {"digest": recipe.digest})
+        return await self.get(recipe_id)
+
+    async def change(self, recipe_id: str, recipe: Recipe, *, actor: str, expected: int | None = None) -> Kept:
+        """A new version; the same document again makes none."""
+        async with self._db.transaction() as tx:
+            row = await tx.row(SQL.recipe_turn, recipe_id=recipe_id)
+            if row is None:
+                raise _missing(recipe_id)
+            if expected is not None and expected != row["version"]:
+                raise Conflict(f"Recipe {recipe_id} is at version {row['version']} now.", version=row["version"])
+            now = await tx.row(SQL.recipe_get, recipe_id=recipe_id, version=None)
+            if now is None or orjson.loads(now["document"]) != recipe.document():
+                version = await tx.value(SQL.recipe_next, recipe_id=recipe_id)
+                await self._write(tx, recipe_id, version, recipe, actor)
+                await self._jobs.audit(tx, actor, "recipe.change", f"recipe:{recipe_id}", {"version": version})
+        return await self.get(recipe_id)
+
+    async def get(self, recipe_id: str, version: int | None = None) -> Kept:
+        storable = "\x00" not in recipe_id
+        row = await self._db.row(SQL.recipe_get, recipe_id=recipe_id, version=version) if storable else None
+        if row is None:
+            raise _missing(recipe_id) if version is None else NotFound(f"Recipe {recipe_id} has no version {version}.")
+        return _kept(row)
+
+    async def versions(self, recipe_id: str) -> list[VersionLine]:
+        await self.get(recipe_id)
+        return [VersionLine(**row) for row in await self._db.fetch(SQL.recipe_versions, recipe_id=recipe_id)]
+
+    async def page(self, *, offset: int, limit: int) -> tuple[list[Kept], int]:
+        found = await self._db.fetch(SQL.recipe_list, offset=offset, limit=limit)
+        return [_kept(row) for row in found], await self._db.value(SQL.recipe_count)
+
+    async def lends(self, recipe_id: str, data_source_id: int, username: str) -> bool:
+        """Whether somebody with whom it is shared may run it on this source."""
+        values = {"recipe_id": recipe_id, "data_source_id": data_source_id, "username": username}
+        return bool(await self._db.value(SQL.recipe_lends, **values))
+
+    async def drop(self, recipe_id: str, *, actor: str) -> None:
+        """Its runs stay: each has the recipe it was made of."""
+        async with self._db.transaction() as tx:
+            if not await tx.changed(SQL.recipe_drop, recipe_id=recipe_id):
+                raise _missing(recipe_id)
+            await self._jobs.audit(tx, actor, "recipe.drop", f"recipe:{recipe_id}", {})
+
+    async def _write(self, tx: Tx, recipe_id: str, version: int, recipe: Recipe, actor: str) -> None:
+        document = orjson.dumps(recipe.document()).decode()
+        await tx.changed(
+            SQL.recipe_version_add,
+            recipe_id=recipe_id,
+            version=version,
+            document=document,
+            digest=recipe.digest,
+            created_by=actor,
+        )
+
+
+def _missing(recipe_id: str) -> NotFound:
+    return NotFound(f"There is no recipe {recipe_id[:100]}.")
+
+
+def _kept(row: asyncpg.Record) -> Kept:
+    return Kept(**(dict(row) | {"document": orjson.loads(row["document"])}))

@@ -1,0 +1,94 @@
+"""What the jobs of a run are told, and what they tell."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.sources.contract import Chunk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.jobs.model import Json
+
+STAGE_PLAN, STAGE_CHUNK, MATCH = "stage_plan", "stage_chunk", "match"
+START, CALLBACK, CLEAN = "run_start", "run_callback", "run_clean"
+
+
+def staging_prefix(run_id: int) -> str:
+    return f"staging/run-{run_id}/"
+
+
+def evidence_prefix(run_id: int) -> str:
+    return f"runs/{run_id}/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePlanPayload:
+    """Plan the staging of one side; `side_document` and `staging` are the recipe's with the run's parameters."""
+
+    run_id: int
+    side: str
+    data_source_id: int
+    side_document: Mapping[str, Any]
+    staging: Mapping[str, Any] = field(default_factory=dict)
+
+    def payload(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def read(cls, payload: Json) -> StagePlanPayload:
+        return cls(**payload)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageChunkPayload:
+    """Stage one chunk. `plan` is the attempt of the plan that cut it; chunks of one that is gone do not count."""
+
+    run_id: int
+    side: str
+    data_source_id: int
+    plan: str
+    plan_job: int
+    number: int
+    sql: str
+    snapshot: str | None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def payload(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def read(cls, payload: Json) -> StageChunkPayload:
+        return cls(**payload)
+
+    @property
+    def prefix(self) -> str:
+        return f"{staging_prefix(self.run_id)}{self.side}/{self.plan}/chunk-{self.number:02d}/"
+
+    def chunk(self) -> Chunk:
+        return Chunk(number=self.number, sql=self.sql, snapshot=self.snapshot, extra=self.extra)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchPayload:
+    """`inputs` has for each side the keys of its Parquet files, in order, and what they were read from.
+
+    `before` are the keys of the open items of the recipe's run before, `decided` is what people decided.
+    """
+
+    run_id: int
+    recipe: Mapping[str, Any]
+    recipe_version: int | None
+    inputs: Mapping[str, Any]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    decided: Mapping[str, Any] = field(default_factory=dict)
+    before: Sequence[str] = ()
+
+    def payload(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def read(cls, payload: Json) -> MatchPayload:
+        return cls(**payload)

@@ -1,0 +1,243 @@
+"""Where runs are asked for: sources are found, columns looked up, faults told, and what is right is queued."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.kit.errors import InvalidInput, NotFound, PenstockError, PermissionDenied
+from penstock.reconcile.match_sql.queries import checked
+from penstock.reconcile.matching.column import columns
+from penstock.reconcile.recipes import trial, validation
+from penstock.reconcile.recipes.draft import SIDES, readable, whole
+from penstock.reconcile.recipes.fault import Fault
+from penstock.reconcile.recipes.filters import Filter
+from penstock.reconcile.recipes.model import Recipe
+from penstock.reconcile.recipes.preview import preview
+from penstock.reconcile.staging.query import bound
+from penstock.reconcile.staging.reading import first_rows, source_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pyarrow as pa
+    from pydantic import JsonValue
+
+    from penstock.reconcile.matching.column import Column
+    from penstock.reconcile.matching.decided import Decided, Key
+    from penstock.reconcile.recipes.model import Side, SideName
+    from penstock.reconcile.recipes.preview import Preview
+    from penstock.reconcile.recipes.repository import Recipes
+    from penstock.reconcile.runs.model import Run
+    from penstock.reconcile.runs.repository import Runs
+    from penstock.reconcile.uploads.service import Upload, Uploads
+    from penstock.sources.repository import DataSource, DataSources
+
+    Pair = tuple[dict[str, Any], dict[str, Any]]
+
+MOST_PAIRS = 1000
+NATIVE = frozenset({"files"})
+"""Types of sources that the match reads where they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Who asks, on whose rights to sources it goes.
+
+    `recipe_id` is the saved recipe whose sides are read as it has them; shared with the asker, it
+    lets them read its sources. `changed` are the sides that the request has another word on.
+    """
+
+    username: str
+    is_admin: bool | None = None
+    """None: as the table of users says."""
+    recipe_id: str | None = None
+    changed: frozenset[SideName] = frozenset()
+
+    def lent(self, side: SideName) -> str | None:
+        """The recipe that may lend this side's source."""
+        return None if side in self.changed else self.recipe_id
+
+
+class Desk:
+    def __init__(
+        self, runs: Runs, recipes: Recipes, uploads: Uploads, sources: DataSources, *, reach: Callable[[str], None]
+    ) -> None:
+        self.runs = runs
+        self.recipes = recipes
+        self.uploads = uploads
+        self.sources = sources
+        self._reach = reach
+
+    async def faults(self, document: object, asker: Asker) -> list[Fault]:
+        """Every fault of a recipe, though its form be wrong elsewhere: its sources, its columns, its SQL."""
+        read = validation.form(document)
+        found, draft = ([], whole(read)) if isinstance(read, Recipe) else (read, readable(document))
+        schemas: dict[SideName, pa.Schema] = {}
+        for name, side in draft.sides.items():
+            try:
+                schemas[name] = await self.schema(side, name, asker)
+            except PenstockError as e:
+                found.append(Fault(path=f"sources.{name}", message=e.message, suggestion=e.hint or "Check the source."))
+        found += validation.against(draft, {name: columns(schema) for name, schema in schemas.items()})
+        found += _of_sql(document)
+        if isinstance(read, Recipe) and len(schemas) == len(SIDES) and not any(f.severity == "error" for f in found):
+            async with self.sources.turns.taken(asker.username):
+                found += await asyncio.to_thread(trial.faults, read, schemas)
+        return found
+
+    async def columns(self, side: Side, name: SideName, asker: Asker) -> Mapping[str, Column]:
+        return columns(await self.schema(side, name, asker))
+
+    async def schema(self, side: Side, name: SideName, asker: Asker) -> pa.Schema:
+        if side.upload is not None:
+            return await self.uploads.schema(await self._upload(side.upload, asker))
+        source = await self.source(side.source or "", name, asker)
+        return await self.sources.ask(source.data_source_id, lambda it: source_schema(it, side), by=asker.username)
+
+    async def sample(self, side: Side, name: SideName, asker: Asker, rows: int) -> pa.Table:
+        """The first rows of a side that its filters let through, for a look at their values."""
+        if side.upload is not None:
+            return await self.uploads.sample(await self._upload(side.upload, asker), side, rows)
+        source = await self.source(side.source or "", name, asker)
+        return await self.sources.ask(source.data_source_id, lambda it: first_rows(it, side, rows), by=asker.username)
+
+    async def confirmed(self, sides: tuple[Side, Side], keys: Sequence[tuple[Key, Key]], asker: Asker) -> list[Pair]:
+        """The rows of pairs that people made; of keys of several columns those among the first rows of a side."""
+        found = []
+        for place, (name, side) in enumerate(zip(SIDES, sides, strict=True)):
+            wanted = [pair[place] for pair in keys[-MOST_PAIRS:]]
+            scope: tuple[Filter, ...] = ()
+            if len(side.primary_key) == 1:
+                values: list[JsonValue] = [key[0] for key in wanted]
+                scope = (Filter(column=side.primary_key[0], op="in", value=values),)
+            try:
+                rows = await self.sample(side.model_copy(update={"filters": scope}), name, asker, 5 * MOST_PAIRS)
+            except InvalidInput:  # a key that the column cannot have names no record
+                rows = await self.sample(side.model_copy(update={"filters": ()}), name, asker, 5 * MOST_PAIRS)
+            found.append({tuple(str(row[name]) for name in side.primary_key): row for row in rows.to_pylist()})
+        left, right = found
+        return [(left[tuple(a)], right[tuple(b)]) for a, b in keys if tuple(a) in left and tuple(b) in right]
+
+    async def preview(
+        self, recipe: Recipe, asker: Asker, *, rows: int, parameters: Mapping[str, Any], decided: Decided
+    ) -> Preview:
+        """What the recipe makes of the first rows of both sides."""
+        if recipe.match_sql is not None:
+            checked(recipe.match_sql)
+        sides = {name: bound(recipe, getattr(recipe.sources, name), parameters) for name in SIDES}
+        left, right = [await self.sample(side, name, asker, rows) for name, side in sides.items()]
+        async with self.sources.turns.taken(asker.username):
+            return await preview(recipe, left, right, decided)
+
+    async def start(
+        self,
+        recipe: Recipe,
+        asker: Asker,
+        *,
+        recipe_id: str | None = None,
+        version: int | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        callback_url: str | None = None,
+        started_by: int | None = None,
+    ) -> Run:
+        """A run, queued; what can be seen to be wrong without reading the sources is refused here."""
+        given = dict(parameters or {})
+        inputs: dict[str, dict[str, Any]] = {}
+        for side in SIDES:
+            inputs[side] = await self._input(recipe, side, given, asker)
+        if recipe.match_sql is not None:
+            checked(recipe.match_sql)
+        if callback_url is not None:
+            await asyncio.to_thread(self._reach, callback_url)
+        return await self.runs.add(
+            owner=asker.username,
+            recipe=recipe.document(),
+            inputs=inputs,
+            recipe_id=recipe_id,
+            recipe_version=version,
+            parameters=given,
+            callback_url=callback_url,
+            started_by=started_by,
+        )
+
+    async def _input(self, recipe: Recipe, name: SideName, given: Mapping[str, Any], asker: Asker) -> dict[str, Any]:
+        wanted = bound(recipe, getattr(recipe.sources, name), given)
+        if wanted.upload is not None:
+            upload = await self._upload(wanted.upload, asker)
+            await self.uploads.used(upload.upload_id)
+            return upload.input()
+        source = await self.source(wanted.source or "", name, asker)
+        document = wanted.model_dump(mode="json", exclude_unset=True)
+        told: dict[str, Any] = {"data_source_id": source.data_source_id, "document": document}
+        if asker.lent(name) is not None:
+            told["lent"] = True
+        if source.type in NATIVE:
+            return told | {"native": True}
+        asked = recipe.staging.model_dump(exclude_unset=True)
+        return told | ({"staging": asked} if asked else {})
+
+    async def source(self, alias: str, side: SideName, asker: Asker) -> DataSource:
+        """The source, if the asker may read from it, by their own right or by that of the recipe they run."""
+        try:
+            source = await self.sources.find(alias)
+        except NotFound:
+            raise _no_source(alias) from None
+        data_source_id, lender = source.data_source_id, asker.lent(side)
+        if await self.sources.may_use(data_source_id, asker.username, is_admin=asker.is_admin):
+            return source
+        if lender is not None and await self.recipes.lends(lender, data_source_id, asker.username):
+            return source
+        raise _no_source(alias)
+
+    async def check_side(self, side: Side, name: SideName, asker: Asker) -> None:
+        """Refuses a side that the asker has no right to read."""
+        if side.upload is not None:
+            await self._upload(side.upload, asker)
+        else:
+            await self.source(side.source or "", name, asker)
+
+    async def check_reads(
+        self, run: Run, username: str, *, is_admin: bool | None = None, side: str | None = None
+    ) -> None:
+        """Refuses somebody who may not, or no longer, read from the sources of a run."""
+        for name, source in run.inputs.items():
+            data_source_id = source.get("data_source_id")
+            if data_source_id is None or side not in (None, name):
+                continue
+            if await self.sources.may_use(data_source_id, username, is_admin=is_admin):
+                continue
+            lends = run.recipe_id if source.get("lent") else None
+            if lends is None or not await self.recipes.lends(lends, data_source_id, username):
+                raise PermissionDenied(
+                    f"Run {run.run_id} reads from data source {data_source_id}, which {username} may not use.",
+                    hint="Ask its owner or an admin to share the source with you.",
+                )
+
+    async def _upload(self, upload_id: str, asker: Asker) -> Upload:
+        try:
+            upload = await self.uploads.get(upload_id)
+        except NotFound:
+            raise _no_upload(upload_id) from None
+        if upload.owner_username != asker.username and not asker.is_admin:
+            raise _no_upload(upload_id)
+        return upload
+
+
+def _no_source(name: str) -> InvalidInput:
+    return InvalidInput(f"There is no source {name[:100]!r} that you may use.", hint="GET /api/sources lists them.")
+
+
+def _no_upload(upload_id: str) -> InvalidInput:
+    return InvalidInput(f"There is no upload {upload_id} that you may use.", hint="POST /api/uploads makes one.")
+
+
+def _of_sql(document: object) -> list[Fault]:
+    sql = document.get("match_sql") if isinstance(document, dict) else None
+    try:
+        if isinstance(sql, str):
+            checked(sql)
+    except InvalidInput as e:
+        return [Fault(path="match_sql", message=e.message, suggestion=e.hint or "Write one SELECT.")]
+    return []

@@ -1,0 +1,134 @@
+"""Sources that are files already: read where they are, nothing of them is staged.
+
+Parquet in a folder is read by the engine itself. What a shut-in engine cannot reach (object stores) or does not read
+exactly (CSV) comes through the source's driver, once, into the scratch folder of the match: several pieces at a time,
+each a batch at a time. Every piece is of the object that was listed; one that changes in between is an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from penstock.engines.spill_room import writing
+from penstock.reconcile.matching.column import case_twins
+from penstock.reconcile.staging.query import base
+from penstock.reconcile.staging.reading import source_sql
+from penstock.sources.contract import Limits
+from penstock.sources.errors import SourceUnavailable
+from penstock.sources.files import FilesSource
+from penstock.sources.files.tables import piece
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from penstock.reconcile.recipes.model import Side
+    from penstock.sources.contract import Chunk, Plan, Source
+
+Stamp = tuple[int, int, int]
+READERS = 4
+PIECES = Limits(chunk_bytes=32 * 1024 * 1024, max_chunks=64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """One side's files. `told` goes into the manifest; `stamps` say whether files of others are still the same."""
+
+    files: Sequence[Path]
+    told: Mapping[str, Any]
+    filtered: bool
+    stamps: Mapping[Path, Stamp] = field(default_factory=dict)
+
+    def check(self) -> None:
+        for path, stamp in self.stamps.items():
+            if not path.exists() or _stamp(path) != stamp:
+                raise SourceUnavailable(f"{path.name} changed while it was read.", hint="It is read again.")
+
+
+async def take(source: Source, side: Side, target: Path) -> Taken:
+    if isinstance(source, FilesSource) and side.table is not None:
+        paths = await source.on_disk(base(side, source.dialect))
+        if paths is not None:
+            return await asyncio.to_thread(_in_place, side, paths)
+    in_case_only = await _differs_in_case_only(source, side)
+    sql = base(side, source.dialect) if in_case_only else await source_sql(source, side)
+    plan = await source.plan(sql, PIECES)
+    files = [target.with_name(f"{target.stem}-{chunk.number:02d}.parquet") for chunk in plan.chunks]
+    rows = await _copied(source, plan, files)
+    told = await asyncio.to_thread(_read_from, source, plan)
+    return Taken(files=files, told=_told(side, rows) | told, filtered=not in_case_only)
+
+
+async def _differs_in_case_only(source: Source, side: Side) -> bool:
+    """Whether a table has columns that SQL over files would not tell apart: then it is read
+    whole, and filtered here."""
+    if not (isinstance(source, FilesSource) and side.table is not None and side.filters):
+        return False
+    return case_twins((await source.schema(base(side, source.dialect))).names) is not None
+
+
+def _in_place(side: Side, paths: Sequence[Path]) -> Taken:
+    stamps = {path: _stamp(path) for path in paths}
+    rows = sum(pq.read_metadata(path).num_rows for path in paths)
+    told = _told(side, rows) | {"sha256": [_digest(path) for path in paths]}
+    return Taken(files=paths, told=told, filtered=False, stamps=stamps)
+
+
+async def _copied(source: Source, plan: Plan, files: Sequence[Path]) -> int:
+    turns = asyncio.Semaphore(READERS)
+
+    async def one(chunk: Chunk, file: Path) -> int:
+        async with turns:
+            return await _piece(source, chunk, plan.schema, file)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            pieces = zip(plan.chunks, files, strict=True)
+            tasks = [group.create_task(one(chunk, file)) for chunk, file in pieces]
+    except ExceptionGroup as e:
+        raise e.exceptions[0] from None
+    return sum(task.result() for task in tasks)
+
+
+async def _piece(source: Source, chunk: Chunk, schema: pa.Schema, file: Path) -> int:
+    rows = 0
+    with writing(file.parent), pq.ParquetWriter(file, schema) as writer:
+        async with aclosing(source.stream(chunk)) as batches:
+            async for batch in batches:
+                await asyncio.to_thread(writer.write_batch, batch)
+                rows += batch.num_rows
+    return rows
+
+
+def _read_from(source: Source, plan: Plan) -> dict[str, Any]:
+    """Digests of files in a folder; of objects what their store calls the version that was read."""
+    pieces = [part for chunk in plan.chunks for parts in chunk.extra.get("pieces", {}).values() for part in parts]
+    entries = dict.fromkeys(piece(part).entry for part in pieces)
+    if not isinstance(source, FilesSource):
+        return {}
+    paths = [path for entry in entries if (path := source.place.path(entry)) is not None]
+    if paths:
+        return {"sha256": [_digest(path) for path in paths]}
+    return {"objects": [{"path": entry.path, "size": entry.size, "etag": entry.etag} for entry in entries]}
+
+
+def _told(side: Side, rows: int) -> dict[str, Any]:
+    return ({} if side.table is None else {"table": side.table}) | {"rows": rows}
+
+
+def _stamp(path: Path) -> Stamp:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,113 @@
+"""The control plane's side: starts a process for a file, and says what its end means."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from penstock.kit import limited_process, logging
+from penstock.kit.errors import InvalidInput, PayloadTooLarge, PenstockError, rebuild
+from penstock.kit.limited_process import ProcessLimits, ProcessStopped
+from penstock.reconcile.uploads.parsing.limits import MB, TableLimits
+from penstock.reconcile.uploads.tabular import ROWS_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from penstock.kit.config import Settings
+    from penstock.reconcile.recipes.model import Side
+    from penstock.reconcile.uploads.tabular import Reading
+
+log = logging.get(__name__)
+MODULE = "penstock.reconcile.uploads.parsing"
+SAMPLE_FILE = "sample.arrow"
+_SPLIT = "Split it, or ask the operator to raise {}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedFile:
+    """A file of ours with the rows of somebody's file."""
+
+    path: Path
+    rows: int
+    columns: Sequence[dict[str, str]]
+
+
+class Parser:
+    """At most `parallel` processes at once; the others wait for their turn."""
+
+    def __init__(self, limits: ProcessLimits, table: TableLimits, *, parallel: int) -> None:
+        self._limits = limits
+        self._table = table
+        self._turns = asyncio.Semaphore(parallel)
+
+    @classmethod
+    def of(cls, settings: Settings) -> Parser:
+        limits = ProcessLimits(
+            memory_bytes=settings.upload_memory_mb * MB,
+            cpu_seconds=settings.upload_cpu_seconds,
+            wall_seconds=settings.upload_seconds,
+            file_bytes=settings.upload_unpacked_mb * MB,
+        )
+        return cls(limits, TableLimits.of(settings), parallel=settings.upload_parallel)
+
+    async def convert(self, given: Path, reading: Reading, folder: Path) -> ParsedFile:
+        """The file as Parquet, in the folder."""
+        request = {
+            "task": "convert",
+            "file": str(given),
+            "name": reading.name,
+            "encoding": reading.encoding,
+            "delimiter": reading.delimiter,
+            "limits": asdict(self._table),
+        }
+        answer = await self._run(request, folder)
+        return ParsedFile(path=folder / ROWS_FILE, rows=answer["rows"], columns=answer["columns"])
+
+    async def sample(self, stored: Path, side: Side, rows: int, folder: Path) -> Path:
+        """The first rows that the side's filters let through, as an Arrow file."""
+        request = {
+            "task": "sample",
+            "file": str(stored),
+            "side": side.model_dump(mode="json", exclude_unset=True),
+            "rows": rows,
+        }
+        await self._run(request, folder)
+        return folder / SAMPLE_FILE
+
+    async def _run(self, request: Mapping[str, object], folder: Path) -> dict[str, Any]:
+        async with self._turns:
+            try:
+                data = await limited_process.run(MODULE, request, folder, self._limits)
+            except ProcessStopped as e:
+                log.warning("upload_parser_stopped", reason=e.reason, errors=e.errors)
+                raise self._explain(e) from None
+        answer: dict[str, Any] = orjson.loads(data)
+        if error := answer.get("error"):
+            raise rebuild(error["code"], error["message"], hint=error["hint"], details=error["details"])
+        return answer
+
+    def _explain(self, stopped: ProcessStopped) -> PenstockError:
+        match stopped.reason:
+            case "time":
+                return PayloadTooLarge(
+                    f"The file takes longer to read than {self._limits.cpu_seconds:,} s of one"
+                    f" processor or {self._limits.wall_seconds:,} s in all.",
+                    hint=_SPLIT.format("upload_cpu_seconds and upload_seconds"),
+                )
+            case "memory":
+                megabytes = self._limits.memory_bytes // MB
+                return PayloadTooLarge(
+                    f"The file takes more than {megabytes:,} MB of memory to read.",
+                    hint=_SPLIT.format("upload_memory_mb"),
+                    limit=megabytes,
+                )
+            case "crash":
+                return InvalidInput(
+                    "The file cannot be read: it stopped the program that reads it.",
+                    hint="Save it again with another program, or as .csv.",
+                )

@@ -1,0 +1,141 @@
+"""The Parquet file that an upload is stored as: written by us, in row groups of a bounded size.
+
+Whoever reads it later, a preview in the control plane or a match in a worker, reads a file of ours
+and never one that a user made: one row group is the most that must be in memory at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.kit.errors import InvalidInput, PayloadTooLarge
+from penstock.reconcile.uploads.parsing.limits import MAX_FOOTER_BYTES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.reconcile.uploads.parsing.limits import TableLimits
+
+GROUP_BYTES = 32 * 1024 * 1024
+GROUP_ROWS = 128 * 1024
+_BATCH_ROWS = 4096
+_BUFFER_BYTES = 64 * 1024
+_TRAILER_BYTES = 8
+_MAGIC = b"PAR1"
+
+
+class RowGroupWriter:
+    def __init__(self, path: Path, schema: pa.Schema, limits: TableLimits) -> None:
+        limits.check_columns(len(schema))
+        self._schema = schema.remove_metadata()
+        self._limits = limits
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
+        self._batches: list[pa.RecordBatch] = []
+        self._waiting_bytes = self._waiting_rows = 0
+        self.rows = self.bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self.rows += batch.num_rows
+        self.bytes += batch.nbytes
+        self._limits.check_rows(self.rows)
+        for part in _split(batch):
+            if self._waiting_bytes + part.nbytes > GROUP_BYTES:
+                self.flush()
+            self._batches.append(part)
+            self._waiting_bytes += part.nbytes
+            self._waiting_rows += part.num_rows
+            if self._waiting_rows >= GROUP_ROWS:
+                self.flush()
+
+    def flush(self) -> None:
+        if self._batches:
+            arrays = [pa.RecordBatch.from_arrays(b.columns, schema=self._schema) for b in self._batches]
+            self._writer.write_table(pa.Table.from_batches(arrays, self._schema))
+        self._batches = []
+        self._waiting_bytes = self._waiting_rows = 0
+
+    def finish(self) -> None:
+        self.flush()
+        self._writer.close()
+
+
+def _split(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """Halved until each part fits into a row group; a single row cannot be halved."""
+    if batch.num_rows <= 1 or (batch.nbytes <= GROUP_BYTES and batch.num_rows <= GROUP_ROWS):
+        return [batch]
+    half = batch.num_rows // 2
+    return [*_split(batch.slice(0, half)), *_split(batch.slice(half))]
+
+
+def rewrite(given: Path, path: Path, limits: TableLimits) -> None:
+    """A Parquet file that somebody brings, as one of ours with the same rows and types."""
+    try:
+        _check_trailer(given)
+        with pq.ParquetFile(given, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
+            _check_footer(file.metadata, given.stat().st_size, limits)
+            with RowGroupWriter(path, file.schema_arrow, limits) as writer:
+                for group in range(file.metadata.num_row_groups):
+                    for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group]):
+                        writer.write(batch)
+                        _check_unpacked(writer.bytes, limits)
+                writer.finish()
+            if writer.rows != file.metadata.num_rows:
+                raise _damaged(f"its footer says {file.metadata.num_rows:,} rows, it has {writer.rows:,}")
+    except MemoryError:
+        raise
+    except (pa.ArrowException, OSError) as e:
+        raise _damaged(str(e)[:200]) from None
+
+
+def _check_trailer(given: Path) -> None:
+    size = given.stat().st_size
+    with given.open("rb") as file:
+        file.seek(max(0, size - _TRAILER_BYTES))
+        trailer = file.read(_TRAILER_BYTES)
+    if size < len(_MAGIC) + _TRAILER_BYTES or trailer[4:] != _MAGIC:
+        raise _damaged("it does not end as one")
+    length = int.from_bytes(trailer[:4], "little")
+    if length > size - len(_MAGIC) - _TRAILER_BYTES:
+        raise _damaged("its footer is larger than the file")
+    if length > MAX_FOOTER_BYTES:
+        message = f"The file's footer is larger than {MAX_FOOTER_BYTES:,} bytes."
+        raise PayloadTooLarge(message, hint="Write it with fewer row groups.", limit=MAX_FOOTER_BYTES)
+
+
+def _check_footer(footer: pq.FileMetaData, size: int, limits: TableLimits) -> None:
+    """What the file says of itself, before a value is read."""
+    limits.check_columns(footer.num_columns)
+    limits.check_rows(footer.num_rows)
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    if footer.num_rows < 0 or sum(group.num_rows for group in groups) != footer.num_rows:
+        raise _damaged("its row groups have other rows than its footer says")
+    packed = unpacked = 0
+    for group in groups:
+        for place in range(group.num_columns):
+            chunk = group.column(place)
+            if min(chunk.total_compressed_size, chunk.total_uncompressed_size) < 0:
+                raise _damaged("a column has a negative size")
+            packed += chunk.total_compressed_size
+            unpacked += chunk.total_uncompressed_size
+    if packed > size:
+        raise _damaged("its columns are larger than the file")
+    _check_unpacked(unpacked, limits)
+
+
+def _check_unpacked(size: int, limits: TableLimits) -> None:
+    if size > limits.unpacked_bytes:
+        message = f"The file unpacks to more than {limits.unpacked_bytes:,} bytes."
+        raise PayloadTooLarge(message, hint="Split it.", limit=limits.unpacked_bytes)
+
+
+def _damaged(why: str) -> InvalidInput:
+    return InvalidInput(f"This is no Parquet file that can be read: {why}.", hint="Write it again.")

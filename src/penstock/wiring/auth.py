@@ -1,0 +1,176 @@
+"""Who is let in, and by what, as the settings say."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx2
+
+from penstock.accounts.browser_sessions import BrowserSessions
+from penstock.accounts.idempotency import Idempotency
+from penstock.accounts.instance_token import InstanceTokens
+from penstock.accounts.keys import ApiKeys
+from penstock.accounts.oidc import Keys, Oidc, OidcSettings
+from penstock.accounts.role import Role
+from penstock.accounts.service import StaticToken
+from penstock.accounts.shares import Shares
+from penstock.accounts.token_review import ReviewSettings, TokenReview, token_in
+from penstock.accounts.users import Users
+from penstock.api.credentials import KeyHolders, TokenHolders, TrustedHeaders
+from penstock.api.identity import OperatorToken, SecretFile
+from penstock.api.services import People
+from penstock.guard.network_reach import Reach
+from penstock.kit.cache import InvalidatedCache
+from penstock.kit.errors import InvalidInput
+from penstock.kit.outbound import Outbound
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from penstock.accounts.keys import Bearer
+    from penstock.accounts.service import ServiceTokens
+    from penstock.accounts.users import Audit
+    from penstock.api.identity import Authenticator
+    from penstock.jobs.notifier import Notifier
+    from penstock.kit.config import Settings
+    from penstock.kit.db import Db
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+CHANGED = "accounts-changed"
+"""Rung for when a key or a user's rights change; it is no queue."""
+KUBERNETES = "https://kubernetes.default.svc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    people: People
+    authenticators: tuple[Authenticator, ...]
+    services: tuple[ServiceTokens, ...]
+    instance_tokens: InstanceTokens | None
+
+
+@asynccontextmanager
+async def admission(settings: Settings, db: Db, audit: Audit, bell: Notifier) -> AsyncIterator[Admission]:
+    people = people_of(settings, db, audit, bell)
+    tokens = instance_tokens(settings)
+    static = () if settings.service_token is None else (StaticToken(settings.service_token),)
+    own = () if tokens is None else (tokens,)
+    async with _kubernetes(settings) as review:
+        yield Admission(
+            people=people,
+            authenticators=_authenticators(settings, people),
+            services=(*static, *own, *review),
+            instance_tokens=tokens,
+        )
+
+
+def people_of(settings: Settings, db: Db, audit: Audit, bell: Notifier) -> People:
+    def changed() -> None:
+        bell.ring(CHANGED, 0)
+
+    users = Users(db, audit, changed=changed)
+    remembered: InvalidatedCache[Bearer] = InvalidatedCache(lambda: bell.version(CHANGED))
+    return People(
+        users=users,
+        keys=ApiKeys(db, users, audit, changed=changed, remembered=remembered),
+        answers=Idempotency(db),
+        shares=Shares(db, users, audit, changed=changed),
+        headers=_trusted_headers(settings, users),
+        sessions=_sessions(settings, db, audit),
+    )
+
+
+def operator_token(settings: Settings) -> OperatorToken | None:
+    if settings.operator_token_file is not None:
+        return OperatorToken(SecretFile(settings.operator_token_file))
+    return None if settings.operator_token is None else OperatorToken(settings.operator_token)
+
+
+def _trusted_headers(settings: Settings, users: Users) -> TrustedHeaders | None:
+    if not settings.trusted_headers:
+        return None
+    return TrustedHeaders(users, proxies=settings.proxy_networks, secret=settings.trusted_proxy_secret)
+
+
+def _sessions(settings: Settings, db: Db, audit: Audit) -> BrowserSessions | None:
+    token = operator_token(settings)
+    if token is None:
+        return None
+    return BrowserSessions(
+        db,
+        audit,
+        operator_token=lambda: token.current,
+        link_life=timedelta(seconds=settings.login_link_seconds),
+        session_life=timedelta(seconds=settings.session_seconds),
+    )
+
+
+def instance_tokens(settings: Settings) -> InstanceTokens | None:
+    key = settings.service_token or settings.secret_key
+    return InstanceTokens(key.get_secret_value()) if key is not None and key.get_secret_value() else None
+
+
+def _authenticators(settings: Settings, people: People) -> tuple[Authenticator, ...]:
+    found: list[Authenticator] = []
+    operator = operator_token(settings)
+    if operator is not None:
+        found.append(operator)
+    found.append(KeyHolders(people.keys, people.users))
+    if settings.oidc_issuer is not None:
+        found.append(TokenHolders(_oidc(settings, settings.oidc_issuer), people.users))
+    return tuple(found)
+
+
+def _oidc(settings: Settings, issuer: str) -> Oidc:
+    policy = replace(settings.outbound_policy, private=settings.oidc_allow_private)
+    check = Reach(private=policy.private, allow=policy.allow)
+
+    async def reach(url: str) -> None:
+        await asyncio.to_thread(check, url)
+
+    wanted = OidcSettings(
+        issuer=issuer,
+        audience=settings.oidc_audience,
+        jwks_url=settings.oidc_jwks_url,
+        username_claim=settings.oidc_username_claim,
+        email_claim=settings.oidc_email_claim,
+        role_claim=settings.oidc_role_claim,
+        roles=None if settings.oidc_roles is None else _roles(settings.oidc_roles),
+        leeway_seconds=settings.oidc_leeway_seconds,
+    )
+    return Oidc(wanted, Keys(wanted, reach=reach, outbound=Outbound(policy)))
+
+
+def _roles(text: str) -> Mapping[str, Role]:
+    found = {}
+    for pair in filter(None, map(str.strip, text.split(","))):
+        name, _, word = pair.rpartition("=")
+        role = Role.named(word.strip())
+        if role is None or not name.strip():
+            raise InvalidInput(
+                f"Setting oidc_roles: {pair[:80]!r} is not name=role.", hint="Roles: analyst, admin, ops."
+            )
+        found[name.strip()] = role
+    return found
+
+
+@asynccontextmanager
+async def _kubernetes(settings: Settings) -> AsyncIterator[tuple[ServiceTokens, ...]]:
+    workers, wrappers = _accounts(settings.token_review_workers), _accounts(settings.token_review_wrappers)
+    if not workers | wrappers:
+        yield ()
+        return
+    verify = ssl.create_default_context(cafile=SERVICE_ACCOUNT / "ca.crt")
+    async with httpx2.AsyncClient(base_url=KUBERNETES, verify=verify, trust_env=False) as http:
+        wanted = ReviewSettings(audience=settings.token_review_audience, workers=workers, wrappers=wrappers)
+        yield (TokenReview(http, wanted, own_token=token_in(SERVICE_ACCOUNT / "token")),)
+
+
+def _accounts(text: str | None) -> frozenset[str]:
+    return frozenset(filter(None, map(str.strip, (text or "").split(","))))

@@ -1,0 +1,293 @@
+"""Settings become objects. The one file that sees every room."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+
+from penstock.accounts.retention import AnswerRetention
+from penstock.api import processes, server
+from penstock.api.long_polls import Polls
+from penstock.api.rate_limits import RateLimits
+from penstock.api.services import Graphs, Loops, Operations, Services, Sources
+from penstock.graphs.favorites import Favorites
+from penstock.graphs.mappings.inference import Inference
+from penstock.graphs.mappings.query_check import QueryCheck
+from penstock.graphs.mappings.repository import Mappings
+from penstock.graphs.mappings.service import MappingService
+from penstock.graphs.mappings.source_rights import SourceRights
+from penstock.graphs.mappings.tree import MappingTrees
+from penstock.graphs.runtime_config import LONGEST_EXPORT, PlatformConfig
+from penstock.graphs.snapshots.creation import MappedSnapshots
+from penstock.graphs.snapshots.export_jobs import ExportLimits, Exports
+from penstock.graphs.snapshots.export_resync import ExportResync
+from penstock.graphs.snapshots.finalization import GATE
+from penstock.graphs.snapshots.metrics import ExportMetrics, watch_connections
+from penstock.graphs.snapshots.payloads import ExportCaps
+from penstock.graphs.snapshots.progress import ProgressReport
+from penstock.graphs.snapshots.removal import SnapshotRemoval
+from penstock.graphs.snapshots.repository import Snapshots
+from penstock.graphs.snapshots.storage_sweep import StorageSweep
+from penstock.graphs.snapshots.worker_adapter import ExportWorkerAdapter
+from penstock.guard.checker_process import SqlChecker
+from penstock.guard.network_reach import Reach
+from penstock.jobs.browser import BROWSE_SETTINGS, Browser
+from penstock.jobs.fair_share import FairShare
+from penstock.jobs.metrics import KernelMetrics
+from penstock.jobs.presence import Presence
+from penstock.jobs.reaper import Reaper
+from penstock.jobs.retention import Retention
+from penstock.jobs.scheduler import Scheduler, Schedules
+from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
+from penstock.kit.cache import InvalidatedCache
+from penstock.kit.concurrency_limit import Turns
+from penstock.kit.db import Db
+from penstock.kit.loop import LoopMetrics
+from penstock.kit.vault import Vault
+from penstock.sources.ceilings import Ceilings
+from penstock.sources.home import HomeGuard
+from penstock.sources.repository import DataSources
+from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
+from penstock.wiring.auth import CHANGED, admission
+from penstock.wiring.instances import default_launcher, instance_loops, instance_parts, launching
+from penstock.wiring.job_kinds import default_kinds
+from penstock.wiring.maintenance import keeping
+from penstock.wiring.migrations import ROOMS_WITH_TABLES
+from penstock.wiring.operations import operation_loops, operations
+from penstock.wiring.reconcile import reconciliation_loops, reconciling
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from penstock.accounts.instance_token import InstanceTokens
+    from penstock.jobs.gates import GateHandler
+    from penstock.jobs.kinds import Kinds
+    from penstock.kit.config import Settings
+    from penstock.launchers.contract import Launcher
+    from penstock.operations.loop_status import LoopStatusStore
+
+SCHEDULER_SECONDS = 1.0
+REAPER_GRACE = 6
+"""Turns of the reaper that workers have to renew their leases in, after nobody could hear them:
+half a minute."""
+RETENTION_SECONDS = 3600.0
+RECONCILIATION_SECONDS = 5.0
+SWEEP_SECONDS = 3600.0
+SCHEMA_SECONDS = 86_400.0
+COMMAND_SECONDS = 15.0
+"""A database that hangs is as good as away; every statement of ours is short."""
+LEAST_BODY_BYTES = 10 * 1024 * 1024
+
+
+@asynccontextmanager
+async def build_control_plane(
+    settings: Settings,
+    dsn: str,
+    *,
+    kinds: Kinds | None = None,
+    gates: Mapping[str, GateHandler] | None = None,
+    launcher: Launcher | None = None,
+) -> AsyncIterator[Services]:
+    """A control plane at work: its store listens for the bell and its loops run until the block is left."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    pooler = settings.database_pooler
+    browsing = max(1, settings.database_pool // 4)
+    working = max(2, settings.database_pool - browsing)
+    async with (
+        Db(dsn, size=working, settings=ENGINE_SETTINGS, command_timeout=COMMAND_SECONDS, pooler=pooler) as engine,
+        Db(dsn, size=browsing, settings=BROWSE_SETTINGS, pooler=pooler) as browse,
+        _store(settings, engine, kinds or default_kinds(settings.lease_seconds), registry) as store,
+        admission(settings, engine, store.audit, store.bell) as admitted,
+    ):
+        sources = _sources(settings, dsn, browse, store)
+        runs = launcher or default_launcher(settings)
+        graphs = _graphs(settings, engine, browse, store, sources.records, admitted.instance_tokens, runs)
+        for name, handler in ({GATE: graphs.exports.finalisation} | dict(gates or {})).items():
+            store.gates.handle(name, handler)
+        operated = operations(settings, engine, browse, store, graphs)
+        reconciled = reconciling(settings, engine, store, sources.records)
+        ExportMetrics(registry, store.metrics)
+        watch_connections(registry, (engine, browse))
+        metrics = LoopMetrics(registry)
+        async with (
+            launching(settings, engine, store.bell, graphs.instances, store.metrics.background),
+            keeping(settings, engine, store, metrics) as kept,
+            _running(
+                (
+                    *_loops(settings, engine, store, graphs, operated, sources, registry, metrics),
+                    *(() if kept is None else (kept.planner,)),
+                    *reconciliation_loops(engine, reconciled, metrics),
+                ),
+                operated.board,
+            ) as loops,
+            Presence(engine, store.metrics.background) as presence,
+        ):
+            yield Services(
+                store=store,
+                browser=Browser(browse),
+                schedules=Schedules(engine, store),
+                loops=loops,
+                registry=registry,
+                services=admitted.services,
+                instance_tokens=admitted.instance_tokens,
+                authenticators=admitted.authenticators,
+                people=admitted.people,
+                local_only=settings.is_local_only,
+                proxies=settings.proxy_networks,
+                limits=RateLimits(settings, registry),
+                max_body_bytes=max(LEAST_BODY_BYTES, 2 * settings.max_payload_bytes),
+                graphs=graphs,
+                operations=operated,
+                sources=sources,
+                maintenance=kept,
+                reconciliation=reconciled,
+                polls=Polls(presence),
+            )
+
+
+def serve(settings: Settings) -> int:
+    """Run a control plane until SIGTERM or SIGINT."""
+    if settings.processes > 1:
+        return processes.serve(settings, ROOMS_WITH_TABLES)
+    return server.serve(settings, build_control_plane, ROOMS_WITH_TABLES)
+
+
+def _loops(
+    settings: Settings,
+    db: Db,
+    store: PgJobStore,
+    graphs: Graphs,
+    operated: Operations,
+    sources: Sources,
+    registry: CollectorRegistry,
+    metrics: LoopMetrics,
+) -> Loops:
+    finalisation, pace = graphs.exports.finalisation, settings.reap_seconds
+    reaper = Reaper(db, store, every=pace, metrics=metrics, grace=REAPER_GRACE * pace)
+    return (
+        reaper,
+        Scheduler(db, store, every=SCHEDULER_SECONDS, metrics=metrics),
+        Retention(db, every=RETENTION_SECONDS, metrics=metrics, days=settings.retention_days),
+        AnswerRetention(db, every=RETENTION_SECONDS, metrics=metrics),
+        ExportResync(db, reaper, finalisation, every=RECONCILIATION_SECONDS, metrics=metrics, config=graphs.config),
+        StorageSweep(db, store, every=SWEEP_SECONDS, metrics=metrics),
+        SchemaRefresh(db, sources.records, sources.cache, every=SCHEMA_SECONDS, metrics=metrics),
+        *operation_loops(db, store, graphs, operated, metrics, registry),
+        *instance_loops(db, graphs.instances, metrics, registry),
+    )
+
+
+@asynccontextmanager
+async def _running(loops: Loops, board: LoopStatusStore) -> AsyncIterator[Loops]:
+    for loop in loops:
+        loop.start(board)
+    try:
+        yield loops
+    finally:
+        for loop in loops:
+            await loop.stop()
+
+
+def _sources(settings: Settings, dsn: str, db: Db, store: PgJobStore) -> Sources:
+    policy = settings.outbound_policy
+    home = HomeGuard(
+        home=settings.home,
+        storage_url=settings.storage_root,
+        storage_endpoint=settings.storage_endpoint,
+        dsn=dsn,
+        address=(settings.host, settings.port) if settings.port else None,
+    )
+    records = DataSources(
+        db,
+        Vault(settings.secret_keys),
+        reach=Reach(private=policy.private, allow=policy.allow),
+        outbound=policy,
+        home=home,
+        ceilings=Ceilings.of(settings),
+        turns=Turns(total=settings.source_questions, per_user=settings.source_questions_per_user),
+        audit=store.audit,
+    )
+    return Sources(records=records, cache=SchemaCache(db, records))
+
+
+def _graphs(
+    settings: Settings,
+    engine: Db,
+    browse: Db,
+    store: PgJobStore,
+    sources: DataSources,
+    tokens: InstanceTokens | None,
+    launcher: Launcher,
+) -> Graphs:
+    snapshots = Snapshots(engine)
+    longest = timedelta(seconds=settings.export_max_duration_seconds)
+    mappings = Mappings(engine)
+    exports = Exports(
+        engine,
+        store,
+        snapshots,
+        sources,
+        max_duration=LONGEST_EXPORT,
+        caps=_export_limits(settings),
+        share=FairShare(step=settings.fair_share_seconds),
+    )
+    config = PlatformConfig(engine, export=longest, audit=store.audit)
+    remembered: InvalidatedCache[bool] = InvalidatedCache(lambda: store.bell.version(CHANGED))
+    rights = SourceRights(browse, sources, remembered=remembered)
+    queries = QueryCheck(sources, SqlChecker())
+    mapped = MappedSnapshots(
+        engine, snapshots, exports, mappings, rights, most_active=settings.active_snapshots_per_user
+    )
+    return Graphs(
+        config=config,
+        instances=instance_parts(
+            settings,
+            engine,
+            store.bell,
+            launcher,
+            tokens,
+            snapshots=snapshots,
+            mappings=mappings,
+            mapped=mapped,
+            config=config,
+            rights=rights,
+        ),
+        rights=rights,
+        favourites=Favorites(browse),
+        mappings=mappings,
+        authoring=MappingService(mappings, rights, queries),
+        inference=Inference(sources, rights, queries),
+        trees=MappingTrees(browse, mappings),
+        mapped=mapped,
+        removal=SnapshotRemoval(engine, store, snapshots, exports),
+        progress=ProgressReport(browse, snapshots, exports),
+        snapshots=snapshots,
+        exports=exports,
+        face=ExportWorkerAdapter(store, exports),
+        sources=sources,
+        storage_url=settings.storage_root,
+    )
+
+
+def _export_limits(settings: Settings) -> ExportLimits:
+    megabyte = 1000 * 1000
+    return ExportLimits(
+        analyst=ExportCaps(max_rows=settings.export_max_rows, max_bytes=settings.export_max_mb * megabyte),
+        admin=ExportCaps(max_rows=settings.export_max_rows_admin, max_bytes=settings.export_max_mb_admin * megabyte),
+    )
+
+
+def _store(settings: Settings, engine: Db, kinds: Kinds, registry: CollectorRegistry) -> PgJobStore:
+    metrics = KernelMetrics(registry)
+    metrics.know(kind.queue for kind in kinds)
+    return PgJobStore(
+        engine,
+        kinds,
+        max_payload_bytes=settings.max_payload_bytes,
+        bell_debounce=settings.bell_debounce_ms / 1000,
+        metrics=metrics,
+    )

@@ -1,0 +1,39 @@
+"""Settings become what looks after tables; nothing at all without a catalog."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from penstock.api.services import Maintenance
+from penstock.maintenance.policies.planner import MaintenancePlanner
+from penstock.maintenance.policies.repository import Policies
+from penstock.maintenance.repository import MaintenanceStore
+from penstock.maintenance.service import MaintenanceService
+from penstock.maintenance.tables.catalog_pool import CatalogPool
+from penstock.maintenance.tables.catalogs import Catalogs
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from penstock.jobs.store import PgJobStore
+    from penstock.kit.config import Settings
+    from penstock.kit.db import Db
+    from penstock.kit.loop import LoopMetrics
+
+
+@asynccontextmanager
+async def keeping(
+    settings: Settings, db: Db, jobs: PgJobStore, metrics: LoopMetrics
+) -> AsyncIterator[Maintenance | None]:
+    if not settings.catalogs:
+        yield None
+        return
+    pool = CatalogPool(Catalogs(settings.catalogs, settings.maintenance_engines), shared_uri=db.dsn)
+    policies = Policies(db)
+    desk = MaintenanceService(db, jobs, MaintenanceStore(db), pool, policies)
+    planner = MaintenancePlanner(db, jobs, desk, policies, every=settings.maintenance_seconds, metrics=metrics)
+    try:
+        yield Maintenance(desk=desk, policies=policies, planner=planner)
+    finally:
+        pool.close()

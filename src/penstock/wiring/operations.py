@@ -1,0 +1,109 @@
+"""What operators see and do, and the loops that keep the house: wired from the parts of the graphs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from penstock.api.services import Operations
+from penstock.graphs.snapshots.metrics import LifecycleMetrics
+from penstock.graphs.snapshots.storage_cleanup import StorageCleanup
+from penstock.jobs.browser import Browser
+from penstock.kit.errors import Unavailable
+from penstock.operations.bulk_delete import BulkDelete
+from penstock.operations.deletion import DeletionHooks
+from penstock.operations.health import Health
+from penstock.operations.lifecycle import Lifecycle
+from penstock.operations.loop_status import LoopStatusStore
+from penstock.operations.overview import Overview
+from penstock.storage.provider import ObjectStoreProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from prometheus_client import CollectorRegistry
+
+    from penstock.api.services import Graphs, Loops
+    from penstock.jobs.store import PgJobStore
+    from penstock.kit.config import Settings
+    from penstock.kit.db import Db
+    from penstock.kit.loop import LoopMetrics
+    from penstock.sources.contract import Source
+
+LIFECYCLE_SECONDS = 300.0
+CLEANUP_SECONDS = 86_400.0
+WORKER_SECONDS = 60
+SOURCES_ASKED = 20
+
+
+def operations(settings: Settings, engine: Db, browse: Db, store: PgJobStore, graphs: Graphs) -> Operations:
+    ends = endings(graphs)
+    return Operations(
+        board=LoopStatusStore(engine, audit=store.audit),
+        overview=Overview(browse, (engine, browse)),
+        health=health(settings, browse, store, graphs),
+        bulk=BulkDelete(browse, ends, audit=store.audit),
+        endings=ends,
+    )
+
+
+def operation_loops(
+    db: Db,
+    store: PgJobStore,
+    graphs: Graphs,
+    operations: Operations,
+    metrics: LoopMetrics,
+    registry: CollectorRegistry,
+) -> Loops:
+    counts = LifecycleMetrics(registry)
+    return (
+        Lifecycle(db, operations.endings, every=LIFECYCLE_SECONDS, metrics=metrics, counts=counts),
+        StorageCleanup(db, store, graphs.snapshots, every=CLEANUP_SECONDS, metrics=metrics),
+    )
+
+
+def endings(graphs: Graphs) -> DeletionHooks:
+    steps = graphs.instances.steps
+
+    async def instance(instance_id: int, actor: str) -> None:
+        await steps.terminate(instance_id, actor=actor, reason="bulk_delete")
+
+    async def old(instance_id: int, actor: str) -> None:
+        await steps.terminate(instance_id, actor=actor, reason="ttl_expired", force=True)
+
+    async def idle(instance_id: int, actor: str) -> None:
+        if steps.can_resume:
+            await steps.suspend(instance_id, actor=actor, reason="inactivity")
+        else:
+            await steps.terminate(instance_id, actor=actor, reason="inactivity")
+
+    async def snapshot(snapshot_id: int, actor: str) -> None:
+        await graphs.removal.drop(snapshot_id, actor=actor)
+
+    async def mapping(mapping_id: int, actor: str) -> None:
+        await graphs.mappings.drop(mapping_id, actor=actor)
+
+    return DeletionHooks(instance=instance, old_instance=old, idle_instance=idle, snapshot=snapshot, mapping=mapping)
+
+
+def health(settings: Settings, browse: Db, store: PgJobStore, graphs: Graphs) -> Health:
+    sources = graphs.sources
+
+    async def storage() -> None:
+        await ObjectStoreProvider(settings).open().check()
+
+    async def workers() -> None:
+        if not await Browser(browse).workers(seconds=WORKER_SECONDS):
+            raise Unavailable(f"No worker was seen in the last {WORKER_SECONDS} s.")
+
+    async def asked() -> dict[str, Callable[[], Awaitable[object]]]:
+        found, _ = await sources.page(limit=SOURCES_ASKED)
+        return {f"source:{each.name}": partial(sources.ask, each.data_source_id, tested) for each in found}
+
+    async def tested(source: Source) -> str:
+        return await source.test()
+
+    return Health(
+        {"database": store.control, "storage": storage, "launcher": graphs.instances.launcher.list, "workers": workers},
+        asked,
+    )

@@ -1,0 +1,44 @@
+"""Settings become what reconciles: recipes, uploads, runs and their gates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.api.services import Loops, Reconciliation
+from penstock.guard.network_reach import Reach
+from penstock.jobs.fair_share import FairShare
+from penstock.reconcile.recipes.repository import Recipes
+from penstock.reconcile.runs.items import Items
+from penstock.reconcile.runs.repository import MATCHED, STAGED, Runs
+from penstock.reconcile.runs.service import Desk
+from penstock.reconcile.uploads.parsing.parser import Parser
+from penstock.reconcile.uploads.service import UploadExpiry, UploadQuota, Uploads
+from penstock.storage.provider import ObjectStoreProvider
+
+if TYPE_CHECKING:
+    from penstock.jobs.store import PgJobStore
+    from penstock.kit.config import Settings
+    from penstock.kit.db import Db
+    from penstock.kit.loop import LoopMetrics
+    from penstock.sources.repository import DataSources
+
+UPLOAD_EXPIRY_SECONDS = 3600.0
+
+
+def reconciling(settings: Settings, db: Db, jobs: PgJobStore, sources: DataSources) -> Reconciliation:
+    share = FairShare(step=settings.fair_share_seconds)
+    runs, depot = Runs(db, jobs, share=share, most_active=settings.active_runs_per_user), ObjectStoreProvider(settings)
+    jobs.gates.handle(STAGED, runs.staged)
+    jobs.gates.handle(MATCHED, runs.matched)
+    policy = settings.outbound_policy
+    reach = Reach(private=policy.private, allow=policy.allow)
+    uploads = Uploads(db, depot.open, Parser.of(settings), UploadQuota.of(settings))
+    desk = Desk(runs, Recipes(db, jobs), uploads, sources, reach=reach)
+    token = settings.service_token
+    key = "" if token is None else token.get_secret_value()
+    return Reconciliation(desk=desk, items=Items(db, jobs), store=depot.open, callback_key=key, outbound=policy)
+
+
+def reconciliation_loops(db: Db, reconciled: Reconciliation, metrics: LoopMetrics) -> Loops:
+    uploads = reconciled.desk.uploads
+    return (UploadExpiry(db, uploads, every=UPLOAD_EXPIRY_SECONDS, metrics=metrics),)

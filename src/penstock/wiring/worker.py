@@ -1,0 +1,94 @@
+"""From settings to a running worker."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from penstock.jobs.http_store import HttpJobStore
+from penstock.kit import logging
+from penstock.kit.errors import InvalidInput, PenstockError
+from penstock.kit.ids import worker_name
+from penstock.kit.scratch import sweep_in_background
+from penstock.wiring.job_kinds import default_kinds
+from penstock.worker.runtime import Worker
+from penstock.worker.signals import Process
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Sequence
+
+    from penstock.jobs.handler import Handlers
+    from penstock.jobs.kinds import Kinds
+    from penstock.kit.config import Settings
+    from penstock.worker.runtime import StoreFactory
+
+log = logging.get(__name__)
+
+
+def run_worker(
+    settings: Settings,
+    *,
+    handlers: Handlers | None = None,
+    kinds: Kinds | None = None,
+    queues: Sequence[str] | None = None,
+    name: str | None = None,
+    once: bool = False,
+    wait: float = 5.0,
+) -> int:
+    """A worker in this process, from the main thread; the exit code.
+
+    `once` runs one job, for which it waits `wait` seconds at most. Without handlers it does what `duties` lists.
+    """
+    configure = partial(logging.configure, level=settings.log_level, form=settings.log_form, process="worker")
+    configure()
+    sweep_in_background()
+    try:
+        worker = Worker(
+            store_factory(settings),
+            handlers or _duties(settings),
+            kinds or default_kinds(),
+            name=name or settings.worker_name or worker_name(),
+            queues=queues or _split(settings.worker_queues),
+            slots=settings.worker_slots,
+            grace_seconds=settings.worker_grace_seconds,
+            once=wait if once else None,
+            poll_seconds=settings.worker_poll_seconds,
+            health=(settings.worker_host, settings.worker_port),
+            max_result_bytes=settings.max_payload_bytes,
+            prepare_child=configure,
+        )
+    except PenstockError as e:
+        log.error("worker_failed", code=e.code, message=e.message, hint=e.hint)  # noqa: TRY400 - it says enough
+        return 1
+    return Process(worker, loop_factory=_fast_loop()).run()
+
+
+def _duties(settings: Settings) -> Handlers:
+    """Loaded only here: drivers, storage and parsers are no business of a worker that is given its handlers."""
+    from penstock.wiring.default_handlers import default_handlers
+    from penstock.worker.arrow_memory import choose_pool
+
+    choose_pool()
+    return default_handlers(settings)
+
+
+def store_factory(settings: Settings) -> StoreFactory:
+    """How a worker reaches its jobs: the control plane's internal API, never the database."""
+    if settings.service_token is None:
+        raise InvalidInput("A worker needs the service token of its control plane.", hint="Set PENSTOCK_SERVICE_TOKEN.")
+    url = settings.url or f"{settings.scheme}://{settings.host}:{settings.port}"
+    token = settings.service_token.get_secret_value()
+    return lambda: HttpJobStore(url, token, component="worker")
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
