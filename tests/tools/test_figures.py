@@ -1,10 +1,16 @@
-"""The README says what the ledgers say."""
+"""The README and docs/figures.md say what the ledgers say."""
 
 from __future__ import annotations
 
-from tools.figures import ROOT, rewritten
+from tools.figures import ROOT, page, with_headlines
+
+LEDGERS = ROOT / "bench" / "ledger"
 
 
-def test_the_readme_has_the_ledgers_figures() -> None:
+def test_the_readme_has_the_ledgers_headlines() -> None:
     text = (ROOT / "README.md").read_text()
-    assert rewritten(text, ROOT / "bench" / "ledger") == text, "run: python -m tools.figures"
+    assert with_headlines(text, LEDGERS) == text, "run: python -m tools.figures"
+
+
+def test_the_page_of_figures_has_every_goal() -> None:
+    assert (ROOT / "docs" / "figures.md").read_text() == page(LEDGERS), "run: python -m tools.figures"
