@@ -32,7 +32,9 @@ class Figure:
     """The least and the most of the rounds, where there were several."""
 
 
-def figure(value: float, unit: str, goal: str | None = None, *, spread: tuple[float, float] | None = None) -> Figure:
+def figure(
+    value: float, unit: str, goal: str | None = None, *, spread: tuple[float, float] | None = None
+) -> Figure:
     """`goal` reads like `>= 2.5`; a figure without one is for information."""
     bounds = None if spread is None else (_rounded(spread[0]), _rounded(spread[1]))
     if goal is None:
@@ -62,14 +64,22 @@ def peak_mb() -> float:
     """The most that this process had in memory. What getrusage says begins with its parent's, which
     made the data."""
     status = Path("/proc/self/status").read_text()
-    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+    return next(
+        int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:")
+    )
 
 
 def publish(name: str, figures: dict[str, Figure]) -> int:
     """Write `ledger/name.json`, print the table; 1 when a goal was missed."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout
     LEDGER.mkdir(exist_ok=True)
-    document = {"name": name, "commit": commit.strip(), "figures": {k: _entry(f) for k, f in figures.items()}}
+    document = {
+        "name": name,
+        "commit": commit.strip(),
+        "figures": {k: _entry(f) for k, f in figures.items()},
+    }
     (LEDGER / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n")
     return show(name, figures)
 

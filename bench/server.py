@@ -17,7 +17,12 @@ from penstock.kit.postgres import Cluster, ClusterSettings, Tcp, locate
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-SETTINGS = {"shared_buffers": "2GB", "max_wal_size": "16GB", "checkpoint_timeout": "30min", "max_connections": "200"}
+SETTINGS = {
+    "shared_buffers": "2GB",
+    "max_wal_size": "16GB",
+    "checkpoint_timeout": "30min",
+    "max_connections": "200",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,9 @@ class Cost:
 
     def __sub__(self, other: Cost) -> Cost:
         return Cost(
-            self.cpu_seconds - other.cpu_seconds, self.wal_bytes - other.wal_bytes, self.commits - other.commits
+            self.cpu_seconds - other.cpu_seconds,
+            self.wal_bytes - other.wal_bytes,
+            self.commits - other.commits,
         )
 
 
@@ -47,7 +54,9 @@ class Measured:
     async def cost(self, dsn: str) -> Cost:
         connection = await asyncpg.connect(dsn)
         await connection.execute("SELECT pg_stat_force_next_flush()")
-        wal = await connection.fetchval("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint")
+        wal = await connection.fetchval(
+            "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint"
+        )
         commits = await connection.fetchval(
             "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
         )
@@ -60,7 +69,9 @@ async def measured(tcp: Tcp | None = None) -> AsyncIterator[Measured]:
     folder = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
     folder.chmod(0o755)
     try:
-        async with Cluster(folder / "pg", locate(), settings=ClusterSettings(server=SETTINGS, tcp=tcp)) as cluster:
+        async with Cluster(
+            folder / "pg", locate(), settings=ClusterSettings(server=SETTINGS, tcp=tcp)
+        ) as cluster:
             yield Measured(cluster)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,5 @@
-"""Find accounts that pass large sums in a circle: a graph of the demo warehouse, one algorithm, one question."""
+"""Find accounts that pass large sums in a circle: a graph of the demo warehouse, one algorithm, one
+question."""
 
 import penstock
 
@@ -15,7 +16,9 @@ with penstock.connect() as ps:
             """
         )
         rings.show()
-        biggest = g.query("MATCH (a:Account)-[t:SENT_MUCH]->(b:Account) RETURN a, t, b LIMIT 100").to_networkx()
+        biggest = g.query(
+            "MATCH (a:Account)-[t:SENT_MUCH]->(b:Account) RETURN a, t, b LIMIT 100"
+        ).to_networkx()
         print(
             f"{biggest.number_of_nodes()} accounts and {biggest.number_of_edges()} large transfers as a NetworkX graph"
         )

@@ -22,4 +22,6 @@ with penstock.connect() as ps:
     worn = ps.tables["lake.examples.worn"]
     print(f"health {worn.health()['score']}, {table.inspect.files().num_rows} files")
     job = worn.maintain([{"name": "rewrite_data_files", "force": True}]).wait()
-    print(f"{job!r}: {table.refresh().inspect.files().num_rows} file, {len(table.scan().to_arrow())} rows")
+    print(
+        f"{job!r}: {table.refresh().inspect.files().num_rows} file, {len(table.scan().to_arrow())} rows"
+    )

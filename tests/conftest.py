@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
 use_memory()
-# Thousands of tests and their libraries stay; looking through them for garbage again and again takes minutes.
+# Thousands of tests and their libraries stay; looking through them for garbage again and again
+# takes minutes.
 gc.set_threshold(50_000, 20, 100)
 # Each client would read all certificates again.
 httpx2._transports.default.create_ssl_context = functools.cache(httpx2.create_ssl_context)  # type: ignore[attr-defined]
@@ -71,7 +72,11 @@ FAST = {
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take long come first, so that all cores are busy to the end."""
     items.sort(
-        key=lambda item: LONGEST.index(name) if (name := item.nodeid.partition("::")[0]) in LONGEST else len(LONGEST)
+        key=lambda item: (
+            LONGEST.index(name)
+            if (name := item.nodeid.partition("::")[0]) in LONGEST
+            else len(LONGEST)
+        )
     )
 
 

@@ -1,4 +1,5 @@
-"""Temporary files of tests in memory, where the machine has enough: a fresh database takes a sixth of the time there.
+"""Temporary files of tests in memory, where the machine has enough: a fresh database takes a sixth
+of the time there.
 
 `TMPDIR` chooses another folder.
 """

@@ -1,9 +1,9 @@
 """Holds `uv.lock` against a local advisory database: `python -m tools.advisories [FOLDER]`.
 
-The folder has advisories in the OSV form, as JSON or YAML, at any depth: a copy of the PyPA advisory
-database, or an unpacked export of OSV. It is named by argument or PENSTOCK_ADVISORIES; nothing is
-fetched. Exit codes: 0 nothing applies, or no database is there; 1 an advisory applies; 2 the database
-cannot be read.
+The folder has advisories in the OSV form, as JSON or YAML, at any depth: a copy of the PyPA
+advisory database, or an unpacked export of OSV. It is named by argument or PENSTOCK_ADVISORIES;
+nothing is fetched. Exit codes: 0 nothing applies, or no database is there; 1 an advisory applies; 2
+the database cannot be read.
 """
 
 from __future__ import annotations

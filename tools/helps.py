@@ -1,7 +1,7 @@
 """Writes what `penstock COMMAND --help` says: `python -m tools.helps`.
 
-Asking each command itself would load what reads and draws command lines, which takes longer than people wait for help
-gladly; a test fails when a command says something else by now.
+Asking each command itself would load what reads and draws command lines, which takes longer than
+people wait for help gladly; a test fails when a command says something else by now.
 """
 
 from __future__ import annotations
@@ -21,13 +21,21 @@ WIDTH = 100
 
 def helps() -> str:
     return (
-        json.dumps({command.words: _said(command.words) for command in COMMANDS}, indent=1, ensure_ascii=False) + "\n"
+        json.dumps(
+            {command.words: _said(command.words) for command in COMMANDS},
+            indent=1,
+            ensure_ascii=False,
+        )
+        + "\n"
     )
 
 
 def _said(words: str) -> str:
     paper = io.StringIO()
-    app.help_print(words.split(), console=Console(file=paper, width=WIDTH, color_system=None, force_terminal=False))
+    app.help_print(
+        words.split(),
+        console=Console(file=paper, width=WIDTH, color_system=None, force_terminal=False),
+    )
     return "\n".join(line.rstrip() for line in paper.getvalue().strip().splitlines())
 
 

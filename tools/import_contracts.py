@@ -59,7 +59,9 @@ def packages() -> list[str]:
 def render(existing: list[str]) -> str:
     layered = {name for layer in LAYERS for name in layer}
     if unknown := [name for name in existing if name not in layered and name not in STANDALONE]:
-        raise SystemExit(f"No layer for {', '.join(unknown)}: add it to LAYERS in tools/import_contracts.py.")
+        raise SystemExit(
+            f"No layer for {', '.join(unknown)}: add it to LAYERS in tools/import_contracts.py."
+        )
     layers = [[name for name in layer if name in existing] for layer in LAYERS]
     sections = [
         "# Written by `python -m tools.import_contracts`; change the layers there.\n"

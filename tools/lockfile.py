@@ -62,7 +62,11 @@ def runtime(lock: Path = LOCK) -> list[Package]:
             brought.setdefault(needed, set()).add(extra)
             edges.add((needing, needed))
     return sorted(
-        (_package(package, brought[_purl(package)], edges) for package in packages if _purl(package) in brought),
+        (
+            _package(package, brought[_purl(package)], edges)
+            for package in packages
+            if _purl(package) in brought
+        ),
         key=lambda package: package.purl,
     )
 
@@ -79,11 +83,14 @@ def _named(packages: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     root = next(package for package in packages if package["name"] == NAME)
     named = {EVERYWHERE: root["dependencies"], **root.get("optional-dependencies", {})}
     return {
-        extra: [wanted for wanted in dependencies if wanted["name"] != NAME] for extra, dependencies in named.items()
+        extra: [wanted for wanted in dependencies if wanted["name"] != NAME]
+        for extra, dependencies in named.items()
     }
 
 
-def _reached(packages: list[dict[str, Any]], dependencies: list[dict[str, Any]]) -> set[tuple[str, str]]:
+def _reached(
+    packages: list[dict[str, Any]], dependencies: list[dict[str, Any]]
+) -> set[tuple[str, str]]:
     """Pairs of purls, of which the first needs the second; Penstock's own is left out."""
     waiting = [("", wanted) for wanted in dependencies]
     seen: set[tuple[str, tuple[str, ...]]] = set()
@@ -107,7 +114,9 @@ def _chosen(packages: list[dict[str, Any]], wanted: dict[str, Any]) -> list[dict
     """The packages of that name; more than one where the platform decides the version."""
     version = wanted.get("version")
     return [
-        package for package in packages if package["name"] == wanted["name"] and version in (None, package["version"])
+        package
+        for package in packages
+        if package["name"] == wanted["name"] and version in (None, package["version"])
     ]
 
 
@@ -123,7 +132,9 @@ def _package(package: dict[str, Any], extras: set[str], edges: set[tuple[str, st
         name=package["name"],
         version=package["version"],
         artefacts=tuple(
-            Artefact(url=file["url"], sha256=file["hash"].removeprefix("sha256:"), is_source=is_source)
+            Artefact(
+                url=file["url"], sha256=file["hash"].removeprefix("sha256:"), is_source=is_source
+            )
             for file, is_source in files
         ),
         needs=tuple(sorted(needed for needing, needed in edges if needing == own)),

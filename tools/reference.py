@@ -1,4 +1,5 @@
-"""Writes the reference pages from the code: `python -m tools.reference`. A test fails when the two differ."""
+"""Writes the reference pages from the code: `python -m tools.reference`. A test fails when the two
+differ."""
 
 from __future__ import annotations
 
@@ -72,9 +73,15 @@ def _variables(settings: type[BaseSettings], prefix: str) -> list[str]:
     lines = ["| variable | default | type | meaning |", "|---|---|---|---|"]
     schema = settings.model_json_schema()["properties"]
     for name, field in settings.model_fields.items():
-        default = "`~/.penstock`" if name == "home" else _code(field.get_default(call_default_factory=True))
+        default = (
+            "`~/.penstock`"
+            if name == "home"
+            else _code(field.get_default(call_default_factory=True))
+        )
         kind = _kind(schema[name]).replace("|", "\\|")
-        lines.append(f"| `{prefix}{name.upper()}` | {default} | {kind} | {_cell(field.description or '')} |")
+        lines.append(
+            f"| `{prefix}{name.upper()}` | {default} | {kind} | {_cell(field.description or '')} |"
+        )
     return lines
 
 
@@ -96,7 +103,9 @@ def errors() -> str:
         seen.setdefault(kind.code, []).append(kind)
     for code, kinds in sorted(seen.items()):
         said = next((text for kind in kinds if "code" in vars(kind) and (text := _first(kind))), "")
-        lines.append(f"| `{code}` | {kinds[0].status} | {'yes' if kinds[0].retryable else ''} | {_cell(said)} |")
+        lines.append(
+            f"| `{code}` | {kinds[0].status} | {'yes' if kinds[0].retryable else ''} | {_cell(said)} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -106,7 +115,9 @@ def _raised() -> Iterator[type[PenstockError]]:
 
     for file in sorted((ROOT / "src" / "penstock").rglob("*.py")):
         room = file.relative_to(ROOT / "src").with_suffix("").parts
-        if room[1] not in ("client", "cli") and re.search(r'^    code\b.* = "', file.read_text(), re.MULTILINE):
+        if room[1] not in ("client", "cli") and re.search(
+            r'^    code\b.* = "', file.read_text(), re.MULTILINE
+        ):
             importlib.import_module(".".join(room))
     waiting: list[type[PenstockError]] = [PenstockError]
     while waiting:
@@ -146,13 +157,22 @@ def _http_words() -> list[str]:
     ]
 
 
-def _operation(method: str, path: str, operation: dict[str, Any], schemas: Mapping[str, Any]) -> list[str]:
-    lines = [f"### `{method} {path}`", "", f"{operation.get('summary', '')}. {_who(method, path)}".strip(), ""]
+def _operation(
+    method: str, path: str, operation: dict[str, Any], schemas: Mapping[str, Any]
+) -> list[str]:
+    lines = [
+        f"### `{method} {path}`",
+        "",
+        f"{operation.get('summary', '')}. {_who(method, path)}".strip(),
+        "",
+    ]
     given = [p for p in operation.get("parameters", ()) if p["name"] != "Idempotency-Key"]
     if given:
         lines += ["| parameter | in | type | |", "|---|---|---|---|"]
         for each in given:
-            text = f"{each.get('description', '')}{'' if not each.get('required') else ' Required.'}"
+            text = (
+                f"{each.get('description', '')}{'' if not each.get('required') else ' Required.'}"
+            )
             kind = _kind(each.get("schema", {})).replace("|", "\\|")
             lines.append(f"| `{each['name']}` | {each['in']} | {kind} | {_cell(text.strip())} |")
         lines.append("")
@@ -172,7 +192,9 @@ def _body(operation: dict[str, Any], schemas: Mapping[str, Any]) -> list[str]:
     lines = ["| field | type | |", "|---|---|---|"]
     for name, field in shape["properties"].items():
         text = f"{field.get('description', '')}{' Required.' if name in shape.get('required', ()) else ''}"
-        lines.append(f"| `{name}` | {_kind(field).replace('|', chr(92) + '|')} | {_cell(text.strip())} |")
+        lines.append(
+            f"| `{name}` | {_kind(field).replace('|', chr(92) + '|')} | {_cell(text.strip())} |"
+        )
     return [*lines, ""]
 
 
@@ -185,7 +207,11 @@ def _who(method: str, path: str) -> str:
     if row.kind == "open":
         return "For everybody, without a credential."
     rights = (("analyst", row.analyst), ("admin", row.admin), ("ops", row.ops))
-    return "For " + ", ".join(f"{role} ({RIGHTS[right]})" for role, right in rights if right != "no") + "."
+    return (
+        "For "
+        + ", ".join(f"{role} ({RIGHTS[right]})" for role, right in rights if right != "no")
+        + "."
+    )
 
 
 def _document() -> dict[str, Any]:
@@ -222,8 +248,14 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 
 def _bounds(schema: Mapping[str, Any]) -> str:
-    low = next((schema[name] for name in ("minimum", "exclusiveMinimum", "minLength") if name in schema), None)
-    high = next((schema[name] for name in ("maximum", "exclusiveMaximum", "maxLength") if name in schema), None)
+    low = next(
+        (schema[name] for name in ("minimum", "exclusiveMinimum", "minLength") if name in schema),
+        None,
+    )
+    high = next(
+        (schema[name] for name in ("maximum", "exclusiveMaximum", "maxLength") if name in schema),
+        None,
+    )
     if low is None and high is None:
         return ""
     return f" {'…' if low is None else f'{low:.16g}'}–{'…' if high is None else f'{high:.16g}'}"

@@ -1,7 +1,7 @@
 """Writes the software bill of materials: `python -m tools.sbom [FILE]`, CycloneDX 1.6 as JSON.
 
-It has every package of `uv.lock` that an installation with all extras may have, each with its files'
-digests as the registry has them. The same lock makes the same file.
+It has every package of `uv.lock` that an installation with all extras may have, each with its
+files' digests as the registry has them. The same lock makes the same file.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def _component(package: Package, expression: str) -> dict[str, Any]:
     if source := next((file for file in package.artefacts if file.is_source), None):
         component["hashes"] = [{"alg": "SHA-256", "content": source.sha256}]
     if package.extras:
-        component["properties"] = [{"name": f"{NAME}:extra", "value": extra} for extra in package.extras]
+        component["properties"] = [
+            {"name": f"{NAME}:extra", "value": extra} for extra in package.extras
+        ]
     return component
 
 

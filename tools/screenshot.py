@@ -1,6 +1,8 @@
-"""Makes the documentation's pictures from a demo page: `python -m tools.screenshot penstock-demo.html`.
+"""Makes the documentation's pictures from a demo page: `python -m tools.screenshot
+penstock-demo.html`.
 
-Each picture is a piece of the page in one of its two themes, as Chromium draws it, in as few colours as it needs.
+Each picture is a piece of the page in one of its two themes, as Chromium draws it, in as few
+colours as it needs.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ async def take(page: Path, folder: Path) -> list[Path]:
 
 
 async def _take(chromium: Browser, page: Path, picture: Picture, file: Path) -> Path:
-    tab = await chromium.new_page(viewport={"width": 1180, "height": 900}, color_scheme=picture.theme)
+    tab = await chromium.new_page(
+        viewport={"width": 1180, "height": 900}, color_scheme=picture.theme
+    )
     await tab.goto(page.as_uri())
     await tab.wait_for_timeout(SETTLED_MS if ".graph" in picture.parts else 500)
     boxes = [box for part in picture.parts if (box := await tab.locator(part).first.bounding_box())]
@@ -58,7 +62,12 @@ def _around(boxes: list[FloatRect]) -> FloatRect:
     left, top = min(box["x"] for box in boxes) - 24, min(box["y"] for box in boxes) - 24
     right = max(box["x"] + box["width"] for box in boxes) + 24
     bottom = max(box["y"] + box["height"] for box in boxes) + 24
-    return {"x": max(left, 0), "y": max(top, 0), "width": right - max(left, 0), "height": bottom - max(top, 0)}
+    return {
+        "x": max(left, 0),
+        "y": max(top, 0),
+        "width": right - max(left, 0),
+        "height": bottom - max(top, 0),
+    }
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """Writes what the API says from its own description: `python -m tools.shapes`.
 
-`client/words.py` has the words that a field may be, `client/shapes.py` the objects of the answers and requests as typed
-dicts. A field, a word or an object that is new in the API is new there after the next run; a test fails until then.
+`client/words.py` has the words that a field may be, `client/shapes.py` the objects of the answers
+and requests as typed dicts. A field, a word or an object that is new in the API is new there after
+the next run; a test fails until then.
 """
 
 from __future__ import annotations
@@ -157,7 +158,9 @@ def named(component: str) -> str:
 @cache
 def lists() -> dict[str, tuple[str, ...]]:
     """The lists of words, by the names that they have here."""
-    own = {named(name): tuple(found["enum"]) for name, found in components().items() if "enum" in found}
+    own = {
+        named(name): tuple(found["enum"]) for name, found in components().items() if "enum" in found
+    }
     return dict(sorted((own | {name: _found(place) for name, place in PLACES.items()}).items()))
 
 
@@ -173,19 +176,27 @@ def _found(place: str) -> tuple[str, ...]:
 
 
 def words() -> str:
-    lines = [f"{name} = Literal[{', '.join(map(repr, values))}]" for name, values in lists().items()]
+    lines = [
+        f"{name} = Literal[{', '.join(map(repr, values))}]" for name, values in lists().items()
+    ]
     head = HEAD.format("The words that a field may be") + "from typing import Literal\n\n"
     return formatted(head + "\n".join(lines), "words.py")
 
 
 def shapes() -> str:
-    objects = {named(name): found for name, found in components().items() if _shown(name) and "enum" not in found}
+    objects = {
+        named(name): found
+        for name, found in components().items()
+        if _shown(name) and "enum" not in found
+    }
     objects |= dict(_filters())
     body = "\n\n".join(_object(name, found) for name, found in sorted(objects.items()))
     used = [name for name in lists() if re.search(rf"\b{name}\b", body)]
     imports = "from __future__ import annotations\n\nfrom typing import Any, Literal, NotRequired, TypedDict\n\n"
     imports += f"from penstock.client.words import {', '.join(used)}\n\n\n"
-    return formatted(HEAD.format("What the API's answers and requests look like") + imports + body, "shapes.py")
+    return formatted(
+        HEAD.format("What the API's answers and requests look like") + imports + body, "shapes.py"
+    )
 
 
 def _shown(component: str) -> bool:
@@ -195,16 +206,29 @@ def _shown(component: str) -> bool:
 def _filters() -> Iterator[tuple[str, dict[str, Any]]]:
     """What a list can be narrowed by."""
     for method, path, operation in operations():
-        asked = [p for p in operation.get("parameters", ()) if p["in"] == "query" and p["name"] not in PAGING]
-        if method == "GET" and "limit" in {p["name"] for p in operation.get("parameters", ())} and asked:
-            segments = [word.replace("-", "_") for word in path.split("/")[2:] if not word.startswith("{")]
+        asked = [
+            p
+            for p in operation.get("parameters", ())
+            if p["in"] == "query" and p["name"] not in PAGING
+        ]
+        if (
+            method == "GET"
+            and "limit" in {p["name"] for p in operation.get("parameters", ())}
+            and asked
+        ):
+            segments = [
+                word.replace("-", "_") for word in path.split("/")[2:] if not word.startswith("{")
+            ]
             name = "".join(part.capitalize() for word in segments for part in word.split("_"))
             yield f"{name}Filters", {"properties": {p["name"]: p["schema"] for p in asked}}
 
 
 def _object(name: str, found: dict[str, Any]) -> str:
     required = set(found.get("required", ()))
-    hints = {field: _hint(schema, field in required) for field, schema in found.get("properties", {}).items()}
+    hints = {
+        field: _hint(schema, field in required)
+        for field, schema in found.get("properties", {}).items()
+    }
     if any(keyword.iskeyword(field) for field in hints):
         inner = ", ".join(f'"{field}": {hint}' for field, hint in hints.items())
         return f'{name} = TypedDict("{name}", {{{inner}}})\n'
@@ -234,7 +258,13 @@ def _type(schema: dict[str, Any]) -> str:
             inner = schema.get("additionalProperties")
             return f"dict[str, {_type(inner) if isinstance(inner, dict) else 'Any'}]"
         case str(word):
-            return {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}[word]
+            return {
+                "string": "str",
+                "integer": "int",
+                "number": "float",
+                "boolean": "bool",
+                "null": "None",
+            }[word]
     return "Any"
 
 
@@ -246,8 +276,19 @@ def _word(values: tuple[str, ...]) -> str:
 
 
 def formatted(text: str, name: str) -> str:
-    run = [sys.executable, "-m", "ruff", "format", "--quiet", "--stdin-filename", f"src/penstock/client/{name}", "-"]
-    done = subprocess.run(run, input=text, capture_output=True, text=True, check=True, cwd=CLIENT.parents[2])
+    run = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "format",
+        "--quiet",
+        "--stdin-filename",
+        f"src/penstock/client/{name}",
+        "-",
+    ]
+    done = subprocess.run(
+        run, input=text, capture_output=True, text=True, check=True, cwd=CLIENT.parents[2]
+    )
     return done.stdout
 
 

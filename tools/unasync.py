@@ -1,6 +1,7 @@
 """Writes the synchronous client from the asynchronous one: `python -m tools.unasync`.
 
-The two differ in a handful of words, so one is written by hand and the other by this; a test fails when they drift.
+The two differ in a handful of words, so one is written by hand and the other by this; a test fails
+when they drift.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ WORDS = (
     (r"\banyio\b", "time"),
     (r"\bhttpx2\.AsyncClient\b", "httpx2.Client"),
     (r"\bAsync([A-Z])", r"\1"),
-    (r"The asynchronous core\. The synchronous face beside it is written", "The synchronous face, written"),
+    (
+        r"The asynchronous core\. The synchronous face beside it is written",
+        "The synchronous face, written",
+    ),
     (r"from it by `python", "from `_async` by `python"),
 )
 
@@ -44,9 +48,22 @@ def written(text: str) -> str:
 
 def _formatted(text: str) -> str:
     """As ruff writes it."""
-    for command in (["check", "--fix-only", "--select", "I,F811", "--quiet"], ["format", "--quiet"]):
-        run = [sys.executable, "-m", "ruff", *command, "--stdin-filename", "src/penstock/client/_sync/x.py", "-"]
-        text = subprocess.run(run, input=text, capture_output=True, text=True, check=True, cwd=CLIENT.parents[2]).stdout
+    for command in (
+        ["check", "--fix-only", "--select", "I,F811", "--quiet"],
+        ["format", "--quiet"],
+    ):
+        run = [
+            sys.executable,
+            "-m",
+            "ruff",
+            *command,
+            "--stdin-filename",
+            "src/penstock/client/_sync/x.py",
+            "-",
+        ]
+        text = subprocess.run(
+            run, input=text, capture_output=True, text=True, check=True, cwd=CLIENT.parents[2]
+        ).stdout
     return text
 
 

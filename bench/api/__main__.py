@@ -1,7 +1,7 @@
 """`make bench NAME=api`: the control plane as `penstock up` runs it, asked over HTTP.
 
-Lists, the tree and creations are asked of a house without workers, so that nothing but the request is measured; starts
-are of a house with one. Statements are counted in a process of their own.
+Lists, the tree and creations are asked of a house without workers, so that nothing but the request
+is measured; starts are of a house with one. Statements are counted in a process of their own.
 """
 
 from __future__ import annotations
@@ -31,8 +31,17 @@ HERE = Path(__file__).parent
 LISTS = 200
 CREATES = 90
 STARTS = 5
-ROOMY = {"PENSTOCK_INSTANCE_MEMORY_PER_USER_GB": "1000", "PENSTOCK_INSTANCE_MEMORY_TOTAL_GB": "1000"}
-PAGES = ("limit=100", "limit=50&offset=5000", "owner=user7", "status=failed&limit=100", "search=instance%201")
+ROOMY = {
+    "PENSTOCK_INSTANCE_MEMORY_PER_USER_GB": "1000",
+    "PENSTOCK_INSTANCE_MEMORY_TOTAL_GB": "1000",
+}
+PAGES = (
+    "limit=100",
+    "limit=50&offset=5000",
+    "owner=user7",
+    "status=failed&limit=100",
+    "search=instance%201",
+)
 say = Console(stderr=True).print
 
 
@@ -50,7 +59,9 @@ async def _requests(folder: Path) -> dict[str, Figure]:
         await connection.execute((HERE / "rows.sql").read_text(), timeout=120)
         tree = await connection.fetchval("SELECT max(mapping_id) FROM penstock.mapping")
         await connection.close()
-        listed = await _timed(ask, [f"/api/instances?{PAGES[n % len(PAGES)]}" for n in range(LISTS)])
+        listed = await _timed(
+            ask, [f"/api/instances?{PAGES[n % len(PAGES)]}" for n in range(LISTS)]
+        )
         paths = {
             "few": "/api/instances?limit=1",
             "many": "/api/instances?limit=100",
@@ -59,11 +70,15 @@ async def _requests(folder: Path) -> dict[str, Figure]:
         told = await queries.counts(dsn, folder / "counting", paths)
         walked = await _timed(ask, [paths["tree"]] * 20)
         made = await _creations(ask, folder)
-    say(f"list p95 {quantile(listed, 0.95):.1f} ms, create p95 {quantile(made, 0.95):.1f} ms, statements {told}")
+    say(
+        f"list p95 {quantile(listed, 0.95):.1f} ms, create p95 {quantile(made, 0.95):.1f} ms, statements {told}"
+    )
     return {
         "list_instances_of_10000_p95": figure(quantile(listed, 0.95), "ms", "<= 50"),
         "list_instances_statements": figure(told["many"], "queries"),
-        "list_instances_statements_more_for_100_than_for_1": figure(told["many"] - told["few"], "queries", "<= 0"),
+        "list_instances_statements_more_for_100_than_for_1": figure(
+            told["many"] - told["few"], "queries", "<= 0"
+        ),
         "tree_50_versions_20_snapshots_statements": figure(told["tree"], "queries", "<= 10"),
         "tree_50_versions_20_snapshots_p95": figure(quantile(walked, 0.95), "ms"),
         "create_instance_p95": figure(quantile(made, 0.95), "ms", "<= 100"),
@@ -92,7 +107,9 @@ async def _starts(folder: Path) -> dict[str, Figure]:
             ready = [await starts.from_snapshot(ask, whole[-1][1]) for _ in range(STARTS)]
         finally:
             await starts.ended(ask)
-    say(f"from mapping {[round(s, 2) for s, _ in whole]} s, from snapshot {[round(s, 2) for s in ready]} s")
+    say(
+        f"from mapping {[round(s, 2) for s, _ in whole]} s, from snapshot {[round(s, 2) for s in ready]} s"
+    )
     return {
         "start_on_ready_snapshot_worst_of_5": figure(max(ready), "s", "<= 3"),
         "start_on_ready_snapshot_median": figure(median(ready), "s"),

@@ -1,5 +1,5 @@
-"""How many statements a request costs: the application in this process, asked several times, the least counted, for
-the background loops ask things too."""
+"""How many statements a request costs: the application in this process, asked several times, the
+least counted, for the background loops ask things too."""
 
 from __future__ import annotations
 
@@ -47,15 +47,20 @@ class Counter:
 
 async def counts(dsn: str, home: Path, paths: Mapping[str, str]) -> dict[str, int]:
     """The statements of a GET of each path, by the path's name."""
-    settings = Settings(home=home, operator_token=TOKEN, service_token="service", secret_key=new_key(), port=0)
+    settings = Settings(
+        home=home, operator_token=TOKEN, service_token="service", secret_key=new_key(), port=0
+    )
     counter = Counter()
     async with build_control_plane(settings, dsn) as parts:
         transport = httpx2.ASGITransport(app=create_app(parts))
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        async with httpx2.AsyncClient(transport=transport, base_url="http://bench", headers=headers) as http:
+        async with httpx2.AsyncClient(
+            transport=transport, base_url="http://bench", headers=headers
+        ) as http:
             with counter.watching():
                 return {
-                    name: min([await _once(http, path, counter) for _ in range(TIMES)]) for name, path in paths.items()
+                    name: min([await _once(http, path, counter) for _ in range(TIMES)])
+                    for name, path in paths.items()
                 }
 
 

@@ -39,8 +39,12 @@ def warehouse(folder: Path) -> dict[str, str]:
     """Ten customers who know each other in a ring."""
     file = folder / "warehouse.duckdb"
     with duckdb.connect(str(file)) as db:
-        db.execute("CREATE TABLE customers AS SELECT range AS id, 'c' || range AS name FROM range(10)")
-        db.execute("CREATE TABLE friends AS SELECT range AS a, (range + 1) % 10 AS b FROM range(10)")
+        db.execute(
+            "CREATE TABLE customers AS SELECT range AS id, 'c' || range AS name FROM range(10)"
+        )
+        db.execute(
+            "CREATE TABLE friends AS SELECT range AS a, (range + 1) % 10 AS b FROM range(10)"
+        )
     return {"database": str(file)}
 
 
@@ -50,7 +54,12 @@ async def mapping(ask: Asker, folder: Path) -> int:
     made = await ask(
         "POST",
         "/api/mappings",
-        {"name": "demo", "node_definitions": NODES, "edge_definitions": EDGES, "data_source_id": source["id"]},
+        {
+            "name": "demo",
+            "node_definitions": NODES,
+            "edge_definitions": EDGES,
+            "data_source_id": source["id"],
+        },
     )
     number: int = made["id"]
     return number
@@ -59,7 +68,9 @@ async def mapping(ask: Asker, folder: Path) -> int:
 async def ended(ask: Asker) -> None:
     """Servers outlive the house; none is left behind."""
     found = await ask("GET", "/api/instances?limit=100")
-    await asyncio.gather(*(ask("POST", f"/api/instances/{each['id']}/terminate", {"force": True}) for each in found))
+    await asyncio.gather(
+        *(ask("POST", f"/api/instances/{each['id']}/terminate", {"force": True}) for each in found)
+    )
 
 
 async def from_mapping(ask: Asker, mapping_id: int) -> tuple[float, int]:
@@ -79,7 +90,9 @@ async def _running(ask: Asker, body: dict[str, Any]) -> tuple[float, dict[str, A
     path = f"/api/instances/{made['id']}"
     while (found := await ask("GET", path))["status"] != "running":
         if found["status"] == "failed" or time.perf_counter() - started > PATIENCE:
-            raise SystemExit(f"It did not start: {found['status']} {found['error_code']} {found['error_message']}")
+            raise SystemExit(
+                f"It did not start: {found['status']} {found['error_code']} {found['error_message']}"
+            )
         await asyncio.sleep(LOOK)
     took = time.perf_counter() - started
     await ask("POST", f"{path}/terminate", {"force": True})

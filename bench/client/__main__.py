@@ -1,6 +1,8 @@
-"""`make bench NAME=client`: what it costs to import the client and to ask the command line for help.
+"""`make bench NAME=client`: what it costs to import the client and to ask the command line for
+help.
 
-Processor time of whole processes, interpreter and all, the least of many: what others do on the machine only adds.
+Processor time of whole processes, interpreter and all, the least of many: what others do on the
+machine only adds.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import sys
 from bench.figures import figure, publish
 
 TIMES = 15
-_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+_ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+}
 """The first of the times compiles, as a first use does; the others find that done."""
 BARE = ["-c", "pass"]
 CASES = {
@@ -38,7 +42,9 @@ def _milliseconds(arguments: list[str]) -> float:
 
 
 def _once(arguments: list[str]) -> float:
-    process = subprocess.Popen([sys.executable, *arguments], env=_ENVIRONMENT, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, *arguments], env=_ENVIRONMENT, stdout=subprocess.DEVNULL
+    )
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

@@ -1,6 +1,7 @@
 """`make bench NAME=exports`: our export path and its peers on the same data, by client CPU.
 
-A peer that is not there (no Maven for Trino, no wheel of DuckDB's scanner) is left out with a line that says so.
+A peer that is not there (no Maven for Trino, no wheel of DuckDB's scanner) is left out with a line
+that says so.
 """
 
 from __future__ import annotations
@@ -54,7 +55,11 @@ async def _postgres(server: Measured, scratch: Path) -> dict[str, Figure]:
     await connection.execute("CREATE INDEX ON ledger (id)", timeout=600)
     shuffled = "CREATE TABLE shuffled AS SELECT * FROM ledger WHERE id % 5 = 0 ORDER BY digest, id"
     await connection.execute(shuffled, timeout=600)
-    for text in ("CREATE INDEX ON shuffled (id)", "VACUUM ANALYZE ledger", "VACUUM ANALYZE shuffled"):
+    for text in (
+        "CREATE INDEX ON shuffled (id)",
+        "VACUUM ANALYZE ledger",
+        "VACUUM ANALYZE shuffled",
+    ):
         await connection.execute(text, timeout=600)
     await connection.close()
     figures = await _ways(server, dsn, scratch)
@@ -71,12 +76,16 @@ async def _ways(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure]:
         sql = "SELECT * FROM ledger" + (f" WHERE id <= {FEWER[way]}" if way in FEWER else "")
         found[way] = await child("bench.exports.methods", way, dsn, tcp, sql, str(scratch / way))
         cpu[way] = found[way]["cpu"] / found[way]["rows"] * 1e6
-        say(f"{way}: {cpu[way]:.2f} CPU s a million rows, {found[way]['peak_mb']:.0f} MB, {found[way]['rows']:,} rows")
+        say(
+            f"{way}: {cpu[way]:.2f} CPU s a million rows, {found[way]['peak_mb']:.0f} MB, {found[way]['rows']:,} rows"
+        )
     if (scanned := await duckdb_scanner(tcp, scratch)) is not None:
         cpu["duckdb"] = scanned["cpu"] / scanned["rows"] * 1e6
         say(f"duckdb scanner: {cpu['duckdb']:.2f} CPU s a million rows")
     best = min(value for way, value in cpu.items() if way != "ours")
-    figures = {f"postgres_cpu_{way}": figure(value, "CPU s / 1 M rows") for way, value in cpu.items()}
+    figures = {
+        f"postgres_cpu_{way}": figure(value, "CPU s / 1 M rows") for way, value in cpu.items()
+    }
     return figures | {
         "postgres_cpu_vs_best_peer": figure(cpu["ours"] / best, "x", "<= 1.1"),
         "postgres_peak_memory": figure(found["ours"]["peak_mb"], "MB", "<= 500"),
@@ -89,7 +98,9 @@ async def _memory(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure
     figures: dict[str, Figure] = {}
     for rows in FLAT:
         sql = f"SELECT g AS id, g % 1000 AS kind, 'r' || g AS name FROM generate_series(1::bigint, {rows}) g"
-        found = await child("bench.exports.methods", "ours", dsn, tcp, sql, str(scratch / f"flat{rows}"))
+        found = await child(
+            "bench.exports.methods", "ours", dsn, tcp, sql, str(scratch / f"flat{rows}")
+        )
         shutil.rmtree(scratch / f"flat{rows}")
         figures[f"memory_{rows // 1_000_000}m_rows"] = figure(found["peak_mb"], "MB", "<= 500")
         say(f"{rows:,} rows: {found['peak_mb']:.0f} MB")
@@ -106,7 +117,9 @@ async def _trino(scratch: Path) -> dict[str, Figure]:
         with trino(scratch / "trino") as server:
             rate = {}
             for way in ("official", "ours"):
-                found = await child("bench.exports.pages", way, server.url, sql, str(scratch / f"pages-{way}"))
+                found = await child(
+                    "bench.exports.pages", way, server.url, sql, str(scratch / f"pages-{way}")
+                )
                 rate[way] = found["rows"] / found["cpu"]
                 say(f"trino {way}: {rate[way]:,.0f} rows per CPU second of {found['rows']:,}")
     except Missing as e:

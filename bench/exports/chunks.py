@@ -1,4 +1,5 @@
-"""What a chunk plan costs the source: buffers of all chunks together, against one scan of the table."""
+"""What a chunk plan costs the source: buffers of all chunks together, against one scan of the
+table."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ async def cost(dsn: str, heap: str, table: str) -> dict[str, Figure]:
         rows = await connection.fetchval(f"SELECT count(*) FROM {table}")
         size = await connection.fetchval("SELECT pg_relation_size($1::regclass)", table)
         step = -(-rows // CHUNKS)
-        naive = [f"SELECT * FROM {table} ORDER BY id LIMIT {step} OFFSET {n * step}" for n in range(CHUNKS)]
+        naive = [
+            f"SELECT * FROM {table} ORDER BY id LIMIT {step} OFFSET {n * step}"
+            for n in range(CHUNKS)
+        ]
         planned = await _planned(dsn, table, -(-size // CHUNKS))
         ours, theirs = await _buffers(connection, planned), await _buffers(connection, naive)
     finally:
@@ -42,13 +46,17 @@ async def _planned(dsn: str, table: str, chunk_bytes: int) -> list[str]:
     query = parse_qs(parts.query)
     config = {"database": parts.path[1:], "user": query["user"][0], "host": query["host"][0]}
     async with open_source("postgres", config | {"port": int(query["port"][0])}, {}) as source:
-        plan = await source.plan(f"SELECT * FROM {table}", Limits(chunk_bytes=chunk_bytes, max_chunks=CHUNKS))
+        plan = await source.plan(
+            f"SELECT * FROM {table}", Limits(chunk_bytes=chunk_bytes, max_chunks=CHUNKS)
+        )
         if plan.hold is not None:
             await plan.hold.close()
         return [chunk.sql for chunk in plan.chunks]
 
 
-async def _buffers(connection: asyncpg.Connection[asyncpg.Record], statements: Sequence[str]) -> int:
+async def _buffers(
+    connection: asyncpg.Connection[asyncpg.Record], statements: Sequence[str]
+) -> int:
     total = 0
     for sql in statements:
         text = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}")

@@ -1,6 +1,7 @@
 """One way of taking a query to Parquet, in a process of its own: `… methods WAY DSN TCP SQL DIR`.
 
-Every way ends in the same types: decimals exact, timestamps in microseconds UTC, zstd, row groups of 262,144.
+Every way ends in the same types: decimals exact, timestamps in microseconds UTC, zstd, row groups
+of 262,144.
 """
 
 from __future__ import annotations
@@ -78,8 +79,12 @@ def polars(_dsn: str, tcp: str, sql: str, out: Path) -> int:
     import polars as pl
 
     frame = pl.read_database_uri(sql, tcp, engine="connectorx")
-    frame = frame.with_columns(pl.col("amount").cast(pl.Decimal(12, 2)), pl.col("rate").cast(pl.Decimal(10, 4)))
-    frame.write_parquet(out / "t.parquet", compression="zstd", compression_level=1, row_group_size=GROUP)
+    frame = frame.with_columns(
+        pl.col("amount").cast(pl.Decimal(12, 2)), pl.col("rate").cast(pl.Decimal(10, 4))
+    )
+    frame.write_parquet(
+        out / "t.parquet", compression="zstd", compression_level=1, row_group_size=GROUP
+    )
     return frame.height
 
 
@@ -101,7 +106,9 @@ def _typed(batch: pa.RecordBatch) -> pa.RecordBatch:
     for field, column in zip(batch.schema, batch.columns, strict=True):
         wanted = DECIMALS.get(field.name)
         storage = column.storage if isinstance(column, pa.ExtensionArray) else column
-        columns.append(pc.cast(storage, wanted) if wanted is not None and storage.type != wanted else storage)
+        columns.append(
+            pc.cast(storage, wanted) if wanted is not None and storage.type != wanted else storage
+        )
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
@@ -109,7 +116,11 @@ def _write(batches, out: Path, *, use_dictionary: bool | list[str]) -> int:  # t
     rows, writer, held = 0, None, []
     for batch in batches:
         writer = writer or pq.ParquetWriter(
-            out / "t.parquet", batch.schema, compression="zstd", compression_level=1, use_dictionary=use_dictionary
+            out / "t.parquet",
+            batch.schema,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=use_dictionary,
         )
         held.append(batch)
         rows += batch.num_rows
@@ -141,7 +152,10 @@ def main(way: str, dsn: str, tcp: str, sql: str, out: str) -> None:
     wall = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     size = sum(f.stat().st_size for f in (folder / "real").rglob("*.parquet")) / 1e6
-    json.dump({"rows": rows, "wall": wall, "cpu": _cpu() - before, "peak_mb": peak, "file_mb": size}, sys.stdout)
+    json.dump(
+        {"rows": rows, "wall": wall, "cpu": _cpu() - before, "peak_mb": peak, "file_mb": size},
+        sys.stdout,
+    )
 
 
 def _fresh(folder: Path) -> Path:

@@ -1,4 +1,5 @@
-"""A Trino result to Parquet, in a process of its own: `python -m bench.exports.pages ours|official URL SQL DIR`."""
+"""A Trino result to Parquet, in a process of its own: `python -m bench.exports.pages ours|official
+URL SQL DIR`."""
 
 from __future__ import annotations
 
@@ -25,12 +26,20 @@ def ours(url: str, sql: str, out: Path) -> int:
     from penstock.storage.parquet_sink import write_parquet
 
     async def run() -> int:
-        config = {"url": url, "user": "bench", "starburst_role": "bench", "role_catalog": None, "catalog": "tpch"}
+        config = {
+            "url": url,
+            "user": "bench",
+            "starburst_role": "bench",
+            "role_catalog": None,
+            "catalog": "tpch",
+        }
         async with open_source("trino", config, {}) as source:
             schema = await source.schema(sql)
             plan = Chunk(number=0, sql=sql)
             store = open_store(str(out))
-            return (await write_parquet(store, "t/", schema, source.stream(plan), attempt="0" * 32)).rows
+            return (
+                await write_parquet(store, "t/", schema, source.stream(plan), attempt="0" * 32)
+            ).rows
 
     return asyncio.run(run())
 
@@ -39,7 +48,9 @@ def official(url: str, sql: str, out: Path) -> int:
     import trino
 
     parts = urlsplit(url)
-    connection = trino.dbapi.connect(host=parts.hostname, port=parts.port, user="bench", catalog="tpch")
+    connection = trino.dbapi.connect(
+        host=parts.hostname, port=parts.port, user="bench", catalog="tpch"
+    )
     cursor = connection.cursor()
     cursor.execute(sql)
     names = [column[0] for column in cursor.description]
@@ -59,7 +70,9 @@ def main(way: str, url: str, sql: str, out: str) -> None:
     work(url, f"{sql} LIMIT 1000", _fresh(Path(out) / "warm"))
     before, started = _cpu(), time.perf_counter()
     rows = work(url, sql, _fresh(Path(out) / "real"))
-    json.dump({"rows": rows, "wall": time.perf_counter() - started, "cpu": _cpu() - before}, sys.stdout)
+    json.dump(
+        {"rows": rows, "wall": time.perf_counter() - started, "cpu": _cpu() - before}, sys.stdout
+    )
 
 
 def _fresh(folder: Path) -> Path:

@@ -1,6 +1,8 @@
-"""DuckDB with its PostgreSQL scanner, the cheapest reader there is, as a script for an environment of its own.
+"""DuckDB with its PostgreSQL scanner, the cheapest reader there is, as a script for an environment
+of its own.
 
-Its extension exists as a wheel for DuckDB 1.5.5 only, which cannot live beside the DuckDB that Penstock uses.
+Its extension exists as a wheel for DuckDB 1.5.5 only, which cannot live beside the DuckDB that
+Penstock uses.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ def main(conninfo: str, sql: str, out: str) -> None:
     rows = connection.execute(f"SELECT count(*) FROM '{folder / 't.parquet'}'").fetchall()[0][0]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     size = (folder / "t.parquet").stat().st_size / 1e6
-    json.dump({"rows": rows, "wall": wall, "cpu": cpu, "peak_mb": peak, "file_mb": size}, sys.stdout)
+    json.dump(
+        {"rows": rows, "wall": wall, "cpu": cpu, "peak_mb": peak, "file_mb": size}, sys.stdout
+    )
 
 
 def _cpu() -> float:

@@ -1,7 +1,9 @@
-"""Fifty exports that wait for a Trino that is still thinking: what they cost the process that waits.
+"""Fifty exports that wait for a Trino that is still thinking: what they cost the process that
+waits.
 
-The server is the protocol-true one, whose queries run until they are released; each GET is held for a second, as a
-coordinator does. `python -m bench.exports.waiting URL SECONDS` is the process that waits.
+The server is the protocol-true one, whose queries run until they are released; each GET is held for
+a second, as a coordinator does. `python -m bench.exports.waiting URL SECONDS` is the process that
+waits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""`make bench NAME=graph`: the graph server beside the engine by itself, SQL on the same Parquet, and bare libraries.
+"""`make bench NAME=graph`: the graph server beside the engine by itself, SQL on the same Parquet,
+and bare libraries.
 
-TPC_SCALE and GRAPH_NODES shrink it for a try (the goals are for 1 and 1,000,000). What is compared runs in processes of
-its own, one after the other, on the same files.
+TPC_SCALE and GRAPH_NODES shrink it for a try (the goals are for 1 and 1,000,000). What is compared
+runs in processes of its own, one after the other, on the same files.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ async def main() -> int:
 async def _relations(scratch: Path) -> dict[str, Figure]:
     folder = tpch(SCALE)
     nodes, edges = as_graph(folder)
-    say(f"TPC-H {SCALE:g}: {sum(len(n.table) for n in nodes):,} nodes, {sum(len(e.table) for e in edges):,} edges")
+    say(
+        f"TPC-H {SCALE:g}: {sum(len(n.table) for n in nodes):,} nodes, {sum(len(e.table) for e in edges):,} edges"
+    )
     given = await published(scratch / "storage", nodes, edges)
     bare = await _bare(scratch, nodes, edges, questions=True)
     async with loaded(scratch, given) as graph:
@@ -69,13 +72,18 @@ async def _relations(scratch: Path) -> dict[str, Figure]:
         return figures | {"memory_peak": figure(graph.peak_mb(), "MB")}
 
 
-async def _bare(scratch: Path, nodes: list[Node], edges: list[Edge], *, questions: bool) -> dict[str, Any]:
+async def _bare(
+    scratch: Path, nodes: list[Node], edges: list[Edge], *, questions: bool
+) -> dict[str, Any]:
     plan = bare_plan(scratch / "plan.json", scratch / "storage", nodes, edges, questions=questions)
     return await _child("bench.graph.bare", str(plan))
 
 
 async def _hops(graph: Loaded, bare: dict[str, float], folder: Path) -> dict[str, Figure]:
-    others = {way: await _child("bench.graph.tables", way, str(folder)) for way in ("duckdb", "datafusion")}
+    others = {
+        way: await _child("bench.graph.tables", way, str(folder))
+        for way in ("duckdb", "datafusion")
+    }
     figures: dict[str, Figure] = {}
     for name, text in CYPHER.items():
         mine = median([await _asked(graph, text, key) for key in SUPPLIERS])
@@ -117,7 +125,10 @@ async def _clients(graph: Loaded, clients: int, customers: int) -> list[float]:
     async def one(number: int) -> None:
         async with connected(graph.server.folder / "s") as ask:
             for turn in range(POINTS // clients):
-                body = {"query": POINT, "parameters": {"k": (number * POINTS + turn) * 7919 % customers + 1}}
+                body = {
+                    "query": POINT,
+                    "parameters": {"k": (number * POINTS + turn) * 7919 % customers + 1},
+                }
                 began = time.perf_counter()
                 await ask("/query", body)
                 times.append(time.perf_counter() - began)
@@ -128,7 +139,9 @@ async def _clients(graph: Loaded, clients: int, customers: int) -> list[float]:
 
 async def _stream(graph: Loaded, fetch: float, rows: int) -> dict[str, Figure]:
     seconds = min([await _streamed(graph, rows) for _ in range(3)])
-    say(f"Arrow: {rows / seconds / 1e6:.2f} M rows/s, the engine's own fetch {rows / fetch / 1e6:.2f}")
+    say(
+        f"Arrow: {rows / seconds / 1e6:.2f} M rows/s, the engine's own fetch {rows / fetch / 1e6:.2f}"
+    )
     return {
         "arrow_rows_per_second": figure(rows / seconds, "rows/s"),
         "arrow_vs_own_fetch": figure(fetch / seconds, "x", ">= 0.8"),
@@ -138,7 +151,9 @@ async def _stream(graph: Loaded, fetch: float, rows: int) -> dict[str, Figure]:
 async def _streamed(graph: Loaded, rows: int) -> float:
     began = time.perf_counter()
     body = {"query": SCAN, "timeout_ms": 600_000}
-    async with graph.server.http.stream("POST", "/query", json=body, headers={"Accept": ARROW}) as answer:
+    async with graph.server.http.stream(
+        "POST", "/query", json=body, headers={"Accept": ARROW}
+    ) as answer:
         content = b"".join([part async for part in answer.aiter_bytes()])
     found = pa.ipc.open_stream(content).read_all().num_rows
     if found != rows:
@@ -154,7 +169,9 @@ async def _network(scratch: Path) -> dict[str, Figure]:
     async with loaded(scratch, given) as graph:
         figures = {"network_load_seconds": figure(graph.seconds, "s")}
         first, again = [await _ranked(graph, name) for name in ("rank", "rank")]
-        written = (await graph.run("/algo/degree", {"result_property": "degree"}))["duration_ms"] / 1e3
+        written = (await graph.run("/algo/degree", {"result_property": "degree"}))[
+            "duration_ms"
+        ] / 1e3
         say(
             f"pagerank written: {first:.1f} s, then {again:.1f}; networkit {library['pagerank']:.1f}, "
             f"our compute {own['pagerank']:.1f}"
@@ -181,7 +198,8 @@ async def _ranked(graph: Loaded, name: str) -> float:
 
 async def _against_networkx() -> dict[str, Figure]:
     ours, theirs = [
-        await _child("bench.graph.libraries", way, str(FEWER), str(10 * FEWER)) for way in ("ours", "networkx")
+        await _child("bench.graph.libraries", way, str(FEWER), str(10 * FEWER))
+        for way in ("ours", "networkx")
     ]
     say(f"NetworkX at {FEWER:,} nodes: {theirs}")
     names = ("build", "pagerank", "wcc", "kcore", "triangle_count")

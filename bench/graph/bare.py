@@ -1,4 +1,5 @@
-"""The engine by itself, in a process of its own: `… bare PLAN.json` with its own COPY, queries and fetches."""
+"""The engine by itself, in a process of its own: `… bare PLAN.json` with its own COPY, queries and
+fetches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A client that costs next to nothing: one connection, HTTP by hand. What is measured is the server."""
+"""A client that costs next to nothing: one connection, HTTP by hand. What is measured is the
+server."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def connected(socket: Path) -> AsyncIterator[Callable[[str, dict[str, Any]], Awaitable[bytes]]]:
+async def connected(
+    socket: Path,
+) -> AsyncIterator[Callable[[str, dict[str, Any]], Awaitable[bytes]]]:
     reader, writer = await asyncio.open_unix_connection(str(socket))
     headers = "".join(f"{name}: {value}\r\n" for name, value in PROXY.items())
 

@@ -1,4 +1,5 @@
-"""What is measured on: TPC-H as a graph, made by its generator, and a power-law graph for the algorithms."""
+"""What is measured on: TPC-H as a graph, made by its generator, and a power-law graph for the
+algorithms."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ def tpch(scale: float) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         generator = Path(sys.executable).with_name("tpchgen-cli")
         wanted = [f"--tables={','.join(TABLES)}", f"--output-dir={folder}"]
-        subprocess.run([generator, "parquet", "-s", f"{scale:g}", *wanted], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [generator, "parquet", "-s", f"{scale:g}", *wanted],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         (folder / "done").touch()
     return folder
 
@@ -36,7 +41,9 @@ def as_graph(folder: Path) -> tuple[list[Node], list[Edge]]:
     """Supplier → lineitem → orders → customer → nation."""
     read = {name: pq.read_table(folder / f"{name}.parquet") for name in TABLES}
     lines, orders, customers = read["lineitem"], read["orders"], read["customer"]
-    line_key = pc.add(pc.multiply(lines["l_orderkey"], 8), pc.cast(lines["l_linenumber"], pa.int64()))
+    line_key = pc.add(
+        pc.multiply(lines["l_orderkey"], 8), pc.cast(lines["l_linenumber"], pa.int64())
+    )
     quantity = pc.cast(lines["l_quantity"], pa.float64())
     nodes = [
         _node("Supplier", read["supplier"]["s_suppkey"], name=read["supplier"]["s_name"]),
@@ -55,7 +62,9 @@ def as_graph(folder: Path) -> tuple[list[Node], list[Edge]]:
 
 
 def _node(label: str, key: pa.ChunkedArray, **properties: pa.ChunkedArray) -> Node:
-    columns = {name: pc.cast(c, pa.string()) if _is_text(c) else c for name, c in properties.items()}
+    columns = {
+        name: pc.cast(c, pa.string()) if _is_text(c) else c for name, c in properties.items()
+    }
     types = tuple((name, "STRING" if _is_text(c) else "DOUBLE") for name, c in properties.items())
     table = pa.table({"key": pc.cast(key, pa.int64()), **columns})
     return Node(label=label, key=("key", "INT64"), properties=types, table=table)
@@ -65,7 +74,9 @@ def _is_text(column: pa.ChunkedArray) -> bool:
     return not pa.types.is_floating(column.type)
 
 
-def _edge(kind: str, ends: tuple[str, str], source: pa.ChunkedArray, target: pa.ChunkedArray) -> Edge:
+def _edge(
+    kind: str, ends: tuple[str, str], source: pa.ChunkedArray, target: pa.ChunkedArray
+) -> Edge:
     table = pa.table({"a": pc.cast(source, pa.int64()), "b": pc.cast(target, pa.int64())})
     return Edge(type=kind, ends=ends, table=table)
 

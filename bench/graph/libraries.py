@@ -1,4 +1,5 @@
-"""Libraries by themselves, in a process of its own: `… libraries WAY NODES EDGES` gives seconds of CPU."""
+"""Libraries by themselves, in a process of its own: `… libraries WAY NODES EDGES` gives seconds of
+CPU."""
 
 from __future__ import annotations
 
@@ -60,13 +61,17 @@ def ours(nodes: int, edges: int) -> dict[str, Callable[[], object]]:
     from penstock.graphdb.algorithms.topology import Edges, build
 
     source, target = power_law(nodes, edges)
-    table = Edges(type="E", from_label="N", to_label="N", table=pa.table({"src": source, "dst": target}))
+    table = Edges(
+        type="E", from_label="N", to_label="N", table=pa.table({"src": source, "dst": target})
+    )
     graph = build(Nodes.of(["N"], [pa.array(np.arange(nodes))]), [table])
 
     def task(name: str) -> Callable[[], object]:
         chosen = algorithm(name)
         parameters = check(chosen.parameters, {})
-        return lambda: run(chosen, Task(graph=graph, directed=chosen.directed, parameters=parameters))
+        return lambda: run(
+            chosen, Task(graph=graph, directed=chosen.directed, parameters=parameters)
+        )
 
     return {name: task(name) for name in ("pagerank", "wcc", "kcore", "triangle_count")}
 

@@ -34,7 +34,9 @@ class Loaded:
     seconds: float
 
     async def post(self, path: str, body: dict[str, Any], **headers: str) -> dict[str, Any]:
-        answer = await self.server.http.post(path, json=body, headers=headers, timeout=LOAD_DEADLINE)
+        answer = await self.server.http.post(
+            path, json=body, headers=headers, timeout=LOAD_DEADLINE
+        )
         if answer.status_code not in (200, 202):
             raise RuntimeError(answer.text)
         found: dict[str, Any] = answer.json()
@@ -86,13 +88,18 @@ async def _answers(server: GraphServer, path: str) -> None:
             await asyncio.sleep(0.02)
 
 
-def bare_plan(path: Path, storage: Path, nodes: Sequence[Node], edges: Sequence[Edge], *, questions: bool) -> Path:
+def bare_plan(
+    path: Path, storage: Path, nodes: Sequence[Node], edges: Sequence[Edge], *, questions: bool
+) -> Path:
     """The same files and tables for the engine by itself."""
     prefix = storage / "bench/1/v1/1"
     tables = [_node_table(node) for node in nodes]
-    tables += [f"CREATE REL TABLE {edge.type}(FROM {edge.ends[0]} TO {edge.ends[1]})" for edge in edges]
+    tables += [
+        f"CREATE REL TABLE {edge.type}(FROM {edge.ends[0]} TO {edge.ends[1]})" for edge in edges
+    ]
     files = {
-        each.path.split("/")[1]: sorted(map(str, (prefix / each.path).glob("*.parquet"))) for each in (*nodes, *edges)
+        each.path.split("/")[1]: sorted(map(str, (prefix / each.path).glob("*.parquet")))
+        for each in (*nodes, *edges)
     }
     customers = next((len(node.table) for node in nodes if node.label == "Customer"), 0)
     said = {"tables": tables, "files": files, "questions": questions, "customers": customers}

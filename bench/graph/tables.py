@@ -1,4 +1,5 @@
-"""SQL engines on the generator's Parquet, in a process of its own: `… tables duckdb|datafusion FOLDER`."""
+"""SQL engines on the generator's Parquet, in a process of its own: `… tables duckdb|datafusion
+FOLDER`."""
 
 from __future__ import annotations
 

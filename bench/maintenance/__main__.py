@@ -1,7 +1,9 @@
-"""`make bench NAME=maintenance`: our compaction beside the naive ones, planning and scanning before and after, expiry.
+"""`make bench NAME=maintenance`: our compaction beside the naive ones, planning and scanning before
+and after, expiry.
 
-Every way works in a process of its own on a table of its own over the same files, and DuckDB sums up the rows of all of
-them afterwards. PENSTOCK_BENCH_SCALE=0.1 is a quick look at a tenth of the files, which writes no ledger.
+Every way works in a process of its own on a table of its own over the same files, and DuckDB sums
+up the rows of all of them afterwards. PENSTOCK_BENCH_SCALE=0.1 is a quick look at a tenth of the
+files, which writes no ledger.
 """
 
 from __future__ import annotations
@@ -74,12 +76,17 @@ def main(scale: float) -> int:
     try:
         for files, shapes in SHAPES.items():
             paths = lake.files(
-                folder / files.name, max(LEAST_FILES, int(files.count * scale)), files.rows, payload=files.payload
+                folder / files.name,
+                max(LEAST_FILES, int(files.count * scale)),
+                files.rows,
+                payload=files.payload,
             )
             for shape in shapes:
                 figures |= compaction(folder / "lake", files, shape, paths)
             if files is LARGE:
-                figures |= flatness(folder / "lake", files, paths, figures["large_flat_ours_memory"].value)
+                figures |= flatness(
+                    folder / "lake", files, paths, figures["large_flat_ours_memory"].value
+                )
                 figures |= ordering(folder / "lake", files, paths)
             shutil.rmtree(folder / files.name)
         figures |= expiry(folder / "history", max(10, int(SNAPSHOTS * scale)))
@@ -96,11 +103,20 @@ def compaction(folder: Path, files: Files, shape: Shape, paths: list[str]) -> di
     ways, name = ("ours", *shape.peers), f"{files.name}_{shape.name}"
     opened = lake.catalog(folder)
     for way in ways:
-        lake.table(opened, way, paths, partitioned=shape.partitioned, target=files.target, manifests=shape.manifests)
+        lake.table(
+            opened,
+            way,
+            paths,
+            partitioned=shape.partitioned,
+            target=files.target,
+            manifests=shape.manifests,
+        )
     opened.close()
     before = {way: child(way, folder, "ours") for way in ("plan", "scan")}
     found = {way: child(way, folder, way) for way in ways}
-    child("ours_manifests", folder, "ours")  # as every policy does next; what is gone is then not read any more
+    child(
+        "ours_manifests", folder, "ours"
+    )  # as every policy does next; what is gone is then not read any more
     after = {way: child(way, folder, "ours") for way in ("plan", "scan")}
     contents = {way: child("content", folder, way)["content"] for way in ways}
     if len({tuple(each[1:]) for each in contents.values()}) > 1:
@@ -114,8 +130,11 @@ def compaction(folder: Path, files: Files, shape: Shape, paths: list[str]) -> di
     return _figures(name, found, before, after, goal="<= 0.15" if files is LARGE else None)
 
 
-def _figures(name: str, found: Costs, before: Costs, after: Costs, *, goal: str | None) -> dict[str, Figure]:
-    """`goal` is for memory beside the naive rewrite's; in a small table both are mostly Python and its libraries."""
+def _figures(
+    name: str, found: Costs, before: Costs, after: Costs, *, goal: str | None
+) -> dict[str, Figure]:
+    """`goal` is for memory beside the naive rewrite's; in a small table both are mostly Python and
+    its libraries."""
     naive = found["naive"]
     cpu, memory = found["ours"]["cpu"], found["ours"]["peak_mb"]
     named = {f"{name}_{way}_cpu": figure(cost["cpu"], "CPU s") for way, cost in found.items()}
@@ -135,7 +154,14 @@ def _figures(name: str, found: Costs, before: Costs, after: Costs, *, goal: str 
 def flatness(folder: Path, files: Files, paths: list[str], whole: float) -> dict[str, Figure]:
     """What memory a third of the table takes, beside all of it."""
     opened = lake.catalog(folder)
-    lake.table(opened, "ours", paths[: len(paths) // 3], partitioned=False, target=files.target, manifests=5)
+    lake.table(
+        opened,
+        "ours",
+        paths[: len(paths) // 3],
+        partitioned=False,
+        target=files.target,
+        manifests=5,
+    )
     opened.close()
     third = child("ours", folder, "ours")["peak_mb"]
     shutil.rmtree(folder)
@@ -152,8 +178,11 @@ def ordering(folder: Path, files: Files, paths: list[str]) -> dict[str, Figure]:
     shutil.rmtree(folder)
     for way, cost in found.items():
         say(f"{files.name} {way}: {cost['cpu']:.1f} CPU s, {cost['peak_mb']:.0f} MB")
-    return {f"{files.name}_{way}_cpu": figure(cost["cpu"], "CPU s") for way, cost in found.items()} | {
-        f"{files.name}_{way}_memory_bound": figure(cost["peak_mb"], "MB", "<= 600") for way, cost in found.items()
+    return {
+        f"{files.name}_{way}_cpu": figure(cost["cpu"], "CPU s") for way, cost in found.items()
+    } | {
+        f"{files.name}_{way}_memory_bound": figure(cost["peak_mb"], "MB", "<= 600")
+        for way, cost in found.items()
     }
 
 

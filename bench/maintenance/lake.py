@@ -1,4 +1,5 @@
-"""Tables full of small files. The files are made once and named by one table for each way, for no way removes them."""
+"""Tables full of small files. The files are made once and named by one table for each way, for no
+way removes them."""
 
 from __future__ import annotations
 
@@ -41,13 +42,17 @@ SCHEMA = Schema(
     NestedField(5, "status", StringType(), required=False),
     NestedField(6, "payload", StringType(), required=False),
 )
-BY_DAY = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="day"))
+BY_DAY = PartitionSpec(
+    PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="day")
+)
 
 
 def catalog(folder: Path) -> Catalog:
     folder.mkdir(parents=True, exist_ok=True)
     properties = {"warehouse": (folder / "warehouse").as_uri()}
-    config = CatalogConfig(name="bench", type="sql", uri=f"sqlite:///{folder}/catalog.db", properties=properties)
+    config = CatalogConfig(
+        name="bench", type="sql", uri=f"sqlite:///{folder}/catalog.db", properties=properties
+    )
     opened = open_catalog(config)
     opened.create_namespace_if_not_exists("bench")
     return opened
@@ -66,7 +71,9 @@ def files(folder: Path, count: int, rows: int, *, payload: int) -> list[str]:
 
 def _rows(rng: np.random.Generator, start: int, count: int, day: int, payload: int) -> pa.Table:
     noise = rng.integers(0, 16, (count, payload), dtype=np.uint8) + ord("a")
-    texts = pa.FixedSizeBinaryArray.from_buffers(pa.binary(payload), count, [None, pa.py_buffer(noise.tobytes())])
+    texts = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(payload), count, [None, pa.py_buffer(noise.tobytes())]
+    )
     status = pa.array(["open", "paid", "sent", "gone"]).take(pa.array(rng.integers(0, 4, count)))
     return pa.table(
         {
@@ -80,18 +87,27 @@ def _rows(rng: np.random.Generator, start: int, count: int, day: int, payload: i
     )
 
 
-def table(opened: Catalog, name: str, paths: list[str], *, partitioned: bool, target: int, manifests: int) -> None:
+def table(
+    opened: Catalog, name: str, paths: list[str], *, partitioned: bool, target: int, manifests: int
+) -> None:
     """A table over the files, named by so many manifests, as so many appends leave them."""
     spec = BY_DAY if partitioned else UNPARTITIONED_PARTITION_SPEC
-    properties = {"write.target-file-size-bytes": str(target), "write.parquet.compression-codec": "zstd"}
-    opened.create_table(("bench", name), SCHEMA, partition_spec=spec, properties=properties).add_files(paths)
+    properties = {
+        "write.target-file-size-bytes": str(target),
+        "write.parquet.compression-codec": "zstd",
+    }
+    opened.create_table(
+        ("bench", name), SCHEMA, partition_spec=spec, properties=properties
+    ).add_files(paths)
     lake, run = CatalogTableAccess(opened, ("bench", name)), Run(job_id=0, attempt=uuid4().hex)
 
     def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:
         share = max(1, ceil(len(head.data) / manifests))
         pieces = [head.data[at : at + share] for at in range(0, len(head.data), share)]
         made = [
-            draft.manifest(piece[0].data_file.spec_id, ManifestContent.DATA, [kept(entry) for entry in piece])
+            draft.manifest(
+                piece[0].data_file.spec_id, ManifestContent.DATA, [kept(entry) for entry in piece]
+            )
             for piece in pieces
         ]
         return made, {}

@@ -1,4 +1,5 @@
-"""One way of maintaining one table, in a process of its own: `… way WAY FOLDER TABLE`. Says what it cost."""
+"""One way of maintaining one table, in a process of its own: `… way WAY FOLDER TABLE`. Says what it
+cost."""
 
 from __future__ import annotations
 
@@ -41,7 +42,11 @@ def ours_sorted(opened: Catalog, name: str) -> None:
 
 
 def ours_zorder(opened: Catalog, name: str) -> None:
-    _act(opened, name, {"name": "rewrite_data_files", "force": True, "sort_order": "zorder(customer, id)"})
+    _act(
+        opened,
+        name,
+        {"name": "rewrite_data_files", "force": True, "sort_order": "zorder(customer, id)"},
+    )
 
 
 def ours_manifests(opened: Catalog, name: str) -> None:
@@ -62,18 +67,25 @@ def pandas(opened: Catalog, name: str) -> None:
 
     table = opened.load_table(("bench", name))
     frame = table.scan().to_pandas()
-    table.overwrite(pa.Table.from_pandas(frame, schema=table.schema().as_arrow(), preserve_index=False))
+    table.overwrite(
+        pa.Table.from_pandas(frame, schema=table.schema().as_arrow(), preserve_index=False)
+    )
 
 
 def with_duckdb(opened: Catalog, name: str) -> None:
-    """DuckDB reads and writes the files, with as much memory as we may take; the library commits them."""
+    """DuckDB reads and writes the files, with as much memory as we may take; the library commits
+    them."""
     table = opened.load_table(("bench", name))
     paths = [task.file.file_path for task in table.scan().plan_files()]
     folder = Path(urlparse(table.location()).path) / "data" / "duckdb"
     folder.mkdir(parents=True)
     size = table.properties["write.target-file-size-bytes"]
-    layout = f", FILE_SIZE_BYTES {size}" if table.spec().is_unpartitioned() else ", PARTITION_BY (day)"
-    with duckdb.connect(config={"memory_limit": "4GB", "temp_directory": f"{folder}.tmp"}) as engine:
+    layout = (
+        f", FILE_SIZE_BYTES {size}" if table.spec().is_unpartitioned() else ", PARTITION_BY (day)"
+    )
+    with duckdb.connect(
+        config={"memory_limit": "4GB", "temp_directory": f"{folder}.tmp"}
+    ) as engine:
         engine.execute("SET preserve_insertion_order = false")
         engine.execute(
             f"COPY (FROM read_parquet($paths)) TO '{folder}' "
@@ -93,7 +105,9 @@ def plan(opened: Catalog, name: str) -> None:
 def scan(opened: Catalog, name: str) -> None:
     """Two of six columns, as a query would."""
     wanted = ("customer", "amount")
-    for _ in opened.load_table(("bench", name)).scan(selected_fields=wanted).to_arrow_batch_reader():
+    for _ in (
+        opened.load_table(("bench", name)).scan(selected_fields=wanted).to_arrow_batch_reader()
+    ):
         pass
 
 
@@ -138,7 +152,11 @@ def main(way: str, folder: Path, name: str) -> None:
     for _ in range(times):
         WAYS[way](opened, name)
     peak = peak_mb()
-    found = {"cpu": (_spent() - before) / times, "wall": (time.monotonic() - wall) / times, "peak_mb": peak}
+    found = {
+        "cpu": (_spent() - before) / times,
+        "wall": (time.monotonic() - wall) / times,
+        "peak_mb": peak,
+    }
     sys.stdout.write(json.dumps(found))
 
 

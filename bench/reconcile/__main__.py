@@ -1,11 +1,13 @@
-"""`make bench NAME=reconcile`: our evidence beside bare engines that write the same three outputs, by CPU and memory.
+"""`make bench NAME=reconcile`: our evidence beside bare engines that write the same three outputs,
+by CPU and memory.
 
-Ours also explains every break and totals both sides; the bare ones only join, and everybody sorts. `duckdb_explained`
-writes what our evidence says as well: reasons, the nearest candidate, ids of matches. Pair sets are compared by digest,
-and those of a million invoices with a truth that SQL finds in whole cents.
+Ours also explains every break and totals both sides; the bare ones only join, and everybody sorts.
+`duckdb_explained` writes what our evidence says as well: reasons, the nearest candidate, ids of
+matches. Pair sets are compared by digest, and those of a million invoices with a truth that SQL
+finds in whole cents.
 
-`python -m bench.reconcile PIECE…` measures some pieces, and PENSTOCK_BENCH_SCALE=0.01 a hundredth of the rows; both
-print what they found and write nothing into the ledger.
+`python -m bench.reconcile PIECE…` measures some pieces, and PENSTOCK_BENCH_SCALE=0.01 a hundredth
+of the rows; both print what they found and write nothing into the ledger.
 """
 
 from __future__ import annotations
@@ -35,7 +37,16 @@ WAYS = ("ours_duckdb", "duckdb", "ours_datafusion", "datafusion", "polars")
 EXPLAINED = "duckdb_explained"
 HERE = Path(__file__).parent
 UV = HERE.parents[1] / ".cache" / "bootstrap" / "bin" / "uv"
-FRAMES = ["--with", "datacompy==1.1.0", "--with", "pandas<3", "--with", "polars", "--with", "pyarrow"]
+FRAMES = [
+    "--with",
+    "datacompy==1.1.0",
+    "--with",
+    "pandas<3",
+    "--with",
+    "polars",
+    "--with",
+    "pyarrow",
+]
 say = Console(stderr=True).print
 Figures = dict[str, Figure]
 
@@ -49,7 +60,11 @@ class Bench:
         """Also against the truth, and datacompy."""
         left, right = self._made("one_to_one", 1_000_000)
         cpu, found = self._measured("1m", "one_to_one", left, right, rounds=5, goal=1.25)
-        return found | self._true("1m", left, right, 4 * GIGABYTE) | self._frames(left, right, cpu["ours_duckdb"])
+        return (
+            found
+            | self._true("1m", left, right, 4 * GIGABYTE)
+            | self._frames(left, right, cpu["ours_duckdb"])
+        )
 
     def one_to_one_5m(self) -> Figures:
         """Also within half a gigabyte."""
@@ -62,7 +77,9 @@ class Bench:
         return self._measured("splits_1m", "splits", *self._made("splits", 300_000), rounds=2)[1]
 
     def batches_1m(self) -> Figures:
-        return self._measured("batches_1m", "batches", *self._made("batches", 1_000_000), rounds=2)[1]
+        return self._measured("batches_1m", "batches", *self._made("batches", 1_000_000), rounds=2)[
+            1
+        ]
 
     def groups_1m(self) -> Figures:
         return self._measured("groups_1m", "groups", *self._made("groups", 1_000_000), rounds=2)[1]
@@ -79,7 +96,14 @@ class Bench:
         return generator.CASES[case](folder, round(rows * self._scale))
 
     def _measured(
-        self, name: str, case: str, left: Path, right: Path, *, rounds: int, goal: float | None = None
+        self,
+        name: str,
+        case: str,
+        left: Path,
+        right: Path,
+        *,
+        rounds: int,
+        goal: float | None = None,
     ) -> tuple[Mapping[str, float], Figures]:
         """In turns, so that a noisy minute is everybody's."""
         ways = (*WAYS, EXPLAINED) if case == "one_to_one" else WAYS
@@ -96,7 +120,9 @@ class Bench:
         figures |= {f"{name}_peak_{way}": figure(peak[way], "MB") for way in ways}
         for engine in ("duckdb", "datafusion"):
             wanted = f"<= {goal}" if goal is not None and engine == "duckdb" else None
-            figures[f"{name}_cpu_vs_bare_{engine}"] = figure(cpu[f"ours_{engine}"] / cpu[engine], "x", wanted)
+            figures[f"{name}_cpu_vs_bare_{engine}"] = figure(
+                cpu[f"ours_{engine}"] / cpu[engine], "x", wanted
+            )
         if EXPLAINED in ways and goal is not None:
             ratio = cpu["ours_duckdb"] / cpu[EXPLAINED]
             figures[f"{name}_cpu_vs_bare_{EXPLAINED}"] = figure(ratio, "x", f"<= {goal}")
@@ -104,9 +130,20 @@ class Bench:
         figures[f"{name}_pair_sets"] = figure(len(digests), "different", "<= 1")
         return cpu, figures
 
-    def _run(self, way: str, case: str, left: Path, right: Path, memory: int, keep: Path | None = None) -> Any:
+    def _run(
+        self, way: str, case: str, left: Path, right: Path, memory: int, keep: Path | None = None
+    ) -> Any:
         out = keep or Path(tempfile.mkdtemp(dir=self._scratch)) / "out"
-        command = [sys.executable, "-m", "bench.reconcile.ways", way, case, str(left), str(right), str(out)]
+        command = [
+            sys.executable,
+            "-m",
+            "bench.reconcile.ways",
+            way,
+            case,
+            str(left),
+            str(right),
+            str(out),
+        ]
         found = _child([*command, str(memory)])
         if keep is None:
             shutil.rmtree(out.parent)
@@ -120,7 +157,9 @@ class Bench:
         say(f"{name}: {run['cpu']:.2f} CPU s, {run['peak_mb']:.0f} MB, truth {told}")
         return {
             f"{name}_pairs": figure(run["pairs"], "pairs"),
-            f"{name}_pairs_unlike_the_truth": figure(told["missed"] + told["wrong"], "pairs", "<= 0"),
+            f"{name}_pairs_unlike_the_truth": figure(
+                told["missed"] + told["wrong"], "pairs", "<= 0"
+            ),
             f"{name}_peak": figure(run["peak_mb"], "MB"),
         }
 
@@ -130,11 +169,15 @@ class Bench:
             out = Path(tempfile.mkdtemp(dir=self._scratch)) / "out"
             uv = [str(UV), "run", "--quiet", "--no-project", "--python", sys.executable, *FRAMES]
             try:
-                told = _child([*uv, "python", str(HERE / "frames.py"), way, str(left), str(right), str(out)])
+                told = _child(
+                    [*uv, "python", str(HERE / "frames.py"), way, str(left), str(right), str(out)]
+                )
             except (OSError, RuntimeError) as e:
                 say(f"datacompy cannot be had here and is left out: {e}")
                 return figures
-            say(f"datacompy on {way}: {told['cpu']:.2f} CPU s, {told['peak_mb']:.0f} MB, {told['pairs']} pairs")
+            say(
+                f"datacompy on {way}: {told['cpu']:.2f} CPU s, {told['peak_mb']:.0f} MB, {told['pairs']} pairs"
+            )
             figures[f"1m_cpu_datacompy_{way}"] = figure(told["cpu"], "CPU s")
             goal = ">= 10" if way == "pandas" else None
             figures[f"1m_times_faster_than_datacompy_{way}"] = figure(told["cpu"] / ours, "x", goal)
@@ -148,7 +191,9 @@ def main(*pieces: str) -> int:
     scratch.chmod(0o755)
     bench = Bench(scratch, scale)
     known: dict[str, Callable[[], Figures]] = {
-        name: getattr(bench, name) for name, made in vars(Bench).items() if callable(made) and not name.startswith("_")
+        name: getattr(bench, name)
+        for name, made in vars(Bench).items()
+        if callable(made) and not name.startswith("_")
     }
     figures: Figures = {}
     try:

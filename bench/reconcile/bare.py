@@ -1,4 +1,5 @@
-"""Engines by themselves, each the way its users write it: three outputs, in order, zstd, amounts exact."""
+"""Engines by themselves, each the way its users write it: three outputs, in order, zstd, amounts
+exact."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def in_duckdb(case: str, left: Path, right: Path, out: Path) -> None:
 
 
 def in_duckdb_explained(_case: str, left: Path, right: Path, out: Path) -> None:
-    """One to one, with all that our evidence says: ids of matches, reasons, the nearest candidate, differences."""
+    """One to one, with all that our evidence says: ids of matches, reasons, the nearest candidate,
+    differences."""
     with duckdb.connect(config={"threads": THREADS}) as db:
         for name, file in (("l", left), ("r", right)):
             db.execute(f"CREATE VIEW {name} AS SELECT *, file_row_number AS n FROM '{file}'")
@@ -47,7 +49,10 @@ def in_duckdb_explained(_case: str, left: Path, right: Path, out: Path) -> None:
             " r.amount - l.amount AS away FROM l JOIN r ON l.ref = r.ref"
         )
         db.execute(f"CREATE TABLE m AS SELECT * FROM p WHERE abs(away) <= {WITHIN}")
-        _check(CASES["one_to_one"], lambda sql: db.execute(f"SELECT count(*) FROM ({sql})").fetchall()[0][0])
+        _check(
+            CASES["one_to_one"],
+            lambda sql: db.execute(f"SELECT count(*) FROM ({sql})").fetchall()[0][0],
+        )
         copy = "COPY ({}) TO '{}' (COMPRESSION zstd, COMPRESSION_LEVEL 1)"
         told = "'1-' || ln AS match_id, 'paid' AS rule, '1:1' AS pattern, left_id, right_id, 1.0::DOUBLE AS score"
         matched = f"SELECT {told}, false AS ambiguous FROM m ORDER BY ln"
@@ -80,7 +85,9 @@ def in_datafusion(case: str, left: Path, right: Path, out: Path) -> None:
     for name, sql in asked.steps:
         db.register_view(name, db.sql(sql).cache())
     _check(asked, lambda sql: db.sql(sql).count())
-    db.sql(f"SELECT * FROM m ORDER BY {asked.order}").write_parquet(str(out / "matched"), compression="zstd")
+    db.sql(f"SELECT * FROM m ORDER BY {asked.order}").write_parquet(
+        str(out / "matched"), compression="zstd"
+    )
     for name, side, key in SIDES:
         rest = f"SELECT x.* FROM {side} AS x LEFT ANTI JOIN m ON m.{key} = x.id ORDER BY x.id"
         db.sql(rest).write_parquet(str(out / name), compression="zstd")
@@ -110,7 +117,9 @@ def _check(asked: Case, count: Callable[[str], int]) -> None:
 
 
 def _unique(frame: pl.LazyFrame | pl.DataFrame, column: str) -> None:
-    repeated = frame.lazy().group_by(column).len().filter(pl.col("len") > 1).collect(engine="streaming")
+    repeated = (
+        frame.lazy().group_by(column).len().filter(pl.col("len") > 1).collect(engine="streaming")
+    )
     if repeated.height:
         raise Contested(column)
 
@@ -120,35 +129,66 @@ def _near(a: str, b: str) -> pl.Expr:
 
 
 def _one_to_one(a: pl.LazyFrame, b: pl.LazyFrame) -> tuple[pl.DataFrame, list[str]]:
-    chosen = [pl.col("id").alias("left_id"), pl.col("id_right").alias("right_id"), "amount", "amount_right"]
-    matched = a.join(b, on="ref").filter(_near("amount", "amount_right")).select(chosen).collect(engine="streaming")
+    chosen = [
+        pl.col("id").alias("left_id"),
+        pl.col("id_right").alias("right_id"),
+        "amount",
+        "amount_right",
+    ]
+    matched = (
+        a.join(b, on="ref")
+        .filter(_near("amount", "amount_right"))
+        .select(chosen)
+        .collect(engine="streaming")
+    )
     _unique(matched, "left_id")
     _unique(matched, "right_id")
     return matched, ["left_id", "right_id"]
 
 
-def _parts(one: pl.LazyFrame, many: pl.LazyFrame, names: tuple[str, str]) -> tuple[pl.DataFrame, list[str]]:
+def _parts(
+    one: pl.LazyFrame, many: pl.LazyFrame, names: tuple[str, str]
+) -> tuple[pl.DataFrame, list[str]]:
     _unique(one, "ref")
     sums = many.group_by("ref").agg(pl.col("amount").sum().alias("total"))
-    whole = one.join(sums, on="ref").filter(_near("amount", "total")).select(pl.col("id").alias(names[0]), "ref")
+    whole = (
+        one.join(sums, on="ref")
+        .filter(_near("amount", "total"))
+        .select(pl.col("id").alias(names[0]), "ref")
+    )
     pairs = whole.join(many.select(pl.col("id").alias(names[1]), "ref"), on="ref").select(names)
     return pairs.collect(engine="streaming"), ["left_id", "right_id"]
 
 
 def _groups(a: pl.LazyFrame, b: pl.LazyFrame) -> tuple[pl.DataFrame, list[str]]:
     keys = ["customer", "currency", "month"]
-    left, right = (side.with_columns(pl.col("day").dt.truncate("1mo").alias("month")) for side in (a, b))
-    owed = left.group_by(keys).agg(pl.col("amount").sum().alias("owed"), pl.col("id").min().alias("first"))
+    left, right = (
+        side.with_columns(pl.col("day").dt.truncate("1mo").alias("month")) for side in (a, b)
+    )
+    owed = left.group_by(keys).agg(
+        pl.col("amount").sum().alias("owed"), pl.col("id").min().alias("first")
+    )
     paid = right.group_by(keys).agg(pl.col("amount").sum().alias("paid"))
-    agree = owed.join(paid, on=keys).filter(pl.col("owed") == pl.col("paid")).select(*keys, "first").collect()
+    agree = (
+        owed.join(paid, on=keys)
+        .filter(pl.col("owed") == pl.col("paid"))
+        .select(*keys, "first")
+        .collect()
+    )
     members = [
         agree.lazy()
         .join(side.select(*keys, "id"), on=keys)
-        .select("first", pl.col("id").alias(name), pl.col("id").rank("ordinal").over("first").alias("n"))
+        .select(
+            "first", pl.col("id").alias(name), pl.col("id").rank("ordinal").over("first").alias("n")
+        )
         for side, name in ((left, "left_id"), (right, "right_id"))
     ]
     pairs = members[0].join(members[1], on=["first", "n"], how="full", coalesce=True)
-    return pairs.select("first", "left_id", "right_id").collect(engine="streaming"), ["first", "left_id", "right_id"]
+    return pairs.select("first", "left_id", "right_id").collect(engine="streaming"), [
+        "first",
+        "left_id",
+        "right_id",
+    ]
 
 
 _POLARS: dict[str, Callable[[pl.LazyFrame, pl.LazyFrame], tuple[pl.DataFrame, list[str]]]] = {

@@ -1,7 +1,9 @@
-"""The four patterns: each as a rule of ours and as the SQL that somebody would write for it by hand.
+"""The four patterns: each as a rule of ours and as the SQL that somebody would write for it by
+hand.
 
-The SQL makes the same three outputs: matched pairs, and the rows of either side that are left, all in order. `unique`
-is what makes its shortcut right: it must find nothing, else records compete and have to be told apart one by one.
+The SQL makes the same three outputs: matched pairs, and the rows of either side that are left, all
+in order. `unique` is what makes its shortcut right: it must find nothing, else records compete and
+have to be told apart one by one.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ WITHIN = "0.02"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """`steps` make tables, the last of them `m` with `left_id` and `right_id`; `l` and `r` are the sides."""
+    """`steps` make tables, the last of them `m` with `left_id` and `right_id`; `l` and `r` are the
+    sides."""
 
     rule: dict[str, Any]
     steps: Sequence[tuple[str, str]]
@@ -65,7 +68,10 @@ CASES = {
     "one_to_one": Case(
         rule={
             "name": "paid",
-            "conditions": [REF, {"left": "amount", "op": "tolerance", "right": "amount", "absolute": WITHIN}],
+            "conditions": [
+                REF,
+                {"left": "amount", "op": "tolerance", "right": "amount", "absolute": WITHIN},
+            ],
         },
         steps=[
             (

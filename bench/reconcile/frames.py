@@ -1,7 +1,8 @@
 """datacompy, as a script for an environment of its own: its pins and ours cannot live together.
 
-`… frames.py pandas|polars LEFT RIGHT OUT`. It joins on the reference, compares the amounts within the tolerance and
-writes the same three outputs. A reference that is there twice it pairs off by position.
+`… frames.py pandas|polars LEFT RIGHT OUT`. It joins on the reference, compares the amounts within
+the tolerance and writes the same three outputs. A reference that is there twice it pairs off by
+position.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ WITHIN = 0.02
 
 
 def in_pandas(left: str, right: str, out: Path) -> int:
-    a, b = (_apart(pd.read_parquet(file), side) for file, side in ((left, "left"), (right, "right")))
+    a, b = (
+        _apart(pd.read_parquet(file), side) for file, side in ((left, "left"), (right, "right"))
+    )
     compared = datacompy.PandasCompare(a, b, join_columns="ref", abs_tol=WITHIN)
     both = compared.intersect_rows
     same = both["amount_match"]
     matched = both[same].sort_values("left_id")
-    matched[["left_id", "right_id", "amount_df1", "amount_df2"]].to_parquet(out / "matched.parquet", compression="zstd")
+    matched[["left_id", "right_id", "amount_df1", "amount_df2"]].to_parquet(
+        out / "matched.parquet", compression="zstd"
+    )
     for frame, key, name in ((a, "left_id", "left"), (b, "right_id", "right")):
         rest = frame[~frame[key].isin(matched[key])].sort_values(key)
         rest.to_parquet(out / f"{name}.parquet", compression="zstd")
@@ -34,14 +39,18 @@ def in_pandas(left: str, right: str, out: Path) -> int:
 
 
 def in_polars(left: str, right: str, out: Path) -> int:
-    a, b = (_apart(pl.read_parquet(file), side) for file, side in ((left, "left"), (right, "right")))
+    a, b = (
+        _apart(pl.read_parquet(file), side) for file, side in ((left, "left"), (right, "right"))
+    )
     compared = datacompy.PolarsCompare(a, b, join_columns="ref", abs_tol=WITHIN)
     both = compared.intersect_rows.rename({"left_id_df1": "left_id", "right_id_df2": "right_id"})
     matched = both.filter(pl.col("amount_match")).sort("left_id")
     chosen = matched.select("left_id", "right_id", "amount_df1", "amount_df2")
     chosen.write_parquet(out / "matched.parquet", compression="zstd")
     for frame, key, name in ((a, "left_id", "left"), (b, "right_id", "right")):
-        frame.join(matched, on=key, how="anti").sort(key).write_parquet(out / f"{name}.parquet", compression="zstd")
+        frame.join(matched, on=key, how="anti").sort(key).write_parquet(
+            out / f"{name}.parquet", compression="zstd"
+        )
     return matched.height
 
 

@@ -1,8 +1,9 @@
 """Invoices and payments, from a seed: what a matcher meets, in known shares.
 
-`one_to_one`: 60 % paid exactly, 15 % within 2 %, 5 % in two parts (of which none is the whole), 20 % not at all; and
-payments that nobody sent an invoice for, a tenth of the invoices. `splits`: every invoice in 2 to 5 parts. `batches`:
-10 to 50 invoices a payment. `groups`: many to many by customer, currency and month. Every tenth sum is wrong.
+`one_to_one`: 60 % paid exactly, 15 % within 2 %, 5 % in two parts (of which none is the whole), 20
+% not at all; and payments that nobody sent an invoice for, a tenth of the invoices. `splits`: every
+invoice in 2 to 5 parts. `batches`: 10 to 50 invoices a payment. `groups`: many to many by customer,
+currency and month. Every tenth sum is wrong.
 """
 
 from __future__ import annotations
@@ -35,7 +36,13 @@ def one_to_one(folder: Path, rows: int, seed: int = SEED) -> tuple[Path, Path]:
     orphans = rows // 10
     who = np.concatenate([exact, near, split, split, rows + np.arange(orphans)])
     paid = np.concatenate(
-        [cents[exact], cents[near] + drift, first, cents[split] - first, chance.integers(100, 1_000_000, orphans)]
+        [
+            cents[exact],
+            cents[near] + drift,
+            first,
+            cents[split] - first,
+            chance.integers(100, 1_000_000, orphans),
+        ]
     )
     order = chance.permutation(len(who))
     return _pair(folder, chance, (np.arange(rows), cents), (who[order], paid[order]))
@@ -69,7 +76,8 @@ def batches(folder: Path, rows: int, seed: int = SEED) -> tuple[Path, Path]:
 
 
 def groups(folder: Path, rows: int, seed: int = SEED) -> tuple[Path, Path]:
-    """Two invoices a payment within a customer, a currency and a month, whose sums agree but for every tenth."""
+    """Two invoices a payment within a customer, a currency and a month, whose sums agree but for
+    every tenth."""
     chance = np.random.default_rng(seed)
     customers, days = chance.integers(0, rows // 100 + 1, rows), chance.integers(0, 366, rows)
     cents = chance.integers(100, 100_000, rows)
@@ -97,7 +105,10 @@ CASES: dict[str, Callable[[Path, int], tuple[Path, Path]]] = {
 
 
 def _pair(
-    folder: Path, chance: np.random.Generator, left: tuple[Numbers, Numbers], right: tuple[Numbers, Numbers]
+    folder: Path,
+    chance: np.random.Generator,
+    left: tuple[Numbers, Numbers],
+    right: tuple[Numbers, Numbers],
 ) -> tuple[Path, Path]:
     tables = [
         _table(keys, cents, chance, prefix, chance.integers(0, 366, len(keys)))
@@ -106,7 +117,9 @@ def _pair(
     return _write(folder, "invoices", tables[0]), _write(folder, "payments", tables[1])
 
 
-def _table(keys: Numbers, cents: Numbers, chance: np.random.Generator, prefix: str, days: Numbers) -> pa.Table:
+def _table(
+    keys: Numbers, cents: Numbers, chance: np.random.Generator, prefix: str, days: Numbers
+) -> pa.Table:
     count = len(keys)
     return pa.table(
         {
@@ -137,4 +150,6 @@ def _amounts(cents: Numbers) -> pa.Array:
     """Cents as amounts of two decimals: the same integers, read with another scale."""
     wide = np.zeros((len(cents), 2), dtype=np.int64)
     wide[:, 0], wide[:, 1] = cents, cents >> 63
-    return pa.Array.from_buffers(pa.decimal128(18, 2), len(cents), [None, pa.py_buffer(wide.tobytes())])
+    return pa.Array.from_buffers(
+        pa.decimal128(18, 2), len(cents), [None, pa.py_buffer(wide.tobytes())]
+    )

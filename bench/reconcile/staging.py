@@ -1,7 +1,9 @@
-"""Staging a table of PostgreSQL: our plan and its chunks beside bare readers, what the source has to do, and memory.
+"""Staging a table of PostgreSQL: our plan and its chunks beside bare readers, what the source has
+to do, and memory.
 
-`python -m bench.reconcile.staging DSN SQL OUT` is our side in a process of its own: the plan, then its chunks one by
-one under its snapshot, each into parts as a worker writes them. Readers are those of the exports' benchmark.
+`python -m bench.reconcile.staging DSN SQL OUT` is our side in a process of its own: the plan, then
+its chunks one by one under its snapshot, each into parts as a worker writes them. Readers are those
+of the exports' benchmark.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ async def figures(scratch: Path, scale: float) -> dict[str, Figure]:
 async def _fill(dsn: str, rows: int) -> None:
     say(f"staging: a table of {rows:,} rows is filled")
     connection = await asyncpg.connect(dsn)
-    await connection.execute((EXPORTS / "table.sql").read_text().replace(":rows", str(rows)), timeout=600)
+    await connection.execute(
+        (EXPORTS / "table.sql").read_text().replace(":rows", str(rows)), timeout=600
+    )
     for text in ("CREATE INDEX ON ledger (id)", "VACUUM ANALYZE ledger"):
         await connection.execute(text, timeout=600)
     await connection.close()
@@ -67,19 +71,28 @@ async def _compared(server: Measured, dsn: str, scratch: Path) -> dict[str, Figu
     runs: dict[str, list[dict[str, Any]]] = {}
     for number in range(ROUNDS):
         place = scratch / f"staging-{number}"
-        runs.setdefault("ours", []).append(await child("bench.reconcile.staging", dsn, sql, str(place / "ours")))
+        runs.setdefault("ours", []).append(
+            await child("bench.reconcile.staging", dsn, sql, str(place / "ours"))
+        )
         for way in READERS:
             told = await child("bench.exports.methods", way, dsn, tcp, sql, str(place / way))
             runs.setdefault(way, []).append(told)
         if (scanned := await duckdb_scanner(tcp, place)) is not None:
             runs.setdefault("duckdb_scanner", []).append(scanned)
         shutil.rmtree(place)
-    cpu = {way: median([run["cpu"] / run["rows"] * 1e6 for run in found]) for way, found in runs.items()}
+    cpu = {
+        way: median([run["cpu"] / run["rows"] * 1e6 for run in found])
+        for way, found in runs.items()
+    }
     for way, value in cpu.items():
-        say(f"staging {way}: {value:.2f} CPU s a million rows, {max(r['peak_mb'] for r in runs[way]):.0f} MB")
+        say(
+            f"staging {way}: {value:.2f} CPU s a million rows, {max(r['peak_mb'] for r in runs[way]):.0f} MB"
+        )
     best = min(value for way, value in cpu.items() if way != "ours")
     sharing = min(value for way, value in cpu.items() if way in READERS)
-    return {f"staging_cpu_{way}": figure(value, "CPU s / 1 M rows") for way, value in cpu.items()} | {
+    return {
+        f"staging_cpu_{way}": figure(value, "CPU s / 1 M rows") for way, value in cpu.items()
+    } | {
         "staging_speed_vs_fastest_bare_reader": figure(best / cpu["ours"], "x", ">= 0.9"),
         "staging_speed_vs_fastest_that_joins_a_snapshot": figure(sharing / cpu["ours"], "x"),
         "staging_peak_memory": figure(max(run["peak_mb"] for run in runs["ours"]), "MB", "<= 500"),
@@ -98,7 +111,11 @@ async def stage(dsn: str, sql: str, out: Path, limits: Limits = CHUNKS) -> tuple
         store = open_store(str(out))
         for chunk in plan.chunks:
             written = await write_parquet(
-                store, f"chunk-{chunk.number:02d}/", plan.schema, source.stream(chunk), attempt="0" * 32
+                store,
+                f"chunk-{chunk.number:02d}/",
+                plan.schema,
+                source.stream(chunk),
+                attempt="0" * 32,
             )
             rows += written.rows
         if plan.hold is not None:

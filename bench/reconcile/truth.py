@@ -1,6 +1,8 @@
-"""What is right, found without any of our code: every pair of one reference, in whole cents, held against the evidence.
+"""What is right, found without any of our code: every pair of one reference, in whole cents, held
+against the evidence.
 
-`… truth.py LEFT RIGHT MATCHED` prints how many pairs there are and how many are in one of the two and not in both.
+`… truth.py LEFT RIGHT MATCHED` prints how many pairs there are and how many are in one of the two
+and not in both.
 """
 
 from __future__ import annotations

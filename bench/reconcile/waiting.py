@@ -1,4 +1,5 @@
-"""From a POST to a run that is completed: 10,000 rows against 9,500, on a control plane and a worker as deployed."""
+"""From a POST to a run that is completed: 10,000 rows against 9,500, on a control plane and a
+worker as deployed."""
 
 from __future__ import annotations
 
@@ -46,8 +47,12 @@ async def figures(scratch: Path) -> dict[str, Figure]:
 
 async def _upload(url: str, token: str, file: Path) -> str:
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60, trust_env=False) as http:
-        answer = await http.post("/api/uploads", params={"name": file.name}, content=file.read_bytes())
+    async with httpx2.AsyncClient(
+        base_url=url, headers=headers, timeout=60, trust_env=False
+    ) as http:
+        answer = await http.post(
+            "/api/uploads", params={"name": file.name}, content=file.read_bytes()
+        )
     answer.raise_for_status()
     return str(answer.json()["data"]["upload_id"])
 

@@ -1,6 +1,7 @@
 """One way to reconcile, in a process of its own: `… ways WAY CASE LEFT RIGHT OUT MEMORY`.
 
-Prints what it cost and a digest of the pairs it found. What is imported is not counted: a worker has it already.
+Prints what it cost and a digest of the pairs it found. What is imported is not counted: a worker
+has it already.
 """
 
 from __future__ import annotations
@@ -33,10 +34,14 @@ OURS = "ours_"
 
 def ours(engine: str, case: str, left: Path, right: Path, out: Path, memory: int) -> None:
     side = {"upload": "0" * 32, "primary_key": ["id"]}
-    recipe = validation.read({"name": "bench", "sources": {"left": side, "right": side}, "rules": [CASES[case].rule]})
+    recipe = validation.read(
+        {"name": "bench", "sources": {"left": side, "right": side}, "rules": [CASES[case].rule]}
+    )
     limits = EngineLimits(memory_bytes=memory)
     files: dict[SideName, list[Path]] = {"left": [left], "right": [right]}
-    done = Execution(recipe=recipe, files=files, scratch=out / "work", limits=limits, engine=engine).run()
+    done = Execution(
+        recipe=recipe, files=files, scratch=out / "work", limits=limits, engine=engine
+    ).run()
     for file in done.evidence.files:
         if file.table == "matched":
             (out / "matched").mkdir(exist_ok=True)
@@ -49,7 +54,9 @@ def pairs(out: Path) -> dict[str, Any]:
     pair = "coalesce(left_id, '') || '|' || coalesce(right_id, '')"
     digest, count = hashlib.sha256(), 0
     with duckdb.connect() as db:
-        for batch in db.sql(f"SELECT {pair} AS pair FROM '{where}' ORDER BY pair").to_arrow_reader(100_000):
+        for batch in db.sql(f"SELECT {pair} AS pair FROM '{where}' ORDER BY pair").to_arrow_reader(
+            100_000
+        ):
             digest.update("\n".join(batch.column(0).to_pylist()).encode() + b"\n")
             count += batch.num_rows
     return {"pairs": count, "digest": digest.hexdigest()}
@@ -70,7 +77,8 @@ def main(way: str, case: str, left: str, right: str, out: str, memory: str) -> N
 
 
 def _warm(way: str, folder: Path) -> None:
-    """Engines are modules of their own, imported with the first that is opened; Arrow's first value imports pandas."""
+    """Engines are modules of their own, imported with the first that is opened; Arrow's first value
+    imports pandas."""
     pa.scalar(1)
     if way.startswith(OURS):
         choose_pool()

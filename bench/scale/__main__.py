@@ -1,6 +1,6 @@
-"""`make bench NAME=scale`: a control plane with ten million jobs that are not over, asked over HTTP;
-5,000 workers that wait over HTTP; and how long a real failover takes, while producers and a worker
-go on.
+"""`make bench NAME=scale`: a control plane with ten million jobs that are not over, asked over
+HTTP; 5,000 workers that wait over HTTP; and how long a real failover takes, while producers and a
+worker go on.
 
 `ARGS=0.01` measures a hundredth of the jobs and waiters and one failover, and writes no ledger.
 """
@@ -41,8 +41,8 @@ LISTS = {
     "common_kind": "kind=common",
     "failed": "status=failed",
 }
-"""What people look at. A kind that one job in 100,000 has is none of these: its page is looked for in
-every stretch of the table that has one."""
+"""What people look at. A kind that one job in 100,000 has is none of these: its page is looked for
+in every stretch of the table that has one."""
 say = Console(stderr=True).print
 
 
@@ -66,10 +66,15 @@ async def _backlog(folder: Path, rows: int) -> dict[str, Figure]:
         say(f"{rows:,} rows in {time.perf_counter() - started:.0f} s")
         await connection.close()
         headers = {"Authorization": f"Bearer {stack.home.secret('operator_token')}"}
-        async with httpx2.AsyncClient(base_url=stack.url, headers=headers, timeout=60, trust_env=False) as http:
+        async with httpx2.AsyncClient(
+            base_url=stack.url, headers=headers, timeout=60, trust_env=False
+        ) as http:
             scraped = await _timed(http, "/metrics", pause=1.1)
             queues = await _timed(http, "/api/queues")
-            lists = {name: await _timed(http, f"/api/jobs?limit=50&{query}") for name, query in LISTS.items()}
+            lists = {
+                name: await _timed(http, f"/api/jobs?limit=50&{query}")
+                for name, query in LISTS.items()
+            }
     slowest = max(lists, key=lambda name: median(lists[name]))
     say({name: f"{median(times):.1f} ms" for name, times in lists.items()}, f"slowest: {slowest}")
     return {

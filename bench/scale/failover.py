@@ -35,7 +35,9 @@ async def _once(folder: Path) -> float:
     """From the promotion until a job has been accepted and one has ended; nothing promised is lost."""
     async with AsyncExitStack() as stack:
         first, second = await stack.enter_async_context(primary_and_standby(folder))
-        db = await stack.enter_async_context(Db(both(first, second), size=4, settings=ENGINE_SETTINGS))
+        db = await stack.enter_async_context(
+            Db(both(first, second), size=4, settings=ENGINE_SETTINGS)
+        )
         store = await stack.enter_async_context(PgJobStore(db, KINDS))
         async with traffic(store) as running:
             await running.goes_on()

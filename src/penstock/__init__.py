@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from penstock.client import AsyncClient, Client, Edge, Node, connect, edge, errors, node
 
 __version__ = "0.1.0"
-__all__ = ["AsyncClient", "Client", "Edge", "Node", "__version__", "connect", "edge", "errors", "node"]
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "Edge",
+    "Node",
+    "__version__",
+    "connect",
+    "edge",
+    "errors",
+    "node",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -61,12 +61,21 @@ class Provider:
 
     def claims(self, **changed: object) -> dict[str, object]:
         now = int(time.time())
-        made = {"iss": self.url, "aud": AUDIENCE, "sub": "1", "iat": now, "exp": now + 300, "email": "ann@example.com"}
+        made = {
+            "iss": self.url,
+            "aud": AUDIENCE,
+            "sub": "1",
+            "iat": now,
+            "exp": now + 300,
+            "email": "ann@example.com",
+        }
         return {name: value for name, value in (made | changed).items() if value is not None}
 
     def token(self, kid: str = "rsa-1", alg: str | None = None, **changed: object) -> str:
         algorithm = alg or ("ES256" if kid.startswith("ec") else "RS256")
-        return jwt.encode(self.claims(**changed), private_key(kid), algorithm=algorithm, headers={"kid": kid})
+        return jwt.encode(
+            self.claims(**changed), private_key(kid), algorithm=algorithm, headers={"kid": kid}
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.fetched.append(scope["path"])
@@ -81,6 +90,10 @@ class Provider:
         status = 503 if self.down else 200 if document else 404
         body = json.dumps(document).encode()
         await send(
-            {"type": "http.response.start", "status": status, "headers": [(b"content-type", b"application/json")]}
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [(b"content-type", b"application/json")],
+            }
         )
         await send({"type": "http.response.body", "body": body})

@@ -11,7 +11,15 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from penstock.accounts.oidc import AGAIN_SECONDS, FRESH_SECONDS, MAX_TOKEN, InvalidRole, Keys, Oidc, OidcSettings
+from penstock.accounts.oidc import (
+    AGAIN_SECONDS,
+    FRESH_SECONDS,
+    MAX_TOKEN,
+    InvalidRole,
+    Keys,
+    Oidc,
+    OidcSettings,
+)
 from penstock.accounts.role import Role
 from penstock.kit.errors import InvalidInput, InvalidToken, Unavailable
 from penstock.kit.outbound import FOR_OPERATOR
@@ -63,14 +71,22 @@ def verifier(provider: Provider, moment: Time, **changed: Any) -> Oidc:
 @pytest.mark.parametrize(
     ("kid", "alg"), [("rsa-1", "RS256"), ("rsa-1", "RS512"), ("rsa-1", "PS256"), ("ec-1", "ES256")]
 )
-async def test_a_token_that_the_provider_signed_counts(oidc: Oidc, provider: Provider, kid: str, alg: str) -> None:
+async def test_a_token_that_the_provider_signed_counts(
+    oidc: Oidc, provider: Provider, kid: str, alg: str
+) -> None:
     claims = await oidc.verify(provider.token(kid, alg, name="Ann", exp=int(time.time()) + 5))
     assert claims is not None
-    assert (claims.username, claims.email, claims.display_name) == ("ann@example.com", "ann@example.com", "Ann")
+    assert (claims.username, claims.email, claims.display_name) == (
+        "ann@example.com",
+        "ann@example.com",
+        "Ann",
+    )
     assert claims.role is None
 
 
-async def test_a_token_for_several_audiences_counts_when_we_are_one(oidc: Oidc, provider: Provider) -> None:
+async def test_a_token_for_several_audiences_counts_when_we_are_one(
+    oidc: Oidc, provider: Provider
+) -> None:
     assert await oidc.verify(provider.token(aud=["other", AUDIENCE]))
 
 
@@ -127,8 +143,14 @@ async def test_a_public_key_is_no_shared_secret(oidc: Oidc, provider: Provider, 
     import hashlib
     import hmac
 
-    pem = private_key("rsa-1").public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    text = ".".join(_base64(json.dumps(part)) for part in ({"alg": alg, "kid": "rsa-1"}, provider.claims()))
+    pem = (
+        private_key("rsa-1")
+        .public_key()
+        .public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    )
+    text = ".".join(
+        _base64(json.dumps(part)) for part in ({"alg": alg, "kid": "rsa-1"}, provider.claims())
+    )
     digest = hashlib.sha512 if alg == "HS512" else hashlib.sha256
     proof = hmac.new(pem, text.encode(), digest).digest()
     with pytest.raises(InvalidToken):
@@ -140,13 +162,30 @@ def _base64(text: str) -> str:
 
 
 async def test_a_strangers_signature_does_not_count(oidc: Oidc, provider: Provider) -> None:
-    forged = jwt.encode(provider.claims(), private_key("rsa-2"), algorithm="RS256", headers={"kid": "rsa-1"})
-    crossed = jwt.encode(provider.claims(), private_key("ec-1"), algorithm="ES256", headers={"kid": "rsa-1"})
-    own = {"kid": "rsa-1", "jwk": jwk("rsa-2"), "jku": "https://evil.example/keys", "x5u": "https://evil.example"}
+    forged = jwt.encode(
+        provider.claims(), private_key("rsa-2"), algorithm="RS256", headers={"kid": "rsa-1"}
+    )
+    crossed = jwt.encode(
+        provider.claims(), private_key("ec-1"), algorithm="ES256", headers={"kid": "rsa-1"}
+    )
+    own = {
+        "kid": "rsa-1",
+        "jwk": jwk("rsa-2"),
+        "jku": "https://evil.example/keys",
+        "x5u": "https://evil.example",
+    }
     brought = jwt.encode(provider.claims(), private_key("rsa-2"), algorithm="RS256", headers=own)
     head, body, proof = provider.token().split(".")
     changed = _base64(json.dumps(provider.claims(email="boss@example.com")))
-    for token in (forged, crossed, brought, f"{head}.{changed}.{proof}", f"{head}.{body}.", f"..{proof}", "a.b.c"):
+    for token in (
+        forged,
+        crossed,
+        brought,
+        f"{head}.{changed}.{proof}",
+        f"{head}.{body}.",
+        f"..{proof}",
+        "a.b.c",
+    ):
         with pytest.raises(InvalidToken):
             await oidc.verify(token)
 
@@ -169,7 +208,9 @@ async def test_a_new_key_is_looked_up_and_an_old_one_stops_counting(
         await oidc.verify(before)
 
 
-async def test_strangers_cannot_make_us_ask_again_and_again(oidc: Oidc, provider: Provider, moment: Time) -> None:
+async def test_strangers_cannot_make_us_ask_again_and_again(
+    oidc: Oidc, provider: Provider, moment: Time
+) -> None:
     for _ in range(20):
         with pytest.raises(InvalidToken):
             await oidc.verify(provider.token("rsa-3"))
@@ -180,7 +221,9 @@ async def test_strangers_cannot_make_us_ask_again_and_again(oidc: Oidc, provider
     assert provider.fetched.count("/keys") == 2
 
 
-async def test_keys_are_kept_and_outlive_a_provider_that_is_down(oidc: Oidc, provider: Provider, moment: Time) -> None:
+async def test_keys_are_kept_and_outlive_a_provider_that_is_down(
+    oidc: Oidc, provider: Provider, moment: Time
+) -> None:
     for _ in range(3):
         assert await oidc.verify(provider.token())
     assert provider.fetched.count("/keys") == 1
@@ -208,7 +251,9 @@ async def test_a_document_of_another_issuer_gives_no_keys(oidc: Oidc, provider: 
         await oidc.verify(provider.token())
 
 
-async def test_keys_that_are_not_for_signatures_are_passed_over(provider: Provider, moment: Time) -> None:
+async def test_keys_that_are_not_for_signatures_are_passed_over(
+    provider: Provider, moment: Time
+) -> None:
     secret = {"kty": "oct", "k": _base64("secret" * 8), "kid": "rsa-1", "alg": "HS256"}
     broken = {"kty": "RSA", "kid": "broken", "n": "!", "e": "!"}
     provider.keys = [secret, jwk("rsa-1") | {"use": "enc"}, jwk("ec-1") | {"alg": "RS256"}, broken]
@@ -218,7 +263,9 @@ async def test_keys_that_are_not_for_signatures_are_passed_over(provider: Provid
             await oidc.verify(token)
 
 
-async def test_a_key_without_an_id_is_taken_when_it_is_the_only_one(provider: Provider, moment: Time) -> None:
+async def test_a_key_without_an_id_is_taken_when_it_is_the_only_one(
+    provider: Provider, moment: Time
+) -> None:
     oidc = verifier(provider, moment)
     bare = jwt.encode(provider.claims(), private_key("rsa-1"), algorithm="RS256")
     with pytest.raises(InvalidToken):
@@ -227,7 +274,9 @@ async def test_a_key_without_an_id_is_taken_when_it_is_the_only_one(provider: Pr
     assert await verifier(provider, moment).verify(bare)
 
 
-async def test_the_place_of_the_keys_can_be_set_and_is_checked(provider: Provider, moment: Time) -> None:
+async def test_the_place_of_the_keys_can_be_set_and_is_checked(
+    provider: Provider, moment: Time
+) -> None:
     oidc = verifier(provider, moment, jwks_url=f"{provider.url}/keys")
     assert await oidc.verify(provider.token())
     assert provider.fetched == ["/keys"]
@@ -237,7 +286,9 @@ async def test_the_place_of_the_keys_can_be_set_and_is_checked(provider: Provide
 
     settings = OidcSettings(issuer=provider.url, audience=AUDIENCE)
     with pytest.raises(Unavailable):
-        await Oidc(settings, Keys(settings, reach=nowhere, outbound=FOR_OPERATOR, time=moment)).verify(provider.token())
+        await Oidc(
+            settings, Keys(settings, reach=nowhere, outbound=FOR_OPERATOR, time=moment)
+        ).verify(provider.token())
 
 
 @pytest.mark.parametrize(
@@ -258,12 +309,16 @@ async def test_the_highest_role_of_the_claim_is_taken(
 
 
 @pytest.mark.parametrize("told", [None, [], ["king"], 3, {"admin": True}, [["admin"]], "Admin"])
-async def test_a_claim_without_a_role_of_ours_lets_nobody_in(provider: Provider, moment: Time, told: object) -> None:
+async def test_a_claim_without_a_role_of_ours_lets_nobody_in(
+    provider: Provider, moment: Time, told: object
+) -> None:
     with pytest.raises(InvalidRole):
         await verifier(provider, moment, role_claim="roles").verify(provider.token(roles=told))
 
 
-async def test_the_provider_may_have_other_words_for_roles(provider: Provider, moment: Time) -> None:
+async def test_the_provider_may_have_other_words_for_roles(
+    provider: Provider, moment: Time
+) -> None:
     oidc = verifier(provider, moment, role_claim="groups", roles={"graph-admins": Role.ADMIN})
     found = await oidc.verify(provider.token(groups=["graph-admins"]))
     assert found is not None

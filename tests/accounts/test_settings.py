@@ -40,9 +40,13 @@ def test_only_a_machine_of_ones_own_takes_its_own_requests_alone(
     assert told(tmp_path, **values).is_local_only is is_local_only
 
 
-def test_headers_are_trusted_only_with_the_address_or_the_secret_of_the_proxy(tmp_path: Path) -> None:
+def test_headers_are_trusted_only_with_the_address_or_the_secret_of_the_proxy(
+    tmp_path: Path,
+) -> None:
     assert told(tmp_path).trusted_headers is False
-    with pytest.raises(ValidationError, match="set trusted_proxies to its address or trusted_proxy_secret"):
+    with pytest.raises(
+        ValidationError, match="set trusted_proxies to its address or trusted_proxy_secret"
+    ):
         told(tmp_path, trusted_headers=True)
     with pytest.raises(ValidationError, match="at least 16 characters"):
         told(tmp_path, trusted_headers=True, trusted_proxy_secret="x" * 15)
@@ -53,9 +57,13 @@ def test_headers_are_trusted_only_with_the_address_or_the_secret_of_the_proxy(tm
         assert told(tmp_path, trusted_headers=True, trusted_proxies=proxies).proxy_networks
 
 
-def test_trusted_headers_without_a_proxy_are_named_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trusted_headers_without_a_proxy_are_named_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("PENSTOCK_TRUSTED_HEADERS", "true")
-    with pytest.raises(InvalidInput, match=r"^Settings: trusted_headers is on, and nothing tells the proxy"):
+    with pytest.raises(
+        InvalidInput, match=r"^Settings: trusted_headers is on, and nothing tells the proxy"
+    ):
         load()
 
 
@@ -76,7 +84,11 @@ async def test_nobody_is_let_in_but_by_what_was_set(tmp_path: Path, database: st
             oidc_roles="graph-ops=ops, a=b=admin",
         )
         async with admission(full, db, audit, Notifier(db)) as made:
-            assert [type(each) for each in made.authenticators] == [OperatorToken, KeyHolders, TokenHolders]
+            assert [type(each) for each in made.authenticators] == [
+                OperatorToken,
+                KeyHolders,
+                TokenHolders,
+            ]
             assert len(made.services) == 2
             assert made.instance_tokens is not None
             again = instance_tokens(full)
@@ -85,7 +97,9 @@ async def test_nobody_is_let_in_but_by_what_was_set(tmp_path: Path, database: st
 
 
 @pytest.mark.parametrize("roles", ["graph-ops", "graph-ops=king", "=ops"])
-async def test_roles_that_are_none_are_refused_at_the_start(tmp_path: Path, database: str, roles: str) -> None:
+async def test_roles_that_are_none_are_refused_at_the_start(
+    tmp_path: Path, database: str, roles: str
+) -> None:
     settings = told(tmp_path, oidc_issuer="https://login.example", oidc_roles=roles)
     async with Db(database, size=1) as db:
         with pytest.raises(InvalidInput, match="oidc_roles"):

@@ -1,4 +1,5 @@
-"""Against an API server of our own that keeps to the protocol: authentication.k8s.io/v1 TokenReview."""
+"""Against an API server of our own that keeps to the protocol: authentication.k8s.io/v1
+TokenReview."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ POD = "authentication.kubernetes.io/pod-name"
 
 
 class ApiServer:
-    """Knows tokens by name, each for some audiences; answers 201 with the review's status, as the real one does."""
+    """Knows tokens by name, each for some audiences; answers 201 with the review's status, as the
+    real one does."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -73,7 +75,10 @@ class ApiServer:
             return 503, {"kind": "Status", "status": "Failure"}
         if dict(scope["headers"]).get(b"authorization") != f"Bearer {OWN}".encode():
             return 401, {"kind": "Status", "status": "Failure", "reason": "Unauthorized"}
-        if (scope["method"], scope["path"]) != ("POST", "/apis/authentication.k8s.io/v1/tokenreviews"):
+        if (scope["method"], scope["path"]) != (
+            "POST",
+            "/apis/authentication.k8s.io/v1/tokenreviews",
+        ):
             return 404, {"kind": "Status", "status": "Failure", "reason": "NotFound"}
         review = json.loads(body)
         assert (review["apiVersion"], review["kind"]) == ("authentication.k8s.io/v1", "TokenReview")
@@ -117,8 +122,12 @@ async def test_a_workers_account_makes_a_worker(api: ApiServer, review: TokenRev
     assert await review.who(token) == ServiceCaller(component="worker")
 
 
-async def test_a_graph_servers_pod_says_which_instance_is_its(api: ApiServer, review: TokenReview) -> None:
-    token = api.knows("a.wrapper.token", "jobs/penstock-graph", ["penstock"], pod="graph-instance-42-x7k2p")
+async def test_a_graph_servers_pod_says_which_instance_is_its(
+    api: ApiServer, review: TokenReview
+) -> None:
+    token = api.knows(
+        "a.wrapper.token", "jobs/penstock-graph", ["penstock"], pod="graph-instance-42-x7k2p"
+    )
     assert await review.who(token) == ServiceCaller(component="wrapper", instance_id=42)
     for pod in ("graph-instance-", "graph-instance-0", "other-42", "graph-instance-42x", None):
         nameless = api.knows(f"a.wrapper.{pod}", "jobs/penstock-graph", ["penstock"], pod=pod)
@@ -159,13 +168,17 @@ async def test_what_was_said_is_remembered_briefly_and_a_refusal_is_not(
     assert await review.who(token) is None
 
 
-async def test_what_cannot_be_a_service_account_token_is_not_asked_about(api: ApiServer, review: TokenReview) -> None:
+async def test_what_cannot_be_a_service_account_token_is_not_asked_about(
+    api: ApiServer, review: TokenReview
+) -> None:
     for token in ("", "static", "pst_abc", "a." * 9000):
         assert await review.who(token) is None
     assert api.reviews == 0
 
 
-async def test_an_api_server_that_is_away_is_said_to_be(api: ApiServer, review: TokenReview) -> None:
+async def test_an_api_server_that_is_away_is_said_to_be(
+    api: ApiServer, review: TokenReview
+) -> None:
     api.down = True
     with pytest.raises(Unavailable):
         await review.who("a.worker.token")

@@ -67,5 +67,7 @@ async def worker(url: str) -> AsyncIterator[httpx2.AsyncClient]:
     """A caller of the internal API, below the routes for jobs."""
     headers = {"Authorization": f"Bearer {SERVICE}", "X-Component": "worker"}
     base = f"{url}/api/internal/jobs"
-    async with httpx2.AsyncClient(base_url=base, headers=headers, timeout=30, trust_env=False) as client:
+    async with httpx2.AsyncClient(
+        base_url=base, headers=headers, timeout=30, trust_env=False
+    ) as client:
         yield client

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from penstock.api.services import Graphs, Services
     from tests.api.plane import Edge
 
-PEOPLE = {"ann": Role.ANALYST, "ben": Role.ANALYST, "cleo": Role.ANALYST, "ada": Role.ADMIN, "oz": Role.OPS}
+PEOPLE = {
+    "ann": Role.ANALYST,
+    "ben": Role.ANALYST,
+    "cleo": Role.ANALYST,
+    "ada": Role.ADMIN,
+    "oz": Role.OPS,
+}
 
 
 class Names:
@@ -61,10 +67,22 @@ class Desk:
     async def snapshot(self, name: str = "s", owner: str = "ann", **values: Any) -> int:
         return await self._row("snapshot", name=name, owner_username=owner, **values)
 
-    async def instance(self, name: str = "i", owner: str = "ann", status: str = "failed", **values: Any) -> int:
+    async def instance(
+        self, name: str = "i", owner: str = "ann", status: str = "failed", **values: Any
+    ) -> int:
         number = await self.sql("SELECT count(*) FROM penstock.instance")
-        given: dict[str, Any] = {"wrapper_type": "ladybug", "url_slug": f"{name}-{number[0][0]}", "place": "nowhere"}
-        given |= {"cpu_cores": 1, "memory_gb": 2, "name": name, "owner_username": owner, "status": status}
+        given: dict[str, Any] = {
+            "wrapper_type": "ladybug",
+            "url_slug": f"{name}-{number[0][0]}",
+            "place": "nowhere",
+        }
+        given |= {
+            "cpu_cores": 1,
+            "memory_gb": 2,
+            "name": name,
+            "owner_username": owner,
+            "status": status,
+        }
         return await self._row("instance", **(given | values))
 
     async def _row(self, table: str, **values: Any) -> int:
@@ -77,13 +95,19 @@ class Desk:
 
 @asynccontextmanager
 async def sitting(dsn: str, edge: Edge, home: Path, **changes: Any) -> AsyncIterator[Desk]:
-    async with build_control_plane(settings(home, **changes), dsn) as built, AsyncExitStack() as stack:
+    async with (
+        build_control_plane(settings(home, **changes), dsn) as built,
+        AsyncExitStack() as stack,
+    ):
         parts = replace(built, authenticators=(Names(),))
         url = stack.enter_context(edge.showing(parts))
         people = {
             name: await stack.enter_async_context(
                 httpx2.AsyncClient(
-                    base_url=url, headers={"Authorization": f"Bearer {name}"}, timeout=30, trust_env=False
+                    base_url=url,
+                    headers={"Authorization": f"Bearer {name}"},
+                    timeout=30,
+                    trust_env=False,
                 )
             )
             for name in PEOPLE

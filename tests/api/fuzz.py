@@ -23,5 +23,7 @@ def run(cases: int, seed: int) -> int:
     for test in TESTS:
         command = [sys.executable, "-m", "pytest", test, "-q", "-o", "timeout=0"]
         failures += subprocess.run(command, env=environment, check=False).returncode != 0
-    sys.stdout.write(f"{failures} of {len(TESTS)} failed; replay: make fuzz NAME=api N={cases} SEED={seed}\n")
+    sys.stdout.write(
+        f"{failures} of {len(TESTS)} failed; replay: make fuzz NAME=api N={cases} SEED={seed}\n"
+    )
     return failures

@@ -1,7 +1,8 @@
-"""A control plane for tests: the real parts on a test's own database, behind a real server on a real socket.
+"""A control plane for tests: the real parts on a test's own database, behind a real server on a
+real socket.
 
-The loops do not run: a test calls `reap()` when it wants it. The server is started once and shown one plane after the
-other, because starting and stopping it costs more than most tests.
+The loops do not run: a test calls `reap()` when it wants it. The server is started once and shown
+one plane after the other, because starting and stopping it costs more than most tests.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ INSTANCE_TOKENS = InstanceTokens("key-for-tests")
 POLICIES = (
     KindPolicy(name="work", lease=60, heartbeat=10, timeout=600, max_attempts=3),
     KindPolicy(name="once", lease=60, heartbeat=10, timeout=600, max_attempts=1),
-    KindPolicy(name="elsewhere", queue="other", lease=60, heartbeat=10, timeout=600, max_attempts=3),
+    KindPolicy(
+        name="elsewhere", queue="other", lease=60, heartbeat=10, timeout=600, max_attempts=3
+    ),
 )
 
 
@@ -127,7 +130,9 @@ async def plane(
             registry=registry,
             loops=(SchemaRefresh(engine, records, sources.cache, every=3600, metrics=metrics),),
             sources=sources,
-            services=() if service_token is None else (StaticToken(SecretStr(service_token)), INSTANCE_TOKENS),
+            services=()
+            if service_token is None
+            else (StaticToken(SecretStr(service_token)), INSTANCE_TOKENS),
             instance_tokens=INSTANCE_TOKENS,
             authenticators=(operator, Roles(), KeyHolders(people.keys, people.users)),
             people=people,
@@ -172,7 +177,11 @@ class Edge:
         """One for all planes of one shape: a new app reads all models again at its first request."""
         reconciled = parts.reconciliation
         file_bytes = reconciled and reconciled.desk.uploads.quota.max_bytes
-        shape = (parts.max_body_bytes, file_bytes, *(getattr(parts, name) is None for name in OPTIONAL))
+        shape = (
+            parts.max_body_bytes,
+            file_bytes,
+            *(getattr(parts, name) is None for name in OPTIONAL),
+        )
         if shape in self._apps:
             attach(self._apps[shape], parts)
         else:

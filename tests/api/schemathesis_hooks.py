@@ -1,8 +1,10 @@
-"""Loaded by schemathesis: what would only make it slow, or turn the tap off for the rest of the run.
+"""Loaded by schemathesis: what would only make it slow, or turn the tap off for the rest of the
+run.
 
-Long polls do not wait, and the limit of ten thousand items is not tried out item by item; the conformance suite tries
-both at their limits. A system that drains answers 503, rightly. And a good idempotency key is new each time: under one
-that was used before, the first answer would be given again, whatever else is wrong with the request.
+Long polls do not wait, and the limit of ten thousand items is not tried out item by item; the
+conformance suite tries both at their limits. A system that drains answers 503, rightly. And a good
+idempotency key is new each time: under one that was used before, the first answer would be given
+again, whatever else is wrong with the request.
 """
 
 from __future__ import annotations
@@ -16,11 +18,14 @@ import schemathesis
 from penstock.jobs.limits import MAX_WAIT
 
 DRY_CHECKS = {"/api/mappings/validate", "/api/recipes/validate"}
-"""They answer 200 and say what is wrong with what they were shown, so no body is one that must be refused."""
+"""They answer 200 and say what is wrong with what they were shown, so no body is one that must be
+refused."""
 
 
 @schemathesis.hook
-def before_call(_context: schemathesis.HookContext, case: schemathesis.Case, _kwargs: dict[str, Any]) -> None:
+def before_call(
+    _context: schemathesis.HookContext, case: schemathesis.Case, _kwargs: dict[str, Any]
+) -> None:
     if case.headers and re.fullmatch(r"[!-~]{1,255}", str(case.headers.get("Idempotency-Key", ""))):
         case.headers["Idempotency-Key"] = uuid4().hex
     if not isinstance(case.body, dict):
@@ -36,7 +41,9 @@ def before_call(_context: schemathesis.HookContext, case: schemathesis.Case, _kw
 def before_load_schema(_context: schemathesis.HookContext, raw_schema: dict[str, Any]) -> None:
     _without_large_arrays(raw_schema)
     for path in DRY_CHECKS & set(raw_schema["paths"]):
-        raw_schema["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"] = {}
+        raw_schema["paths"][path]["post"]["requestBody"]["content"]["application/json"][
+            "schema"
+        ] = {}
 
 
 def _without_large_arrays(node: Any) -> None:

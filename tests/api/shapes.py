@@ -56,8 +56,8 @@ class Search:
 
 
 def _is_bounded(node: dict[str, Any]) -> bool:
-    """A check of the length behind the field's own validator, as secrets have it, or any JSON, which
-    only the body's own limit bounds."""
+    """A check of the length behind the field's own validator, as secrets have it, or any JSON,
+    which only the body's own limit bounds."""
     is_checked = "maxLength" in node.get("metadata", {}).get("pydantic_js_updates", {})
     return is_checked or "JsonValue" in str(node.get("ref"))
 

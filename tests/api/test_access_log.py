@@ -30,7 +30,12 @@ def refusals_in(logs: list[Any]) -> list[dict[str, Any]]:
     [
         ("GET", "/api/jobs", bearer("wrong-token"), "bearer"),
         ("GET", "/api/data-sources", bearer("wrong-token"), "bearer"),
-        ("POST", "/api/internal/jobs/claim", bearer("wrong-token") | {"X-Component": "worker"}, "bearer"),
+        (
+            "POST",
+            "/api/internal/jobs/claim",
+            bearer("wrong-token") | {"X-Component": "worker"},
+            "bearer",
+        ),
         ("GET", "/api/data-sources", {}, "none"),
         ("GET", "/api/data-sources", {"X-Username": "ann"}, "header"),
         ("GET", "/login?token=wrong-token", {}, "none"),
@@ -57,13 +62,20 @@ async def test_a_failed_login_is_logged_and_counted(
     assert counted in (await anyone.get("/metrics")).text
 
 
-async def test_a_denial_is_logged_with_its_user_and_counted_by_role(anyone: httpx2.AsyncClient) -> None:
+async def test_a_denial_is_logged_with_its_user_and_counted_by_role(
+    anyone: httpx2.AsyncClient,
+) -> None:
     with capture_logs() as logs:
         for path in ("/api/jobs", "/api/audit"):
             assert (await anyone.get(path, headers=bearer(ANALYST))).status_code == 403
         worker = bearer(SERVICE) | {"X-Component": "wrapper"}
-        assert (await anyone.post("/api/internal/jobs/claim", headers=worker, json={})).status_code == 403
-    events = [(event["event"], event["path"], event.get("user"), event.get("via")) for event in refusals_in(logs)]
+        assert (
+            await anyone.post("/api/internal/jobs/claim", headers=worker, json={})
+        ).status_code == 403
+    events = [
+        (event["event"], event["path"], event.get("user"), event.get("via"))
+        for event in refusals_in(logs)
+    ]
     assert events == [
         ("access_denied", "/api/jobs", "analyst", "test"),
         ("access_denied", "/api/audit", "analyst", "test"),

@@ -41,7 +41,13 @@ async def delete(
 async def test_a_dry_run_tells_and_deletes_nothing(desk: Desk) -> None:
     ids = [await desk.mapping(f"test-{n}") for n in range(2)]
     await desk.mapping("other")
-    told = {"dry_run": True, "matched_count": 2, "matched_ids": ids, "deleted_count": 0, "deleted_ids": []}
+    told = {
+        "dry_run": True,
+        "matched_count": 2,
+        "matched_ids": ids,
+        "deleted_count": 0,
+        "deleted_ids": [],
+    }
     assert said(await delete(desk.ada, "mapping", name_prefix="test-", dry_run=True)) == told | {
         "failed_ids": [],
         "errors": {},
@@ -56,7 +62,12 @@ async def test_what_fits_all_filters_is_deleted_of_every_kind(desk: Desk) -> Non
     await desk.snapshot("test-3", status="ready", created_at=old)
     await desk.snapshot("test-4", owner="ben", status="failed", created_at=old)
     await desk.snapshot("prod", status="failed", created_at=old)
-    filters = {"name_prefix": "test-", "created_by": "ann", "older_than_hours": 24, "status": "failed"}
+    filters = {
+        "name_prefix": "test-",
+        "created_by": "ann",
+        "older_than_hours": 24,
+        "status": "failed",
+    }
     done = said(await delete(desk.ada, "snapshot", 1, **filters))
     assert (done["deleted_ids"], done["failed_ids"]) == ([wanted], [])
     assert len(await desk.sql("SELECT FROM penstock.snapshot")) == 4
@@ -73,7 +84,10 @@ async def test_instances_are_ended_by_their_own_rules(desk: Desk) -> None:
 
 
 async def test_what_something_needs_stays_and_is_told_while_the_others_go(desk: Desk) -> None:
-    needed, free = await desk.snapshot("a", status="ready"), await desk.snapshot("b", status="ready")
+    needed, free = (
+        await desk.snapshot("a", status="ready"),
+        await desk.snapshot("b", status="ready"),
+    )
     await desk.instance(status="suspended", snapshot_id=needed)
     done = said(await delete(desk.ada, "snapshot", 2, created_by="ann"))
     assert (done["matched_count"], done["deleted_count"]) == (2, 1)
@@ -84,18 +98,24 @@ async def test_what_something_needs_stays_and_is_told_while_the_others_go(desk: 
 async def test_a_count_that_differs_deletes_nothing(desk: Desk) -> None:
     await desk.mapping("a")
     for expected in (0, 2):
-        refused = error(await delete(desk.ada, "mapping", expected, name_prefix="a"), 422, "VALIDATION_FAILED")
+        refused = error(
+            await delete(desk.ada, "mapping", expected, name_prefix="a"), 422, "VALIDATION_FAILED"
+        )
         assert refused["details"]["matched_count"] == 1
     error(await delete(desk.ada, "mapping", name_prefix="a"), 422, "VALIDATION_FAILED")
     assert len(await desk.sql("SELECT FROM penstock.mapping")) == 1
 
 
 async def test_a_hundred_are_deleted_and_one_more_are_not(desk: Desk) -> None:
-    await desk.sql("INSERT INTO penstock.mapping (name, owner_username) SELECT 'x', 'ann' FROM generate_series(1, 101)")
+    await desk.sql(
+        "INSERT INTO penstock.mapping (name, owner_username) SELECT 'x', 'ann' FROM generate_series(1, 101)"
+    )
     for dry_run in (True, False):
         many = await delete(desk.ada, "mapping", 100, name_prefix="x", dry_run=dry_run)
         assert error(many, 422, "VALIDATION_FAILED")["details"]["maximum"] == 100
-    await desk.sql("DELETE FROM penstock.mapping WHERE mapping_id = (SELECT max(mapping_id) FROM penstock.mapping)")
+    await desk.sql(
+        "DELETE FROM penstock.mapping WHERE mapping_id = (SELECT max(mapping_id) FROM penstock.mapping)"
+    )
     assert said(await delete(desk.ada, "mapping", 100, name_prefix="x"))["deleted_count"] == 100
 
 
@@ -141,7 +161,9 @@ class Promoted:
         return Identity(username="ada", role=self.role, via="test") if token == "ada" else None
 
 
-async def test_a_stored_answer_is_not_for_whom_the_route_refuses_now(database: str, edge: Edge, tmp_path: Path) -> None:
+async def test_a_stored_answer_is_not_for_whom_the_route_refuses_now(
+    database: str, edge: Edge, tmp_path: Path
+) -> None:
     """Bulk deletion is for admins and not for ops."""
     ada = Promoted()
     async with build_control_plane(settings(tmp_path), database) as built:
@@ -152,4 +174,8 @@ async def test_a_stored_answer_is_not_for_whom_the_route_refuses_now(database: s
                 again = await delete(client, "mapping", 0, name_prefix="none-")
                 assert (first.status_code, again.headers["idempotency-replayed"]) == (200, "true")
                 ada.role = Role.OPS
-                error(await delete(client, "mapping", 0, name_prefix="none-"), 403, "PERMISSION_DENIED")
+                error(
+                    await delete(client, "mapping", 0, name_prefix="none-"),
+                    403,
+                    "PERMISSION_DENIED",
+                )

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
     from tests.api.plane import Edge
 
-SEED = int(os.environ.get("PENSTOCK_FUZZ_SEED", datetime.datetime.now(datetime.UTC).strftime("%Y%m%d")))
+SEED = int(
+    os.environ.get("PENSTOCK_FUZZ_SEED", datetime.datetime.now(datetime.UTC).strftime("%Y%m%d"))
+)
 ATTACKS = int(os.environ.get("PENSTOCK_FUZZ_BODIES", "6"))
 LOOP_SECONDS = 1.0
 MEMORY_BYTES = 512 * 1024**2
@@ -99,7 +101,9 @@ class Target:
 
 
 @pytest.fixture(scope="module")
-async def target(lasting_database: str, edge: Edge, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Target]:
+async def target(
+    lasting_database: str, edge: Edge, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Target]:
     home = tmp_path_factory.mktemp("home")
     lake = {"lake": {"warehouse": (home / "warehouse").as_uri()}}
     async with sitting(lasting_database, edge, home, catalogs=lake) as desk:
@@ -154,7 +158,9 @@ async def send(client: Client, method: str, path: str, body: bytes, pieces: int)
     suppress_health_check=list(HealthCheck),
 )
 @given(attack=attacks)
-async def test_no_body_holds_the_loop_or_ends_in_an_error_of_ours(target: Target, attack: Attack) -> None:
+async def test_no_body_holds_the_loop_or_ends_in_an_error_of_ours(
+    target: Target, attack: Attack
+) -> None:
     memory = psutil.Process().memory_info().rss
     target.meter.longest, body = 0.0, attack.body()
     for method, path in target.routes:

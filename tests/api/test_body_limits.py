@@ -11,7 +11,12 @@ from pydantic import BaseModel
 from starlette.requests import Request
 
 from penstock.api import permissions
-from penstock.api.request_bodies import JSON_BODY_BYTES, LARGE_BODY_BYTES, OPEN_BODY_BYTES, StrictRoute
+from penstock.api.request_bodies import (
+    JSON_BODY_BYTES,
+    LARGE_BODY_BYTES,
+    OPEN_BODY_BYTES,
+    StrictRoute,
+)
 from penstock.http.body_memory import SMALL_BYTES, BodyMemory, CountedBody
 from tests.api.answers import error
 from tests.api.desk import Desk, sitting
@@ -34,7 +39,9 @@ WITHOUT_MODEL = re.compile(r"/wrapper/|/api/uploads$|/api/iceberg/")
 
 
 @pytest.fixture(scope="module")
-async def desk(lasting_database: str, edge: Edge, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
+async def desk(
+    lasting_database: str, edge: Edge, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Desk]:
     home = tmp_path_factory.mktemp("home")
     lake = {"lake": {"warehouse": (home / "warehouse").as_uri()}}
     async with sitting(lasting_database, edge, home, catalogs=lake) as running:
@@ -134,12 +141,16 @@ def _asked(app: FastAPI, method: str, route: APIRoute) -> Request:
     return Request({"type": "http", "method": method, "app": app, "route": route, "headers": []})
 
 
-async def test_an_ordinary_body_may_be_as_large_as_the_limit_and_not_one_byte_more(desk: Desk, edge: Edge) -> None:
+async def test_an_ordinary_body_may_be_as_large_as_the_limit_and_not_one_byte_more(
+    desk: Desk, edge: Edge
+) -> None:
     body = b'{"resource_type": "mapping", "resource_id": 999999}'
     fits = await desk.ann.post("/api/favorites", content=body.ljust(JSON_BODY_BYTES), headers=JSON)
     error(fits, 404, "RESOURCE_NOT_FOUND")
     more = body.ljust(JSON_BODY_BYTES + 1)
-    error(await desk.ann.post("/api/favorites", content=more, headers=JSON), 413, "PAYLOAD_TOO_LARGE")
+    error(
+        await desk.ann.post("/api/favorites", content=more, headers=JSON), 413, "PAYLOAD_TOO_LARGE"
+    )
     assert edge.app is not None
     assert edge.app.state.body_memory.used == 0
 

@@ -35,7 +35,9 @@ async def health(desk: Desk) -> tuple[str, dict[str, Any]]:
 
 
 async def test_parts_that_answer_are_healthy_and_timed(desk: Desk, tmp_path: Path) -> None:
-    await desk.graphs.sources.add(name="shop", kind="duckdb", owner="ann", config=shop(tmp_path), secrets={})
+    await desk.graphs.sources.add(
+        name="shop", kind="duckdb", owner="ann", config=shop(tmp_path), secrets={}
+    )
     _, components = await health(desk)
     assert {"database", "storage", "workers", "source:shop"} <= set(components)
     for name in ("database", "storage", "source:shop"):
@@ -44,9 +46,13 @@ async def test_parts_that_answer_are_healthy_and_timed(desk: Desk, tmp_path: Pat
         assert components[name]["latency_ms"] > 0
 
 
-async def test_a_part_that_is_away_says_why_and_degrades_the_whole(desk: Desk, tmp_path: Path) -> None:
+async def test_a_part_that_is_away_says_why_and_degrades_the_whole(
+    desk: Desk, tmp_path: Path
+) -> None:
     config = shop(tmp_path)
-    await desk.graphs.sources.add(name="shop", kind="duckdb", owner="ann", config=config, secrets={})
+    await desk.graphs.sources.add(
+        name="shop", kind="duckdb", owner="ann", config=config, secrets={}
+    )
     (tmp_path / "shop.duckdb").unlink()
     status, components = await health(desk)
     assert status == "degraded"
@@ -71,7 +77,9 @@ async def test_a_part_that_hangs_or_breaks_is_told_without_its_insides() -> None
     async def sources() -> dict[str, Any]:
         raise Unavailable("No database.")
 
-    answers = await Health({"database": fine, "a": hangs, "b": breaks, "c": refuses}, sources, patience=0.05).ask()
+    answers = await Health(
+        {"database": fine, "a": hangs, "b": breaks, "c": refuses}, sources, patience=0.05
+    ).ask()
     assert answers["a"].error == "No answer within 0.05 s."
     assert answers["b"].error == "It failed with RuntimeError; the log has more."
     assert answers["c"].error == "Not today."
@@ -82,7 +90,12 @@ async def test_a_part_that_hangs_or_breaks_is_told_without_its_insides() -> None
 
 async def test_instances_are_counted_by_status_and_owner_against_the_limits(desk: Desk) -> None:
     said(await desk.oz.put("/api/config/concurrency", json={"per_analyst": 2, "cluster_total": 3}))
-    for owner, status in (("ann", "running"), ("ben", "suspended"), ("ben", "failed"), ("ben", "stopping")):
+    for owner, status in (
+        ("ann", "running"),
+        ("ben", "suspended"),
+        ("ben", "failed"),
+        ("ben", "stopping"),
+    ):
         await desk.instance(owner=owner, status=status)
     assert said(await desk.oz.get(f"{CLUSTER}/instances")) == {
         "total": 4,
@@ -97,8 +110,16 @@ async def test_metrics_tell_what_everything_takes(desk: Desk) -> None:
     await desk.snapshot(status="ready", size_bytes=2**40, prefix="p/")
     await desk.instance(status="running", memory_usage_bytes=5, disk_usage_bytes=7)
     told = said(await desk.oz.get(f"{CLUSTER}/metrics"))
-    assert (told["mappings"], told["snapshots"], told["instances"]) == (1, {"ready": 1}, {"running": 1})
-    assert (told["snapshot_bytes"], told["instance_memory_bytes"], told["instance_disk_bytes"]) == (2**40, 5, 7)
+    assert (told["mappings"], told["snapshots"], told["instances"]) == (
+        1,
+        {"ready": 1},
+        {"running": 1},
+    )
+    assert (told["snapshot_bytes"], told["instance_memory_bytes"], told["instance_disk_bytes"]) == (
+        2**40,
+        5,
+        7,
+    )
     assert (told["export_jobs"], told["export_queue_depth"]) == ({}, 0)
     assert told["workers"] == {"total": 0, "slots": 0, "running": 0}
     assert told["database_bytes"] > 0

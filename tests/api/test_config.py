@@ -30,7 +30,11 @@ async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]
 
 async def test_without_a_word_of_anybody_the_defaults_hold(desk: Desk) -> None:
     rules = said(await desk.oz.get(f"{CONFIG}/lifecycle"))
-    assert rules["instance"] == {"default_ttl": "P1D", "default_inactivity": "PT4H", "max_ttl": "P7D"}
+    assert rules["instance"] == {
+        "default_ttl": "P1D",
+        "default_inactivity": "PT4H",
+        "max_ttl": "P7D",
+    }
     assert rules["mapping"] == {"default_ttl": None, "default_inactivity": None, "max_ttl": None}
     assert said(await desk.oz.get(f"{CONFIG}/concurrency")) == {
         "per_analyst": 10,
@@ -43,12 +47,23 @@ async def test_without_a_word_of_anybody_the_defaults_hold(desk: Desk) -> None:
 
 
 async def test_a_rule_of_life_changes_field_by_field_and_null_clears(desk: Desk) -> None:
-    change = {"instance": {"default_ttl": "PT12H", "default_inactivity": None}, "mapping": {"max_ttl": "P365D"}}
+    change = {
+        "instance": {"default_ttl": "PT12H", "default_inactivity": None},
+        "mapping": {"max_ttl": "P365D"},
+    }
     assert said(await desk.oz.put(f"{CONFIG}/lifecycle", json=change)) == {"updated": True}
     rules = said(await desk.oz.get(f"{CONFIG}/lifecycle"))
-    assert rules["instance"] == {"default_ttl": "PT12H", "default_inactivity": None, "max_ttl": "P7D"}
+    assert rules["instance"] == {
+        "default_ttl": "PT12H",
+        "default_inactivity": None,
+        "max_ttl": "P7D",
+    }
     assert rules["mapping"]["max_ttl"] == "P365D"
-    assert rules["snapshot"] == {"default_ttl": "P7D", "default_inactivity": None, "max_ttl": "P90D"}
+    assert rules["snapshot"] == {
+        "default_ttl": "P7D",
+        "default_inactivity": None,
+        "max_ttl": "P90D",
+    }
 
 
 UNFIT: list[dict[str, object]] = [
@@ -86,10 +101,22 @@ async def test_limits_are_taken_up_to_their_own_limits(desk: Desk) -> None:
 
 
 async def test_limits_one_past_their_own_are_refused(desk: Desk) -> None:
-    for per_analyst, cluster_total in ((0, 10), (101, 10), (10, 0), (10, 1001), ("10", 10), (True, 10), (10, None)):
+    for per_analyst, cluster_total in (
+        (0, 10),
+        (101, 10),
+        (10, 0),
+        (10, 1001),
+        ("10", 10),
+        (True, 10),
+        (10, None),
+    ):
         body = {"per_analyst": per_analyst, "cluster_total": cluster_total}
         error(await desk.oz.put(f"{CONFIG}/concurrency", json=body), 422, "VALIDATION_FAILED")
-    error(await desk.oz.put(f"{CONFIG}/concurrency", json={"per_analyst": 10}), 422, "VALIDATION_FAILED")
+    error(
+        await desk.oz.put(f"{CONFIG}/concurrency", json={"per_analyst": 10}),
+        422,
+        "VALIDATION_FAILED",
+    )
 
 
 async def test_the_length_of_an_export_has_limits_and_reaches_every_plane(desk: Desk) -> None:
@@ -107,7 +134,11 @@ async def test_the_length_of_an_export_has_limits_and_reaches_every_plane(desk: 
 async def test_maintenance_is_said_to_who_creates_at_every_plane_and_ends(desk: Desk) -> None:
     on = {"enabled": True, "message": "Back at noon."}
     changed = said(await desk.oz.put(f"{CONFIG}/maintenance", json=on))
-    assert (changed["enabled"], changed["message"], changed["updated_by"]) == (True, "Back at noon.", "oz")
+    assert (changed["enabled"], changed["message"], changed["updated_by"]) == (
+        True,
+        "Back at noon.",
+        "oz",
+    )
     async with Db(desk.dsn, size=1) as db:
         other = PlatformConfig(db)
         with pytest.raises(Maintenance, match="Back at noon"):
@@ -120,7 +151,9 @@ async def test_maintenance_is_said_to_who_creates_at_every_plane_and_ends(desk: 
 
 async def test_maintenance_takes_a_message_up_to_its_limit(desk: Desk) -> None:
     for message, status in (("x" * 1000, 200), ("x" * 1001, 422), ("\0", 422)):
-        answer = await desk.oz.put(f"{CONFIG}/maintenance", json={"enabled": False, "message": message})
+        answer = await desk.oz.put(
+            f"{CONFIG}/maintenance", json={"enabled": False, "message": message}
+        )
         assert answer.status_code == status
     for body in ({}, {"enabled": 1}, {"enabled": "yes"}):
         error(await desk.oz.put(f"{CONFIG}/maintenance", json=body), 422, "VALIDATION_FAILED")
@@ -140,10 +173,16 @@ async def test_only_operators_look_and_decide(desk: Desk) -> None:
             error(await somebody.put(f"{CONFIG}/{what}", json={}), 403, "PERMISSION_DENIED")
 
 
-async def test_while_the_platform_is_maintained_nothing_is_created_and_everything_is_read(desk: Desk) -> None:
+async def test_while_the_platform_is_maintained_nothing_is_created_and_everything_is_read(
+    desk: Desk,
+) -> None:
     await desk.mapping("m")
     snapshot = await desk.snapshot("s", status="ready", prefix="p/")
-    said(await desk.oz.put(f"{CONFIG}/maintenance", json={"enabled": True, "message": "Back at noon."}))
+    said(
+        await desk.oz.put(
+            f"{CONFIG}/maintenance", json={"enabled": True, "message": "Back at noon."}
+        )
+    )
     node = {"label": "A", "sql": "SELECT 1 AS id", "primary_key": {"name": "id", "type": "INT64"}}
     for path, body in (
         ("mappings", {"name": "x", "node_definitions": [node]}),
@@ -155,6 +194,18 @@ async def test_while_the_platform_is_maintained_nothing_is_created_and_everythin
         refused = await desk.ann.post(f"/api/{path}", json=body)
         assert error(refused, 503, "MAINTENANCE")["message"] == "Back at noon.", path
         assert refused.headers["retry-after"]
-    for path in ("mappings", "snapshots", f"snapshots/{snapshot}", "instances", "favorites", "schema/catalogs"):
+    for path in (
+        "mappings",
+        "snapshots",
+        f"snapshots/{snapshot}",
+        "instances",
+        "favorites",
+        "schema/catalogs",
+    ):
         said(await desk.ann.get(f"/api/{path}"))
-    said(await desk.ann.post("/api/favorites", json={"resource_type": "snapshot", "resource_id": snapshot}), 201)
+    said(
+        await desk.ann.post(
+            "/api/favorites", json={"resource_type": "snapshot", "resource_id": snapshot}
+        ),
+        201,
+    )

@@ -1,4 +1,5 @@
-"""The fields of each answer, as clients that others wrote know them; more may come, none may go or be renamed."""
+"""The fields of each answer, as clients that others wrote know them; more may come, none may go or
+be renamed."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ TABLE = "catalog_name schema_name table_name table_type column_count cached_at"
 COLUMN = """
     catalog_name schema_name table_name column_name data_type is_nullable ordinal_position column_default cached_at
 """
-EXPORT = "id snapshot_id entity_type entity_name status claimed_at claimed_by attempts error_message"
+EXPORT = (
+    "id snapshot_id entity_type entity_name status claimed_at claimed_by attempts error_message"
+)
 CLAIMED = """
     id snapshot_id job_type entity_name status sql column_names starburst_catalog starburst_role gcs_path claimed_by
     claimed_at attempt_id lease_seconds source
@@ -69,7 +72,10 @@ FIELDS = {
         "GET /api/mappings/{mapping_id}/versions/{version}/diff/{other}",
         "data changes nodes",
     ): "label change_type fields_changed from to",
-    ("GET /api/mappings/{mapping_id}/tree", "data"): "id name owner_username current_version versions totals",
+    (
+        "GET /api/mappings/{mapping_id}/tree",
+        "data",
+    ): "id name owner_username current_version versions totals",
     (
         "GET /api/mappings/{mapping_id}/tree",
         "data versions",
@@ -78,7 +84,10 @@ FIELDS = {
         "GET /api/mappings/{mapping_id}/tree",
         "data versions snapshots",
     ): "id name status created_at instance_count instances",
-    ("GET /api/mappings/{mapping_id}/tree", "data totals"): "version_count snapshot_count instance_count",
+    (
+        "GET /api/mappings/{mapping_id}/tree",
+        "data totals",
+    ): "version_count snapshot_count instance_count",
     ("GET /api/snapshots", "data"): SNAPSHOT,
     ("GET /api/snapshots/{snapshot_id}/progress", "data"): SNAPSHOT_PROGRESS,
     (
@@ -94,7 +103,10 @@ FIELDS = {
     ("GET /api/instances/{instance_id}/progress", "data steps"): "name type status row_count",
     ("GET /api/favorites", "data"): "resource_type resource_id resource_name created_at",
     ("GET /api/schema/catalogs", "data"): "catalog_name schema_count cached_at",
-    ("GET /api/schema/catalogs/{catalog}/schemas", "data"): "catalog_name schema_name table_count cached_at",
+    (
+        "GET /api/schema/catalogs/{catalog}/schemas",
+        "data",
+    ): "catalog_name schema_name table_count cached_at",
     (f"GET {TABLES}", "data"): TABLE,
     (f"GET {TABLES}/{{table}}/columns", "data"): COLUMN,
     ("GET /api/schema/search/tables", "data"): TABLE,
@@ -115,7 +127,10 @@ FIELDS = {
     ("GET /api/cluster/health", "data"): "status checked_at components",
     ("GET /api/cluster/instances", "data"): "total by_status by_owner limits",
     ("GET /api/cluster/instances", "data by_owner"): "owner_username count",
-    ("GET /api/cluster/instances", "data limits"): "per_analyst cluster_total cluster_used cluster_available",
+    (
+        "GET /api/cluster/instances",
+        "data limits",
+    ): "per_analyst cluster_total cluster_used cluster_available",
     ("GET /api/exports", "data jobs"): EXPORT,
     ("GET /api/export-jobs", "data jobs"): EXPORT,
     ("GET /api/ops/export-jobs", "data jobs"): EXPORT,
@@ -137,7 +152,9 @@ FIELDS = {
 }
 
 
-async def test_every_answer_has_the_fields_that_its_clients_know(database: str, edge: Edge, tmp_path: Path) -> None:
+async def test_every_answer_has_the_fields_that_its_clients_know(
+    database: str, edge: Edge, tmp_path: Path
+) -> None:
     async with sitting(database, edge, tmp_path / "home") as desk:
         paths = (await desk.ann.get("/api/openapi.json")).json()["paths"]
     for (operation, place), fields in FIELDS.items():

@@ -50,18 +50,24 @@ async def local(database: str, edge: Edge) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 async def grow(client: httpx2.AsyncClient, username: str, role: str) -> None:
-    answer = await client.post("/api/users", json={"username": username, "role": role}, headers=bearer(OPERATOR))
+    answer = await client.post(
+        "/api/users", json={"username": username, "role": role}, headers=bearer(OPERATOR)
+    )
     assert answer.status_code == 201
 
 
-async def test_headers_are_not_believed_unless_the_server_is_told_to(anyone: httpx2.AsyncClient) -> None:
+async def test_headers_are_not_believed_unless_the_server_is_told_to(
+    anyone: httpx2.AsyncClient,
+) -> None:
     shown = {"X-Username": "ann", "X-User-Role": "ops"}
     error(await anyone.get("/api/data-sources", headers=shown), 401, "AUTHENTICATION_REQUIRED")
     admin = bearer(ADMIN) | {"X-User-Role": "analyst"}
     assert (await anyone.get(ADMINS_ONLY, headers=admin)).status_code == 200
 
 
-async def test_a_trusted_proxy_names_the_user_and_a_newcomer_is_an_analyst(behind_proxy: httpx2.AsyncClient) -> None:
+async def test_a_trusted_proxy_names_the_user_and_a_newcomer_is_an_analyst(
+    behind_proxy: httpx2.AsyncClient,
+) -> None:
     ann = {"X-Username": "ann", "X-User-Role": "ops"}
     assert (await behind_proxy.get("/api/data-sources", headers=ann)).status_code == 200
     error(await behind_proxy.get(ADMINS_ONLY, headers=ann), 403, "PERMISSION_DENIED")
@@ -78,8 +84,15 @@ async def test_a_role_header_lowers_and_never_raises(behind_proxy: httpx2.AsyncC
         headers = {"X-Username": username} | ({} if role is None else {"X-User-Role": role})
         return (await behind_proxy.get(path, headers=headers)).status_code
 
-    assert [await status(OPS_ONLY, "boss", role) for role in (None, "ops", "admin", "analyst")] == [200, 200, 403, 403]
-    assert [await status(ADMINS_ONLY, "ann", role) for role in (None, "ops", "admin", "analyst")] == [
+    assert [await status(OPS_ONLY, "boss", role) for role in (None, "ops", "admin", "analyst")] == [
+        200,
+        200,
+        403,
+        403,
+    ]
+    assert [
+        await status(ADMINS_ONLY, "ann", role) for role in (None, "ops", "admin", "analyst")
+    ] == [
         200,
         200,
         200,
@@ -88,7 +101,9 @@ async def test_a_role_header_lowers_and_never_raises(behind_proxy: httpx2.AsyncC
     assert await status(OPS_ONLY, "ann", "ops") == 403
 
 
-async def test_a_role_header_never_outranks_a_verified_token(behind_proxy: httpx2.AsyncClient) -> None:
+async def test_a_role_header_never_outranks_a_verified_token(
+    behind_proxy: httpx2.AsyncClient,
+) -> None:
     await grow(behind_proxy, "boss", "ops")
     both = bearer(ADMIN) | {"X-Username": "boss", "X-User-Role": "ops"}
     error(await behind_proxy.get(OPS_ONLY, headers=both), 403, "PERMISSION_DENIED")
@@ -96,7 +111,9 @@ async def test_a_role_header_never_outranks_a_verified_token(behind_proxy: httpx
     error(await behind_proxy.get(OPS_ONLY, headers=lowered), 403, "PERMISSION_DENIED")
 
 
-async def test_a_token_that_does_not_count_is_not_mended_by_a_header(behind_proxy: httpx2.AsyncClient) -> None:
+async def test_a_token_that_does_not_count_is_not_mended_by_a_header(
+    behind_proxy: httpx2.AsyncClient,
+) -> None:
     shown = bearer("pst_wrong") | {"X-Username": "ann"}
     error(await behind_proxy.get("/api/data-sources", headers=shown), 401, "INVALID_TOKEN")
 
@@ -113,16 +130,26 @@ async def test_a_header_that_is_there_twice_is_refused(behind_proxy: httpx2.Asyn
         error(await behind_proxy.get("/api/data-sources", headers=shown), 401, "INVALID_TOKEN")
 
 
-@pytest.mark.parametrize("username", ["", "a/b", "..", "operator", "x" * 201, "' OR 1=1 --", "Ünal"])
-async def test_a_name_that_cannot_be_one_is_refused(behind_proxy: httpx2.AsyncClient, username: str) -> None:
+@pytest.mark.parametrize(
+    "username", ["", "a/b", "..", "operator", "x" * 201, "' OR 1=1 --", "Ünal"]
+)
+async def test_a_name_that_cannot_be_one_is_refused(
+    behind_proxy: httpx2.AsyncClient, username: str
+) -> None:
     shown = {"X-Username": username.encode("utf-8")}
     error(await behind_proxy.get("/api/data-sources", headers=shown), 401, "INVALID_TOKEN")
 
 
-async def test_a_deactivated_user_is_not_let_in_by_a_header(behind_proxy: httpx2.AsyncClient) -> None:
+async def test_a_deactivated_user_is_not_let_in_by_a_header(
+    behind_proxy: httpx2.AsyncClient,
+) -> None:
     await grow(behind_proxy, "ann", "analyst")
     await behind_proxy.delete("/api/users/ann", headers=bearer(OPERATOR))
-    error(await behind_proxy.get("/api/data-sources", headers={"X-Username": "ANN"}), 401, "INVALID_TOKEN")
+    error(
+        await behind_proxy.get("/api/data-sources", headers={"X-Username": "ANN"}),
+        401,
+        "INVALID_TOKEN",
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,9 +167,16 @@ async def test_a_deactivated_user_is_not_let_in_by_a_header(behind_proxy: httpx2
     ],
 )
 async def test_a_proxy_is_known_by_its_address_its_secret_or_both(
-    database: str, edge: Edge, proxies: str | None, secret: str | None, header: str | None, status: int
+    database: str,
+    edge: Edge,
+    proxies: str | None,
+    secret: str | None,
+    header: str | None,
+    status: int,
 ) -> None:
-    headers = {"X-Username": "ann"} | ({} if header is None else {"X-Penstock-Proxy-Secret": header})
+    headers = {"X-Username": "ann"} | (
+        {} if header is None else {"X-Penstock-Proxy-Secret": header}
+    )
     trusting = plane(database, trust=True, proxies=proxies, proxy_secret=secret)
     async with trusting as parts, client_of(edge, parts) as client:
         answer = await client.get("/api/data-sources", headers=headers)
@@ -152,21 +186,39 @@ async def test_a_proxy_is_known_by_its_address_its_secret_or_both(
 
 
 async def test_nobody_becomes_the_proxy_by_claiming_its_address(database: str, edge: Edge) -> None:
-    async with plane(database, trust=True, proxies="10.0.0.7") as parts, client_of(edge, parts) as client:
+    async with (
+        plane(database, trust=True, proxies="10.0.0.7") as parts,
+        client_of(edge, parts) as client,
+    ):
         for name in ("X-Forwarded-For", "X-Real-IP", "Forwarded"):
             headers = {"X-Username": "ann", name: "10.0.0.7"}
-            error(await client.get("/api/data-sources", headers=headers), 401, "AUTHENTICATION_REQUIRED")
+            error(
+                await client.get("/api/data-sources", headers=headers),
+                401,
+                "AUTHENTICATION_REQUIRED",
+            )
 
 
-async def test_a_role_header_of_others_than_the_proxy_changes_nothing(database: str, edge: Edge) -> None:
-    async with plane(database, trust=True, proxies="10.0.0.7") as parts, client_of(edge, parts) as client:
+async def test_a_role_header_of_others_than_the_proxy_changes_nothing(
+    database: str, edge: Edge
+) -> None:
+    async with (
+        plane(database, trust=True, proxies="10.0.0.7") as parts,
+        client_of(edge, parts) as client,
+    ):
         lowered = bearer(OPERATOR) | {"X-User-Role": "analyst"}
         assert (await client.get(OPS_ONLY, headers=lowered)).status_code == 200
 
 
 async def test_on_a_machine_of_ones_own_no_other_name_reaches_us(local: httpx2.AsyncClient) -> None:
     """A web page whose own name was made to point at this machine sends that name."""
-    for host in ("evil.example", "127.0.0.1.evil.example", "10.0.0.1", "localhost.evil.example:80", ""):
+    for host in (
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "10.0.0.1",
+        "localhost.evil.example:80",
+        "",
+    ):
         for path in ("/api/data-sources", "/health", "/login?token=x"):
             answer = await local.get(path, headers=bearer(OPERATOR) | {"Host": host})
             error(answer, 403, "PERMISSION_DENIED")
@@ -177,7 +229,14 @@ async def test_on_a_machine_of_ones_own_no_other_name_reaches_us(local: httpx2.A
 
 @pytest.mark.parametrize(
     "name",
-    [*sorted(PROXY_HEADERS), "X-Forwarded-For", "X-Forwarded-Host", "X_Forwarded_For", "X-Forwarded", "CF-Ray"],
+    [
+        *sorted(PROXY_HEADERS),
+        "X-Forwarded-For",
+        "X-Forwarded-Host",
+        "X_Forwarded_For",
+        "X-Forwarded",
+        "CF-Ray",
+    ],
 )
 async def test_on_a_machine_of_ones_own_nothing_that_came_through_a_proxy_is_answered(
     local: httpx2.AsyncClient, name: str
@@ -187,7 +246,9 @@ async def test_on_a_machine_of_ones_own_nothing_that_came_through_a_proxy_is_ans
     assert "PENSTOCK_TRUSTED_PROXIES" in answer.json()["error"]["details"]["hint"]
 
 
-async def test_on_a_machine_of_ones_own_a_name_in_a_header_is_not_believed(local: httpx2.AsyncClient) -> None:
+async def test_on_a_machine_of_ones_own_a_name_in_a_header_is_not_believed(
+    local: httpx2.AsyncClient,
+) -> None:
     answer = await local.get("/api/data-sources", headers={"X-Username": "ann"})
     error(answer, 401, "AUTHENTICATION_REQUIRED")
 
@@ -222,11 +283,17 @@ async def test_a_providers_token_is_let_in_and_its_user_is_known_from_then_on(
     async with with_provider(provider, database, edge) as client:
         ann = bearer(provider.token(name="Ann"))
         shown = (await client.get("/api/users/ann@example.com", headers=ann)).json()
-        assert (shown["role"], shown["email"], shown["display_name"]) == ("analyst", "ann@example.com", "Ann")
+        assert (shown["role"], shown["email"], shown["display_name"]) == (
+            "analyst",
+            "ann@example.com",
+            "Ann",
+        )
         assert shown["last_login_at"] is not None
         again = bearer(provider.token("ec-1", email="Ann@Example.com"))
         assert (await client.get("/api/users/ann@example.com", headers=again)).status_code == 200
-        await client.put("/api/users/ann@example.com/role", json={"role": "admin"}, headers=bearer(OPERATOR))
+        await client.put(
+            "/api/users/ann@example.com/role", json={"role": "admin"}, headers=bearer(OPERATOR)
+        )
         assert (await client.get(ADMINS_ONLY, headers=ann)).status_code == 200
         await client.delete("/api/users/ann@example.com", headers=bearer(OPERATOR))
         error(await client.get("/api/data-sources", headers=ann), 401, "INVALID_TOKEN")
@@ -244,9 +311,21 @@ async def test_a_claim_says_what_a_newcomer_begins_with_and_later_only_lowers(
         assert await status("admin") == 200
         assert await status("analyst") == 403
         assert await status("ops") == 200
-        error(await client.get(OPS_ONLY, headers=bearer(provider.token(roles=["ops"]))), 403, "PERMISSION_DENIED")
-        error(await client.get(ADMINS_ONLY, headers=bearer(provider.token(roles=["king"]))), 401, "INVALID_ROLE")
-        error(await client.get(ADMINS_ONLY, headers=bearer(provider.token(aud="other"))), 401, "INVALID_TOKEN")
+        error(
+            await client.get(OPS_ONLY, headers=bearer(provider.token(roles=["ops"]))),
+            403,
+            "PERMISSION_DENIED",
+        )
+        error(
+            await client.get(ADMINS_ONLY, headers=bearer(provider.token(roles=["king"]))),
+            401,
+            "INVALID_ROLE",
+        )
+        error(
+            await client.get(ADMINS_ONLY, headers=bearer(provider.token(aud="other"))),
+            401,
+            "INVALID_TOKEN",
+        )
         unnameable = bearer(provider.token(email="a b@example.com", roles=["analyst"]))
         error(await client.get(ADMINS_ONLY, headers=unnameable), 401, "INVALID_TOKEN")
 
@@ -256,7 +335,9 @@ async def test_many_who_come_for_the_first_time_at_once_are_one_user(
 ) -> None:
     async with with_provider(provider, database, edge) as client:
         ann = bearer(provider.token())
-        answers = await asyncio.gather(*(client.get("/api/data-sources", headers=ann) for _ in range(8)))
+        answers = await asyncio.gather(
+            *(client.get("/api/data-sources", headers=ann) for _ in range(8))
+        )
         assert {answer.status_code for answer in answers} == {200}
         assert len((await client.get("/api/users", headers=bearer(OPERATOR))).json()["data"]) == 1
 
@@ -272,18 +353,26 @@ async def test_a_provider_that_is_away_is_503_and_our_own_keys_go_on(
         assert (await client.get("/api/data-sources", headers=bearer(OPERATOR))).status_code == 200
 
 
-async def test_a_service_token_opens_no_public_route_and_a_users_no_internal_one(operator: httpx2.AsyncClient) -> None:
+async def test_a_service_token_opens_no_public_route_and_a_users_no_internal_one(
+    operator: httpx2.AsyncClient,
+) -> None:
     await add(operator, "boss", role="ops")
     key = (await make_key(operator, "boss"))["key"]
     for token in (SERVICE, INSTANCE_TOKENS.mint(1)):
         error(await operator.get("/api/data-sources", headers=bearer(token)), 401, "INVALID_TOKEN")
     for token in (key, OPERATOR, "psi_1_" + "0" * 64):
         headers = bearer(token) | {"X-Component": "worker"}
-        error(await operator.post("/api/internal/jobs/claim", headers=headers, json={}), 401, "INVALID_TOKEN")
+        error(
+            await operator.post("/api/internal/jobs/claim", headers=headers, json={}),
+            401,
+            "INVALID_TOKEN",
+        )
 
 
 async def test_a_graph_servers_token_is_no_workers(operator: httpx2.AsyncClient) -> None:
     headers = bearer(INSTANCE_TOKENS.mint(1))
     for component in ("worker", "wrapper"):
-        answer = await operator.post("/api/internal/jobs/claim", headers=headers | {"X-Component": component}, json={})
+        answer = await operator.post(
+            "/api/internal/jobs/claim", headers=headers | {"X-Component": component}, json={}
+        )
         error(answer, 403, "PERMISSION_DENIED")

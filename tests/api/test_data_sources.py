@@ -46,13 +46,17 @@ async def admin(anyone: httpx2.AsyncClient) -> AsyncIterator[httpx2.AsyncClient]
 
 def _caller(anyone: httpx2.AsyncClient, token: str) -> httpx2.AsyncClient:
     headers = {"Authorization": f"Bearer {token}"}
-    return httpx2.AsyncClient(base_url=anyone.base_url, headers=headers, timeout=30, trust_env=False)
+    return httpx2.AsyncClient(
+        base_url=anyone.base_url, headers=headers, timeout=30, trust_env=False
+    )
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> dict[str, Any]:
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
-        connection.execute("CREATE TABLE orders (id BIGINT NOT NULL, amount DECIMAL(12, 2) DEFAULT 0)")
+        connection.execute(
+            "CREATE TABLE orders (id BIGINT NOT NULL, amount DECIMAL(12, 2) DEFAULT 0)"
+        )
         connection.execute("CREATE SCHEMA old")
         connection.execute("CREATE TABLE old.orders (id INT)")
         connection.execute("CREATE VIEW old.customers AS SELECT 1 AS id")
@@ -70,26 +74,38 @@ async def add(caller: httpx2.AsyncClient, body: dict[str, Any]) -> int:
     return source
 
 
-async def test_a_source_is_added_shown_changed_and_dropped(operator: httpx2.AsyncClient, shop: dict[str, Any]) -> None:
+async def test_a_source_is_added_shown_changed_and_dropped(
+    operator: httpx2.AsyncClient, shop: dict[str, Any]
+) -> None:
     made = (await operator.post(SOURCES, json=shop)).json()["data"]
     assert (made["name"], made["type"], made["owner_username"]) == ("shop", "duckdb", "operator")
-    assert (made["config"], made["has_credentials"], made["is_default"]) == (shop["config"], False, False)
+    assert (made["config"], made["has_credentials"], made["is_default"]) == (
+        shop["config"],
+        False,
+        False,
+    )
     assert made["created_at"].endswith("Z")
     one = f"{SOURCES}/{made['id']}"
     assert (await operator.get(one)).json()["data"] == made
-    changed = (await operator.put(one, json={"name": "market", "config": shop["config"] | {"threads": 1}})).json()
+    changed = (
+        await operator.put(one, json={"name": "market", "config": shop["config"] | {"threads": 1}})
+    ).json()
     assert (changed["data"]["name"], changed["data"]["config"]["threads"]) == ("market", 1)
     assert (await operator.put(f"{one}/default")).json()["data"]["is_default"] is True
     assert (await operator.delete(one)).json()["data"] == {"id": made["id"]}
     error(await operator.get(one), 404, "RESOURCE_NOT_FOUND")
     error(await operator.delete(one), 404, "RESOURCE_NOT_FOUND")
-    audit = (await operator.get("/api/audit", params={"subject": f"data_source:{made['id']}"})).json()["data"]
+    audit = (
+        await operator.get("/api/audit", params={"subject": f"data_source:{made['id']}"})
+    ).json()["data"]
     assert [(e["action"], e["actor"]) for e in audit] == [
         (f"data_source.{action}", "operator") for action in ("drop", "default", "update", "add")
     ]
 
 
-async def test_sources_are_listed_by_page_and_by_type(operator: httpx2.AsyncClient, shop: dict[str, Any]) -> None:
+async def test_sources_are_listed_by_page_and_by_type(
+    operator: httpx2.AsyncClient, shop: dict[str, Any]
+) -> None:
     await add(operator, shop)
     for number in range(3):
         await add(operator, private(f"p{number}"))
@@ -128,10 +144,18 @@ WRONG_BODIES: list[dict[str, Any]] = [
     {"name": "x", "type": "duckdb", "owner": "bob"},
     {"name": "x", "type": "files", "config": {"url": "file://["}},
     {"name": "x", "type": "files", "config": {"url": ["file:///"]}},
-    {"name": "x", "type": "files", "config": {"url": "s3://no such bucket\n/x", "endpoint": "::::"}},
+    {
+        "name": "x",
+        "type": "files",
+        "config": {"url": "s3://no such bucket\n/x", "endpoint": "::::"},
+    },
     {"name": "x", "type": "postgres", "config": PRIVATE | {"host": {"a": 1}}},
     {"name": "x", "type": "trino", "config": {"url": "https://[", "user": "ann"}},
-    {"name": "x", "type": "trino", "config": {"url": "https://8.8.8.8", "user": "ann", "session": {"a": "\0"}}},
+    {
+        "name": "x",
+        "type": "trino",
+        "config": {"url": "https://8.8.8.8", "user": "ann", "session": {"a": "\0"}},
+    },
 ]
 
 
@@ -155,7 +179,10 @@ ALLOWED = {200, 409, 422, 503}
 
 
 async def test_what_is_ones_own_and_what_is_others(
-    operator: httpx2.AsyncClient, analyst: httpx2.AsyncClient, admin: httpx2.AsyncClient, shop: dict[str, Any]
+    operator: httpx2.AsyncClient,
+    analyst: httpx2.AsyncClient,
+    admin: httpx2.AsyncClient,
+    shop: dict[str, Any],
 ) -> None:
     """Every operation, by its owner, by a stranger, by admin and by ops."""
     callers = {"analyst": analyst, "admin": admin, "ops": operator}
@@ -174,7 +201,13 @@ async def test_what_is_ones_own_and_what_is_others(
             for method, path, body in operations[:-2]:
                 answer = await caller.request(method, f"{SOURCES}/{source}{path}", json=body)
                 allowed = name in (owner, "admin", "ops") or (method, path) == ("GET", "")
-                assert (answer.status_code in ALLOWED) == allowed, (name, owner, method, path, answer.text)
+                assert (answer.status_code in ALLOWED) == allowed, (
+                    name,
+                    owner,
+                    method,
+                    path,
+                    answer.text,
+                )
                 assert allowed or error(answer, 403, "PERMISSION_DENIED")
             await operator.put(f"{SOURCES}/{of_analyst}", json={"name": "of-analyst"})
     for method, path, _ in operations[-2:]:
@@ -199,7 +232,10 @@ async def test_strangers_see_that_a_source_is_there_and_not_what_it_is_made_of(
 
 
 async def test_what_the_server_itself_may_read_is_for_admins(
-    operator: httpx2.AsyncClient, analyst: httpx2.AsyncClient, admin: httpx2.AsyncClient, shop: dict[str, Any]
+    operator: httpx2.AsyncClient,
+    analyst: httpx2.AsyncClient,
+    admin: httpx2.AsyncClient,
+    shop: dict[str, Any],
 ) -> None:
     socket = private() | {"config": PRIVATE | {"host": "/run/postgresql"}}
     folder = {"name": "files", "type": "files", "config": {"url": "file:///tmp"}}
@@ -213,7 +249,9 @@ async def test_what_the_server_itself_may_read_is_for_admins(
         await add(admin, body)
     whole = {"credentials": {"access_key_id": MARK, "secret_access_key": MARK}}
     mine = await add(analyst, bucket | {"name": "my-bucket"} | whole)
-    error(await analyst.put(f"{SOURCES}/{mine}", json={"credentials": {}}), 403, "PERMISSION_DENIED")
+    error(
+        await analyst.put(f"{SOURCES}/{mine}", json={"credentials": {}}), 403, "PERMISSION_DENIED"
+    )
     other = {"config": {"url": "gs://somebody/else"}}
     error(await analyst.put(f"{SOURCES}/{mine}", json=other), 403, "PERMISSION_DENIED")
     assert (await analyst.put(f"{SOURCES}/{mine}", json={"name": "still-mine"})).status_code == 200
@@ -222,20 +260,30 @@ async def test_what_the_server_itself_may_read_is_for_admins(
     error(await analyst.put(f"{SOURCES}/{own}", json=moved), 403, "PERMISSION_DENIED")
 
 
-async def test_a_test_really_connects_and_is_remembered(operator: httpx2.AsyncClient, shop: dict[str, Any]) -> None:
+async def test_a_test_really_connects_and_is_remembered(
+    operator: httpx2.AsyncClient, shop: dict[str, Any]
+) -> None:
     good, bad = await add(operator, shop), await add(operator, private())
     said = (await operator.post(f"{SOURCES}/{good}/test")).json()["data"]
     assert (said["ok"], said["message"].startswith("DuckDB")) == (True, True)
     shown = (await operator.get(f"{SOURCES}/{good}")).json()["data"]
-    assert (shown["test_ok"], shown["test_message"], shown["tested_at"]) == (True, said["message"], said["tested_at"])
+    assert (shown["test_ok"], shown["test_message"], shown["tested_at"]) == (
+        True,
+        said["message"],
+        said["tested_at"],
+    )
     said = (await operator.post(f"{SOURCES}/{bad}/test")).json()["data"]
     assert said["ok"] is False
     assert said["message"]
     assert (await operator.get(f"{SOURCES}/{bad}")).json()["data"]["test_ok"] is False
-    assert (await operator.put(f"{SOURCES}/{bad}", json={"name": "x"})).json()["data"]["test_ok"] is None
+    assert (await operator.put(f"{SOURCES}/{bad}", json={"name": "x"})).json()["data"][
+        "test_ok"
+    ] is None
 
 
-async def test_a_source_is_browsed_as_it_is_now(operator: httpx2.AsyncClient, shop: dict[str, Any]) -> None:
+async def test_a_source_is_browsed_as_it_is_now(
+    operator: httpx2.AsyncClient, shop: dict[str, Any]
+) -> None:
     one = f"{SOURCES}/{await add(operator, shop)}"
     page = (await operator.get(f"{one}/browse")).json()
     assert [(t["schema_name"], t["table_name"], t["table_type"]) for t in page["data"]] == [
@@ -244,7 +292,9 @@ async def test_a_source_is_browsed_as_it_is_now(operator: httpx2.AsyncClient, sh
         ("old", "orders", "table"),
     ]
     for prefix, total in (("ORD", 2), ("old.", 2), ("shop.main.o", 1), ("zzz", 0)):
-        assert (await operator.get(f"{one}/browse", params={"prefix": prefix})).json()["meta"]["total"] == total
+        assert (await operator.get(f"{one}/browse", params={"prefix": prefix})).json()["meta"][
+            "total"
+        ] == total
     found = (await operator.get(f"{one}/schema", params={"table": "main.orders"})).json()["data"]
     assert found["columns"] == [
         {
@@ -262,16 +312,22 @@ async def test_a_source_is_browsed_as_it_is_now(operator: httpx2.AsyncClient, sh
             "column_default": "0",
         },
     ]
-    several = error(await operator.get(f"{one}/schema", params={"table": "orders"}), 409, "CONFLICT")
+    several = error(
+        await operator.get(f"{one}/schema", params={"table": "orders"}), 409, "CONFLICT"
+    )
     assert several["details"]["tables"] == ["shop.main.orders", "shop.old.orders"]
-    error(await operator.get(f"{one}/schema", params={"table": "nothing"}), 404, "RESOURCE_NOT_FOUND")
+    error(
+        await operator.get(f"{one}/schema", params={"table": "nothing"}), 404, "RESOURCE_NOT_FOUND"
+    )
     for wrong in ({}, {"table": ""}, {"table": "\0"}):
         error(await operator.get(f"{one}/schema", params=wrong), 422, "VALIDATION_FAILED")
     away = f"{SOURCES}/{await add(operator, private())}"
     assert (await operator.get(f"{away}/browse")).status_code == 503
 
 
-async def test_a_source_that_live_jobs_read_is_not_dropped(operator: httpx2.AsyncClient, shop: dict[str, Any]) -> None:
+async def test_a_source_that_live_jobs_read_is_not_dropped(
+    operator: httpx2.AsyncClient, shop: dict[str, Any]
+) -> None:
     source = await add(operator, shop)
     jobs = [await enqueue(operator, payload={"data_source_id": source, "n": n}) for n in range(2)]
     await enqueue(operator, payload={"data_source_id": source + 1})
@@ -283,7 +339,10 @@ async def test_a_source_that_live_jobs_read_is_not_dropped(operator: httpx2.Asyn
 
 
 async def test_without_a_key_no_credential_is_taken(
-    operator: httpx2.AsyncClient, parts: Services, shop: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    operator: httpx2.AsyncClient,
+    parts: Services,
+    shop: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert parts.sources is not None
     source = await add(operator, private())
@@ -291,13 +350,18 @@ async def test_without_a_key_no_credential_is_taken(
     refused = error(await operator.post(SOURCES, json=private("other")), 503, "SECRET_KEY_MISSING")
     assert "PENSTOCK_SECRET_KEY" in refused["details"]["hint"]
     for method, path in (("POST", "/test"), ("GET", "/browse")):
-        error(await operator.request(method, f"{SOURCES}/{source}{path}"), 503, "SECRET_KEY_MISSING")
+        error(
+            await operator.request(method, f"{SOURCES}/{source}{path}"), 503, "SECRET_KEY_MISSING"
+        )
     await add(operator, shop)
     assert (await operator.get(SOURCES)).json()["meta"]["total"] == 2
 
 
 async def test_private_places_are_refused_where_they_are_not_allowed(
-    operator: httpx2.AsyncClient, parts: Services, shop: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    operator: httpx2.AsyncClient,
+    parts: Services,
+    shop: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert isinstance(parts.sources, Sources)
     monkeypatch.setattr(parts.sources.records, "_reach", Reach(private=False))
@@ -324,7 +388,8 @@ async def test_a_marked_secret_is_found_nowhere(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every way in, every way to fail, then a look at answers, logs, metrics and each row of each table."""
+    """Every way in, every way to fail, then a look at answers, logs, metrics and each row of each
+    table."""
     caplog.set_level("DEBUG")
     answers = []
 
@@ -333,19 +398,36 @@ async def test_a_marked_secret_is_found_nowhere(
         return answers[-1]
 
     real = parse_qs(urlsplit(database).query)
-    config = {"database": f"no_{MARK}", "user": MARK, "host": real["host"][0], "port": int(real["port"][0])}
+    config = {
+        "database": f"no_{MARK}",
+        "user": MARK,
+        "host": real["host"][0],
+        "port": int(real["port"][0]),
+    }
     for name, kind, of_kind, secrets in (
         ("pg", "postgres", PRIVATE, {"password": MARK}),
         ("pg2", "postgres", config, {"password": MARK}),
-        ("trino", "trino", {"url": "http://127.0.0.1:1", "user": "ann", "retry_seconds": 0}, {"token": MARK}),
+        (
+            "trino",
+            "trino",
+            {"url": "http://127.0.0.1:1", "user": "ann", "retry_seconds": 0},
+            {"token": MARK},
+        ),
         ("wrong", "postgres", PRIVATE | {"password": MARK}, {"password": MARK}),
         ("wrong", "duckdb", {}, {"password": MARK}),
         ("wrong", "postgres", {"database": MARK}, {"password": MARK}),
     ):
-        await call("POST", SOURCES, {"name": name, "type": kind, "config": of_kind, "credentials": secrets})
+        await call(
+            "POST", SOURCES, {"name": name, "type": kind, "config": of_kind, "credentials": secrets}
+        )
     await call("POST", SOURCES, private() | {"credentials": [MARK]})
     for source in (1, 2, 3):
-        for method, path in (("GET", ""), ("POST", "/test"), ("GET", "/browse"), ("GET", "/schema?table=x")):
+        for method, path in (
+            ("GET", ""),
+            ("POST", "/test"),
+            ("GET", "/browse"),
+            ("GET", "/schema?table=x"),
+        ):
             await call(method, f"{SOURCES}/{source}{path}")
         await call("PUT", f"{SOURCES}/{source}", {"credentials": {"password": MARK}})
     assert parts.sources is not None
@@ -377,7 +459,11 @@ async def _dump(database: str) -> str:
             "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'penstock'"
         )
         return "\n".join(
-            [str(row[0]) for [name] in names for row in await connection.fetch(f"SELECT t::text FROM {name} t")]
+            [
+                str(row[0])
+                for [name] in names
+                for row in await connection.fetch(f"SELECT t::text FROM {name} t")
+            ]
         )
     finally:
         await connection.close()

@@ -133,14 +133,20 @@ async def answer(client: httpx2.AsyncClient, asked: Ask) -> tuple[int, dict[str,
         document.get("meta", {}).pop("request_id", None)
     if asked.path == "/api/jobs" and response.status_code == 201:
         del document["data"]["id"]
-    headers = {name: value for name, value in response.headers.items() if name not in ("date", "x-request-id")}
+    headers = {
+        name: value
+        for name, value in response.headers.items()
+        if name not in ("date", "x-request-id")
+    }
     if document is not None:
         headers.pop("content-length", None)
     return response.status_code, headers, document
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: f"{asked.method} {asked.path}")
-async def test_both_ways_say_the_same(anyone: httpx2.AsyncClient, asked: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_both_ways_say_the_same(
+    anyone: httpx2.AsyncClient, asked: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     headers = {"Authorization": f"Bearer {OPERATOR}"}
     for number in range(3):
         job = {"kind": "work", "queue": "far", "lock_key": f"lock-{number}"}
@@ -150,7 +156,9 @@ async def test_both_ways_say_the_same(anyone: httpx2.AsyncClient, asked: Ask, mo
     assert short == await answer(anyone, asked)
 
 
-async def test_a_listed_job_is_as_its_model_says(operator: httpx2.AsyncClient, worker: httpx2.AsyncClient) -> None:
+async def test_a_listed_job_is_as_its_model_says(
+    operator: httpx2.AsyncClient, worker: httpx2.AsyncClient
+) -> None:
     await operator.post("/api/jobs", json={"kind": "work"})
     body = {"worker": "w1", "queues": ["default"], "limit": 1}
     [claimed] = (await worker.post("/claim", json=body)).json()["data"]["jobs"]

@@ -30,7 +30,9 @@ async def test_an_unknown_route_and_an_unknown_method_are_answered_in_the_envelo
 
 
 async def test_a_field_that_is_wrong_is_named(operator: httpx2.AsyncClient) -> None:
-    answer = await operator.post("/api/jobs", json={"kind": "work", "priority": 10, "colour": "blue"})
+    answer = await operator.post(
+        "/api/jobs", json={"kind": "work", "priority": 10, "colour": "blue"}
+    )
     details = error(answer, 422, "VALIDATION_FAILED")["details"]
     assert {f["field"] for f in details["fields"]} == {"body.priority", "body.colour"}
     missing = await operator.post("/api/jobs", json={})
@@ -79,12 +81,25 @@ async def test_no_body_breaks_anything(operator: httpx2.AsyncClient) -> None:
 
 async def test_a_body_that_does_not_say_it_is_json_is_refused(operator: httpx2.AsyncClient) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
-        answer = await operator.post("/api/jobs", content=b'{"kind": "work"}', headers={"Content-Type": kind})
+        answer = await operator.post(
+            "/api/jobs", content=b'{"kind": "work"}', headers={"Content-Type": kind}
+        )
         error(answer, 422, "VALIDATION_FAILED")
 
 
 async def test_no_identifier_breaks_anything(operator: httpx2.AsyncClient) -> None:
-    for job_id in ("abc", "-1", "0", "1.5", "9223372036854775808", "9" * 5000, "%00", "1%0A", "null", "１"):
+    for job_id in (
+        "abc",
+        "-1",
+        "0",
+        "1.5",
+        "9223372036854775808",
+        "9" * 5000,
+        "%00",
+        "1%0A",
+        "null",
+        "１",
+    ):
         answer = await operator.get(f"/api/jobs/{job_id}")
         assert answer.status_code in (404, 422), (job_id, answer.text)
     error(await operator.get("/api/jobs/9007199254740991"), 404, "RESOURCE_NOT_FOUND")
@@ -98,8 +113,14 @@ async def test_a_body_past_the_limit_is_refused_whether_it_says_so_or_not(
             yield b" " * 65536
 
     too_large = b" " * (parts.max_body_bytes + 1)
-    error(await operator.post("/api/jobs", content=too_large, headers=JSON), 413, "PAYLOAD_TOO_LARGE")
-    error(await operator.post("/api/jobs", content=unannounced(), headers=JSON), 413, "PAYLOAD_TOO_LARGE")
+    error(
+        await operator.post("/api/jobs", content=too_large, headers=JSON), 413, "PAYLOAD_TOO_LARGE"
+    )
+    error(
+        await operator.post("/api/jobs", content=unannounced(), headers=JSON),
+        413,
+        "PAYLOAD_TOO_LARGE",
+    )
     fits = b'{"kind": "work"}'.ljust(parts.max_body_bytes)
     assert (await operator.post("/api/jobs", content=fits, headers=JSON)).status_code == 201
 
@@ -124,7 +145,9 @@ async def test_what_nobody_foresaw_is_an_internal_error_without_internals(
     assert "ZeroDivision" not in answer.text
 
 
-async def test_an_error_that_passes_says_when_to_try_again(operator: httpx2.AsyncClient, parts: Services) -> None:
+async def test_an_error_that_passes_says_when_to_try_again(
+    operator: httpx2.AsyncClient, parts: Services
+) -> None:
     await parts.store.drain(True, actor="ann")
     answer = await operator.post("/api/jobs", json={"kind": "work"})
     error(answer, 503, Draining.code)
@@ -138,8 +161,12 @@ async def test_the_callers_request_id_is_echoed(operator: httpx2.AsyncClient, sh
     assert answer.json()["meta"]["request_id"] == shown
 
 
-@pytest.mark.parametrize("shown", ["", "a b", "A" * 129, "<script>", "é".encode().decode("latin-1"), "a;b"])
-async def test_a_request_id_that_is_not_harmless_is_replaced(operator: httpx2.AsyncClient, shown: str) -> None:
+@pytest.mark.parametrize(
+    "shown", ["", "a b", "A" * 129, "<script>", "é".encode().decode("latin-1"), "a;b"]
+)
+async def test_a_request_id_that_is_not_harmless_is_replaced(
+    operator: httpx2.AsyncClient, shown: str
+) -> None:
     answer = await operator.get("/health", headers={"X-Request-ID": shown.encode("latin-1")})
     assert answer.headers["x-request-id"] != shown
     assert len(answer.headers["x-request-id"]) == 32

@@ -33,7 +33,9 @@ NEXT_URI = "https://trino.example/v1/statement/executing/q1/y1/1"
 @pytest.fixture
 async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
     async with standing(database, settings(tmp_path / "home")) as it:
-        await it.graphs.sources.make_default(await it.source("duckdb", shop(tmp_path, customers=10)), actor="me")
+        await it.graphs.sources.make_default(
+            await it.source("duckdb", shop(tmp_path, customers=10)), actor="me"
+        )
         yield it
 
 
@@ -70,12 +72,19 @@ async def update(
 
 async def submit(stand: Stand, job: dict[str, Any], *, pause: float = 0, **said: Any) -> Any:
     due = datetime.now(UTC) + timedelta(seconds=pause)
-    said = {"starburst_query_id": "q1", "next_uri": NEXT_URI, "next_poll_at": due.isoformat(), **said}
+    said = {
+        "starburst_query_id": "q1",
+        "next_uri": NEXT_URI,
+        "next_poll_at": due.isoformat(),
+        **said,
+    }
     return await update(stand, job, status="submitted", **said)
 
 
 async def test_a_claimed_job_says_all_that_its_worker_needs_and_no_credential(stand: Stand) -> None:
-    snapshot_id = await stand.snapshot(CUSTOMER | {"starburst_catalog": "lake", "starburst_role": "analyst"})
+    snapshot_id = await stand.snapshot(
+        CUSTOMER | {"starburst_catalog": "lake", "starburst_role": "analyst"}
+    )
     job = await claim_one(stand)
     prefix = f"{stand.settings.storage_root}/me@example.com/0/v0/{snapshot_id}"
     assert job["gcs_path"] == f"{prefix}/nodes/Customer/"
@@ -114,19 +123,35 @@ async def test_a_waiting_claimer_is_woken_by_a_new_job(stand: Stand) -> None:
     assert time.monotonic() - began < 10
 
 
-async def test_a_submitted_job_is_pollable_when_due_by_one_worker_at_a_time_and_never_claimable(stand: Stand) -> None:
+async def test_a_submitted_job_is_pollable_when_due_by_one_worker_at_a_time_and_never_claimable(
+    stand: Stand,
+) -> None:
     await stand.snapshot(CUSTOMER)
     job = await claim_one(stand)
     shown = await submit(stand, job, poll_count=1, submitted_at="2026-01-15T10:30:00Z")
-    assert (shown["status"], shown["starburst_query_id"], shown["next_uri"]) == ("submitted", "q1", NEXT_URI)
+    assert (shown["status"], shown["starburst_query_id"], shown["next_uri"]) == (
+        "submitted",
+        "q1",
+        NEXT_URI,
+    )
     assert (shown["poll_count"], shown["submitted_at"]) == (1, "2026-01-15T10:30:00Z")
     assert await claim(stand) == []
     answers = await asyncio.gather(*(pollable(stand) for _ in range(5)))
     [due] = [job for jobs in answers for job in jobs]
     assert due["attempt_id"] != job["attempt_id"]
     assert (due["status"], due["next_uri"]) == ("submitted", NEXT_URI)
-    again = await update(stand, due, next_uri=f"{NEXT_URI}0", next_poll_at=datetime.now(UTC).isoformat(), poll_count=2)
-    assert (again["status"], again["next_uri"], again["poll_count"]) == ("submitted", f"{NEXT_URI}0", 2)
+    again = await update(
+        stand,
+        due,
+        next_uri=f"{NEXT_URI}0",
+        next_poll_at=datetime.now(UTC).isoformat(),
+        poll_count=2,
+    )
+    assert (again["status"], again["next_uri"], again["poll_count"]) == (
+        "submitted",
+        f"{NEXT_URI}0",
+        2,
+    )
     assert again["submitted_at"] == "2026-01-15T10:30:00Z"
     [last] = await pollable(stand)
     done = await update(stand, last, status="completed", row_count=7, size_bytes=70)
@@ -134,7 +159,9 @@ async def test_a_submitted_job_is_pollable_when_due_by_one_worker_at_a_time_and_
     assert (done["starburst_query_id"], done["next_uri"]) == ("q1", None)
 
 
-async def test_a_job_that_is_not_due_is_not_pollable_and_no_pause_lets_a_query_be_abandoned(stand: Stand) -> None:
+async def test_a_job_that_is_not_due_is_not_pollable_and_no_pause_lets_a_query_be_abandoned(
+    stand: Stand,
+) -> None:
     await stand.snapshot(CUSTOMER)
     shown = await submit(stand, await claim_one(stand), pause=86_400)
     assert await pollable(stand) == []
@@ -178,7 +205,9 @@ async def test_a_foreign_attempt_changes_nothing_and_is_told_so(stand: Stand) ->
         assert await stand.ask("GET", f"{FACE}/{job['id']}") == before
 
 
-async def test_a_lapsed_attempt_changes_nothing_and_another_worker_has_the_job(stand: Stand, database: str) -> None:
+async def test_a_lapsed_attempt_changes_nothing_and_another_worker_has_the_job(
+    stand: Stand, database: str
+) -> None:
     snapshot_id = await stand.snapshot(CUSTOMER)
     old = await claim_one(stand)
     async with clock(database) as time_:
@@ -199,7 +228,9 @@ async def test_rows_so_far_are_shown_while_the_job_runs(stand: Stand) -> None:
     assert (shown["status"], shown["rows_so_far"]) == ("claimed", 123)
 
 
-async def test_a_failed_job_fails_its_snapshot_names_the_step_and_cancels_what_waits(stand: Stand) -> None:
+async def test_a_failed_job_fails_its_snapshot_names_the_step_and_cancels_what_waits(
+    stand: Stand,
+) -> None:
     snapshot_id = await stand.snapshot(CUSTOMER, PURCHASED)
     job = await claim_one(stand)
     await update(stand, job, status="failed", error_message="QUERY_EXCEEDED_TIME_LIMIT")
@@ -213,9 +244,13 @@ async def test_a_failed_job_fails_its_snapshot_names_the_step_and_cancels_what_w
 async def test_only_export_jobs_are_found_here(stand: Stand) -> None:
     [other] = await stand.parts.store.enqueue([JobSpec(kind="probe")])
     for job_id in (other.job_id, 999_999, 2**50):
-        assert (await stand.ask("GET", f"{FACE}/{job_id}", expect=404))["code"] == "RESOURCE_NOT_FOUND"
+        assert (await stand.ask("GET", f"{FACE}/{job_id}", expect=404))[
+            "code"
+        ] == "RESOURCE_NOT_FOUND"
         body = {"attempt_id": str(uuid4()), "rows_so_far": 1}
-        assert (await stand.ask("PATCH", f"{FACE}/{job_id}", expect=404, **body))["code"] == "RESOURCE_NOT_FOUND"
+        assert (await stand.ask("PATCH", f"{FACE}/{job_id}", expect=404, **body))[
+            "code"
+        ] == "RESOURCE_NOT_FOUND"
 
 
 async def test_graph_servers_and_strangers_do_not_reach_the_workers_routes(stand: Stand) -> None:
@@ -231,8 +266,12 @@ async def test_graph_servers_and_strangers_do_not_reach_the_workers_routes(stand
         ("POST", "/api/internal/jobs/1/source"),
     ):
         answer = await stand.http.request(method, path, headers={"X-Component": "wrapper"}, json={})
-        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "PERMISSION_DENIED"), path
-        answer = await stand.http.request(method, path, headers={"Authorization": "Bearer wrong"}, json={})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "PERMISSION_DENIED"), (
+            path
+        )
+        answer = await stand.http.request(
+            method, path, headers={"Authorization": "Bearer wrong"}, json={}
+        )
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, "INVALID_TOKEN"), path
 
 
@@ -243,12 +282,14 @@ async def test_a_claim_takes_1_to_100_jobs(stand: Stand) -> None:
 
 
 async def test_jobs_are_made_once_and_for_a_snapshot_that_is_there(stand: Stand) -> None:
-    assert (await stand.ask("POST", f"{SNAPSHOTS}/77/export-jobs", expect=404, jobs=[CUSTOMER]))["code"] == (
-        "RESOURCE_NOT_FOUND"
-    )
+    assert (await stand.ask("POST", f"{SNAPSHOTS}/77/export-jobs", expect=404, jobs=[CUSTOMER]))[
+        "code"
+    ] == ("RESOURCE_NOT_FOUND")
     snapshot_id = await stand.snapshot()
     path = f"{SNAPSHOTS}/{snapshot_id}/export-jobs"
-    answers = await asyncio.gather(*(stand.http.post(path, json={"jobs": [CUSTOMER, PURCHASED]}) for _ in range(5)))
+    answers = await asyncio.gather(
+        *(stand.http.post(path, json={"jobs": [CUSTOMER, PURCHASED]}) for _ in range(5))
+    )
     assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409, 409]
     refused = next(answer for answer in answers if answer.status_code == 409)
     assert refused.json()["error"]["code"] == "JOBS_ALREADY_EXIST"
@@ -272,10 +313,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_job_that_cannot_be_is_refused_with_its_field_and_nothing_is_made(stand: Stand) -> None:
+async def test_a_job_that_cannot_be_is_refused_with_its_field_and_nothing_is_made(
+    stand: Stand,
+) -> None:
     snapshot_id = await stand.snapshot()
     for job, field in WRONG:
-        answer = await stand.http.post(f"{SNAPSHOTS}/{snapshot_id}/export-jobs", json={"jobs": [CUSTOMER | job]})
+        answer = await stand.http.post(
+            f"{SNAPSHOTS}/{snapshot_id}/export-jobs", json={"jobs": [CUSTOMER | job]}
+        )
         assert answer.status_code in (404, 422), job
         assert field in answer.json()["error"]["message"], job
         assert "hunter2" not in answer.text
@@ -298,19 +343,31 @@ async def test_jobs_are_listed_by_status(stand: Stand) -> None:
     snapshot_id = await stand.snapshot(CUSTOMER, PURCHASED)
     job = await claim_one(stand)
     path = f"{SNAPSHOTS}/{snapshot_id}/export-jobs"
-    assert [j["id"] for j in (await stand.ask("GET", f"{path}?status=claimed"))["jobs"]] == [job["id"]]
+    assert [j["id"] for j in (await stand.ask("GET", f"{path}?status=claimed"))["jobs"]] == [
+        job["id"]
+    ]
     assert len((await stand.ask("GET", f"{path}?status=pending"))["jobs"]) == 1
-    assert [j["id"] for j in (await stand.ask("GET", f"{path}?status=running"))["jobs"]] == [job["id"]]
+    assert [j["id"] for j in (await stand.ask("GET", f"{path}?status=running"))["jobs"]] == [
+        job["id"]
+    ]
     assert (await stand.ask("GET", f"{path}?status=completed"))["jobs"] == []
-    assert (await stand.ask("GET", f"{path}?status=lost", expect=422))["code"] == "VALIDATION_FAILED"
-    assert (await stand.ask("GET", f"{SNAPSHOTS}/88/export-jobs", expect=404))["code"] == "RESOURCE_NOT_FOUND"
+    assert (await stand.ask("GET", f"{path}?status=lost", expect=422))[
+        "code"
+    ] == "VALIDATION_FAILED"
+    assert (await stand.ask("GET", f"{SNAPSHOTS}/88/export-jobs", expect=404))[
+        "code"
+    ] == "RESOURCE_NOT_FOUND"
 
 
 async def test_jobs_whose_query_was_submitted_before_begin_submitted(stand: Stand) -> None:
     query = {"starburst_query_id": "q9", "next_uri": NEXT_URI, "status": "running"}
     snapshot_id = await stand.snapshot({"job_type": "node", "entity_name": "Customer", **query})
     [listed] = await stand.jobs(snapshot_id)
-    assert (listed["status"], listed["mode"], listed["starburst_query_id"]) == ("submitted", "unload", "q9")
+    assert (listed["status"], listed["mode"], listed["starburst_query_id"]) == (
+        "submitted",
+        "unload",
+        "q9",
+    )
     assert await claim(stand) == []
     [due] = await pollable(stand)
     assert due["next_uri"] == NEXT_URI
@@ -321,31 +378,39 @@ async def test_a_snapshot_takes_the_steps_it_has_and_no_other(stand: Stand) -> N
     path = f"{SNAPSHOTS}/{snapshot_id}/status"
     error = await stand.ask("PUT", path, expect=409, status="failed", error_message="x")
     assert error["code"] == "INVALID_STATE_TRANSITION"
-    assert await stand.ask("PUT", path, status="creating", phase="exporting_nodes") == {"updated": True}
+    assert await stand.ask("PUT", path, status="creating", phase="exporting_nodes") == {
+        "updated": True
+    }
     assert await stand.ask("PATCH", path, status="creating") == {"updated": False}
     error = await stand.ask("PUT", path, expect=409, status="ready", node_counts={"Customer": 1})
     assert error["code"] == "INVALID_STATE_TRANSITION"
     assert "manifest" in error["message"]
-    assert await stand.ask("PUT", path, status="failed", error_message="boom", failed_step="Customer") == {
-        "updated": True
-    }
+    assert await stand.ask(
+        "PUT", path, status="failed", error_message="boom", failed_step="Customer"
+    ) == {"updated": True}
     snapshot = await stand.graphs.snapshots.get(snapshot_id)
     assert (snapshot.error_message, snapshot.failed_step) == ("boom", "Customer")
     error = await stand.ask("PUT", path, expect=409, status="cancelled")
     assert error["code"] == "INVALID_STATE_TRANSITION"
-    error = await stand.ask("POST", f"{SNAPSHOTS}/{snapshot_id}/export-jobs", expect=409, jobs=[CUSTOMER])
-    assert error["code"] == "INVALID_STATE_TRANSITION"
-    assert (await stand.ask("PUT", f"{SNAPSHOTS}/99/status", expect=404, status="failed"))["code"] == (
-        "RESOURCE_NOT_FOUND"
+    error = await stand.ask(
+        "POST", f"{SNAPSHOTS}/{snapshot_id}/export-jobs", expect=409, jobs=[CUSTOMER]
     )
+    assert error["code"] == "INVALID_STATE_TRANSITION"
+    assert (await stand.ask("PUT", f"{SNAPSHOTS}/99/status", expect=404, status="failed"))[
+        "code"
+    ] == ("RESOURCE_NOT_FOUND")
 
 
 async def test_a_snapshot_that_is_cancelled_ends_its_jobs_and_their_attempts(stand: Stand) -> None:
     snapshot_id = await stand.snapshot(CUSTOMER, PURCHASED)
     job = await claim_one(stand)
-    assert await stand.ask("PUT", f"{SNAPSHOTS}/{snapshot_id}/status", status="cancelled") == {"updated": True}
+    assert await stand.ask("PUT", f"{SNAPSHOTS}/{snapshot_id}/status", status="cancelled") == {
+        "updated": True
+    }
     assert [j["status"] for j in await stand.jobs(snapshot_id)] == ["failed", "failed"]
-    assert (await update(stand, job, status="completed", row_count=1, status_code=409))["code"] == "STALE_ATTEMPT"
+    assert (await update(stand, job, status="completed", row_count=1, status_code=409))[
+        "code"
+    ] == "STALE_ATTEMPT"
     assert (await stand.graphs.snapshots.get(snapshot_id)).status is SnapshotStatus.CANCELLED
 
 
@@ -362,7 +427,9 @@ async def test_what_opens_a_source_is_told_to_the_attempt_that_holds_the_job_and
     with capture_logs() as logs:
         answer = await stand.http.post(path, json={"attempt_id": job["attempt_id"]})
     [event] = [event for event in logs if event["event"] == "statement"]
-    facts = {name: event[name] for name in ("surface", "author", "job_id", "kind", "data_source_id")}
+    facts = {
+        name: event[name] for name in ("surface", "author", "job_id", "kind", "data_source_id")
+    }
     assert facts == {
         "surface": "job",
         "author": "me@example.com",
@@ -383,25 +450,37 @@ async def test_what_opens_a_source_is_told_to_the_attempt_that_holds_the_job_and
     assert error["code"] == "STALE_ATTEMPT"
     stored = await _everything(database)
     assert secret not in stored
-    assert (await stand.ask("POST", "/api/internal/jobs/4711/source", expect=404, attempt_id=str(uuid4())))["code"]
+    assert (
+        await stand.ask(
+            "POST", "/api/internal/jobs/4711/source", expect=404, attempt_id=str(uuid4())
+        )
+    )["code"]
 
 
 async def _everything(database: str) -> str:
     connection = await asyncpg.connect(database)
     try:
         tables = ("job", "live", "outcome", "attempt", "job_group", "audit")
-        return "".join([str(await connection.fetch(f"SELECT t::text FROM penstock.{t} t")) for t in tables])
+        return "".join(
+            [str(await connection.fetch(f"SELECT t::text FROM penstock.{t} t")) for t in tables]
+        )
     finally:
         await connection.close()
 
 
 async def test_every_operation_of_the_face_is_described(stand: Stand) -> None:
     schema = (await stand.http.get("/api/openapi.json")).json()
-    ours = {path: found for path, found in schema["paths"].items() if path.startswith((FACE, SNAPSHOTS))}
+    ours = {
+        path: found for path, found in schema["paths"].items() if path.startswith((FACE, SNAPSHOTS))
+    }
     assert len(ours) == 6
     for path, methods in ours.items():
         for method, operation in methods.items():
             assert operation["summary"], (method, path)
             assert {"401", "403", "422", "503"} <= set(operation["responses"]), (method, path)
             for part in ("requestBody", "responses"):
-                assert part not in operation or "example" in resolved(schema, operation[part]), (method, path, part)
+                assert part not in operation or "example" in resolved(schema, operation[part]), (
+                    method,
+                    path,
+                    part,
+                )

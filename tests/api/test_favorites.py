@@ -27,7 +27,9 @@ async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]
 
 
 async def add(somebody: httpx2.AsyncClient, kind: str, number: int) -> Any:
-    return said(await somebody.post(FAVORITES, json={"resource_type": kind, "resource_id": number}), 201)
+    return said(
+        await somebody.post(FAVORITES, json={"resource_type": kind, "resource_id": number}), 201
+    )
 
 
 async def names(somebody: httpx2.AsyncClient, **params: str) -> list[str]:
@@ -56,7 +58,9 @@ async def test_a_thing_is_a_favourite_once_and_must_be_there(desk: Desk) -> None
     error(twice, 409, "CONFLICT")
     await add(desk.ben, "mapping", number)
     for kind, missing in (("mapping", number + 1), ("snapshot", number), ("instance", 2**63 - 1)):
-        answer = await desk.ann.post(FAVORITES, json={"resource_type": kind, "resource_id": missing})
+        answer = await desk.ann.post(
+            FAVORITES, json={"resource_type": kind, "resource_id": missing}
+        )
         error(answer, 404, "RESOURCE_NOT_FOUND")
 
 
@@ -86,7 +90,9 @@ async def test_dropping_twice_is_no_error_and_drops_nobody_elses(desk: Desk) -> 
     error(await desk.ann.delete(f"{FAVORITES}/mapping/{2**63}"), 422, "VALIDATION_FAILED")
 
 
-async def test_a_thing_that_is_deleted_is_nobodys_favourite_and_a_new_name_is_shown(desk: Desk) -> None:
+async def test_a_thing_that_is_deleted_is_nobodys_favourite_and_a_new_name_is_shown(
+    desk: Desk,
+) -> None:
     things = {
         "mapping": await desk.mapping("old"),
         "snapshot": await desk.snapshot("old"),

@@ -34,14 +34,26 @@ def value(text: str, sample: str) -> float:
     return float(match[1])
 
 
-async def test_health_and_readiness_are_not_in_the_envelope(anyone: httpx2.AsyncClient, parts: Services) -> None:
+async def test_health_and_readiness_are_not_in_the_envelope(
+    anyone: httpx2.AsyncClient, parts: Services
+) -> None:
     assert (await anyone.get("/health")).json() == {"status": "ok"}
-    assert (await anyone.get("/ready")).json() == {"status": "ready", "draining": False, "failing": {}}
+    assert (await anyone.get("/ready")).json() == {
+        "status": "ready",
+        "draining": False,
+        "failing": {},
+    }
     await parts.store.drain(True, actor="ann")
-    assert (await anyone.get("/ready")).json() == {"status": "ready", "draining": True, "failing": {}}
+    assert (await anyone.get("/ready")).json() == {
+        "status": "ready",
+        "draining": True,
+        "failing": {},
+    }
 
 
-async def test_metrics_show_the_queues_as_they_stand(anyone: httpx2.AsyncClient, parts: Services) -> None:
+async def test_metrics_show_the_queues_as_they_stand(
+    anyone: httpx2.AsyncClient, parts: Services
+) -> None:
     parts.store.metrics.know(["empty"])
     await parts.store.enqueue([JobSpec(kind="work")] * 3)
     await parts.store.claim("w1", ["default"], 1)

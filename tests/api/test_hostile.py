@@ -1,4 +1,5 @@
-"""Every operation against input that nobody should send: generated from the description, so that none is left out."""
+"""Every operation against input that nobody should send: generated from the description, so that
+none is left out."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ NOT_JSON = (
 
 
 @pytest.fixture(scope="module")
-async def desk(lasting_database: str, edge: Edge, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
+async def desk(
+    lasting_database: str, edge: Edge, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Desk]:
     home = tmp_path_factory.mktemp("home")
     lake = {"lake": {"warehouse": (home / "warehouse").as_uri()}}
     async with sitting(lasting_database, edge, home, catalogs=lake) as made:
@@ -93,7 +96,9 @@ async def test_no_filter_lets_sql_through(desk: Desk, app: FastAPI) -> None:
             if method != "GET" or parameter["in"] != "query":
                 continue
             for text in INJECTIONS if _takes_text(parameter) else INJECTIONS[:1]:
-                answer = await caller(desk, path).get(nowhere(path), params={parameter["name"]: text})
+                answer = await caller(desk, path).get(
+                    nowhere(path), params={parameter["name"]: text}
+                )
                 cell = f"{path}?{parameter['name']}={text[:60]!r}: {answer.status_code} {answer.text[:200]}"
                 assert answer.status_code in (200, 400, 404, 422, 503), cell
                 assert answer.status_code != 503 or "DATABASE" not in answer.text, cell
@@ -104,7 +109,9 @@ async def test_no_filter_lets_sql_through(desk: Desk, app: FastAPI) -> None:
 
 async def test_no_identifier_breaks_anything(desk: Desk, app: FastAPI) -> None:
     for method, path, operation in operations(app):
-        numbers = [p["name"] for p in operation.get("parameters", []) if p["in"] == "path" and _is_whole(p)]
+        numbers = [
+            p["name"] for p in operation.get("parameters", []) if p["in"] == "path" and _is_whole(p)
+        ]
         for name in numbers:
             for text in IDS:
                 target = nowhere(path.replace(f"{{{name}}}", text))
@@ -127,10 +134,25 @@ def _is_whole(parameter: dict[str, Any]) -> bool:
 
 async def test_no_name_in_a_path_breaks_anything(desk: Desk, app: FastAPI) -> None:
     for method, path, operation in operations(app):
-        names = [p["name"] for p in operation.get("parameters", []) if p["in"] == "path" and not _is_whole(p)]
+        names = [
+            p["name"]
+            for p in operation.get("parameters", [])
+            if p["in"] == "path" and not _is_whole(p)
+        ]
         for name in names:
-            for text in ("%27%20OR%201=1", "%00", "..", "%2e%2e", "%F0%9F%90%9F", "a%2Fb", "x" * 5000, "%FF"):
-                answer = await caller(desk, path).request(method, nowhere(path.replace(f"{{{name}}}", text)))
+            for text in (
+                "%27%20OR%201=1",
+                "%00",
+                "..",
+                "%2e%2e",
+                "%F0%9F%90%9F",
+                "a%2Fb",
+                "x" * 5000,
+                "%FF",
+            ):
+                answer = await caller(desk, path).request(
+                    method, nowhere(path.replace(f"{{{name}}}", text))
+                )
                 assert answer.status_code < 500, (method, path, name, text[:80], answer.text[:200])
 
 
@@ -140,7 +162,9 @@ async def test_no_body_breaks_anything(desk: Desk, app: FastAPI) -> None:
         if "requestBody" not in operation:
             continue
         for body in NOT_JSON:
-            answer = await caller(desk, path).request(method, nowhere(path), content=body, headers=json)
+            answer = await caller(desk, path).request(
+                method, nowhere(path), content=body, headers=json
+            )
             cell = f"{method} {path} {body[:60]!r}: {answer.status_code} {answer.text[:200]}"
             assert answer.status_code in (404, 422), cell
             error(answer, answer.status_code, answer.json()["error"]["code"])
@@ -151,17 +175,22 @@ async def test_no_text_in_a_body_breaks_anything(desk: Desk, app: FastAPI) -> No
     for method, path, operation in operations(app):
         for body in _with_nul(operation, app.openapi()["components"]["schemas"]):
             answer = await caller(desk, path).request(method, nowhere(path), json=body)
-            assert answer.status_code < 500, f"{method} {path} {body}: {answer.status_code} {answer.text[:200]}"
+            assert answer.status_code < 500, (
+                f"{method} {path} {body}: {answer.status_code} {answer.text[:200]}"
+            )
             tried += 1
     assert tried > 50
 
 
 def _with_nul(operation: dict[str, Any], schemas: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Bodies with what they need, and in one field after the other a character that PostgreSQL has no place for."""
+    """Bodies with what they need, and in one field after the other a character that PostgreSQL has
+    no place for."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     for name in re.findall(r"schemas/(\w+)", str(content.get("schema")))[:1]:
         fields, examples = schemas[name]["properties"], Examples(schemas)
-        needed = {field: examples.of(fields[field], field) for field in schemas[name].get("required", ())}
+        needed = {
+            field: examples.of(fields[field], field) for field in schemas[name].get("required", ())
+        }
         for field, node in fields.items():
             if _takes_text({"schema": node}):
                 yield needed | {field: "a\x00b"}

@@ -14,7 +14,14 @@ from penstock.api.server import bind
 from penstock.jobs import http_store
 from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.model import JobSpec
-from penstock.kit.errors import Internal, InvalidInput, InvalidToken, NotFound, PermissionDenied, Unavailable
+from penstock.kit.errors import (
+    Internal,
+    InvalidInput,
+    InvalidToken,
+    NotFound,
+    PermissionDenied,
+    Unavailable,
+)
 from tests.api.plane import SERVICE
 
 if TYPE_CHECKING:
@@ -25,7 +32,8 @@ SPEC = [JobSpec(kind="work")]
 
 @asynccontextmanager
 async def answering(raw: bytes | None) -> AsyncIterator[str]:
-    """A server that says one thing to everybody and hangs up; with None it says nothing and does not."""
+    """A server that says one thing to everybody and hangs up; with None it says nothing and does
+    not."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -41,7 +49,10 @@ async def answering(raw: bytes | None) -> AsyncIterator[str]:
 
 
 def page(status: str, body: bytes, kind: str = "text/html") -> bytes:
-    return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    return (
+        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
 
 
 async def test_nobody_there_is_unavailable() -> None:
@@ -68,14 +79,18 @@ async def test_nobody_there_is_unavailable() -> None:
         (page("404 Not Found", b"no such page"), Internal),
     ],
 )
-async def test_an_answer_that_is_not_ours_is_told_from_one_that_is(raw: bytes, kind: type[Exception]) -> None:
+async def test_an_answer_that_is_not_ours_is_told_from_one_that_is(
+    raw: bytes, kind: type[Exception]
+) -> None:
     async with answering(raw) as url, HttpJobStore(url, SERVICE) as store:
         with pytest.raises(kind) as refused:
             await store.enqueue(SPEC)
         assert type(refused.value) is kind
 
 
-async def test_a_control_plane_that_hangs_is_unavailable_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_control_plane_that_hangs_is_unavailable_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(http_store, "BEAT_SECONDS", 0.1)
     from tests.jobs.conformance import beat
 
@@ -100,7 +115,8 @@ async def test_an_error_is_rebuilt_as_it_was_raised(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "token"), [("localhost:8080", SERVICE), ("", SERVICE), ("http://x", ""), ("http://x", "a\nb")]
+    ("url", "token"),
+    [("localhost:8080", SERVICE), ("", SERVICE), ("http://x", ""), ("http://x", "a\nb")],
 )
 def test_a_store_that_could_never_work_is_refused_at_once(url: str, token: str) -> None:
     with pytest.raises(InvalidInput):
@@ -109,6 +125,8 @@ def test_a_store_that_could_never_work_is_refused_at_once(url: str, token: str) 
 
 def test_a_worker_loads_neither_the_database_nor_the_web_framework() -> None:
     code = "import sys, penstock.jobs.http_store; print(*sorted(m for m in sys.modules if '.' not in m))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert {"asyncpg", "fastapi", "starlette", "uvicorn"}.isdisjoint(loaded)
     assert "httpx2" in loaded

@@ -43,7 +43,10 @@ async def test_the_same_key_and_body_get_the_first_answer(operator: httpx2.Async
     assert (first.status_code, again.status_code) == (201, 201)
     assert again.content == first.content
     assert again.headers["content-type"] == first.headers["content-type"]
-    assert (first.headers.get("idempotency-replayed"), again.headers["idempotency-replayed"]) == (None, "true")
+    assert (first.headers.get("idempotency-replayed"), again.headers["idempotency-replayed"]) == (
+        None,
+        "true",
+    )
     assert await count(operator) == 1
 
 
@@ -54,7 +57,9 @@ async def test_the_same_key_with_another_body_is_a_conflict(operator: httpx2.Asy
     assert await count(operator) == 1
 
 
-async def test_a_key_belongs_to_its_caller_its_method_and_its_path(operator: httpx2.AsyncClient) -> None:
+async def test_a_key_belongs_to_its_caller_its_method_and_its_path(
+    operator: httpx2.AsyncClient,
+) -> None:
     await add(operator, "ann", role="ops")
     ann = bearer((await make_key(operator, "ann"))["key"])
     await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)
@@ -62,7 +67,9 @@ async def test_a_key_belongs_to_its_caller_its_method_and_its_path(operator: htt
     assert await count(operator) == 2
     cancelled = [await operator.post(f"/api/jobs/{n}/cancel", headers=KEY) for n in (1, 2)]
     assert [answer.json()["data"]["id"] for answer in cancelled] == [1, 2]
-    assert (await operator.put("/api/drain", json={"draining": False}, headers=KEY)).status_code == 200
+    assert (
+        await operator.put("/api/drain", json={"draining": False}, headers=KEY)
+    ).status_code == 200
 
 
 async def test_whoever_was_demoted_does_not_get_the_answer_of_their_earlier_role(
@@ -72,7 +79,10 @@ async def test_whoever_was_demoted_does_not_get_the_answer_of_their_earlier_role
     ann = bearer((await make_key(operator, "ann"))["key"])
     first = await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | ann)
     assert first.status_code == 201
-    for role, message in (("admin", "with the role ops; now you have admin"), ("analyst", "now you have analyst")):
+    for role, message in (
+        ("admin", "with the role ops; now you have admin"),
+        ("analyst", "now you have analyst"),
+    ):
         await operator.put("/api/users/ann/role", json={"role": role})
         again = await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | ann)
         assert message in error(again, 403, "PERMISSION_DENIED")["message"]
@@ -83,7 +93,9 @@ async def test_whoever_was_demoted_does_not_get_the_answer_of_their_earlier_role
     assert await count(operator) == 1
 
 
-async def test_a_deactivated_user_and_another_one_get_no_stored_answer(operator: httpx2.AsyncClient) -> None:
+async def test_a_deactivated_user_and_another_one_get_no_stored_answer(
+    operator: httpx2.AsyncClient,
+) -> None:
     for name in ("ann", "bob"):
         await add(operator, name, role="ops")
     ann, bob = [bearer((await make_key(operator, name))["key"]) for name in ("ann", "bob")]
@@ -95,7 +107,9 @@ async def test_a_deactivated_user_and_another_one_get_no_stored_answer(operator:
     error(again, 401, "INVALID_TOKEN")
 
 
-async def test_a_new_credential_of_the_same_user_is_the_same_caller(operator: httpx2.AsyncClient) -> None:
+async def test_a_new_credential_of_the_same_user_is_the_same_caller(
+    operator: httpx2.AsyncClient,
+) -> None:
     await add(operator, "ann", role="ops")
     for _ in range(2):
         ann = bearer((await make_key(operator, "ann"))["key"])
@@ -113,7 +127,9 @@ async def test_many_at_once_do_it_once(operator: httpx2.AsyncClient) -> None:
     assert await count(operator) == 1
 
 
-async def test_a_refusal_that_says_something_of_the_request_is_kept(operator: httpx2.AsyncClient) -> None:
+async def test_a_refusal_that_says_something_of_the_request_is_kept(
+    operator: httpx2.AsyncClient,
+) -> None:
     missing = [await operator.post("/api/jobs/1/cancel", headers=KEY) for _ in range(2)]
     assert [answer.status_code for answer in missing] == [404, 404]
     assert missing[0].content == missing[1].content
@@ -122,9 +138,15 @@ async def test_a_refusal_that_says_something_of_the_request_is_kept(operator: ht
 async def test_what_did_nothing_can_be_tried_again_with_the_same_key(
     operator: httpx2.AsyncClient, parts: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    error(await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | bearer("wrong")), 401, "INVALID_TOKEN")
     error(
-        await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | bearer(ADMIN)), 403, "PERMISSION_DENIED"
+        await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | bearer("wrong")),
+        401,
+        "INVALID_TOKEN",
+    )
+    error(
+        await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | bearer(ADMIN)),
+        403,
+        "PERMISSION_DENIED",
     )
     error(await operator.post("/api/jobs", json={"kind": 3}, headers=KEY), 422, "VALIDATION_FAILED")
     await parts.store.drain(True, actor="ann")
@@ -140,7 +162,9 @@ async def _broken(*_: object, **__: object) -> None:
     raise ZeroDivisionError
 
 
-async def test_an_answer_with_a_secret_is_not_written_down(operator: httpx2.AsyncClient, db: Db) -> None:
+async def test_an_answer_with_a_secret_is_not_written_down(
+    operator: httpx2.AsyncClient, db: Db
+) -> None:
     await add(operator, "ann")
     made = await operator.post("/api/users/ann/api-keys", headers=KEY)
     assert made.headers["cache-control"] == "no-store"
@@ -185,13 +209,19 @@ async def test_a_turn_that_was_left_lying_is_taken_over(
 
 @pytest.mark.parametrize("key", ["", "a b", "a" * 256, "ü"])
 async def test_a_key_that_is_none_is_refused(operator: httpx2.AsyncClient, key: str) -> None:
-    answer = await operator.post("/api/jobs", json={"kind": "work"}, headers={"Idempotency-Key": key.encode()})
+    answer = await operator.post(
+        "/api/jobs", json={"kind": "work"}, headers={"Idempotency-Key": key.encode()}
+    )
     error(answer, 422, "VALIDATION_FAILED")
 
 
-async def test_a_key_at_its_longest_is_taken_and_reading_needs_none(operator: httpx2.AsyncClient) -> None:
+async def test_a_key_at_its_longest_is_taken_and_reading_needs_none(
+    operator: httpx2.AsyncClient,
+) -> None:
     longest = {"Idempotency-Key": "a" * 255}
-    assert (await operator.post("/api/jobs", json={"kind": "work"}, headers=longest)).status_code == 201
+    assert (
+        await operator.post("/api/jobs", json={"kind": "work"}, headers=longest)
+    ).status_code == 201
     for _ in range(2):
         assert (await operator.get("/api/jobs", headers=longest)).json()["meta"]["total"] == 1
 
@@ -201,5 +231,9 @@ async def test_a_body_without_a_length_is_not_held_in_memory(operator: httpx2.As
         yield b'{"kind": "work"}'
 
     json = {"Content-Type": "application/json"}
-    error(await operator.post("/api/jobs", content=pieces(), headers=KEY | json), 422, "VALIDATION_FAILED")
+    error(
+        await operator.post("/api/jobs", content=pieces(), headers=KEY | json),
+        422,
+        "VALIDATION_FAILED",
+    )
     assert (await operator.post("/api/jobs", content=pieces(), headers=json)).status_code == 201

@@ -49,11 +49,16 @@ async def test_nothing_is_claimed_for_a_caller_who_left_while_waiting(
     await waiting(parts, 0)
     [added] = await parts.store.enqueue([JobSpec(kind="work")])
     assert (await parts.store.job(added.job_id)).attempts == []
-    assert (await worker.post("/claim", json=CLAIM)).json()["data"]["jobs"][0]["job_id"] == added.job_id
+    assert (await worker.post("/claim", json=CLAIM)).json()["data"]["jobs"][0][
+        "job_id"
+    ] == added.job_id
 
 
 async def test_who_still_waits_gets_the_job_that_a_leaver_was_rung_for(
-    store: HttpJobStore, worker: httpx2.AsyncClient, parts: Services, monkeypatch: pytest.MonkeyPatch
+    store: HttpJobStore,
+    worker: httpx2.AsyncClient,
+    parts: Services,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(queue_watch, "LOOK_SECONDS", 25.0)
     leavers = [asyncio.create_task(worker.post("/claim", json=CLAIM)) for _ in range(5)]
@@ -96,7 +101,9 @@ async def test_a_claim_that_was_under_way_when_its_caller_left_is_handed_back_un
     assert [a.how for a in history] == ["released", "running"]
 
 
-async def test_closing_the_polls_answers_everybody_at_once_with_nothing(store: HttpJobStore, parts: Services) -> None:
+async def test_closing_the_polls_answers_everybody_at_once_with_nothing(
+    store: HttpJobStore, parts: Services
+) -> None:
     polls = [asyncio.create_task(store.claim(f"w{n}", ["default"], 1, wait=20)) for n in range(5)]
     await waiting(parts, 5)
     parts.polls.close()
@@ -105,7 +112,9 @@ async def test_closing_the_polls_answers_everybody_at_once_with_nothing(store: H
         assert await store.claim("late", ["default"], 1, wait=20) == []
 
 
-async def test_an_exchange_of_a_closing_server_still_writes_its_ends(store: HttpJobStore, parts: Services) -> None:
+async def test_an_exchange_of_a_closing_server_still_writes_its_ends(
+    store: HttpJobStore, parts: Services
+) -> None:
     await parts.store.enqueue([JobSpec(kind="work")])
     [claimed] = await store.claim("w1", ["default"], 1)
     parts.polls.close()

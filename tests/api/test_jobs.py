@@ -34,7 +34,11 @@ async def test_a_job_is_shown_with_its_attempts_its_fences_and_its_lock(
     assert shown["created_at"].endswith("Z")
     await parts.store.finish([Ending(fence=claimed.fence, outcome=Succeeded(result={"rows": 1}))])
     shown = (await operator.get(f"/api/jobs/{job_id}")).json()["data"]
-    assert (shown["status"], shown["result"], shown["lock"]["held"]) == ("succeeded", {"rows": 1}, False)
+    assert (shown["status"], shown["result"], shown["lock"]["held"]) == (
+        "succeeded",
+        {"rows": 1},
+        False,
+    )
 
 
 async def test_lists_filter_page_and_count(operator: httpx2.AsyncClient, parts: Services) -> None:
@@ -74,9 +78,13 @@ async def test_lists_filter_page_and_count(operator: httpx2.AsyncClient, parts: 
 
 
 async def test_a_group_can_be_listed(operator: httpx2.AsyncClient, parts: Services) -> None:
-    group_id, members = await parts.store.open_group(GroupSpec(name="g"), [JobSpec(kind="work")] * 2)
+    group_id, members = await parts.store.open_group(
+        GroupSpec(name="g"), [JobSpec(kind="work")] * 2
+    )
     await enqueue(operator)
-    answer = (await operator.get("/api/jobs", params={"group_id": group_id, "sort_order": "asc"})).json()
+    answer = (
+        await operator.get("/api/jobs", params={"group_id": group_id, "sort_order": "asc"})
+    ).json()
     assert [j["id"] for j in answer["data"]] == [m.job_id for m in members]
 
 
@@ -117,13 +125,21 @@ async def test_a_payload_that_is_too_large_is_refused(operator: httpx2.AsyncClie
 
 async def test_a_lock_that_is_held_is_refused_with_its_holder(operator: httpx2.AsyncClient) -> None:
     holder = await enqueue(operator, lock_key="t")
-    details = error(await operator.post("/api/jobs", json={"kind": "work", "lock_key": "t"}), 409, "RESOURCE_LOCKED")[
-        "details"
-    ]
-    assert (details["holder_job_id"], details["holder_name"], details["lock_key"]) == (holder, "operator", "t")
+    details = error(
+        await operator.post("/api/jobs", json={"kind": "work", "lock_key": "t"}),
+        409,
+        "RESOURCE_LOCKED",
+    )["details"]
+    assert (details["holder_job_id"], details["holder_name"], details["lock_key"]) == (
+        holder,
+        "operator",
+        "t",
+    )
 
 
-async def test_a_unique_key_answers_with_the_job_that_is_there(operator: httpx2.AsyncClient) -> None:
+async def test_a_unique_key_answers_with_the_job_that_is_there(
+    operator: httpx2.AsyncClient,
+) -> None:
     job_id = await enqueue(operator, unique_key="only")
     again = await operator.post("/api/jobs", json={"kind": "work", "unique_key": "only"})
     assert (again.status_code, again.json()["data"]) == (200, {"id": job_id, "created": False})
@@ -152,7 +168,15 @@ async def test_what_has_succeeded_can_neither_be_cancelled_nor_done_again(
 async def test_doing_a_job_again_makes_a_new_one_and_leaves_the_old_end_alone(
     operator: httpx2.AsyncClient, parts: Services
 ) -> None:
-    await enqueue(operator, payload={"n": 1}, priority=3, lock_key="t", unique_key="only", max_attempts=7, timeout=90)
+    await enqueue(
+        operator,
+        payload={"n": 1},
+        priority=3,
+        lock_key="t",
+        unique_key="only",
+        max_attempts=7,
+        timeout=90,
+    )
     old = await end(parts, Failed(error={"code": "BAD"}))
     answer = await operator.post(f"/api/jobs/{old}/retry")
     assert answer.status_code == 201
@@ -168,7 +192,9 @@ async def test_doing_a_job_again_makes_a_new_one_and_leaves_the_old_end_alone(
     assert (again.status_code, again.json()["data"]) == (200, {"id": new, "created": False})
 
 
-async def test_doing_a_job_again_minds_the_lock_and_the_drain(operator: httpx2.AsyncClient, parts: Services) -> None:
+async def test_doing_a_job_again_minds_the_lock_and_the_drain(
+    operator: httpx2.AsyncClient, parts: Services
+) -> None:
     await enqueue(operator, lock_key="t")
     old = await end(parts, Failed(error="x"))
     holder = await enqueue(operator, lock_key="t")
@@ -178,7 +204,9 @@ async def test_doing_a_job_again_minds_the_lock_and_the_drain(operator: httpx2.A
     error(await operator.post(f"/api/jobs/{old}/retry"), 503, "DRAINING")
 
 
-async def test_enqueues_of_people_share_commits_and_each_is_audited(parts: Services, database: str) -> None:
+async def test_enqueues_of_people_share_commits_and_each_is_audited(
+    parts: Services, database: str
+) -> None:
     people = [f"person-{number % 7}" for number in range(70)]
     spec = JobSpec(kind="work")
     added = await asyncio.gather(*(parts.store.submit(spec, actor=name) for name in people))
@@ -194,7 +222,9 @@ async def test_enqueues_of_people_share_commits_and_each_is_audited(parts: Servi
     assert len({row["xmin"] for row in rows}) < len(people) / 10
 
 
-async def test_what_people_do_is_written_down(operator: httpx2.AsyncClient, parts: Services) -> None:
+async def test_what_people_do_is_written_down(
+    operator: httpx2.AsyncClient, parts: Services
+) -> None:
     job_id = await enqueue(operator)
     await operator.post(f"/api/jobs/{job_id}/cancel", json={"reason": "no need"})
     new = (await operator.post(f"/api/jobs/{job_id}/retry")).json()["data"]["id"]
@@ -205,5 +235,7 @@ async def test_what_people_do_is_written_down(operator: httpx2.AsyncClient, part
         ("operator", "job.cancel", f"job:{job_id}", {"reason": "no need"}),
         ("operator", "job.retry", f"job:{job_id}", {"job_id": new}),
     ]
-    of_one = (await operator.get("/api/audit", params={"subject": f"job:{job_id}", "limit": 1})).json()
+    of_one = (
+        await operator.get("/api/audit", params={"subject": f"job:{job_id}", "limit": 1})
+    ).json()
     assert (of_one["meta"]["total"], len(of_one["data"])) == (3, 1)

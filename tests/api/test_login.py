@@ -55,7 +55,9 @@ async def signed_in(operator: httpx2.AsyncClient, url: str) -> AsyncIterator[htt
         yield client
 
 
-async def test_a_link_makes_one_session_however_many_open_it_at_once(operator: httpx2.AsyncClient, url: str) -> None:
+async def test_a_link_makes_one_session_however_many_open_it_at_once(
+    operator: httpx2.AsyncClient, url: str
+) -> None:
     path = await link(operator)
 
     async def status() -> int:
@@ -65,7 +67,9 @@ async def test_a_link_makes_one_session_however_many_open_it_at_once(operator: h
     assert sorted(await asyncio.gather(*(status() for _ in range(6)))) == [200, *[401] * 5]
 
 
-async def test_the_cookie_is_for_our_pages_and_no_script(operator: httpx2.AsyncClient, url: str) -> None:
+async def test_the_cookie_is_for_our_pages_and_no_script(
+    operator: httpx2.AsyncClient, url: str
+) -> None:
     async with browser(url) as client:
         opened = await client.get(await link(operator))
         assert opened.headers["content-type"].startswith("text/html")
@@ -76,28 +80,40 @@ async def test_the_cookie_is_for_our_pages_and_no_script(operator: httpx2.AsyncC
         assert "Secure" in behind_tls.headers["set-cookie"]
 
 
-async def test_only_the_operator_token_makes_links(operator: httpx2.AsyncClient, signed_in: httpx2.AsyncClient) -> None:
+async def test_only_the_operator_token_makes_links(
+    operator: httpx2.AsyncClient, signed_in: httpx2.AsyncClient
+) -> None:
     await add(operator, "boss", role="ops")
     key = (await make_key(operator, "boss"))["key"]
     for token in (ADMIN, key):
-        error(await operator.post("/api/login-links", headers=bearer(token)), 403, "PERMISSION_DENIED")
+        error(
+            await operator.post("/api/login-links", headers=bearer(token)), 403, "PERMISSION_DENIED"
+        )
     origin = {"Origin": str(signed_in.base_url).rstrip("/")}
     error(await signed_in.post("/api/login-links", headers=origin), 403, "PERMISSION_DENIED")
     anyone = await operator.post("/api/login-links", headers={"Authorization": ""})
     error(anyone, 401, "AUTHENTICATION_REQUIRED")
 
 
-@pytest.mark.parametrize(("query", "code"), [("", "AUTHENTICATION_REQUIRED"), ("?token=", "AUTHENTICATION_REQUIRED")])
-async def test_a_link_without_a_token_is_refused(anyone: httpx2.AsyncClient, query: str, code: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "code"), [("", "AUTHENTICATION_REQUIRED"), ("?token=", "AUTHENTICATION_REQUIRED")]
+)
+async def test_a_link_without_a_token_is_refused(
+    anyone: httpx2.AsyncClient, query: str, code: str
+) -> None:
     error(await anyone.get(f"/login{query}"), 401, code)
 
 
-async def test_a_token_at_its_longest_is_looked_up_and_a_longer_one_is_not(anyone: httpx2.AsyncClient) -> None:
+async def test_a_token_at_its_longest_is_looked_up_and_a_longer_one_is_not(
+    anyone: httpx2.AsyncClient,
+) -> None:
     error(await anyone.get(f"/login?token={'x' * 200}"), 401, "INVALID_TOKEN")
     error(await anyone.get(f"/login?token={'x' * 201}"), 401, "AUTHENTICATION_REQUIRED")
 
 
-async def test_a_session_is_the_operator_and_a_token_beside_it_wins(signed_in: httpx2.AsyncClient) -> None:
+async def test_a_session_is_the_operator_and_a_token_beside_it_wins(
+    signed_in: httpx2.AsyncClient,
+) -> None:
     assert (await signed_in.get(OPS_ONLY)).status_code == 200
     error(await signed_in.get(OPS_ONLY, headers=bearer(ADMIN)), 403, "PERMISSION_DENIED")
     error(await signed_in.get(OPS_ONLY, headers=bearer("wrong")), 401, "INVALID_TOKEN")
@@ -132,7 +148,9 @@ async def test_a_browser_signs_out(signed_in: httpx2.AsyncClient) -> None:
     assert (await signed_in.post("/logout", headers=origin)).status_code == 204
     assert not signed_in.cookies
     [(name, value)] = cookie.items()
-    error(await signed_in.get(OPS_ONLY, headers={"Cookie": f"{name}={value}"}), 401, "INVALID_TOKEN")
+    error(
+        await signed_in.get(OPS_ONLY, headers={"Cookie": f"{name}={value}"}), 401, "INVALID_TOKEN"
+    )
     assert (await signed_in.post("/logout")).status_code == 204
 
 
@@ -150,7 +168,11 @@ READ = ("GET", OPS_ONLY, None)
         (WRITE, {"Origin": "http://127.0.0.1:1"}, 403),
         (WRITE, {"Origin": "https://evil.example"}, 403),
         (WRITE, {"Origin": "SELF", "Sec-Fetch-Site": "same-site"}, 403),
-        (WRITE, {"Origin": "SELF", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403),
+        (
+            WRITE,
+            {"Origin": "SELF", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+            403,
+        ),
         (READ, {}, 200),
         (READ, {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, 200),
         (READ, {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate"}, 200),
@@ -203,7 +225,8 @@ def test_a_secret_file_is_read_again_when_it_is_replaced(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "least", "most"), [("login_link_seconds", 10, 3600), ("session_seconds", 60, 2_592_000)]
+    ("name", "least", "most"),
+    [("login_link_seconds", 10, 3600), ("session_seconds", 60, 2_592_000)],
 )
 def test_the_lives_of_links_and_sessions_have_limits(name: str, least: int, most: int) -> None:
     for seconds in (least, most):

@@ -52,7 +52,9 @@ async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]
     """With the shop as its default source, number 1."""
     async with sitting(database, edge, tmp_path / "home") as it:
         records = it.graphs.sources
-        made = await records.add(name="shop", kind="duckdb", owner="ada", config=shop(tmp_path), secrets={})
+        made = await records.add(
+            name="shop", kind="duckdb", owner="ada", config=shop(tmp_path), secrets={}
+        )
         await records.make_default(made.data_source_id)
         yield it
 
@@ -74,10 +76,22 @@ async def test_a_mapping_is_made_shown_and_listed(desk: Desk) -> None:
     answer = await desk.ann.post("/api/mappings", json=body(description="d", ttl="PT36H"))
     mapping = said(answer, 201)
     assert set(mapping) == DETAIL
-    assert (mapping["owner_username"], mapping["current_version"], mapping["version"]) == ("ann", 1, 1)
-    assert (mapping["ttl"], mapping["inactivity_timeout"], mapping["data_source_id"]) == ("P1DT12H", None, 1)
+    assert (mapping["owner_username"], mapping["current_version"], mapping["version"]) == (
+        "ann",
+        1,
+        1,
+    )
+    assert (mapping["ttl"], mapping["inactivity_timeout"], mapping["data_source_id"]) == (
+        "P1DT12H",
+        None,
+        1,
+    )
     assert (mapping["node_definitions"], mapping["edge_definitions"]) == ([CUSTOMER], [BOUGHT])
-    assert (mapping["node_count"], mapping["edge_type_count"], mapping["snapshot_count"]) == (1, 1, 0)
+    assert (mapping["node_count"], mapping["edge_type_count"], mapping["snapshot_count"]) == (
+        1,
+        1,
+        0,
+    )
     assert mapping["warnings"] == []
     assert mapping["created_at"].endswith("Z")
     shown = await desk.ben.get(f"/api/mappings/{mapping['id']}")
@@ -85,12 +99,18 @@ async def test_a_mapping_is_made_shown_and_listed(desk: Desk) -> None:
     assert shown.headers["etag"] == answer.headers["etag"]
     listed = (await desk.ben.get("/api/mappings")).json()
     assert listed["data"] == [{name: mapping[name] for name in SUMMARY}]
-    assert (listed["meta"]["total"], listed["meta"]["offset"], listed["meta"]["limit"]) == (1, 0, 50)
+    assert (listed["meta"]["total"], listed["meta"]["offset"], listed["meta"]["limit"]) == (
+        1,
+        0,
+        50,
+    )
 
 
 async def test_definitions_are_never_null(desk: Desk) -> None:
     for edges in ({}, {"edge_definitions": None}, {"edge_definitions": []}):
-        given = {name: value for name, value in body().items() if name != "edge_definitions"} | edges
+        given = {
+            name: value for name, value in body().items() if name != "edge_definitions"
+        } | edges
         assert said(await desk.ann.post("/api/mappings", json=given), 201)["edge_definitions"] == []
 
 
@@ -113,7 +133,13 @@ async def test_lists_are_filtered_sorted_and_paged(desk: Desk) -> None:
     assert await names(created_before=moment) == ["m1", "m0"]
     clamped = (await desk.ada.get("/api/mappings", params={"limit": 101})).json()["meta"]
     assert (clamped["limit"], clamped["total"]) == (100, 3)
-    for bad in ({"sort_by": "sql"}, {"sort_order": "up"}, {"created_after": "yesterday"}, {"offset": -1}, {"x": 1}):
+    for bad in (
+        {"sort_by": "sql"},
+        {"sort_order": "up"},
+        {"created_after": "yesterday"},
+        {"offset": -1},
+        {"x": 1},
+    ):
         error(await desk.ada.get("/api/mappings", params=bad), 422, "VALIDATION_FAILED")
 
 
@@ -139,23 +165,36 @@ async def test_a_definition_is_refused_alike_on_create_update_and_validate(desk:
     for spoilt, column in SPOILT:
         nodes = [CUSTOMER | spoilt]
         for answer in (
-            await desk.ann.post("/api/mappings", json=body(node_definitions=nodes, edge_definitions=[])),
+            await desk.ann.post(
+                "/api/mappings", json=body(node_definitions=nodes, edge_definitions=[])
+            ),
             await desk.ann.put(path, json=changed(node_definitions=nodes)),
         ):
             [problem] = error(answer, 422, "VALIDATION_FAILED")["details"]["problems"]
-            assert (problem["column"], set(problem)) == (column, {"entity", "column", "problem", "suggestion"})
+            assert (problem["column"], set(problem)) == (
+                column,
+                {"entity", "column", "problem", "suggestion"},
+            )
             assert all(problem.values())
-        validated = said(await desk.ann.post("/api/mappings/validate", json={"node_definitions": nodes}))
+        validated = said(
+            await desk.ann.post("/api/mappings/validate", json={"node_definitions": nodes})
+        )
         assert (validated["valid"], validated["problems"]) == (False, [problem])
     assert said(await desk.ann.get(path)) == mapping
     assert (await desk.ann.get("/api/mappings")).json()["meta"]["total"] == 1
 
 
-async def test_the_columns_of_every_entity_are_compared_with_what_its_source_says(desk: Desk) -> None:
-    wrong = CUSTOMER | {"properties": [{"name": "nam", "type": "STRING"}, {"name": "age", "type": "INT8"}]}
+async def test_the_columns_of_every_entity_are_compared_with_what_its_source_says(
+    desk: Desk,
+) -> None:
+    wrong = CUSTOMER | {
+        "properties": [{"name": "nam", "type": "STRING"}, {"name": "age", "type": "INT8"}]
+    }
     other = BOUGHT | {"properties": [{"name": "price", "type": "DOUBLE"}]}
     other["sql"] = "SELECT customer AS a, item AS b, price FROM purchases"
-    answer = await desk.ann.post("/api/mappings", json=body(node_definitions=[wrong], edge_definitions=[other]))
+    answer = await desk.ann.post(
+        "/api/mappings", json=body(node_definitions=[wrong], edge_definitions=[other])
+    )
     problems = error(answer, 422, "VALIDATION_FAILED")["details"]["problems"]
     assert [(each["entity"], each["column"]) for each in problems] == [
         ("Node Customer", "nam"),
@@ -169,18 +208,24 @@ async def test_the_columns_of_every_entity_are_compared_with_what_its_source_say
 
 async def test_a_source_that_does_not_answer_is_a_warning(desk: Desk, tmp_path: Path) -> None:
     config = {"host": "127.0.0.1", "port": 1, "database": "x", "user": "x"}
-    away = await desk.graphs.sources.add(name="away", kind="postgres", owner="ann", config=config, secrets={})
+    away = await desk.graphs.sources.add(
+        name="away", kind="postgres", owner="ann", config=config, secrets={}
+    )
     mapping = await made(desk.ann, data_source_id=away.data_source_id)
     [warning] = mapping["warnings"]
     assert "could not be asked" in warning["problem"]
     refused = await desk.ann.post(
         "/api/mappings",
-        json=body(data_source_id=away.data_source_id, node_definitions=[CUSTOMER | {"sql": "DELETE FROM customers"}]),
+        json=body(
+            data_source_id=away.data_source_id,
+            node_definitions=[CUSTOMER | {"sql": "DELETE FROM customers"}],
+        ),
     )
     error(refused, 422, "VALIDATION_FAILED")
     validated = said(
         await desk.ann.post(
-            "/api/mappings/validate", json={"node_definitions": [CUSTOMER], "data_source_id": away.data_source_id}
+            "/api/mappings/validate",
+            json={"node_definitions": [CUSTOMER], "data_source_id": away.data_source_id},
         )
     )
     assert (validated["valid"], len(validated["warnings"])) == (True, 1)
@@ -190,7 +235,9 @@ async def test_a_mapping_uses_only_a_source_its_owner_may_use(desk: Desk, tmp_pa
     (tmp_path / "data").mkdir()
     shop(tmp_path / "data")
     config = {"directory": str(tmp_path / "data")}
-    theirs = await desk.graphs.sources.add(name="b", kind="duckdb", owner="ben", config=config, secrets={})
+    theirs = await desk.graphs.sources.add(
+        name="b", kind="duckdb", owner="ben", config=config, secrets={}
+    )
     number = theirs.data_source_id
     nodes = [CUSTOMER | {"sql": "SELECT id, name, age FROM shop.customers"}]
     for path in ("/api/mappings", "/api/mappings/validate"):
@@ -202,16 +249,28 @@ async def test_a_mapping_uses_only_a_source_its_owner_may_use(desk: Desk, tmp_pa
     path = f"/api/mappings/{mapping['id']}"
     for who in (desk.ann, desk.ada):
         error(
-            await who.put(path, json=changed(data_source_id=number, node_definitions=nodes)), 403, "PERMISSION_DENIED"
+            await who.put(path, json=changed(data_source_id=number, node_definitions=nodes)),
+            403,
+            "PERMISSION_DENIED",
         )
     assert said(await desk.ann.get(path)) == mapping
     bens = await made(desk.ben, node_definitions=nodes, edge_definitions=[], data_source_id=number)
-    error(await desk.ann.post(f"/api/mappings/{bens['id']}/copy", json={"name": "c"}), 403, "PERMISSION_DENIED")
+    error(
+        await desk.ann.post(f"/api/mappings/{bens['id']}/copy", json={"name": "c"}),
+        403,
+        "PERMISSION_DENIED",
+    )
     assert (
-        said(await desk.ada.post(f"/api/mappings/{bens['id']}/copy", json={"name": "c"}), 201)["data_source_id"]
+        said(await desk.ada.post(f"/api/mappings/{bens['id']}/copy", json={"name": "c"}), 201)[
+            "data_source_id"
+        ]
         == number
     )
-    error(await desk.ann.post("/api/mappings", json=body(data_source_id=99)), 404, "RESOURCE_NOT_FOUND")
+    error(
+        await desk.ann.post("/api/mappings", json=body(data_source_id=99)),
+        404,
+        "RESOURCE_NOT_FOUND",
+    )
     used = error(await desk.ben.delete(f"/api/data-sources/{number}"), 409, "DEPENDENCY_EXISTS")
     assert used["details"]["mapping_count"] == 2
 
@@ -241,7 +300,9 @@ async def test_an_update_appends_a_version_only_when_definitions_change(desk: De
     error(await desk.ben.get(f"{path}/versions/0"), 422, "VALIDATION_FAILED")
 
 
-async def test_a_source_can_be_changed_and_its_queries_are_checked_there(desk: Desk, tmp_path: Path) -> None:
+async def test_a_source_can_be_changed_and_its_queries_are_checked_there(
+    desk: Desk, tmp_path: Path
+) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     other = await desk.graphs.sources.add(
@@ -271,7 +332,9 @@ async def test_an_update_that_breaks_a_rule_changes_nothing(desk: Desk) -> None:
     for bad in ({"name": "x"}, *(changed(**each) for each in spoilt)):
         error(await desk.ann.put(path, json=bad), 422, "VALIDATION_FAILED")
     assert said(await desk.ann.get(path)) == mapping
-    kept = said(await desk.ann.put(path, json=changed(change_description="x" * 1000, edge_definitions=[])))
+    kept = said(
+        await desk.ann.put(path, json=changed(change_description="x" * 1000, edge_definitions=[]))
+    )
     assert kept["change_description"] == "x" * 1000
 
 
@@ -281,14 +344,24 @@ async def test_a_lost_update_is_refused_by_version_and_by_etag(desk: Desk) -> No
     tag = (await desk.ann.get(path)).headers["etag"]
     renamed = await desk.ann.put(path, json=changed(name="a"), headers={"If-Match": tag})
     assert said(renamed)["name"] == "a"
-    lost = error(await desk.ann.put(path, json=changed(name="b"), headers={"If-Match": tag}), 409, "CONFLICT")
+    lost = error(
+        await desk.ann.put(path, json=changed(name="b"), headers={"If-Match": tag}), 409, "CONFLICT"
+    )
     assert lost["details"]["current_version"] == 1
     weak = f"W/{renamed.headers['etag']}"
     for header in (weak, '"1"', "1", "*", '"x", "1"'):
-        said(await desk.ann.put(path, json=changed(name="a", expected_version=1), headers={"If-Match": header}))
+        said(
+            await desk.ann.put(
+                path, json=changed(name="a", expected_version=1), headers={"If-Match": header}
+            )
+        )
     said(await desk.ann.put(path, json=changed(edge_definitions=[], expected_version=1)))
     error(await desk.ann.put(path, json=changed(name="d", expected_version=1)), 409, "CONFLICT")
-    error(await desk.ann.put(path, json=changed(name="d"), headers={"If-Match": '"1"'}), 409, "CONFLICT")
+    error(
+        await desk.ann.put(path, json=changed(name="d"), headers={"If-Match": '"1"'}),
+        409,
+        "CONFLICT",
+    )
     assert said(await desk.ann.get(path))["name"] == "a"
 
 
@@ -306,7 +379,8 @@ async def test_of_many_updates_to_one_version_one_is_taken(desk: Desk) -> None:
 
 
 async def test_of_many_updates_that_expect_nothing_none_is_lost(desk: Desk) -> None:
-    """Each changes one half of the definitions; had one been made to an old reading, it would undo another's half."""
+    """Each changes one half of the definitions; had one been made to an old reading, it would undo
+    another's half."""
     mapping = await made(desk.ann)
     path = f"/api/mappings/{mapping['id']}"
 
@@ -323,14 +397,19 @@ async def test_of_many_updates_that_expect_nothing_none_is_lost(desk: Desk) -> N
     assert sorted(versions) == [2, 3, 4, 5, 6, 7]
     history = [said(await desk.ann.get(f"{path}/versions/{version}")) for version in range(1, 8)]
     for before, after in pairwise(history):
-        same = [name for name in ("node_definitions", "edge_definitions") if before[name] == after[name]]
+        same = [
+            name for name in ("node_definitions", "edge_definitions") if before[name] == after[name]
+        ]
         assert len(same) == 1
 
 
 async def test_versions_are_compared(desk: Desk) -> None:
     mapping = await made(desk.ann)
     path = f"/api/mappings/{mapping['id']}"
-    nodes = [CUSTOMER | {"properties": [], "sql": "SELECT id FROM customers"}, CUSTOMER | {"label": "Other"}]
+    nodes = [
+        CUSTOMER | {"properties": [], "sql": "SELECT id FROM customers"},
+        CUSTOMER | {"label": "Other"},
+    ]
     said(await desk.ann.put(path, json=changed(node_definitions=nodes, edge_definitions=[])))
     diff = said(await desk.ben.get(f"{path}/versions/1/diff/2"))
     assert set(diff) == {"mapping_id", "from_version", "to_version", "summary", "changes"}
@@ -345,9 +424,18 @@ async def test_versions_are_compared(desk: Desk) -> None:
         ["sql", "properties"],
     )
     assert (modified["from"], modified["to"]) == (CUSTOMER, nodes[0])
-    assert (added["label"], added["change_type"], added["from"], added["to"]) == ("Other", "added", None, nodes[1])
+    assert (added["label"], added["change_type"], added["from"], added["to"]) == (
+        "Other",
+        "added",
+        None,
+        nodes[1],
+    )
     [removed] = diff["changes"]["edges"]
-    assert (removed["type"], removed["change_type"], removed["to"]) == ("BOUGHT_WITH", "removed", None)
+    assert (removed["type"], removed["change_type"], removed["to"]) == (
+        "BOUGHT_WITH",
+        "removed",
+        None,
+    )
     back = said(await desk.ben.get(f"{path}/versions/2/diff/1"))
     assert back["summary"]["edges_added"] == back["summary"]["nodes_removed"] == 1
     assert (await desk.ben.get(f"{path}/versions/1/diff/1")).status_code == 400
@@ -368,15 +456,27 @@ async def test_an_old_version_is_restored_as_a_new_one(desk: Desk) -> None:
 async def test_anybody_copies_a_mapping_and_owns_the_copy(desk: Desk) -> None:
     mapping = await made(desk.ann, description="d", ttl="P1D")
     said(await desk.ann.put(f"/api/mappings/{mapping['id']}", json=changed(edge_definitions=[])))
-    copy = said(await desk.ben.post(f"/api/mappings/{mapping['id']}/copy", json={"name": "copy"}), 201)
+    copy = said(
+        await desk.ben.post(f"/api/mappings/{mapping['id']}/copy", json={"name": "copy"}), 201
+    )
     assert (copy["owner_username"], copy["current_version"], copy["name"]) == ("ben", 1, "copy")
     assert (copy["description"], copy["ttl"], copy["edge_definitions"]) == ("d", "P1D", [])
-    error(await desk.ben.post(f"/api/mappings/{mapping['id']}/copy", json={"name": ""}), 422, "VALIDATION_FAILED")
-    error(await desk.ben.post("/api/mappings/99/copy", json={"name": "x"}), 404, "RESOURCE_NOT_FOUND")
+    error(
+        await desk.ben.post(f"/api/mappings/{mapping['id']}/copy", json={"name": ""}),
+        422,
+        "VALIDATION_FAILED",
+    )
+    error(
+        await desk.ben.post("/api/mappings/99/copy", json={"name": "x"}), 404, "RESOURCE_NOT_FOUND"
+    )
 
 
 async def test_a_lifecycle_is_set_within_its_limit_and_cleared_with_null(desk: Desk) -> None:
-    said(await desk.oz.put("/api/config/lifecycle", json={"mapping": {"max_ttl": "P30D", "default_ttl": "P3D"}}))
+    said(
+        await desk.oz.put(
+            "/api/config/lifecycle", json={"mapping": {"max_ttl": "P30D", "default_ttl": "P3D"}}
+        )
+    )
     mapping = await made(desk.ann)
     assert mapping["ttl"] == "P3D"
     path = f"/api/mappings/{mapping['id']}/lifecycle"
@@ -386,20 +486,31 @@ async def test_a_lifecycle_is_set_within_its_limit_and_cleared_with_null(desk: D
     assert (life["ttl"], life["inactivity_timeout"]) == (None, "PT30M")
     for bad in ("P30DT1S", "P", "PT", "-P1D", "P0D", "1 day"):
         error(await desk.ann.put(path, json={"ttl": bad}), 422, "VALIDATION_FAILED")
-        error(await desk.ann.post("/api/mappings", json=body(inactivity_timeout=bad)), 422, "VALIDATION_FAILED")
+        error(
+            await desk.ann.post("/api/mappings", json=body(inactivity_timeout=bad)),
+            422,
+            "VALIDATION_FAILED",
+        )
     error(await desk.ben.put(path, json={"ttl": "P1D"}), 403, "PERMISSION_DENIED")
 
 
-async def test_a_mapping_is_deleted_only_by_its_owner_and_only_without_snapshots(desk: Desk) -> None:
+async def test_a_mapping_is_deleted_only_by_its_owner_and_only_without_snapshots(
+    desk: Desk,
+) -> None:
     mapping = await made(desk.ann)
     path = f"/api/mappings/{mapping['id']}"
     error(await desk.ben.delete(path), 403, "PERMISSION_DENIED")
     error(await desk.ben.put(path, json=changed(name="x")), 403, "PERMISSION_DENIED")
     snapshot = await desk.snapshot(mapping_id=mapping["id"], mapping_version=1)
     refused = error(await desk.ann.delete(path), 409, "DEPENDENCY_EXISTS")
-    assert (refused["details"]["snapshot_count"], refused["details"]["snapshots"]) == (1, [snapshot])
+    assert (refused["details"]["snapshot_count"], refused["details"]["snapshots"]) == (
+        1,
+        [snapshot],
+    )
     await desk.sql("DELETE FROM penstock.snapshot")
-    await desk.ben.post("/api/favorites", json={"resource_type": "mapping", "resource_id": mapping["id"]})
+    await desk.ben.post(
+        "/api/favorites", json={"resource_type": "mapping", "resource_id": mapping["id"]}
+    )
     said(await desk.ann.delete(path))
     error(await desk.ann.get(path), 404, "RESOURCE_NOT_FOUND")
     error(await desk.ann.delete(path), 404, "RESOURCE_NOT_FOUND")
@@ -409,10 +520,14 @@ async def test_a_mapping_is_deleted_only_by_its_owner_and_only_without_snapshots
 
 async def test_a_repeated_request_makes_one_mapping(desk: Desk) -> None:
     key = {"Idempotency-Key": "once"}
-    first, second = [await desk.ann.post("/api/mappings", json=body(), headers=key) for _ in range(2)]
+    first, second = [
+        await desk.ann.post("/api/mappings", json=body(), headers=key) for _ in range(2)
+    ]
     assert said(first, 201) == said(second, 201)
     assert second.headers["etag"] == first.headers["etag"]
-    error(await desk.ann.post("/api/mappings", json=body(name="other"), headers=key), 409, "CONFLICT")
+    error(
+        await desk.ann.post("/api/mappings", json=body(name="other"), headers=key), 409, "CONFLICT"
+    )
     assert len(said(await desk.ann.get("/api/mappings"))) == 1
 
 
@@ -421,19 +536,32 @@ async def test_a_tree_has_everything_in_it(desk: Desk) -> None:
     path = f"/api/mappings/{mapping['id']}"
     said(await desk.ann.put(path, json=changed(edge_definitions=[])))
     for version, status in ((1, "ready"), (1, "failed"), (2, "ready")):
-        snapshot = await desk.snapshot(mapping_id=mapping["id"], mapping_version=version, status=status)
+        snapshot = await desk.snapshot(
+            mapping_id=mapping["id"], mapping_version=version, status=status
+        )
         if status == "ready":
             await desk.instance(name=f"i{version}", snapshot_id=snapshot)
     tree = said(await desk.ben.get(f"{path}/tree"))
     assert set(tree) == {"id", "name", "owner_username", "current_version", "versions", "totals"}
     assert tree["totals"] == {"version_count": 2, "snapshot_count": 3, "instance_count": 2}
     second, first = tree["versions"]
-    assert (second["version"], second["snapshot_count"], second["change_description"]) == (2, 1, "because")
+    assert (second["version"], second["snapshot_count"], second["change_description"]) == (
+        2,
+        1,
+        "because",
+    )
     assert [each["status"] for each in first["snapshots"]] == ["failed", "ready"]
     [leaf] = second["snapshots"][0]["instances"]
-    assert (leaf["name"], leaf["status"], second["snapshots"][0]["instance_count"]) == ("i2", "failed", 1)
+    assert (leaf["name"], leaf["status"], second["snapshots"][0]["instance_count"]) == (
+        "i2",
+        "failed",
+        1,
+    )
     bare = said(await desk.ben.get(f"{path}/tree", params={"include_instances": False}))
-    assert (bare["versions"][0]["snapshots"][0]["instances"], bare["totals"]["instance_count"]) == ([], 2)
+    assert (bare["versions"][0]["snapshots"][0]["instances"], bare["totals"]["instance_count"]) == (
+        [],
+        2,
+    )
     ready = said(await desk.ben.get(f"{path}/tree", params={"status": "ready"}))
     assert ready["totals"] == {"version_count": 2, "snapshot_count": 2, "instance_count": 2}
     error(await desk.ben.get(f"{path}/tree", params={"status": "odd"}), 422, "VALIDATION_FAILED")
@@ -444,7 +572,11 @@ async def test_nothing_is_made_in_maintenance_and_everything_is_read(desk: Desk)
     mapping = await made(desk.ann)
     said(await desk.oz.put("/api/config/maintenance", json={"enabled": True, "message": "soon"}))
     error(await desk.ann.post("/api/mappings", json=body()), 503, "MAINTENANCE")
-    error(await desk.ann.post(f"/api/mappings/{mapping['id']}/copy", json={"name": "c"}), 503, "MAINTENANCE")
+    error(
+        await desk.ann.post(f"/api/mappings/{mapping['id']}/copy", json={"name": "c"}),
+        503,
+        "MAINTENANCE",
+    )
     assert said(await desk.ann.get(f"/api/mappings/{mapping['id']}")) == mapping
 
 
@@ -454,7 +586,12 @@ async def test_strange_names_and_bodies_are_kept_or_refused_never_a_fault(desk: 
     for content in (b"", b"{", b"[]", b'"x"', b'{"name": "\\ud800"}', b"\xff"):
         error(await desk.ann.post("/api/mappings", content=content), 422, "VALIDATION_FAILED")
     error(await desk.ann.post("/api/mappings", content=b" " * 10_500_000), 413, "PAYLOAD_TOO_LARGE")
-    for bad in (body(node_definitions=None), body(node_definitions={}), body(node_definitions=[1]), body(id=3)):
+    for bad in (
+        body(node_definitions=None),
+        body(node_definitions={}),
+        body(node_definitions=[1]),
+        body(id=3),
+    ):
         error(await desk.ann.post("/api/mappings", json=bad), 422, "VALIDATION_FAILED")
 
 
@@ -464,19 +601,42 @@ async def test_a_proposal_is_made_from_a_schema_and_taken_as_it_is(desk: Desk) -
     assert [node["label"] for node in found["node_definitions"]] == ["Customer"]
     assert any("chosen by its name" in each["problem"] for each in found["warnings"])
     proposal = {name: value for name, value in found.items() if name != "warnings"}
-    assert said(await desk.ann.post("/api/mappings", json={"name": "inferred", **proposal}), 201)["warnings"] == []
-    error(await desk.ann.post("/api/mappings/infer", json={"schema": "nowhere"}), 404, "RESOURCE_NOT_FOUND")
-    for bad in ({"tables": []}, {"schema": ""}, {"schema": "\x00"}, {"table": "x"}, {"tables": ["t"] * 201}):
+    assert (
+        said(await desk.ann.post("/api/mappings", json={"name": "inferred", **proposal}), 201)[
+            "warnings"
+        ]
+        == []
+    )
+    error(
+        await desk.ann.post("/api/mappings/infer", json={"schema": "nowhere"}),
+        404,
+        "RESOURCE_NOT_FOUND",
+    )
+    for bad in (
+        {"tables": []},
+        {"schema": ""},
+        {"schema": "\x00"},
+        {"table": "x"},
+        {"tables": ["t"] * 201},
+    ):
         error(await desk.ann.post("/api/mappings/infer", json=bad), 422, "VALIDATION_FAILED")
 
 
-async def test_every_statement_of_a_mapping_is_logged_with_its_author_and_digest(desk: Desk) -> None:
+async def test_every_statement_of_a_mapping_is_logged_with_its_author_and_digest(
+    desk: Desk,
+) -> None:
     with capture_logs() as logs:
         mapping = await made(desk.ann)
         node = CUSTOMER | {"sql": "SELECT id, name, age FROM customers WHERE id > 7"}
         await desk.ann.put(f"/api/mappings/{mapping['id']}", json=changed(node_definitions=[node]))
-        await desk.ben.post("/api/mappings/validate", json={"node_definitions": [CUSTOMER], "data_source_id": 1})
-    events = [(event["author"], event["statement_sha256"]) for event in logs if event["event"] == "statement"]
+        await desk.ben.post(
+            "/api/mappings/validate", json={"node_definitions": [CUSTOMER], "data_source_id": 1}
+        )
+    events = [
+        (event["author"], event["statement_sha256"])
+        for event in logs
+        if event["event"] == "statement"
+    ]
     assert events == [
         ("ann", statement_digest(CUSTOMER["sql"])),
         ("ann", statement_digest(BOUGHT["sql"])),
@@ -484,4 +644,6 @@ async def test_every_statement_of_a_mapping_is_logged_with_its_author_and_digest
         ("ben", statement_digest(CUSTOMER["sql"])),
     ]
     assert not [event for event in logs if "customers" in str(event)], "the text is in no log"
-    assert 'penstock_statements_total{surface="mapping"} 4.0' in (await desk.ann.get("/metrics")).text
+    assert (
+        'penstock_statements_total{surface="mapping"} 4.0' in (await desk.ann.get("/metrics")).text
+    )

@@ -1,5 +1,6 @@
-"""Every cell of the matrix, over HTTP: role × operation × whose × no credential. Generated from the routes that are
-served, so a route without a row, and a row without what it takes to try it, fails here.
+"""Every cell of the matrix, over HTTP: role × operation × whose × no credential. Generated from the
+routes that are served, so a route without a row, and a row without what it takes to try it, fails
+here.
 """
 
 from __future__ import annotations
@@ -57,7 +58,11 @@ BODIES: dict[str, dict[str, Any] | None] = {
     "POST /api/exports/{job_id}/retry": None,
     "POST /api/exports/{job_id}/cancel": None,
     "PUT /api/recipes/{recipe_id}": {"recipe": RECIPE},
-    "POST /api/recipes/{recipe_id}/decisions": {"kind": "match", "left_key": ["1"], "right_key": ["2"]},
+    "POST /api/recipes/{recipe_id}/decisions": {
+        "kind": "match",
+        "left_key": ["1"],
+        "right_key": ["2"],
+    },
     "PUT /api/recipes/{recipe_id}/items": {"side": "left", "key": ["1"], "label": "odd"},
     "PUT /api/recipes/{recipe_id}/schedule": {"cron": "0 3 * * *"},
     "POST /api/sources/{alias}/load-scoped": {"table": "orders"},
@@ -72,12 +77,16 @@ QUERIES = {
 
 
 @pytest.fixture(scope="module")
-async def desk(lasting_database: str, edge: Edge, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
+async def desk(
+    lasting_database: str, edge: Edge, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Desk]:
     home = tmp_path_factory.mktemp("home")
     lake = {"lake": {"warehouse": (home / "warehouse").as_uri()}}
     async with sitting(lasting_database, edge, home, catalogs=lake) as made:
         for name, role in (("ann", "analyst"), ("ben", "analyst"), ("ada", "admin"), ("oz", "ops")):
-            assert (await made.oz.post("/api/users", json={"username": name, "role": role})).status_code == 201
+            assert (
+                await made.oz.post("/api/users", json={"username": name, "role": role})
+            ).status_code == 201
         yield made
 
 
@@ -90,14 +99,18 @@ def app(desk: Desk, edge: Edge) -> FastAPI:
 @pytest.fixture(scope="module")
 async def things(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> Things:
     folder: Path = tmp_path_factory.mktemp("shop")
-    made = await desk.graphs.sources.add(name="shop", kind="duckdb", owner="ada", config=shop(folder), secrets={})
+    made = await desk.graphs.sources.add(
+        name="shop", kind="duckdb", owner="ada", config=shop(folder), secrets={}
+    )
     await desk.graphs.sources.make_default(made.data_source_id)
     return Things(desk, made.data_source_id)
 
 
 @pytest.fixture(scope="module")
 async def nobody(desk: Desk) -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(base_url=desk.ann.base_url, timeout=30, trust_env=False) as client:
+    async with httpx2.AsyncClient(
+        base_url=desk.ann.base_url, timeout=30, trust_env=False
+    ) as client:
         yield client
 
 
@@ -126,7 +139,9 @@ async def test_every_public_write_takes_an_idempotency_key(app: FastAPI) -> None
 
 async def test_nothing_is_served_that_the_description_does_not_show(app: FastAPI) -> None:
     described = {
-        f"{method.upper()} {path}" for path, operations in app.openapi()["paths"].items() for method in operations
+        f"{method.upper()} {path}"
+        for path, operations in app.openapi()["paths"].items()
+        for method in operations
     }
     proxied = {name for name in MATRIX if name.split(" ")[1].startswith("/wrapper/")}
     assert described == set(MATRIX) - proxied - FOR_BROWSERS
@@ -138,7 +153,11 @@ async def test_people(name: str, desk: Desk, things: Things, nobody: httpx2.Asyn
     refused = await nobody.request(method, things.nowhere(path))
     error(refused, 401, "AUTHENTICATION_REQUIRED")
     assert refused.headers["www-authenticate"] == "Bearer"
-    error(await nobody.request(method, things.nowhere(path), headers=bearer("wrong")), 401, "INVALID_TOKEN")
+    error(
+        await nobody.request(method, things.nowhere(path), headers=bearer("wrong")),
+        401,
+        "INVALID_TOKEN",
+    )
     for role, who in ROLES.items():
         for whose in (who, SOMEBODY_ELSE):
             await _try(name, role, who, whose, desk, things)
@@ -148,7 +167,11 @@ async def _try(name: str, role: str, who: str, whose: str, desk: Desk, things: T
     method, path = name.split(" ")
     row = MATRIX[name]
     right = getattr(row, role)
-    target = things.nowhere(path) if right == "no" or not things.kinds(path) else await things.path(path, whose)
+    target = (
+        things.nowhere(path)
+        if right == "no" or not things.kinds(path)
+        else await things.path(path, whose)
+    )
     client: httpx2.AsyncClient = getattr(desk, who)
     answer = await client.request(method, target, json=_body(name, row), params=QUERIES.get(name))
     cell = f"{name} as {role} on what is {whose}'s: {answer.status_code} {answer.text[:300]}"
@@ -171,7 +194,9 @@ def _body(name: str, row: Row) -> dict[str, Any] | None:
 
 
 @pytest.mark.parametrize("name", rows("internal"))
-async def test_processes(name: str, own: int, desk: Desk, things: Things, nobody: httpx2.AsyncClient) -> None:
+async def test_processes(
+    name: str, own: int, desk: Desk, things: Things, nobody: httpx2.AsyncClient
+) -> None:
     method, path = name.split(" ")
     row = MATRIX[name]
     tokens = desk.parts.instance_tokens
@@ -182,7 +207,11 @@ async def test_processes(name: str, own: int, desk: Desk, things: Things, nobody
         headers = bearer(token) | ({} if component is None else {"X-Component": component})
         return await nobody.request(method, target, headers=headers)
 
-    error(await nobody.request(method, target, headers={"X-Component": "worker"}), 401, "AUTHENTICATION_REQUIRED")
+    error(
+        await nobody.request(method, target, headers={"X-Component": "worker"}),
+        401,
+        "AUTHENTICATION_REQUIRED",
+    )
     for person in (*ROLES.values(), "wrong"):
         error(await ask(person, "worker"), 401, "INVALID_TOKEN")
     for component in ("stranger", None):
@@ -199,7 +228,9 @@ async def test_processes(name: str, own: int, desk: Desk, things: Things, nobody
 @pytest.mark.parametrize("name", rows("open"))
 async def test_anybody(name: str, nobody: httpx2.AsyncClient) -> None:
     method, path = name.split(" ")
-    answer = await nobody.request(method, path, json={"username": "eve"} if method == "POST" else None)
+    answer = await nobody.request(
+        method, path, json={"username": "eve"} if method == "POST" else None
+    )
     allowed = OPEN_TO_BROWSERS.get(name) or ((200,) if method == "GET" else (401, 409))
     assert answer.status_code in allowed, (name, answer.text)
 
@@ -227,12 +258,18 @@ RULES: list[tuple[str, Row | None]] = [
     (r"POST /api/schema/admin/refresh|GET /api/schema/stats", permissions.ADMINS),
     (r"(GET|POST) /api/users|(PUT|DELETE) /api/users/{username}(/role)?", permissions.ADMINS),
     (r"GET /api/(mappings|snapshots|instances)(/.*)?", permissions.EVERYBODY),
-    (r"POST /api/(mappings|snapshots|instances)(/from-mapping|/{\w+}/copy|/validate|/infer)?", permissions.EVERYBODY),
+    (
+        r"POST /api/(mappings|snapshots|instances)(/from-mapping|/{\w+}/copy|/validate|/infer)?",
+        permissions.EVERYBODY,
+    ),
     (
         r"(PUT|DELETE) /api/(mappings|snapshots|instances|data-sources)/{\w+}(/lifecycle|/cpu|/memory|/shares/{\w+})?",
         permissions.OWNER,
     ),
-    (r"POST /api/(snapshots|instances)/{\w+}/(retry|cancel|terminate|suspend|resume)", permissions.OWNER),
+    (
+        r"POST /api/(snapshots|instances)/{\w+}/(retry|cancel|terminate|suspend|resume)",
+        permissions.OWNER,
+    ),
 ]
 """What the contract says in words, so that a slip of the table is seen."""
 

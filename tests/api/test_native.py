@@ -32,7 +32,9 @@ AMOUNTS = pa.decimal128(18, 4)
 
 def ledger(*ids: int) -> pa.Table:
     amounts = pa.array([Decimal(10 * i) for i in ids], AMOUNTS)
-    return pa.table({"id": pa.array(ids, pa.int64()), "ref": ["ABCDE"[i - 1] for i in ids], "amount": amounts})
+    return pa.table(
+        {"id": pa.array(ids, pa.int64()), "ref": ["ABCDE"[i - 1] for i in ids], "amount": amounts}
+    )
 
 
 def folder(tmp_path: Path) -> Path:
@@ -64,7 +66,10 @@ async def test_parquet_and_csv_of_a_folder_are_matched_without_staging(
     tmp_path: Path,
     engine: str,
 ) -> None:
-    where = {"url": f"file://{folder(tmp_path)}", "tables": {"ledger": "ledger/**/*.parquet", "bank": "*.csv.gz"}}
+    where = {
+        "url": f"file://{folder(tmp_path)}",
+        "tables": {"ledger": "ledger/**/*.parquet", "bank": "*.csv.gz"},
+    }
     made = await me.post("/api/sources", json={"alias": "files", "type": "files", "config": where})
     assert made.json()["data"]["staged"] is False
     ended = await run_of(stand, me, sources=sides(), engine=engine)
@@ -75,7 +80,11 @@ async def test_parquet_and_csv_of_a_folder_are_matched_without_staging(
     assert ended["progress"]["jobs"] == 1
     assert not any(key.startswith("staging/") for key in await stand.files())
     told = (await me.get(f"/api/runs/{ended['run_id']}/manifest")).json()["data"]["inputs"]
-    assert (told["left"]["rows"], len(told["left"]["sha256"]), len(told["right"]["sha256"])) == (3, 2, 1)
+    assert (told["left"]["rows"], len(told["left"]["sha256"]), len(told["right"]["sha256"])) == (
+        3,
+        2,
+        1,
+    )
 
 
 async def test_two_runs_over_the_same_files_have_one_digest(
@@ -84,7 +93,8 @@ async def test_two_runs_over_the_same_files_have_one_digest(
     tmp_path: Path,
 ) -> None:
     await me.post(
-        "/api/sources", json={"alias": "files", "type": "files", "config": {"url": f"file://{folder(tmp_path)}"}}
+        "/api/sources",
+        json={"alias": "files", "type": "files", "config": {"url": f"file://{folder(tmp_path)}"}},
     )
     first = await run_of(stand, me, sources=sides())
     (tmp_path / "files" / "bank.csv.gz").touch()
@@ -100,13 +110,19 @@ async def test_filters_scope_files_and_a_wrong_one_is_an_error(
     table: str,
 ) -> None:
     await me.post(
-        "/api/sources", json={"alias": "files", "type": "files", "config": {"url": f"file://{folder(tmp_path)}"}}
+        "/api/sources",
+        json={"alias": "files", "type": "files", "config": {"url": f"file://{folder(tmp_path)}"}},
     )
     parameters = {"refs": {"type": "text", "default": "B"}}
-    kept = sides(table=table, filters=[{"column": "ref", "op": "eq", "value": {"parameter": "refs"}}])
+    kept = sides(
+        table=table, filters=[{"column": "ref", "op": "eq", "value": {"parameter": "refs"}}]
+    )
     ended = await run_of(stand, me, sources=kept, parameters=parameters)
     assert ended["totals"]["left"]["rows"] == 1, ended["error"]
-    for wrong in ({"column": "nothing", "op": "eq", "value": 1}, {"column": "ref", "op": "gt", "value": 1.5}):
+    for wrong in (
+        {"column": "nothing", "op": "eq", "value": 1},
+        {"column": "ref", "op": "gt", "value": 1.5},
+    ):
         failed = await run_of(stand, me, sources=sides(table=table, filters=[wrong]))
         assert failed["status"] == "failed"
         assert wrong["column"] in failed["error"]["message"]
@@ -118,7 +134,8 @@ async def test_a_failed_run_over_files_is_tried_again_without_staging(
     tmp_path: Path,
 ) -> None:
     await me.post(
-        "/api/sources", json={"alias": "files", "type": "files", "config": {"url": f"file://{folder(tmp_path)}"}}
+        "/api/sources",
+        json={"alias": "files", "type": "files", "config": {"url": f"file://{folder(tmp_path)}"}},
     )
     run = await start(me, recipe={"name": "native", "rules": RULES, "sources": sides()})
     await me.post(f"/api/runs/{run['run_id']}/cancel")
@@ -137,7 +154,9 @@ async def test_objects_of_s3_and_gcs_are_read_by_the_match_itself(
     pq.write_table(ledger(1, 2, 3), out)
     await remote.open().create("ledger/part.parquet", out.getvalue())
     config, secrets = at(remote)
-    await stand.graphs.sources.add(name="files", kind="files", owner="me", config=config, secrets=secrets)
+    await stand.graphs.sources.add(
+        name="files", kind="files", owner="me", config=config, secrets=secrets
+    )
     right = {"upload": await upload(me, "payments.csv", PAYMENTS), "primary_key": "id"}
     ended = await run_of(stand, me, sources={**sides(), "right": right})
     assert ended["status"] == "completed", ended["error"]

@@ -11,10 +11,16 @@ if TYPE_CHECKING:
 
     from penstock.api.services import Services
 
-NIGHTLY = {"cron": "0 3 * * *", "zone": "Europe/Vienna", "job": {"kind": "work", "payload": {"n": 1}, "priority": 7}}
+NIGHTLY = {
+    "cron": "0 3 * * *",
+    "zone": "Europe/Vienna",
+    "job": {"kind": "work", "payload": {"n": 1}, "priority": 7},
+}
 
 
-async def test_queues_show_what_waits_and_what_runs(operator: httpx2.AsyncClient, parts: Services) -> None:
+async def test_queues_show_what_waits_and_what_runs(
+    operator: httpx2.AsyncClient, parts: Services
+) -> None:
     for _ in range(3):
         await enqueue(operator)
     await enqueue(operator, kind="elsewhere", run_in=60)
@@ -29,7 +35,9 @@ async def test_queues_show_what_waits_and_what_runs(operator: httpx2.AsyncClient
     assert (await operator.get("/api/queues", params={"offset": 1})).json()["meta"]["total"] == 2
 
 
-async def test_workers_are_listed_with_what_they_do(operator: httpx2.AsyncClient, parts: Services) -> None:
+async def test_workers_are_listed_with_what_they_do(
+    operator: httpx2.AsyncClient, parts: Services
+) -> None:
     beat = Beat(worker="w1", session=uuid4(), queues=["default", "other"], slots=4, version="1.2.3")
     await parts.store.renew(beat)
     [shown] = (await operator.get("/api/workers")).json()["data"]
@@ -39,18 +47,36 @@ async def test_workers_are_listed_with_what_they_do(operator: httpx2.AsyncClient
 
 async def test_the_tap_is_turned_off_and_on_again(operator: httpx2.AsyncClient) -> None:
     assert (await operator.get("/api/drain")).json()["data"]["draining"] is False
-    shown = (await operator.put("/api/drain", json={"draining": True, "reason": "upgrade"})).json()["data"]
-    assert (shown["draining"], shown["reason"], shown["changed_by"]) == (True, "upgrade", "operator")
+    shown = (await operator.put("/api/drain", json={"draining": True, "reason": "upgrade"})).json()[
+        "data"
+    ]
+    assert (shown["draining"], shown["reason"], shown["changed_by"]) == (
+        True,
+        "upgrade",
+        "operator",
+    )
     error(await operator.post("/api/jobs", json={"kind": "work"}), 503, "DRAINING")
-    assert (await operator.put("/api/drain", json={"draining": False})).json()["data"]["reason"] == ""
+    assert (await operator.put("/api/drain", json={"draining": False})).json()["data"][
+        "reason"
+    ] == ""
     await enqueue(operator)
-    for wrong in ({}, {"draining": "yes"}, {"draining": True, "reason": "x" * 501}, {"draining": True, "reason": "\0"}):
+    for wrong in (
+        {},
+        {"draining": "yes"},
+        {"draining": True, "reason": "x" * 501},
+        {"draining": True, "reason": "\0"},
+    ):
         error(await operator.put("/api/drain", json=wrong), 422, "VALIDATION_FAILED")
 
 
 async def test_a_schedule_is_added_shown_changed_and_dropped(operator: httpx2.AsyncClient) -> None:
     made = (await operator.put("/api/schedules/nightly", json=NIGHTLY)).json()["data"]
-    assert (made["cron"], made["zone"], made["enabled"], made["last_job"]) == ("0 3 * * *", "Europe/Vienna", True, None)
+    assert (made["cron"], made["zone"], made["enabled"], made["last_job"]) == (
+        "0 3 * * *",
+        "Europe/Vienna",
+        True,
+        None,
+    )
     assert made["next_at"].endswith("Z")
     assert made["job"] == {"kind": "work", "payload": {"n": 1}, "priority": 7}
     assert (await operator.get("/api/schedules/nightly")).json()["data"] == made
@@ -60,11 +86,15 @@ async def test_a_schedule_is_added_shown_changed_and_dropped(operator: httpx2.As
     assert (await operator.delete("/api/schedules/nightly")).json()["data"] == {"name": "nightly"}
     error(await operator.get("/api/schedules/nightly"), 404, "RESOURCE_NOT_FOUND")
     error(await operator.delete("/api/schedules/nightly"), 404, "RESOURCE_NOT_FOUND")
-    audit = (await operator.get("/api/audit", params={"subject": "schedule:nightly"})).json()["data"]
+    audit = (await operator.get("/api/audit", params={"subject": "schedule:nightly"})).json()[
+        "data"
+    ]
     assert [e["action"] for e in audit] == ["schedule.drop", "schedule.put", "schedule.put"]
 
 
-async def test_a_schedule_that_cannot_work_is_refused_when_it_is_written(operator: httpx2.AsyncClient) -> None:
+async def test_a_schedule_that_cannot_work_is_refused_when_it_is_written(
+    operator: httpx2.AsyncClient,
+) -> None:
     for wrong in (
         {"cron": "every day"},
         {"cron": "0 0 30 2 *"},
@@ -79,8 +109,12 @@ async def test_a_schedule_that_cannot_work_is_refused_when_it_is_written(operato
         {"job": {"kind": "work", "priority": 11}},
         {"enabled": 1},
     ):
-        error(await operator.put("/api/schedules/s", json=NIGHTLY | wrong), 422, "VALIDATION_FAILED")
+        error(
+            await operator.put("/api/schedules/s", json=NIGHTLY | wrong), 422, "VALIDATION_FAILED"
+        )
     error(await operator.put("/api/schedules/no%20spaces", json=NIGHTLY), 422, "VALIDATION_FAILED")
     too_large = {"job": {"kind": "work", "payload": "x" * (1024 * 1024)}}
-    error(await operator.put("/api/schedules/s", json=NIGHTLY | too_large), 413, "PAYLOAD_TOO_LARGE")
+    error(
+        await operator.put("/api/schedules/s", json=NIGHTLY | too_large), 413, "PAYLOAD_TOO_LARGE"
+    )
     assert (await operator.get("/api/schedules")).json()["data"] == []

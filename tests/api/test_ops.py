@@ -42,11 +42,17 @@ async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]
         yield made
 
 
-async def exported(desk: Desk, folder: Path, owner: str = "ann", name: str = "s") -> tuple[int, list[int]]:
+async def exported(
+    desk: Desk, folder: Path, owner: str = "ann", name: str = "s"
+) -> tuple[int, list[int]]:
     """A snapshot of two entities whose export jobs wait."""
     sources = desk.graphs.sources
     if not (found := (await sources.page())[0]):
-        found = [await sources.add(name="shop", kind="duckdb", owner="ann", config=shop(folder), secrets={})]
+        found = [
+            await sources.add(
+                name="shop", kind="duckdb", owner="ann", config=shop(folder), secrets={}
+            )
+        ]
     made = await desk.graphs.snapshots.add(owner=owner, name=name)
     wanted = [
         EntityExport(
@@ -57,11 +63,15 @@ async def exported(desk: Desk, folder: Path, owner: str = "ann", name: str = "s"
         )
         for label in ("Customer", "Item")
     ]
-    jobs = await desk.graphs.exports.start(made.snapshot_id, [Submission(wanted=each) for each in wanted])
+    jobs = await desk.graphs.exports.start(
+        made.snapshot_id, [Submission(wanted=each) for each in wanted]
+    )
     return made.snapshot_id, [job.job_id for job in jobs]
 
 
-async def listed(desk: Desk, path: str = f"{OPS}/export-jobs", **params: Any) -> list[dict[str, Any]]:
+async def listed(
+    desk: Desk, path: str = f"{OPS}/export-jobs", **params: Any
+) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = said(await desk.oz.get(path, params=params))["jobs"]
     return found
 
@@ -76,7 +86,11 @@ async def test_a_loop_is_triggered_runs_and_says_so(desk: Desk) -> None:
     body = {"job_name": "schema_cache", "reason": "A new table"}
     queued = said(await desk.oz.post(TRIGGER, json=body))
     assert queued["triggered_at"].endswith("Z")
-    assert queued == body | {"triggered_at": queued["triggered_at"], "triggered_by": "oz", "status": "queued"}
+    assert queued == body | {
+        "triggered_at": queued["triggered_at"],
+        "triggered_by": "oz",
+        "status": "queued",
+    }
 
     await until(partial(ran, desk, "schema_cache", after=queued["triggered_at"]), within=10)
     [entry] = said(await desk.oz.get("/api/audit", params={"subject": "loop:schema_cache"}))
@@ -95,9 +109,13 @@ async def test_a_loop_is_triggered_once_a_minute_whichever_plane_is_asked(desk: 
         assert 1 <= told <= 60
         assert refused.headers["retry-after"] == str(told)
         said(await desk.oz.post(TRIGGER, json=body | {"job_name": "schema_cache"}))
-        await desk.sql("UPDATE penstock.background_loop SET triggered_at = triggered_at - interval '40 seconds'")
+        await desk.sql(
+            "UPDATE penstock.background_loop SET triggered_at = triggered_at - interval '40 seconds'"
+        )
         error(await desk.oz.post(TRIGGER, json=body), 429, "RATE_LIMITED")
-        await desk.sql("UPDATE penstock.background_loop SET triggered_at = triggered_at - interval '20 seconds'")
+        await desk.sql(
+            "UPDATE penstock.background_loop SET triggered_at = triggered_at - interval '20 seconds'"
+        )
         said(await desk.oz.post(TRIGGER, json=body))
 
 
@@ -128,7 +146,11 @@ async def test_the_state_counts_everything_by_its_status(desk: Desk, tmp_path: P
     await desk.instance(status="suspended", placed=True)
     await desk.parts.store.claim("w", [QUEUE], 1)
     assert said(await desk.oz.get(f"{OPS}/state")) == {
-        "instances": {"total": 2, "by_status": {"failed": 1, "suspended": 1}, "without_pod_name": 1},
+        "instances": {
+            "total": 2,
+            "by_status": {"failed": 1, "suspended": 1},
+            "without_pod_name": 1,
+        },
         "snapshots": {"total": 2, "by_status": {"creating": 1, "failed": 1}},
         "export_jobs": {"by_status": {"claimed": 1, "pending": 1}},
     }
@@ -162,10 +184,14 @@ async def test_exports_are_listed_three_ways_with_filters(desk: Desk, tmp_path: 
         error(await desk.oz.get("/api/exports", params=wrong), 422, "VALIDATION_FAILED")
 
 
-async def test_an_export_is_cancelled_and_its_snapshot_brought_on_again(desk: Desk, tmp_path: Path) -> None:
+async def test_an_export_is_cancelled_and_its_snapshot_brought_on_again(
+    desk: Desk, tmp_path: Path
+) -> None:
     snapshot, [first, second] = await exported(desk, tmp_path)
     error(await desk.ann.post(f"/api/exports/{first}/retry"), 409, "INVALID_STATE")
-    cancelled = said(await desk.ann.post(f"/api/exports/{first}/cancel", json={"reason": "Wrong table"}))
+    cancelled = said(
+        await desk.ann.post(f"/api/exports/{first}/cancel", json={"reason": "Wrong table"})
+    )
     assert cancelled["status"] == "failed"
     assert "Wrong table" in cancelled["error_message"]
     assert (await desk.graphs.snapshots.get(snapshot)).status == "failed"
@@ -189,7 +215,9 @@ async def test_the_length_of_exports_reaches_the_reconciliation(desk: Desk, tmp_
     snapshot, [job, _] = await exported(desk, tmp_path)
     [loop] = [each for each in desk.parts.loops if each.name == "export_reconciliation"]
     await desk.parts.store.claim("w", [QUEUE], 1)
-    await desk.sql("UPDATE penstock.live SET claimed_at = claimed_at - interval '61 s' WHERE job_id = $1", job)
+    await desk.sql(
+        "UPDATE penstock.live SET claimed_at = claimed_at - interval '61 s' WHERE job_id = $1", job
+    )
     await loop.run_once()
     assert [j["id"] for j in await listed(desk, status="claimed")] == [job]
     said(await desk.oz.put("/api/config/export", json={"max_duration_seconds": 60}))
@@ -197,7 +225,9 @@ async def test_the_length_of_exports_reaches_the_reconciliation(desk: Desk, tmp_
     assert (await desk.graphs.snapshots.get(snapshot)).status == "failed"
 
 
-async def test_what_has_lived_its_time_is_ended_by_the_rules_of_a_delete_by_hand(desk: Desk, tmp_path: Path) -> None:
+async def test_what_has_lived_its_time_is_ended_by_the_rules_of_a_delete_by_hand(
+    desk: Desk, tmp_path: Path
+) -> None:
     [loop] = [each for each in desk.parts.loops if each.name == "lifecycle"]
     await until(partial(ran, desk, "lifecycle"))
     past = datetime.now(UTC) - timedelta(seconds=1)
@@ -207,7 +237,12 @@ async def test_what_has_lived_its_time_is_ended_by_the_rules_of_a_delete_by_hand
     await desk.instance("asleep", status="suspended", snapshot_id=needed)
     await desk.instance("old", status="failed", snapshot_id=snapshot, place=place, expires_at=past)
     mapping = await desk.mapping("old", expires_at=past)
-    said(await desk.ann.post("/api/favorites", json={"resource_type": "mapping", "resource_id": mapping}), 201)
+    said(
+        await desk.ann.post(
+            "/api/favorites", json={"resource_type": "mapping", "resource_id": mapping}
+        ),
+        201,
+    )
     assert str(await loop.run_once()) == "Ended(instances=1, snapshots=1, mappings=1, failed=0)"
     assert [i["name"] for i in said(await desk.ann.get("/api/instances"))] == ["asleep"]
     assert [s["name"] for s in said(await desk.ann.get("/api/snapshots"))] == ["needed"]

@@ -1,4 +1,5 @@
-"""Penstock's own places are refused as data sources: for every role, when a source is written and when it is used."""
+"""Penstock's own places are refused as data sources: for every role, when a source is written and
+when it is used."""
 
 from __future__ import annotations
 
@@ -37,16 +38,23 @@ def places(desk: Desk, home: Path) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-async def test_no_role_adds_or_changes_a_source_to_a_place_of_our_own(desk: Desk, tmp_path: Path) -> None:
+async def test_no_role_adds_or_changes_a_source_to_a_place_of_our_own(
+    desk: Desk, tmp_path: Path
+) -> None:
     """Analysts make no source of the server's files at all, so they are refused before."""
     for number, (kind, config) in enumerate(places(desk, tmp_path / "home")):
         for who in ("ann", "ada", "oz"):
             client: httpx2.AsyncClient = getattr(desk, who)
-            answer = await client.post("/api/data-sources", json={"name": f"s{number}", "type": kind, "config": config})
+            answer = await client.post(
+                "/api/data-sources", json={"name": f"s{number}", "type": kind, "config": config}
+            )
             if who == "ann":
                 error(answer, 403, "PERMISSION_DENIED")
             else:
-                assert "Penstock's own" in error(answer, 422, "VALIDATION_FAILED")["message"], (kind, config)
+                assert "Penstock's own" in error(answer, 422, "VALIDATION_FAILED")["message"], (
+                    kind,
+                    config,
+                )
     for path in ("/api/sources", "/api/data-sources"):
         named = {"alias": "home"} if path == "/api/sources" else {"name": "home"}
         body = named | {"type": "duckdb", "config": {"directory": str(tmp_path / "home")}}
@@ -54,11 +62,15 @@ async def test_no_role_adds_or_changes_a_source_to_a_place_of_our_own(desk: Desk
     (tmp_path / "data").mkdir()
     body = {"name": "data", "type": "duckdb", "config": {"directory": str(tmp_path / "data")}}
     made = said(await desk.ada.post("/api/data-sources", json=body), 201)["id"]
-    moved = await desk.ada.put(f"/api/data-sources/{made}", json={"config": {"directory": str(tmp_path / "home")}})
+    moved = await desk.ada.put(
+        f"/api/data-sources/{made}", json={"config": {"directory": str(tmp_path / "home")}}
+    )
     error(moved, 422, "VALIDATION_FAILED")
 
 
-async def test_a_source_that_was_written_before_is_refused_when_it_is_used(desk: Desk, tmp_path: Path) -> None:
+async def test_a_source_that_was_written_before_is_refused_when_it_is_used(
+    desk: Desk, tmp_path: Path
+) -> None:
     (tmp_path / "data").mkdir()
     body = {"name": "data", "type": "duckdb", "config": {"directory": str(tmp_path / "data")}}
     source = said(await desk.ada.post("/api/data-sources", json=body), 201)["id"]

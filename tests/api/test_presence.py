@@ -37,7 +37,9 @@ def registration(name: str) -> Registration:
 @asynccontextmanager
 async def waiting(store: HttpJobStore, me: Registration) -> AsyncIterator[asyncio.Task[object]]:
     """A long poll of a worker that sends no heartbeats."""
-    poll = asyncio.create_task(store.claim(me.worker, me.queues, 1, wait=30, session=me.session), name=me.worker)
+    poll = asyncio.create_task(
+        store.claim(me.worker, me.queues, 1, wait=30, session=me.session), name=me.worker
+    )
     try:
         yield poll
     finally:
@@ -73,7 +75,9 @@ async def test_workers_that_wait_are_present_without_heartbeats(url: str, databa
 
 
 @pytest.mark.usefixtures("brisk")
-async def test_a_poll_of_a_session_that_is_over_ends_and_proves_nothing(url: str, database: str) -> None:
+async def test_a_poll_of_a_session_that_is_over_ends_and_proves_nothing(
+    url: str, database: str
+) -> None:
     """Its machine may be gone; only a heartbeat shows that it lives."""
     connection = await asyncpg.connect(database)
     async with HttpJobStore(url, SERVICE) as store:

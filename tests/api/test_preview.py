@@ -1,4 +1,5 @@
-"""A recipe tried on real rows, rules learnt from what people matched, and evidence that is read in pieces."""
+"""A recipe tried on real rows, rules learnt from what people matched, and evidence that is read in
+pieces."""
 
 from __future__ import annotations
 
@@ -33,13 +34,20 @@ async def tried(me: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:  # noqa:
     return found
 
 
-async def test_a_preview_shows_matches_and_breaks_and_leaves_nothing(stand: Stand, me: httpx2.AsyncClient) -> None:  # noqa: F811
+async def test_a_preview_shows_matches_and_breaks_and_leaves_nothing(
+    stand: Stand,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+) -> None:
     document = {"name": "monthly", "sources": await two(me), "rules": RULES}
     before = await stand.files()
     with capture_logs() as logs:
         seen = await tried(me, recipe=document)
     [event] = [event for event in logs if event["event"] == "statement"]
-    assert (event["surface"], event["author"], len(event["statement_sha256"])) == ("recipe", "operator", 64)
+    assert (event["surface"], event["author"], len(event["statement_sha256"])) == (
+        "recipe",
+        "operator",
+        64,
+    )
     assert [(row["left_id"], row["right_id"]) for row in seen["matched"]] == [("1", "1")]
     assert [(row["ref"], row["reason"]) for row in seen["unmatched_left"]] == [
         ("B", "amount_out_of_tolerance"),
@@ -58,7 +66,9 @@ async def test_a_preview_of_sources_takes_filters_and_parameters(
     warehouse: str,
 ) -> None:
     await fill(warehouse, 100)
-    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
+    await stand.graphs.sources.add(
+        name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={}
+    )
     document = {
         "name": "scoped",
         "sources": sides(filters=[{"column": "id", "op": "lte", "value": {"parameter": "last"}}]),
@@ -84,13 +94,20 @@ async def test_a_preview_filters_uploads_too(me: httpx2.AsyncClient) -> None:  #
     seen = await tried(me, recipe={"name": "x", "sources": sources, "rules": RULES}, rows=1)
     assert [row["ref"] for row in seen["unmatched_left"]] == ["B"]
     sources["left"]["filters"] = [{"column": "nothing", "op": "eq", "value": "B"}]
-    wrong = await me.post("/api/recipes/preview", json={"recipe": {"name": "x", "sources": sources, "rules": RULES}})
+    wrong = await me.post(
+        "/api/recipes/preview", json={"recipe": {"name": "x", "sources": sources, "rules": RULES}}
+    )
     assert wrong.status_code == 422
     assert "nothing" in wrong.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("body", [{}, {"recipe_id": "a", "recipe": {}}, {"recipe": {"name": "x"}}, {"rows": 5001}])
-async def test_a_preview_of_nothing_is_refused(me: httpx2.AsyncClient, body: dict[str, Any]) -> None:  # noqa: F811
+@pytest.mark.parametrize(
+    "body", [{}, {"recipe_id": "a", "recipe": {}}, {"recipe": {"name": "x"}}, {"rows": 5001}]
+)
+async def test_a_preview_of_nothing_is_refused(
+    me: httpx2.AsyncClient,  # noqa: F811
+    body: dict[str, Any],
+) -> None:
     assert (await me.post("/api/recipes/preview", json=body)).status_code == 422
 
 
@@ -101,16 +118,24 @@ async def test_a_preview_that_takes_too_long_is_stopped() -> None:
         await preview(validation.read(recipe(rules=rules)), rows, rows, Decided(), seconds=0.5)
 
 
-async def test_what_people_matched_teaches_rules_and_holds_in_a_preview(me: httpx2.AsyncClient) -> None:  # noqa: F811
-    left = b"id,ref,label,amount\n" + b"".join(b"%d,x%d,L-%d,%d.00\n" % (i, i, i, i) for i in range(20))
-    right = b"id,ref,label,amount\n" + b"".join(b"%d,x%d,l %d,%d.50\n" % (i + 100, i + 1, i, i) for i in range(20))
+async def test_what_people_matched_teaches_rules_and_holds_in_a_preview(
+    me: httpx2.AsyncClient,  # noqa: F811
+) -> None:
+    left = b"id,ref,label,amount\n" + b"".join(
+        b"%d,x%d,L-%d,%d.00\n" % (i, i, i, i) for i in range(20)
+    )
+    right = b"id,ref,label,amount\n" + b"".join(
+        b"%d,x%d,l %d,%d.50\n" % (i + 100, i + 1, i, i) for i in range(20)
+    )
     sources = {
         "left": {"upload": await upload(me, "l.csv", left), "primary_key": "id"},
         "right": {"upload": await upload(me, "r.csv", right), "primary_key": "id"},
     }
     document = {"recipe_id": "taught", "name": "taught", "sources": sources, "rules": RULES}
     assert (await me.post("/api/recipes", json={"recipe": document})).status_code == 201
-    by_statistics = (await me.post("/api/recipes/suggest", json={"recipe_id": "taught"})).json()["data"]
+    by_statistics = (await me.post("/api/recipes/suggest", json={"recipe_id": "taught"})).json()[
+        "data"
+    ]
     assert by_statistics["pairs"] == 0
     stray = {"kind": "match", "left_key": ["nobody"], "right_key": ["nobody"]}
     assert (await me.post("/api/recipes/taught/decisions", json=stray)).status_code == 201
@@ -124,13 +149,16 @@ async def test_what_people_matched_teaches_rules_and_holds_in_a_preview(me: http
     assert amount["absolute"] == "0.500000"
     assert "confirmed pairs" in taught["why"][0]
     seen = await tried(me, recipe_id="taught")
-    assert [(row["left_id"], row["rule"]) for row in seen["matched"] if row["rule"] == "manual"] == [
-        (str(i), "manual") for i in range(4)
-    ]
+    assert [
+        (row["left_id"], row["rule"]) for row in seen["matched"] if row["rule"] == "manual"
+    ] == [(str(i), "manual") for i in range(4)]
 
 
 @pytest.mark.parametrize("body", [{}, {"left": {"upload": "0" * 32, "primary_key": "id"}}])
-async def test_a_suggestion_for_one_side_or_none_is_refused(me: httpx2.AsyncClient, body: dict[str, Any]) -> None:  # noqa: F811
+async def test_a_suggestion_for_one_side_or_none_is_refused(
+    me: httpx2.AsyncClient,  # noqa: F811
+    body: dict[str, Any],
+) -> None:
     refused = await me.post("/api/recipes/suggest", json=body)
     assert refused.status_code == 422
     assert "recipe_id" in refused.json()["error"]["details"]["hint"]

@@ -102,7 +102,9 @@ async def enqueue(url: str, number: int) -> None:
     await until(is_accepted, within=60)
 
 
-async def test_a_process_that_is_killed_loses_nothing_and_comes_back(database: str, tmp_path: Path) -> None:
+async def test_a_process_that_is_killed_loses_nothing_and_comes_back(
+    database: str, tmp_path: Path
+) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     async with supervisor(database, port, tmp_path) as process:
@@ -133,7 +135,9 @@ async def test_sigterm_ends_all_of_them_in_order(database: str, tmp_path: Path) 
         assert not any(lives(child) for child in children)
 
 
-async def test_they_end_with_their_supervisor_however_it_goes(database: str, tmp_path: Path) -> None:
+async def test_they_end_with_their_supervisor_however_it_goes(
+    database: str, tmp_path: Path
+) -> None:
     port = free_port()
     async with supervisor(database, port, tmp_path) as process:
         await ready(f"http://127.0.0.1:{port}")

@@ -71,7 +71,10 @@ def test_a_user_may_send_ten_seconds_worth_at_once_and_no_more(ticks: Ticks) -> 
 
 def test_the_operator_token_has_no_limit_and_neither_has_anybody_with_zero(ticks: Ticks) -> None:
     operator = Identity(username="operator", role=Role.OPS, via="operator_token")
-    strict, off = limits_of(ticks, user_requests_per_second=1), limits_of(ticks, user_requests_per_second=0)
+    strict, off = (
+        limits_of(ticks, user_requests_per_second=1),
+        limits_of(ticks, user_requests_per_second=0),
+    )
     for _ in range(11):
         strict.check_user(operator)
         off.check_user(ANN)
@@ -97,7 +100,9 @@ def test_the_addresses_of_one_ipv6_network_count_as_one(ticks: Ticks) -> None:
     limits.check_address(ip_address("2001:db8:0:2::"))
 
 
-def test_after_too_many_wrong_credentials_only_those_that_were_right_lately_are_tried(ticks: Ticks) -> None:
+def test_after_too_many_wrong_credentials_only_those_that_were_right_lately_are_tried(
+    ticks: Ticks,
+) -> None:
     limits = limits_of(ticks, failed_logins_per_minute=3)
     limits.login_succeeded("right")
     for number in range(3):
@@ -123,7 +128,9 @@ def test_a_credential_counts_as_right_lately_for_an_hour(ticks: Ticks) -> None:
         limits.check_login(FAR, "right")
 
 
-async def test_too_many_requests_of_a_user_are_429_and_say_when_to_try_again(database: str, edge: Edge) -> None:
+async def test_too_many_requests_of_a_user_are_429_and_say_when_to_try_again(
+    database: str, edge: Edge
+) -> None:
     async with limited(database, edge, user_requests_per_second=0.1) as client:
         assert (await client.get(PATH, headers=bearer(ANALYST))).status_code == 200
         answer = await client.get(PATH, headers=bearer(ANALYST))
@@ -133,7 +140,10 @@ async def test_too_many_requests_of_a_user_are_429_and_say_when_to_try_again(dat
         assert (await client.get(PATH, headers=bearer(ADMIN))).status_code == 200
         for _ in range(3):
             assert (await client.get(PATH, headers=bearer(OPERATOR))).status_code == 200
-        assert 'penstock_rate_limited_requests_total{limit="user"} 1.0' in (await client.get("/metrics")).text
+        assert (
+            'penstock_rate_limited_requests_total{limit="user"} 1.0'
+            in (await client.get("/metrics")).text
+        )
 
 
 async def test_workers_are_not_limited(database: str, edge: Edge) -> None:
@@ -143,14 +153,22 @@ async def test_workers_are_not_limited(database: str, edge: Edge) -> None:
         far = {"X-Forwarded-For": str(FAR)}
         worker = bearer(SERVICE) | {"X-Component": "worker"} | far
         for _ in range(5):
-            body = {"worker": "w", "queues": ["default"], "kinds": ["work"], "limit": 1, "wait_seconds": 0}
+            body = {
+                "worker": "w",
+                "queues": ["default"],
+                "kinds": ["work"],
+                "limit": 1,
+                "wait_seconds": 0,
+            }
             answer = await client.post("/api/internal/jobs/claim", headers=worker, json=body)
             assert answer.status_code != 429
         assert (await client.get("/health", headers=far)).status_code == 200
         error(await client.get("/health", headers=far), 429, "RATE_LIMITED")
 
 
-@pytest.mark.parametrize("path", ["/api/data-sources", "/api/jobs", "/api/internal/jobs/claim", "/api/users/bootstrap"])
+@pytest.mark.parametrize(
+    "path", ["/api/data-sources", "/api/jobs", "/api/internal/jobs/claim", "/api/users/bootstrap"]
+)
 async def test_guessing_tokens_is_429_on_every_way_in_and_those_that_are_signed_in_go_on(
     database: str, edge: Edge, path: str
 ) -> None:
@@ -161,7 +179,9 @@ async def test_guessing_tokens_is_429_on_every_way_in_and_those_that_are_signed_
             headers = bearer(f"guess-{number}") | {"X-Component": "worker"}
             assert (await client.request(method, "/api/users", headers=headers)).status_code == 401
         json = {"username": "x"} if method == "POST" else None
-        answer = await client.request(method, path, headers=bearer("guess-3") | {"X-Component": "worker"}, json=json)
+        answer = await client.request(
+            method, path, headers=bearer("guess-3") | {"X-Component": "worker"}, json=json
+        )
         error(answer, 429, "RATE_LIMITED")
         assert int(answer.headers["retry-after"]) > 0
         assert (await client.get(PATH, headers=bearer(OPERATOR))).status_code == 200
@@ -175,19 +195,27 @@ async def test_guessing_login_links_sessions_and_the_secret_of_the_proxy_is_limi
         error(await client.get("/login?token=guess"), 401, "INVALID_TOKEN")
         error(await client.get("/login?token=guess"), 429, "RATE_LIMITED")
         port = httpx2.URL(str(client.base_url)).port
-        error(await client.get(PATH, headers={"Cookie": f"penstock_session_{port}=guess"}), 429, "RATE_LIMITED")
+        error(
+            await client.get(PATH, headers={"Cookie": f"penstock_session_{port}=guess"}),
+            429,
+            "RATE_LIMITED",
+        )
         named = {"X-Username": "ann", "X-Penstock-Proxy-Secret": "guess"}
         error(await client.get(PATH, headers=named), 429, "RATE_LIMITED")
 
 
-async def test_behind_a_trusted_proxy_each_caller_has_a_limit_of_their_own(database: str, edge: Edge) -> None:
+async def test_behind_a_trusted_proxy_each_caller_has_a_limit_of_their_own(
+    database: str, edge: Edge
+) -> None:
     async with limited(database, edge, trust=True, address_requests_per_second=0.1) as client:
 
         async def status(forwarded: str) -> int:
             return (await client.get("/health", headers={"X-Forwarded-For": forwarded})).status_code
 
         assert await status("198.51.100.7") == 200
-        assert await status("10.9.9.9, 198.51.100.7") == 429, "what a caller writes before it counts for nothing"
+        assert await status("10.9.9.9, 198.51.100.7") == 429, (
+            "what a caller writes before it counts for nothing"
+        )
         assert await status("198.51.100.8, 127.0.0.1") == 200
         assert await status("not an address") == 200
 

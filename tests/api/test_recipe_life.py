@@ -61,7 +61,8 @@ def csv(side: dict[str, tuple[str, int]]) -> bytes:
 
 async def save(client: httpx2.AsyncClient, engine: str, book: Book, version: int | None) -> int:
     sources = {
-        name: {"upload": await upload(client, f"{name}.csv", csv(book.side(name)))} | {"primary_key": ["id"]}
+        name: {"upload": await upload(client, f"{name}.csv", csv(book.side(name)))}
+        | {"primary_key": ["id"]}
         for name in ("left", "right")
     }
     conditions = [REFERENCE] if book.is_loose else [REFERENCE, AMOUNT]
@@ -71,7 +72,9 @@ async def save(client: httpx2.AsyncClient, engine: str, book: Book, version: int
         answer = await client.post("/api/recipes", json={"recipe": recipe})
     else:
         headers = {"If-Match": f'"{version}"'}
-        answer = await client.put(f"/api/recipes/{engine}", json={"recipe": recipe}, headers=headers)
+        answer = await client.put(
+            f"/api/recipes/{engine}", json={"recipe": recipe}, headers=headers
+        )
     assert answer.status_code in (200, 201), answer.text
     number: int = answer.json()["data"]["version"]
     return number
@@ -98,16 +101,23 @@ def judge(book: Book, tables: dict[str, list[dict[str, Any]]]) -> None:
     }
     assert sorted([left for left, _ in pairs] + free["left"]) == sorted(book.left)
     assert sorted([right for _, right in pairs] + free["right"]) == sorted(book.right)
-    by_hand = {pair for pair in book.matched_by_hand if pair[0] in book.left and pair[1] in book.right}
-    manual = {pair for pair, row in zip(pairs, tables["matched"], strict=True) if row["rule"] == "manual"}
+    by_hand = {
+        pair for pair in book.matched_by_hand if pair[0] in book.left and pair[1] in book.right
+    }
+    manual = {
+        pair for pair, row in zip(pairs, tables["matched"], strict=True) if row["rule"] == "manual"
+    }
     assert manual == by_hand
     assert all(book.fits(*pair) for pair in pairs if pair not in by_hand)
-    assert not [(left, right) for left in free["left"] for right in free["right"] if book.fits(left, right)]
+    assert not [
+        (left, right) for left in free["left"] for right in free["right"] if book.fits(left, right)
+    ]
     open_now = {(side, key) for side, keys in free.items() for key in keys}
     ages = {item: book.runs_open.get(item, 0) + 1 for item in open_now}
     assert {(row["side"], row["key"]): row["runs_open"] for row in tables["open_items"]} == ages
     cleared = {
-        (side, key): "matched" if key in book.side(side) else "gone" for side, key in book.runs_open.keys() - open_now
+        (side, key): "matched" if key in book.side(side) else "gone"
+        for side, key in book.runs_open.keys() - open_now
     }
     assert {(row["side"], row["key"]): row["outcome"] for row in tables["cleared_items"]} == cleared
     book.runs_open = ages

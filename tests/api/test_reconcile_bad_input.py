@@ -1,4 +1,5 @@
-"""What people get wrong, and what they get back: a sentence that names it, or the right result; never a wrong count."""
+"""What people get wrong, and what they get back: a sentence that names it, or the right result;
+never a wrong count."""
 
 from __future__ import annotations
 
@@ -14,7 +15,15 @@ from penstock.reconcile.control_plane import ReconcileControlPlane
 from penstock.reconcile.runs.callbacks import RunCaller
 from penstock.wiring.default_handlers import default_handlers
 from tests.api.test_runs import QUEUES, RULES, listener, over, rows, start, upload
-from tests.graphs.stand import Stand, connected, postgres, postgres_secrets, settings, standing, until
+from tests.graphs.stand import (
+    Stand,
+    connected,
+    postgres,
+    postgres_secrets,
+    settings,
+    standing,
+    until,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -26,7 +35,9 @@ AMOUNT = {"left": "amount", "op": "tolerance", "right": "amount", "absolute": 0}
 
 
 @pytest.fixture(scope="module")
-async def stand(lasting_database: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stand]:
+async def stand(
+    lasting_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stand]:
     async with standing(lasting_database, settings(tmp_path_factory.mktemp("home"))) as it:
         yield it
 
@@ -34,13 +45,18 @@ async def stand(lasting_database: str, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(scope="module")
 async def me(stand: Stand) -> AsyncIterator[httpx2.AsyncClient]:
     headers = {"Authorization": "Bearer operator"}
-    async with httpx2.AsyncClient(base_url=stand.http.base_url, headers=headers, timeout=60) as client:
+    async with httpx2.AsyncClient(
+        base_url=stand.http.base_url, headers=headers, timeout=60
+    ) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 async def sources(me: httpx2.AsyncClient) -> dict[str, Any]:
-    sides = {"left": await upload(me, "left.csv", LEFT), "right": await upload(me, "right.csv", RIGHT)}
+    sides = {
+        "left": await upload(me, "left.csv", LEFT),
+        "right": await upload(me, "right.csv", RIGHT),
+    }
     return {side: {"upload": upload_id, "primary_key": ["id"]} for side, upload_id in sides.items()}
 
 
@@ -56,7 +72,9 @@ async def ledger(stand: Stand, lasting_warehouse: str) -> str:
         )
     config = postgres(lasting_warehouse)
     secrets = postgres_secrets(lasting_warehouse)
-    made = await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=config, secrets=secrets)
+    made = await stand.graphs.sources.add(
+        name="db", kind="postgres", owner="me", config=config, secrets=secrets
+    )
     return made.name
 
 
@@ -74,7 +92,9 @@ def recipe(sources: dict[str, Any], **parts: Any) -> dict[str, Any]:
 # documents
 
 
-async def test_what_cannot_be_kept_is_refused_by_its_field(me: httpx2.AsyncClient, sources: dict[str, Any]) -> None:
+async def test_what_cannot_be_kept_is_refused_by_its_field(
+    me: httpx2.AsyncClient, sources: dict[str, Any]
+) -> None:
     nul, long = "a\x00b", 2**64
     bodies: list[tuple[str, str, dict[str, Any]]] = [
         ("POST", "/api/runs", {"recipe": recipe(sources, name=nul)}),
@@ -95,17 +115,28 @@ async def test_one_answer_tells_what_is_wrong_with_the_form_the_sources_the_colu
     me: httpx2.AsyncClient, sources: dict[str, Any]
 ) -> None:
     async def faults(**parts: Any) -> dict[str, dict[str, Any]]:
-        answer = await me.post("/api/recipes/validate", json={"recipe": {"name": "x", "sources": sources, **parts}})
+        answer = await me.post(
+            "/api/recipes/validate", json={"recipe": {"name": "x", "sources": sources, **parts}}
+        )
         assert answer.status_code == 200, answer.text
         found = answer.json()["data"]
         assert found["valid"] is all(fault["severity"] != "error" for fault in found["faults"])
         assert all(fault["message"] and fault["suggestion"] for fault in found["faults"])
         return {fault["path"]: fault for fault in found["faults"]}
 
-    away = {"left": sources["left"], "right": {"source": "nowhere", "table": "t", "primary_key": "id"}}
-    conditions = [{"left": "reff", "op": "eq", "right": "ref"}, {"left": "amount", "op": "near", "right": "amount"}]
+    away = {
+        "left": sources["left"],
+        "right": {"source": "nowhere", "table": "t", "primary_key": "id"},
+    }
+    conditions = [
+        {"left": "reff", "op": "eq", "right": "ref"},
+        {"left": "amount", "op": "near", "right": "amount"},
+    ]
     found = await faults(
-        sources=away, rules=[{"name": "r", "conditions": conditions}], match_sql="DROP TABLE x", oops=1
+        sources=away,
+        rules=[{"name": "r", "conditions": conditions}],
+        match_sql="DROP TABLE x",
+        oops=1,
     )
     assert found.keys() == {
         "oops",
@@ -116,7 +147,9 @@ async def test_one_answer_tells_what_is_wrong_with_the_form_the_sources_the_colu
     }
     assert {fault["severity"] for fault in (await faults(rules=RULES)).values()} == {"warning"}
     select = "SELECT l.id AS left_id, r.id AS right_id FROM left_src l JOIN right_src r ON"
-    assert await faults(match_sql=f"{select} l.ref = r.ref AND similarity(l.ref, r.ref) > 0.5") == {}
+    assert (
+        await faults(match_sql=f"{select} l.ref = r.ref AND similarity(l.ref, r.ref) > 0.5") == {}
+    )
     assert "nope" in (await faults(match_sql=f"{select} l.nope = r.ref"))["match_sql"]["message"]
     unnamed = await faults(
         match_sql="SELECT l.id AS one, r.id AS other FROM left_src l JOIN right_src r ON l.ref = r.ref"
@@ -155,28 +188,42 @@ async def test_versions_are_looked_at_and_two_writers_do_not_overwrite_each_othe
     first = recipe(sources, recipe_id="kept")
     assert (await me.post("/api/recipes", json={"recipe": first})).status_code == 201
     second = {"recipe": {**first, "description": "new"}}
-    assert (await me.put("/api/recipes/kept", params={"expected": 1}, json=second)).status_code == 200
-    late = await me.put("/api/recipes/kept", params={"expected": 1}, json={"recipe": {**first, "description": "late"}})
+    assert (
+        await me.put("/api/recipes/kept", params={"expected": 1}, json=second)
+    ).status_code == 200
+    late = await me.put(
+        "/api/recipes/kept",
+        params={"expected": 1},
+        json={"recipe": {**first, "description": "late"}},
+    )
     assert "at version 2 now" in refused(late, 409)
     one = (await me.get("/api/recipes/kept", params={"version": 1})).json()["data"]
     assert (one["version"], one["latest"], "description" in one["document"]) == (1, 2, False)
     assert "no version 9" in refused(await me.get("/api/recipes/kept", params={"version": 9}), 404)
-    assert "no version 9" in refused(await me.post("/api/runs", json={"recipe_id": "kept", "version": 9}), 404)
+    assert "no version 9" in refused(
+        await me.post("/api/runs", json={"recipe_id": "kept", "version": 9}), 404
+    )
 
 
 async def test_a_key_of_another_width_names_nobody_and_is_refused(
     me: httpx2.AsyncClient, sources: dict[str, Any]
 ) -> None:
-    assert (await me.post("/api/recipes", json={"recipe": recipe(sources, recipe_id="keyed")})).status_code == 201
+    assert (
+        await me.post("/api/recipes", json={"recipe": recipe(sources, recipe_id="keyed")})
+    ).status_code == 201
     path = "/api/recipes/keyed"
     pair = {"kind": "match", "left_key": ["1", "2"], "right_key": ["1"]}
-    assert "left record is named by 1 values, not 2" in refused(await me.post(f"{path}/decisions", json=pair))
+    assert "left record is named by 1 values, not 2" in refused(
+        await me.post(f"{path}/decisions", json=pair)
+    )
     note = {"side": "right", "key": ["1", "2"], "label": "odd"}
     assert "values of id" in refused(await me.put(f"{path}/items", json=note))
     wrong: list[list[str]] = [["\x00"], [], ["1"] * 9, ["x" * 501]]
     for key in wrong:
         refused(await me.put(f"{path}/items", json={**note, "key": key}))
-    assert "nothing to note" in refused(await me.put(f"{path}/items", json={"side": "right", "key": ["1"]}))
+    assert "nothing to note" in refused(
+        await me.put(f"{path}/items", json={"side": "right", "key": ["1"]})
+    )
     longest = {"side": "right", "key": ["x" * 500], "comment": "y" * 2000}
     assert (await me.put(f"{path}/items", json=longest)).status_code == 200
     refused(await me.put(f"{path}/items", json={**longest, "comment": "y" * 2001}))
@@ -185,10 +232,18 @@ async def test_a_key_of_another_width_names_nobody_and_is_refused(
 async def test_a_schedule_is_checked_when_it_is_made_and_goes_with_its_recipe(
     me: httpx2.AsyncClient, sources: dict[str, Any]
 ) -> None:
-    side = {**sources["left"], "filters": [{"column": "day", "op": "gte", "value": {"parameter": "since"}}]}
-    daily = recipe({**sources, "left": side}, recipe_id="daily", parameters={"since": {"type": "date"}})
+    side = {
+        **sources["left"],
+        "filters": [{"column": "day", "op": "gte", "value": {"parameter": "since"}}],
+    }
+    daily = recipe(
+        {**sources, "left": side}, recipe_id="daily", parameters={"since": {"type": "date"}}
+    )
     assert (await me.post("/api/recipes", json={"recipe": daily})).status_code == 201
-    path, good = "/api/recipes/daily/schedule", {"cron": "0 3 * * *", "parameters": {"since": "2024-01-01"}}
+    path, good = (
+        "/api/recipes/daily/schedule",
+        {"cron": "0 3 * * *", "parameters": {"since": "2024-01-01"}},
+    )
     for wrong, says in (
         ({"cron": "at three"}, "cron expression"),
         ({"zone": "Mars/Olympus"}, "time zone"),
@@ -207,7 +262,9 @@ async def test_a_side_given_for_one_run_replaces_where_its_records_come_from_as_
     me: httpx2.AsyncClient, sources: dict[str, Any], ledger: str
 ) -> None:
     both = {**sources, "left": {"source": ledger, "table": "ledger", "primary_key": "id"}}
-    assert (await me.post("/api/recipes", json={"recipe": recipe(both, recipe_id="moved")})).status_code == 201
+    assert (
+        await me.post("/api/recipes", json={"recipe": recipe(both, recipe_id="moved")})
+    ).status_code == 201
     for other in (
         {"upload": sources["left"]["upload"]},
         {"query": "SELECT * FROM ledger WHERE id < 3"},
@@ -217,10 +274,14 @@ async def test_a_side_given_for_one_run_replaces_where_its_records_come_from_as_
         assert answer.status_code == 202, answer.text
         run = answer.json()["data"]["run_id"]
         assert (await me.post(f"/api/runs/{run}/cancel")).status_code == 200
-    wrong = await me.post("/api/runs", json={"recipe_id": "moved", "sources": {"left": {"tabel": "x"}}})
+    wrong = await me.post(
+        "/api/runs", json={"recipe_id": "moved", "sources": {"left": {"tabel": "x"}}}
+    )
     assert "sources.left.tabel" in refused(wrong)
     assert "Did you mean table?" in refused(wrong)
-    half = await me.post("/api/runs", json={"recipe_id": "moved", "sources": {"left": {"source": ledger}}})
+    half = await me.post(
+        "/api/runs", json={"recipe_id": "moved", "sources": {"left": {"source": ledger}}}
+    )
     assert "either a table or a query" in refused(half)
 
 
@@ -242,17 +303,24 @@ SCOPES: list[tuple[dict[str, Any], set[int]]] = [
     ({"column": "ref", "op": "is_null", "value": False}, {1, 2, 4, 5}),
 ]
 CSV = b"id,ref,amount,day\n" + b"".join(
-    b"%d,%s,%d.00,2024-01-0%d\n" % (i, b"" if i == 3 else bytes([64 + i]), i * 10, i + 1) for i in range(1, 6)
+    b"%d,%s,%d.00,2024-01-0%d\n" % (i, b"" if i == 3 else bytes([64 + i]), i * 10, i + 1)
+    for i in range(1, 6)
 )
 
 
 async def test_every_filter_means_the_same_to_a_database_to_files_and_to_an_upload(
-    stand: Stand, me: httpx2.AsyncClient, ledger: str, sources: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+    stand: Stand,
+    me: httpx2.AsyncClient,
+    ledger: str,
+    sources: dict[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = tmp_path_factory.mktemp("files")
     (folder / "ledger.csv").write_bytes(CSV)
     config = {"url": f"file://{folder}"}
-    await stand.graphs.sources.add(name="files", kind="files", owner="me", config=config, secrets={})
+    await stand.graphs.sources.add(
+        name="files", kind="files", owner="me", config=config, secrets={}
+    )
     uploaded = await upload(me, "ledger.csv", CSV)
     for scope, expected in SCOPES:
         for alias in (ledger, "files"):
@@ -263,7 +331,9 @@ async def test_every_filter_means_the_same_to_a_database_to_files_and_to_an_uplo
             assert found == expected, (alias, scope)
     for scope, expected in SCOPES[2:8]:
         side = {"upload": uploaded, "primary_key": "id", "filters": [scope]}
-        seen = await me.post("/api/recipes/preview", json={"recipe": recipe({**sources, "left": side})})
+        seen = await me.post(
+            "/api/recipes/preview", json={"recipe": recipe({**sources, "left": side})}
+        )
         assert seen.json()["data"]["totals"]["left"]["rows"] == len(expected), (scope, seen.text)
 
 
@@ -271,14 +341,20 @@ async def test_every_filter_means_the_same_to_a_database_to_files_and_to_an_uplo
     ("scope", "says"),
     [
         ({"column": "nothing", "op": "eq", "value": 1}, "no column 'nothing'"),
-        ({"column": "amount", "op": "gt", "value": "much"}, "gt on amount compares a number with 'much'"),
+        (
+            {"column": "amount", "op": "gt", "value": "much"},
+            "gt on amount compares a number with 'much'",
+        ),
         ({"column": "day", "op": "eq", "value": "2024-02-30"}, "eq on day compares a date"),
         ({"column": "seen", "op": "lt", "value": "yesterday"}, "lt on seen compares a moment"),
         ({"column": "even", "op": "eq", "value": 1}, "eq on even compares"),
         ({"column": "id", "op": "eq", "value": True}, "eq on id compares a number with True"),
         ({"column": "ref", "op": "gt", "value": 5}, "gt on ref compares a text with 5"),
         ({"column": "id", "op": "like", "value": "1%"}, "like is for text columns"),
-        ({"column": "id", "op": "between", "value": 1}, "filters.0: Between takes a list of two values"),
+        (
+            {"column": "id", "op": "between", "value": 1},
+            "filters.0: Between takes a list of two values",
+        ),
         ({"column": "id", "op": "near", "value": 1}, "filters.0.op"),
         ({"column": "id", "op": "eq", "value": {"parameter": "x"}}, "parameter"),
     ],
@@ -286,7 +362,9 @@ async def test_every_filter_means_the_same_to_a_database_to_files_and_to_an_uplo
 async def test_a_filter_that_does_not_fit_is_an_error_at_the_source(
     me: httpx2.AsyncClient, ledger: str, scope: dict[str, Any], says: str
 ) -> None:
-    answer = await me.post(f"/api/sources/{ledger}/load-scoped", json={"table": "ledger", "filters": [scope]})
+    answer = await me.post(
+        f"/api/sources/{ledger}/load-scoped", json={"table": "ledger", "filters": [scope]}
+    )
     assert says in refused(answer)
 
 
@@ -311,8 +389,12 @@ async def test_booleans_moments_and_every_type_of_parameter_are_filtered_by(
     )
 
     async def ids(**parameters: Any) -> Any:
-        answer = await me.post("/api/recipes/preview", json={"recipe": asked, "parameters": parameters})
-        return answer if answer.status_code != 200 else answer.json()["data"]["totals"]["left"]["rows"]
+        answer = await me.post(
+            "/api/recipes/preview", json={"recipe": asked, "parameters": parameters}
+        )
+        return (
+            answer if answer.status_code != 200 else answer.json()["data"]["totals"]["left"]["rows"]
+        )
 
     assert await ids(since="2024-01-01") == 2
     assert await ids(since="2024-01-04") == 1
@@ -333,22 +415,42 @@ async def test_a_password_goes_in_and_never_comes_back(
     secret = postgres_secrets(lasting_warehouse)["password"]
     away = {**postgres(lasting_warehouse), "database": "nowhere"}
     for config, status in ((postgres(lasting_warehouse), 201), (away, 503)):
-        body = {"alias": f"vault{status}", "type": "postgres", "config": config, "credentials": {"password": secret}}
+        body = {
+            "alias": f"vault{status}",
+            "type": "postgres",
+            "config": config,
+            "credentials": {"password": secret},
+        }
         answer = await me.post("/api/sources", json=body)
         assert answer.status_code == status, answer.text
         assert secret not in answer.text
     listed = await me.get("/api/sources")
     assert secret not in listed.text
-    assert [s["alias"] for s in listed.json()["data"] if s["alias"].startswith("vault")] == ["vault201"]
+    assert [s["alias"] for s in listed.json()["data"] if s["alias"].startswith("vault")] == [
+        "vault201"
+    ]
     assert secret not in (await me.get("/api/data-sources")).text
-    again = await me.post("/api/sources", json={"alias": "vault201", "type": "postgres", "config": away})
+    again = await me.post(
+        "/api/sources", json={"alias": "vault201", "type": "postgres", "config": away}
+    )
     assert refused(again, 409)
-    assert "no source type 'dbase'" in refused(await me.post("/api/sources", json={"alias": "x", "type": "dbase"}))
+    assert "no source type 'dbase'" in refused(
+        await me.post("/api/sources", json={"alias": "x", "type": "dbase"})
+    )
 
 
-async def test_rows_are_shown_up_to_a_limit_and_queries_are_guarded(me: httpx2.AsyncClient, ledger: str) -> None:
+async def test_rows_are_shown_up_to_a_limit_and_queries_are_guarded(
+    me: httpx2.AsyncClient, ledger: str
+) -> None:
     path = f"/api/sources/{ledger}"
-    assert len((await me.get(f"{path}/preview", params={"table": "ledger", "limit": 1000})).json()["data"]["rows"]) == 5
+    assert (
+        len(
+            (await me.get(f"{path}/preview", params={"table": "ledger", "limit": 1000})).json()[
+                "data"
+            ]["rows"]
+        )
+        == 5
+    )
     refused(await me.get(f"{path}/preview", params={"table": "ledger", "limit": 1001}))
     refused(await me.get(f"{path}/preview", params={"table": "ledger", "limit": 0}))
     refused(await me.post(f"{path}/load-scoped", json={"table": "ledger", "limit": 1001}))
@@ -363,17 +465,24 @@ async def test_rows_are_shown_up_to_a_limit_and_queries_are_guarded(me: httpx2.A
         refused(await me.post(f"{path}/load-scoped", json={"query": query}))
     refused(await me.get("/api/sources/nobody/preview", params={"table": "x"}), 404)
     fifty = [{"column": "id", "op": "gt", "value": 0}] * 50
-    assert (await me.post(f"{path}/load-scoped", json={"table": "ledger", "filters": fifty})).status_code == 200
-    refused(await me.post(f"{path}/load-scoped", json={"table": "ledger", "filters": [*fifty, fifty[0]]}))
+    assert (
+        await me.post(f"{path}/load-scoped", json={"table": "ledger", "filters": fifty})
+    ).status_code == 200
+    refused(
+        await me.post(
+            f"{path}/load-scoped", json={"table": "ledger", "filters": [*fifty, fifty[0]]}
+        )
+    )
 
 
 @pytest.mark.parametrize(("over", "status"), [(0, b"422"), (1, b"413")])
-async def test_an_upload_may_be_so_large_and_no_larger(me: httpx2.AsyncClient, over: int, status: bytes) -> None:
-    """The size is refused as soon as it is announced; a name that is refused shows that the size was not."""
+async def test_an_upload_may_be_so_large_and_no_larger(
+    me: httpx2.AsyncClient, over: int, status: bytes
+) -> None:
+    """The size is refused as soon as it is announced; a name that is refused shows that the size
+    was not."""
     reader, writer = await asyncio.open_connection(me.base_url.host, me.base_url.port)
-    head = (
-        f"POST /api/uploads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer operator\r\nContent-Length: {1024**3 + over}"
-    )
+    head = f"POST /api/uploads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer operator\r\nContent-Length: {1024**3 + over}"
     writer.write(f"{head}\r\n\r\n".encode())
     async with asyncio.timeout(30):
         assert (await reader.readline()).split()[1] == status
@@ -385,7 +494,10 @@ async def test_an_upload_may_be_so_large_and_no_larger(me: httpx2.AsyncClient, o
 
 
 async def csv(me: httpx2.AsyncClient, *lines: str) -> dict[str, Any]:
-    return {"upload": await upload(me, "x.csv", "\n".join(lines).encode() + b"\n"), "primary_key": ["id"]}
+    return {
+        "upload": await upload(me, "x.csv", "\n".join(lines).encode() + b"\n"),
+        "primary_key": ["id"],
+    }
 
 
 async def test_bad_records_end_a_run_with_a_sentence_or_in_the_right_counts(
@@ -397,14 +509,27 @@ async def test_bad_records_end_a_run_with_a_sentence_or_in_the_right_counts(
     twice = await csv(me, "id,ref", "1,A", "1,A", ",B", "4,")
     clean = await csv(me, "id,ref", "7,A", "8,B", "9,")
     asked = {
-        "no key column": recipe({**sources, "left": {**sources["left"], "primary_key": ["invoice"]}}),
+        "no key column": recipe(
+            {**sources, "left": {**sources["left"], "primary_key": ["invoice"]}}
+        ),
         "text for numbers": recipe({**sources, "left": texts}),
-        "rows multiplied": recipe({"left": await csv(me, *many), "right": await csv(me, *many)}, rules=same),
+        "rows multiplied": recipe(
+            {"left": await csv(me, *many), "right": await csv(me, *many)}, rules=same
+        ),
         "keys twice and null": recipe({"left": twice, "right": clean}, rules=same),
         "nothing on a side": recipe({"left": await csv(me, "id,ref"), "right": clean}, rules=same),
         "currencies": recipe(
             sources,
-            rules=[{"name": "r", "conditions": [KEY, AMOUNT, {"left": "currency", "op": "eq", "right": "currency"}]}],
+            rules=[
+                {
+                    "name": "r",
+                    "conditions": [
+                        KEY,
+                        AMOUNT,
+                        {"left": "currency", "op": "eq", "right": "currency"},
+                    ],
+                }
+            ],
             output={"currency": {"left": "currency", "right": "currency"}},
         ),
         "currencies mixed": recipe(sources, rules=[{"name": "r", "conditions": [KEY, AMOUNT]}]),
@@ -426,7 +551,9 @@ async def test_bad_records_end_a_run_with_a_sentence_or_in_the_right_counts(
 
     assert "sources.left.primary_key: There is no column 'invoice'" in failed("no key column")
     said = failed("text for numbers")
-    assert "RECONCILE_BAD_VALUE Column amount of the left side has 2 values that are no number" in said
+    assert (
+        "RECONCILE_BAD_VALUE Column amount of the left side has 2 values that are no number" in said
+    )
     assert "'12,50'" in said
     assert "RECONCILE_TOO_MANY Rule 'same' multiplies rows" in failed("rows multiplied")
     keys = left("keys twice and null")
@@ -438,10 +565,15 @@ async def test_bad_records_end_a_run_with_a_sentence_or_in_the_right_counts(
     )
     duplicates = await rows(me, ended["keys twice and null"], "duplicates")
     assert [(row["side"], row["key"], row["count"]) for row in duplicates] == [("left", '["1"]', 2)]
-    assert (left("nothing on a side")["rows"], ended["nothing on a side"]["totals"]["right"]["unmatched"]) == (0, 3)
+    assert (
+        left("nothing on a side")["rows"],
+        ended["nothing on a side"]["totals"]["right"]["unmatched"],
+    ) == (0, 3)
     assert left("currencies")["amounts"]["unmatched"] == {"EUR": "20.000000", "JPY": "30.000000"}
     assert left("currencies mixed")["matched"] == 2
-    manifest = (await me.get(f"/api/runs/{ended['currencies mixed']['run_id']}/manifest")).json()["data"]
+    manifest = (await me.get(f"/api/runs/{ended['currencies mixed']['run_id']}/manifest")).json()[
+        "data"
+    ]
     assert ["currency" in warning["message"] for warning in manifest["warnings"]] == [True]
     assert "RECONCILE_THRESHOLD 33.33 % of the left side" in failed("too much open")
     open_run = ended["too much open"]["run_id"]
@@ -459,7 +591,9 @@ async def test_bad_records_end_a_run_with_a_sentence_or_in_the_right_counts(
 async def test_two_runs_of_one_recipe_at_once_do_not_touch_each_other(
     stand: Stand, me: httpx2.AsyncClient, sources: dict[str, Any]
 ) -> None:
-    assert (await me.post("/api/recipes", json={"recipe": recipe(sources, recipe_id="twice")})).status_code == 201
+    assert (
+        await me.post("/api/recipes", json={"recipe": recipe(sources, recipe_id="twice")})
+    ).status_code == 201
     begun = await asyncio.gather(*(start(me, recipe_id="twice") for _ in range(4)))
     async with stand.working(queues=QUEUES):
         ended = [await over(me, run) for run in begun]
@@ -475,15 +609,26 @@ async def test_two_runs_of_one_recipe_at_once_do_not_touch_each_other(
 async def test_items_of_a_run_that_passed_a_threshold_are_carried_on_and_its_parameters_told(
     stand: Stand, me: httpx2.AsyncClient, sources: dict[str, Any]
 ) -> None:
-    side = {**sources["left"], "filters": [{"column": "id", "op": "gte", "value": {"parameter": "first"}}]}
-    strict = recipe({**sources, "left": side}, recipe_id="strict", parameters={"first": {"type": "number"}})
+    side = {
+        **sources["left"],
+        "filters": [{"column": "id", "op": "gte", "value": {"parameter": "first"}}],
+    }
+    strict = recipe(
+        {**sources, "left": side}, recipe_id="strict", parameters={"first": {"type": "number"}}
+    )
     strict |= {"thresholds": {"max_unmatched_pct": 0}}
     assert (await me.post("/api/recipes", json={"recipe": strict})).status_code == 201
     async with stand.working(queues=QUEUES):
-        ended = [await over(me, await start(me, recipe_id="strict", parameters={"first": n})) for n in (1, 2, 1)]
+        ended = [
+            await over(me, await start(me, recipe_id="strict", parameters={"first": n}))
+            for n in (1, 2, 1)
+        ]
     assert [run["status"] for run in ended] == ["failed"] * 3
     opened = [
-        {(row["side"], row["key"]): (row["since_run"], row["runs_open"]) for row in await rows(me, run, "open_items")}
+        {
+            (row["side"], row["key"]): (row["since_run"], row["runs_open"])
+            for row in await rows(me, run, "open_items")
+        }
         for run in ended
     ]
     first, second, third = (run["run_id"] for run in ended)
@@ -512,13 +657,17 @@ async def test_a_callback_that_never_answers_is_given_up_and_the_run_stays_as_it
     stand: Stand, me: httpx2.AsyncClient, sources: dict[str, Any]
 ) -> None:
     handlers = default_handlers(stand.settings)
-    handlers._handlers["run_callback"] = RunCaller(client_factory(stand.settings, ReconcileControlPlane), seconds=0.05)
+    handlers._handlers["run_callback"] = RunCaller(
+        client_factory(stand.settings, ReconcileControlPlane), seconds=0.05
+    )
     async with listener([0] * 100) as (url, got), stand.working(handlers=handlers, queues=QUEUES):
         run = await start(me, recipe=recipe(sources), callback_url=url)
         ended = await over(me, run)
 
         async def given_up() -> bool:
-            jobs = (await me.get("/api/jobs", params={"kind": "run_callback", "status": "failed"})).json()["data"]
+            jobs = (
+                await me.get("/api/jobs", params={"kind": "run_callback", "status": "failed"})
+            ).json()["data"]
             return len(jobs) == 1
 
         await until(given_up)

@@ -25,7 +25,15 @@ from penstock.reconcile.staging.handlers import StagePlanner
 from penstock.sources.contract import Limits
 from penstock.wiring.default_handlers import default_handlers
 from tests.engines.small_disk import small_disk
-from tests.graphs.stand import Stand, connected, postgres, postgres_secrets, settings, standing, until
+from tests.graphs.stand import (
+    Stand,
+    connected,
+    postgres,
+    postgres_secrets,
+    settings,
+    standing,
+    until,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -56,7 +64,9 @@ async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
 @pytest.fixture
 async def me(stand: Stand) -> AsyncIterator[httpx2.AsyncClient]:
     headers = {"Authorization": "Bearer operator"}
-    async with httpx2.AsyncClient(base_url=stand.http.base_url, headers=headers, timeout=60) as client:
+    async with httpx2.AsyncClient(
+        base_url=stand.http.base_url, headers=headers, timeout=60
+    ) as client:
         yield client
 
 
@@ -67,7 +77,10 @@ async def upload(me: httpx2.AsyncClient, name: str, data: bytes, **more: str) ->
 
 
 async def two(me: httpx2.AsyncClient) -> dict[str, Any]:
-    sides = {"left": await upload(me, "invoices.csv", INVOICES), "right": await upload(me, "payments.csv", PAYMENTS)}
+    sides = {
+        "left": await upload(me, "invoices.csv", INVOICES),
+        "right": await upload(me, "payments.csv", PAYMENTS),
+    }
     return {side: {"upload": upload_id, "primary_key": ["id"]} for side, upload_id in sides.items()}
 
 
@@ -97,12 +110,17 @@ async def rows(me: httpx2.AsyncClient, run: dict[str, Any], table: str) -> list[
     return found
 
 
-async def test_two_uploads_become_evidence_in_every_form(stand: Stand, me: httpx2.AsyncClient) -> None:
+async def test_two_uploads_become_evidence_in_every_form(
+    stand: Stand, me: httpx2.AsyncClient
+) -> None:
     async with stand.working(queues=QUEUES):
         recipe = {"name": "monthly", "sources": await two(me), "rules": RULES}
         run = await over(me, await start(me, recipe=recipe))
     assert run["status"] == "completed", run["error"]
-    assert {side: run["totals"][side]["matched"] for side in ("left", "right")} == {"left": 1, "right": 1}
+    assert {side: run["totals"][side]["matched"] for side in ("left", "right")} == {
+        "left": 1,
+        "right": 1,
+    }
     assert run["progress"]["percent"] == 100.0
     assert [row["left_id"] for row in await rows(me, run, "matched")] == ["1"]
     assert [(row["ref"], row["reason"]) for row in await rows(me, run, "unmatched_left")] == [
@@ -111,7 +129,8 @@ async def test_two_uploads_become_evidence_in_every_form(stand: Stand, me: httpx
     ]
     path = f"/api/runs/{run['run_id']}/evidence/unmatched_right"
     forms = {
-        form: (await me.get(path, params={"format": form})).content for form in ("csv", "parquet", "arrow", "xlsx")
+        form: (await me.get(path, params={"format": form})).content
+        for form in ("csv", "parquet", "arrow", "xlsx")
     }
     assert pq.read_table(io.BytesIO(forms["parquet"])).num_rows == 2
     assert pa.ipc.open_stream(forms["arrow"]).read_all().num_rows == 2
@@ -153,26 +172,38 @@ async def test_runs_that_found_the_same_have_one_digest_whatever_engine_and_uplo
     stand: Stand, me: httpx2.AsyncClient
 ) -> None:
     begun = [
-        await start(me, recipe={"name": engine, "engine": engine, "sources": await two(me), "rules": RULES})
+        await start(
+            me, recipe={"name": engine, "engine": engine, "sources": await two(me), "rules": RULES}
+        )
         for engine in ("duckdb", "datafusion")
     ]
     other = [{**RULES[0], "name": "another name of the rule"}, *RULES[1:]]
-    begun.append(await start(me, recipe={"name": "other", "sources": await two(me), "rules": other}))
+    begun.append(
+        await start(me, recipe={"name": "other", "sources": await two(me), "rules": other})
+    )
     async with stand.working(queues=QUEUES):
         digests = [(await over(me, run))["evidence_sha256"] for run in begun]
     assert digests[0] == digests[1] is not None
     assert digests[2] not in (None, digests[0])
 
 
-async def test_a_saved_recipe_has_versions_and_runs_by_its_id(stand: Stand, me: httpx2.AsyncClient) -> None:
+async def test_a_saved_recipe_has_versions_and_runs_by_its_id(
+    stand: Stand, me: httpx2.AsyncClient
+) -> None:
     recipe = {"recipe_id": "monthly", "name": "monthly", "sources": await two(me), "rules": RULES}
     assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 201
     assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 409
-    changed = await me.put("/api/recipes/monthly", json={"recipe": {**recipe, "description": "better"}})
+    changed = await me.put(
+        "/api/recipes/monthly", json={"recipe": {**recipe, "description": "better"}}
+    )
     assert changed.json()["data"]["version"] == 2
-    again = await me.put("/api/recipes/monthly", json={"recipe": {**recipe, "description": "better"}})
+    again = await me.put(
+        "/api/recipes/monthly", json={"recipe": {**recipe, "description": "better"}}
+    )
     assert again.json()["data"]["version"] == 2
-    assert [v["version"] for v in (await me.get("/api/recipes/monthly/versions")).json()["data"]] == [2, 1]
+    assert [
+        v["version"] for v in (await me.get("/api/recipes/monthly/versions")).json()["data"]
+    ] == [2, 1]
     steps = (await me.get("/api/recipes/monthly/explain")).json()["data"]
     assert "DECIMAL" in steps[0]["sql"]
     async with stand.working(queues=QUEUES):
@@ -190,13 +221,18 @@ async def test_every_fault_is_told_at_once_against_the_real_columns(me: httpx2.A
     body = {"recipe": {"name": "x", "sources": sources, "rules": rules}}
     said = (await me.post("/api/recipes/validate", json=body)).json()["data"]
     assert not said["valid"]
-    assert {fault["path"] for fault in said["faults"]} == {"sources.left.primary_key", "rules.0.conditions.0.left"}
+    assert {fault["path"] for fault in said["faults"]} == {
+        "sources.left.primary_key",
+        "rules.0.conditions.0.left",
+    }
     body["recipe"]["sources"]["right"] = {"source": "nowhere", "table": "t", "primary_key": "id"}
     said = (await me.post("/api/recipes/validate", json=body)).json()["data"]
     assert "nowhere" in said["faults"][0]["message"]
 
 
-async def test_a_run_whose_columns_are_missing_fails_with_a_sentence(stand: Stand, me: httpx2.AsyncClient) -> None:
+async def test_a_run_whose_columns_are_missing_fails_with_a_sentence(
+    stand: Stand, me: httpx2.AsyncClient
+) -> None:
     rules = [{"name": "r", "conditions": [{"left": "reff", "op": "eq", "right": "ref"}]}]
     run = await start(me, recipe={"name": "x", "sources": await two(me), "rules": rules})
     async with stand.working(queues=QUEUES):
@@ -212,7 +248,9 @@ async def fill(dsn: str, count: int) -> None:
             "CREATE TABLE invoices AS SELECT i AS id, 'R' || i AS ref, (i % 1000)::numeric(12,2) AS amount,"
             f" '2024-01-01'::date + (i % 28) AS day FROM generate_series(1, {count}) AS i"
         )
-        await connection.execute("CREATE TABLE payments AS SELECT * FROM invoices WHERE id % 10 <> 0")
+        await connection.execute(
+            "CREATE TABLE payments AS SELECT * FROM invoices WHERE id % 10 <> 0"
+        )
         await connection.execute("ANALYZE invoices, payments")
 
 
@@ -227,10 +265,13 @@ async def test_postgres_is_staged_in_chunks_of_one_moment_and_cleaned_up(
     stand: Stand, me: httpx2.AsyncClient, warehouse: str
 ) -> None:
     await fill(warehouse, 20_000)
-    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
+    await stand.graphs.sources.add(
+        name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={}
+    )
     handlers = default_handlers(stand.settings)
     small = StagePlanner(
-        client_factory(stand.settings, ReconcileControlPlane), limits=Limits(chunk_bytes=200_000, max_chunks=4)
+        client_factory(stand.settings, ReconcileControlPlane),
+        limits=Limits(chunk_bytes=200_000, max_chunks=4),
     )
     handlers._handlers["stage_plan"] = small
     run = await start(me, recipe={"name": "pg", "sources": sides(), "rules": RULES})
@@ -243,7 +284,10 @@ async def test_postgres_is_staged_in_chunks_of_one_moment_and_cleaned_up(
 
         await until(clean)
     assert ended["totals"]["left"]["rows"] == 20_000
-    assert (ended["totals"]["left"]["matched"], ended["totals"]["left"]["unmatched"]) == (18_000, 2000)
+    assert (ended["totals"]["left"]["matched"], ended["totals"]["left"]["unmatched"]) == (
+        18_000,
+        2000,
+    )
     assert ended["progress"]["jobs"] > 7
     assert ended["progress"]["rows"] == 38_000
 
@@ -252,16 +296,22 @@ async def test_a_table_that_changes_while_it_is_staged_is_seen_at_one_moment(
     stand: Stand, me: httpx2.AsyncClient, warehouse: str
 ) -> None:
     await fill(warehouse, 20_000)
-    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
+    await stand.graphs.sources.add(
+        name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={}
+    )
     handlers = default_handlers(stand.settings)
     small = Limits(chunk_bytes=200_000, max_chunks=4)
-    handlers._handlers["stage_plan"] = StagePlanner(client_factory(stand.settings, ReconcileControlPlane), limits=small)
+    handlers._handlers["stage_plan"] = StagePlanner(
+        client_factory(stand.settings, ReconcileControlPlane), limits=small
+    )
     stage = handlers._handlers["stage_chunk"]
 
     async def changed_before(job: Job, ctx: JobContext) -> Answer:
         async with connected(warehouse) as connection:
             await connection.execute(f"DELETE FROM {tables[job.payload['side']]} WHERE id % 3 = 0")
-            await connection.execute(f"INSERT INTO {tables[job.payload['side']]} SELECT 999, 'new', 1, now()")
+            await connection.execute(
+                f"INSERT INTO {tables[job.payload['side']]} SELECT 999, 'new', 1, now()"
+            )
         return await stage(job, ctx)
 
     tables = {"left": "invoices", "right": "payments"}
@@ -278,11 +328,17 @@ async def test_a_duckdb_file_meets_an_upload_with_exact_types(
 ) -> None:
     file = tmp_path / "ledger.duckdb"
     with duckdb.connect(str(file)) as db:
-        db.execute("CREATE TABLE ledger (id INTEGER, ref VARCHAR, amount DECIMAL(18, 4), paid TIMESTAMPTZ)")
+        db.execute(
+            "CREATE TABLE ledger (id INTEGER, ref VARCHAR, amount DECIMAL(18, 4), paid TIMESTAMPTZ)"
+        )
         db.execute("INSERT INTO ledger VALUES (1, 'A', 10.0000, now()), (2, 'B', 20.0100, NULL)")
     await stand.source("duckdb", {"database": str(file)})
     [source] = (await me.get("/api/sources")).json()["data"]
-    left = {"source": source["alias"], "query": "SELECT * FROM ledger WHERE id > 0", "primary_key": "id"}
+    left = {
+        "source": source["alias"],
+        "query": "SELECT * FROM ledger WHERE id > 0",
+        "primary_key": "id",
+    }
     right = {"upload": await upload(me, "payments.csv", PAYMENTS), "primary_key": "id"}
     recipe = {"name": "mixed", "sources": {"left": left, "right": right}, "rules": RULES}
     async with stand.working(queues=QUEUES):
@@ -291,9 +347,13 @@ async def test_a_duckdb_file_meets_an_upload_with_exact_types(
     assert (ended["totals"]["left"]["matched"], ended["totals"]["left"]["unmatched"]) == (2, 0)
 
 
-async def test_filters_and_parameters_scope_a_source(stand: Stand, me: httpx2.AsyncClient, warehouse: str) -> None:
+async def test_filters_and_parameters_scope_a_source(
+    stand: Stand, me: httpx2.AsyncClient, warehouse: str
+) -> None:
     await fill(warehouse, 1000)
-    await stand.graphs.sources.add(name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={})
+    await stand.graphs.sources.add(
+        name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={}
+    )
     filters = [
         {"column": "id", "op": "lte", "value": {"parameter": "last"}},
         {"column": "day", "op": "between", "value": ["2024-01-01", "2024-01-10"]},
@@ -319,11 +379,15 @@ async def test_filters_are_held_against_uploads_too(stand: Stand, me: httpx2.Asy
     sources = await two(me)
     sources["left"]["filters"] = [{"column": "ref", "op": "in", "value": ["A", "C"]}]
     async with stand.working(queues=QUEUES):
-        ended = await over(me, await start(me, recipe={"name": "x", "sources": sources, "rules": RULES}))
+        ended = await over(
+            me, await start(me, recipe={"name": "x", "sources": sources, "rules": RULES})
+        )
     assert ended["totals"]["left"]["rows"] == 2, ended["error"]
 
 
-async def test_rows_of_a_source_can_be_looked_at(stand: Stand, me: httpx2.AsyncClient, warehouse: str) -> None:
+async def test_rows_of_a_source_can_be_looked_at(
+    stand: Stand, me: httpx2.AsyncClient, warehouse: str
+) -> None:
     await fill(warehouse, 50)
     source = {
         "type": "postgres",
@@ -334,10 +398,14 @@ async def test_rows_of_a_source_can_be_looked_at(stand: Stand, me: httpx2.AsyncC
     assert made.status_code == 201, made.text
     assert made.json()["data"]["connected"] is True
     assert [s["alias"] for s in (await me.get("/api/sources")).json()["data"]] == ["db"]
-    seen = (await me.get("/api/sources/db/preview", params={"table": "invoices", "limit": 3})).json()["data"]
+    seen = (
+        await me.get("/api/sources/db/preview", params={"table": "invoices", "limit": 3})
+    ).json()["data"]
     assert (len(seen["rows"]), seen["rows"][0]["amount"]) == (3, "1.00")
     scoped = {"table": "invoices", "filters": [{"column": "id", "op": "gt", "value": 48}]}
-    assert len((await me.post("/api/sources/db/load-scoped", json=scoped)).json()["data"]["rows"]) == 2
+    assert (
+        len((await me.post("/api/sources/db/load-scoped", json=scoped)).json()["data"]["rows"]) == 2
+    )
     away = {"alias": "away", **source, "config": postgres(warehouse) | {"database": "nowhere"}}
     assert (await me.post("/api/sources", json=away)).status_code == 503
     assert len((await me.get("/api/sources")).json()["data"]) == 1
@@ -348,14 +416,22 @@ async def test_a_look_at_rows_that_are_too_wide_for_the_control_plane_is_refused
 ) -> None:
     """A thousand rows of 128 KB: what is looked at is bounded in bytes as well as in rows."""
     with duckdb.connect(str(tmp_path / "wide.duckdb")) as db:
-        db.execute("CREATE TABLE wide AS SELECT range AS id, repeat('x', 131072) AS text FROM range(1000)")
+        db.execute(
+            "CREATE TABLE wide AS SELECT range AS id, repeat('x', 131072) AS text FROM range(1000)"
+        )
     config = {"database": str(tmp_path / "wide.duckdb"), "memory_limit": "1GB"}
-    await stand.graphs.sources.add(name="wide", kind="duckdb", owner="me", config=config, secrets={})
+    await stand.graphs.sources.add(
+        name="wide", kind="duckdb", owner="me", config=config, secrets={}
+    )
     look = {"table": "wide", "limit": 1000}
     refused = await me.get("/api/sources/wide/preview", params=look)
-    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "VALIDATION_FAILED"), refused.text
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "VALIDATION_FAILED"), (
+        refused.text
+    )
     assert "64 MB" in refused.json()["error"]["message"]
-    assert (await me.get("/api/sources/wide/preview", params=look | {"limit": 10})).status_code == 200
+    assert (
+        await me.get("/api/sources/wide/preview", params=look | {"limit": 10})
+    ).status_code == 200
 
 
 async def test_events_are_heard_and_not_looked_for(
@@ -374,7 +450,9 @@ async def test_events_are_heard_and_not_looked_for(
     assert (statuses[0], statuses[-1]) == ("ready", "completed")
 
 
-async def test_a_cancelled_run_ends_its_stream_of_events(stand: Stand, me: httpx2.AsyncClient) -> None:
+async def test_a_cancelled_run_ends_its_stream_of_events(
+    stand: Stand, me: httpx2.AsyncClient
+) -> None:
     run = await start(me, recipe={"name": "x", "sources": await two(me), "rules": RULES})
     seen: list[str] = []
     async with me.stream("GET", f"/api/runs/{run['run_id']}/events") as stream:
@@ -382,7 +460,9 @@ async def test_a_cancelled_run_ends_its_stream_of_events(stand: Stand, me: httpx
             if line.startswith("event: "):
                 seen.append(line.removeprefix("event: "))
                 if len(seen) == 1:
-                    await me.post(f"/api/runs/{run['run_id']}/cancel", json={"reason": "wrong file"})
+                    await me.post(
+                        f"/api/runs/{run['run_id']}/cancel", json={"reason": "wrong file"}
+                    )
     assert seen[0] == "progress"
     assert seen.index("end") == len(seen) - 1, "and its steps on the way may be seen, or not"
     again = await me.post(f"/api/runs/{run['run_id']}/retry")
@@ -390,20 +470,27 @@ async def test_a_cancelled_run_ends_its_stream_of_events(stand: Stand, me: httpx
 
 
 @asynccontextmanager
-async def listener(answers: list[int]) -> AsyncIterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
+async def listener(
+    answers: list[int],
+) -> AsyncIterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
     """A server that takes callbacks: answers in order, 0 is silence."""
     got: list[tuple[dict[str, str], bytes]] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+        headers = {
+            name.lower(): value
+            for name, _, value in (line.partition(": ") for line in head[1:] if line)
+        }
         body = await reader.readexactly(int(headers["content-length"]))
         got.append((headers, body))
         status = answers.pop(0) if answers else 200
         if not status:
             await reader.read()
         else:
-            writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+            writer.write(
+                f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
+            )
             await writer.drain()
         writer.close()
 
@@ -412,9 +499,13 @@ async def listener(answers: list[int]) -> AsyncIterator[tuple[str, list[tuple[di
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/done", got
 
 
-async def test_a_callback_is_signed_and_tried_again_until_it_is_taken(stand: Stand, me: httpx2.AsyncClient) -> None:
+async def test_a_callback_is_signed_and_tried_again_until_it_is_taken(
+    stand: Stand, me: httpx2.AsyncClient
+) -> None:
     handlers = default_handlers(stand.settings)
-    handlers._handlers["run_callback"] = RunCaller(client_factory(stand.settings, ReconcileControlPlane), seconds=0.3)
+    handlers._handlers["run_callback"] = RunCaller(
+        client_factory(stand.settings, ReconcileControlPlane), seconds=0.3
+    )
     async with listener([0, 500]) as (url, got), stand.working(handlers=handlers, queues=QUEUES):
         recipe = {"name": "x", "sources": await two(me), "rules": RULES}
         run = await start(me, recipe=recipe, callback_url=url)
@@ -433,21 +524,36 @@ async def test_a_callback_is_signed_and_tried_again_until_it_is_taken(stand: Sta
 
 async def test_a_callback_into_the_cloud_s_metadata_is_refused(me: httpx2.AsyncClient) -> None:
     body = {"recipe": {"name": "x", "sources": await two(me), "rules": RULES}}
-    refused = await me.post("/api/runs", json={**body, "callback_url": "http://169.254.169.254/latest"})
+    refused = await me.post(
+        "/api/runs", json={**body, "callback_url": "http://169.254.169.254/latest"}
+    )
     assert (refused.status_code, refused.json()["error"]["code"]) == (422, "URL_REFUSED")
 
 
 CSVS: list[tuple[str, bytes, dict[str, str], list[str]]] = [
     ("semi.csv", b"a;b\n1;2\n", {}, ["a", "b"]),
     ("tab.tsv", b"a\tb\n1\t2\n", {}, ["a", "b"]),
-    ("old.csv", "n\u00e4me,b\nJ\u00fcrgen,2\n".encode("cp1252"), {"encoding": "cp1252"}, ["n\u00e4me", "b"]),
+    (
+        "old.csv",
+        "n\u00e4me,b\nJ\u00fcrgen,2\n".encode("cp1252"),
+        {"encoding": "cp1252"},
+        ["n\u00e4me", "b"],
+    ),
     ("wide.csv", "a,b\n1,2\n".encode("utf-16"), {}, ["a", "b"]),
     ("pipe.txt", b"a|b\n1|2\n", {"delimiter": "|"}, ["a", "b"]),
 ]
-BROKEN = [("x.pdf", b"%PDF"), ("x.csv", b""), ("x.parquet", b"PAR1"), ("x.xlsx", b"PK"), ("x.csv", b"\xff\xfa,\n1,2")]
+BROKEN = [
+    ("x.pdf", b"%PDF"),
+    ("x.csv", b""),
+    ("x.parquet", b"PAR1"),
+    ("x.xlsx", b"PK"),
+    ("x.csv", b"\xff\xfa,\n1,2"),
+]
 
 
-async def test_a_file_is_read_whatever_its_delimiter_and_encoding_or_refused(me: httpx2.AsyncClient) -> None:
+async def test_a_file_is_read_whatever_its_delimiter_and_encoding_or_refused(
+    me: httpx2.AsyncClient,
+) -> None:
     for name, data, more, columns in CSVS:
         made = await me.post("/api/uploads", params={"name": name, **more}, content=data)
         assert made.status_code == 201, made.text
@@ -465,15 +571,23 @@ async def test_a_sheet_is_an_upload_with_types(me: httpx2.AsyncClient, tmp_path:
         for number, row in enumerate([["id", "amount", "ref"], [1, 1.5, "A"], [2, 2.5, 7]]):
             sheet.write_row(number, 0, row)
     made = await me.post("/api/uploads", params={"name": "book.xlsx"}, content=place.read_bytes())
-    assert [column["type"] for column in made.json()["data"]["columns"]] == ["int64", "double", "string"]
+    assert [column["type"] for column in made.json()["data"]["columns"]] == [
+        "int64",
+        "double",
+        "string",
+    ]
 
 
-async def test_decisions_and_open_items_live_from_run_to_run(stand: Stand, me: httpx2.AsyncClient) -> None:
+async def test_decisions_and_open_items_live_from_run_to_run(
+    stand: Stand, me: httpx2.AsyncClient
+) -> None:
     recipe = {"recipe_id": "monthly", "name": "monthly", "sources": await two(me), "rules": RULES}
     assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 201
     async with stand.working(queues=QUEUES):
         first = await over(me, await start(me, recipe_id="monthly"))
-        assert [row["since_run"] for row in await rows(me, first, "open_items")] == [first["run_id"]] * 4
+        assert [row["since_run"] for row in await rows(me, first, "open_items")] == [
+            first["run_id"]
+        ] * 4
         pair = {"kind": "match", "left_key": ["3"], "right_key": ["4"], "comment": "same customer"}
         made = await me.post("/api/recipes/monthly/decisions", json=pair)
         assert made.status_code == 201, made.text
@@ -481,15 +595,21 @@ async def test_decisions_and_open_items_live_from_run_to_run(stand: Stand, me: h
         note = {"side": "left", "key": ["2"], "label": "dispute", "assignee": "ann"}
         assert (await me.put("/api/recipes/monthly/items", json=note)).status_code == 200
         second = await over(me, await start(me, recipe_id="monthly"))
-    assert [(row["rule"], row["left_id"], row["right_id"]) for row in await rows(me, second, "matched")] == [
+    assert [
+        (row["rule"], row["left_id"], row["right_id"]) for row in await rows(me, second, "matched")
+    ] == [
         ("manual", "3", "4"),
         ("exact", "1", "1"),
     ]
-    opened = {(row["side"], row["key"]): row["runs_open"] for row in await rows(me, second, "open_items")}
+    opened = {
+        (row["side"], row["key"]): row["runs_open"] for row in await rows(me, second, "open_items")
+    }
     assert opened == {("left", "2"): 2, ("right", "2"): 2}
     cleared = {(row["key"], row["outcome"]) for row in await rows(me, second, "cleared_items")}
     assert cleared == {("3", "matched"), ("4", "matched")}
-    [noted] = (await me.get("/api/recipes/monthly/items", params={"assignee": "ann"})).json()["data"]
+    [noted] = (await me.get("/api/recipes/monthly/items", params={"assignee": "ann"})).json()[
+        "data"
+    ]
     assert (noted["key"], noted["label"]) == (["2"], "dispute")
     decision = made.json()["data"]["decision_id"]
     assert (await me.delete(f"/api/recipes/monthly/decisions/{decision}")).status_code == 200
@@ -531,12 +651,16 @@ async def test_evidence_of_which_a_byte_is_flipped_is_refused_by_its_name(
         assert (await me.get(f"/api/runs/{run['run_id']}{path}")).status_code == 200
 
 
-@pytest.mark.parametrize("content", [b"[]", b"1", b"null", b"{}", b"", b'{"format": "penstock-evidence/1"}'])
+@pytest.mark.parametrize(
+    "content", [b"[]", b"1", b"null", b"{}", b"", b'{"format": "penstock-evidence/1"}']
+)
 async def test_a_manifest_that_is_none_is_refused_by_its_name(
     stand: Stand, me: httpx2.AsyncClient, tmp_path: Path, content: bytes
 ) -> None:
     async with stand.working(queues=QUEUES):
-        run = await over(me, await start(me, recipe={"name": "x", "sources": await two(me), "rules": RULES}))
+        run = await over(
+            me, await start(me, recipe={"name": "x", "sources": await two(me), "rules": RULES})
+        )
     manifest = tmp_path / "home" / "storage" / "runs" / str(run["run_id"]) / "manifest.json"
     manifest.chmod(0o644)
     manifest.write_bytes(content)
@@ -566,12 +690,16 @@ async def test_a_recipe_whose_open_items_were_deleted_says_how_to_go_on(
     assert again["status"] == "completed"
 
 
-async def test_a_run_whose_upload_was_deleted_names_it(stand: Stand, me: httpx2.AsyncClient, tmp_path: Path) -> None:
+async def test_a_run_whose_upload_was_deleted_names_it(
+    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path
+) -> None:
     sources = await two(me)
     [file] = (tmp_path / "home" / "storage" / "uploads").glob(f"{sources['left']['upload']}*")
     file.unlink()
     async with stand.working(queues=QUEUES):
-        run = await over(me, await start(me, recipe={"name": "x", "sources": sources, "rules": RULES}))
+        run = await over(
+            me, await start(me, recipe={"name": "x", "sources": sources, "rules": RULES})
+        )
     assert (run["status"], run["error"]["code"]) == ("failed", "OBJECT_MISSING")
     assert file.name in run["error"]["message"]
     assert "Upload the file again" in run["error"]["hint"]
@@ -586,7 +714,9 @@ async def test_a_run_does_not_match_an_upload_that_is_damaged(
     file.chmod(0o644)
     file.write_bytes(written[:40] + bytes([written[40] ^ 1]) + written[41:])
     async with stand.working(queues=QUEUES):
-        run = await over(me, await start(me, recipe={"name": "monthly", "sources": sources, "rules": RULES}))
+        run = await over(
+            me, await start(me, recipe={"name": "monthly", "sources": sources, "rules": RULES})
+        )
     assert (run["status"], run["error"]["code"]) == ("failed", "OBJECT_DAMAGED")
     assert file.name in run["error"]["message"]
 
@@ -608,7 +738,9 @@ async def test_the_setting_limits_how_far_candidates_outnumber_records(
         recipe = {"name": "crowd", "sources": {"left": side, "right": side}, "rules": rules}
         async with stand.working(queues=QUEUES):
             stopped = await over(me, await start(me, recipe=recipe))
-            allowed = await over(me, await start(me, recipe={**recipe, "limits": {"candidates_per_row": 750}}))
+            allowed = await over(
+                me, await start(me, recipe={**recipe, "limits": {"candidates_per_row": 750}})
+            )
     assert stopped["error"]["code"] == "RECONCILE_TOO_MANY"
     assert "PENSTOCK_RECONCILE_CANDIDATES_PER_ROW" in stopped["error"]["hint"]
     assert allowed["status"] == "completed", allowed["error"]
@@ -618,9 +750,16 @@ async def test_the_setting_limits_how_far_candidates_outnumber_records(
 async def test_a_scratch_disk_that_is_full_is_named_with_its_setting(
     stand: Stand, me: httpx2.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    many = b"id,ref,amount\n" + b"".join(b"%d,R%d,1.00\n" % (n, n * 7919 % 99_991) for n in range(60_000))
+    many = b"id,ref,amount\n" + b"".join(
+        b"%d,R%d,1.00\n" % (n, n * 7919 % 99_991) for n in range(60_000)
+    )
     side = {"upload": await upload(me, "many.csv", many), "primary_key": ["id"]}
-    recipe = {"name": "many", "engine": "datafusion", "sources": {"left": side, "right": side}, "rules": RULES}
+    recipe = {
+        "name": "many",
+        "engine": "datafusion",
+        "sources": {"left": side, "right": side},
+        "rules": RULES,
+    }
     async with stand.working(queues=QUEUES):
         with small_disk(tmp_path / "small", 300_000) as folder:
             monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -631,7 +770,9 @@ async def test_a_scratch_disk_that_is_full_is_named_with_its_setting(
     assert "TMPDIR" in run["error"]["hint"]
 
 
-async def test_rules_are_suggested_and_a_recipe_runs_by_the_clock(stand: Stand, me: httpx2.AsyncClient) -> None:
+async def test_rules_are_suggested_and_a_recipe_runs_by_the_clock(
+    stand: Stand, me: httpx2.AsyncClient
+) -> None:
     sources = await two(me)
     said = await me.post("/api/recipes/suggest", json=sources)
     assert said.status_code == 200, said.text

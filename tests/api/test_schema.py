@@ -29,12 +29,20 @@ PUBLIC = ["--exclude-path-regex", "^/api/internal"]
 SEED = os.environ.get("PENSTOCK_FUZZ_SEED", datetime.now(UTC).strftime("%Y%m%d"))
 """Another one each day; a failure prints it, and the variable replays it."""
 SEQUENCES = EXAMPLES or "2"
-IN_A_GUIDE = ("/api/recipes", "/api/runs", "/api/uploads", "/api/sources", "/api/internal/runs", "/api/internal/jobs/{")
+IN_A_GUIDE = (
+    "/api/recipes",
+    "/api/runs",
+    "/api/uploads",
+    "/api/sources",
+    "/api/internal/runs",
+    "/api/internal/jobs/{",
+)
 """Their bodies are documents, which the guides show as a whole."""
 
 
 def identities(keys: dict[str, str]) -> dict[str, list[str]]:
-    """What schemathesis is told to be. Ops reaches the most, and is tried with every corner of every field."""
+    """What schemathesis is told to be. Ops reaches the most, and is tried with every corner of
+    every field."""
     return {
         "analyst": [*_shows(keys["analyst"]), *PUBLIC, *_phases("fuzzing")],
         "admin": [*_shows(keys["admin"]), *PUBLIC, *_phases("fuzzing")],
@@ -47,7 +55,12 @@ def identities(keys: dict[str, str]) -> dict[str, list[str]]:
 
 
 def _phases(briefly: str) -> list[str]:
-    return ["--phases", briefly if EXAMPLES is None else "examples,coverage,fuzzing", "-n", EXAMPLES or "2"]
+    return [
+        "--phases",
+        briefly if EXAMPLES is None else "examples,coverage,fuzzing",
+        "-n",
+        EXAMPLES or "2",
+    ]
 
 
 def _shows(token: str) -> list[str]:
@@ -60,7 +73,9 @@ async def test_no_request_breaks_it_and_no_answer_surprises(database: str, tmp_p
     async with process(database, port, tmp_path):
         await ready(url)
         keys = await people(url)
-        reports = await asyncio.gather(*(_try(url, options, tmp_path) for options in identities(keys).values()))
+        reports = await asyncio.gather(
+            *(_try(url, options, tmp_path) for options in identities(keys).values())
+        )
     assert not any(reports), "\n".join(reports)
 
 
@@ -95,9 +110,16 @@ async def _try(url: str, options: list[str], folder: Path) -> str:
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{url}/api/openapi.json", *options]
     command += ["--checks", CHECKS, "--seed", SEED, "--no-color", "--warnings", "off"]
     command += ["--suppress-health-check", "all", "--request-timeout", "30"]
-    environment = os.environ | {"SCHEMATHESIS_HOOKS": "tests.api.schemathesis_hooks", "PYTHONPATH": str(Path.cwd())}
+    environment = os.environ | {
+        "SCHEMATHESIS_HOOKS": "tests.api.schemathesis_hooks",
+        "PYTHONPATH": str(Path.cwd()),
+    }
     run = await asyncio.create_subprocess_exec(
-        *command, env=environment, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        *command,
+        env=environment,
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
     )
     output, _ = await run.communicate()
     return "" if run.returncode == 0 else f"PENSTOCK_FUZZ_SEED={SEED}\n{output.decode()}"
@@ -106,7 +128,9 @@ async def _try(url: str, options: list[str], folder: Path) -> str:
 async def test_every_operation_is_described(database: str, edge: Edge, tmp_path: Path) -> None:
     async with sitting(database, edge, tmp_path / "home") as desk:
         schema = (await desk.ann.get("/api/openapi.json")).json()
-    assert {"/api/instances", "/api/mappings", "/api/runs"} <= set(schema["paths"]), "all rooms are there"
+    assert {"/api/instances", "/api/mappings", "/api/runs"} <= set(schema["paths"]), (
+        "all rooms are there"
+    )
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
             where = (method, path)
@@ -121,13 +145,19 @@ async def test_every_operation_is_described(database: str, edge: Edge, tmp_path:
                 assert content.keys() & {"example", "examples"}, (*where, status)
 
 
-async def test_the_example_of_an_instance_is_one_as_a_whole(database: str, edge: Edge, tmp_path: Path) -> None:
+async def test_the_example_of_an_instance_is_one_as_a_whole(
+    database: str, edge: Edge, tmp_path: Path
+) -> None:
     async with sitting(database, edge, tmp_path / "home") as desk:
         schema = (await desk.ann.get("/api/openapi.json")).json()
     answer = schema["paths"]["/api/instances/{instance_id}"]["get"]["responses"]["200"]
     shown = answer["content"]["application/json"]["example"]["data"]
     assert shown["instance_url"].endswith(f"/wrapper/{shown['url_slug']}")
-    assert (shown["status"], shown["progress"]["phase"], shown["error_message"]) == ("running", "ready", None)
+    assert (shown["status"], shown["progress"]["phase"], shown["error_message"]) == (
+        "running",
+        "ready",
+        None,
+    )
     assert shown["created_at"].endswith("Z")
 
 

@@ -33,7 +33,9 @@ def warehouse(folder: Path, *statements: str) -> dict[str, str]:
 
 async def add(parts: Services, name: str, config: dict[str, str]) -> int:
     assert parts.sources is not None
-    made = await parts.sources.records.add(name=name, kind="duckdb", owner="ann", config=config, secrets={})
+    made = await parts.sources.records.add(
+        name=name, kind="duckdb", owner="ann", config=config, secrets={}
+    )
     return made.data_source_id
 
 
@@ -58,7 +60,9 @@ async def listed(caller: httpx2.AsyncClient, path: str, **params: Any) -> list[d
     return found
 
 
-async def test_catalogs_are_walked_down_to_their_columns(operator: httpx2.AsyncClient, filled: int) -> None:
+async def test_catalogs_are_walked_down_to_their_columns(
+    operator: httpx2.AsyncClient, filled: int
+) -> None:
     [catalog] = await listed(operator, "catalogs")
     assert (catalog["catalog_name"], catalog["schema_count"]) == ("shop", 2)
     assert catalog["cached_at"].endswith("Z")
@@ -70,15 +74,21 @@ async def test_catalogs_are_walked_down_to_their_columns(operator: httpx2.AsyncC
         ("old_orders", "table", 3),
     ]
     columns = await listed(operator, "catalogs/shop/schemas/main/tables/orders/columns")
-    assert [(c["column_name"], c["data_type"], c["is_nullable"], c["column_default"]) for c in columns] == [
+    assert [
+        (c["column_name"], c["data_type"], c["is_nullable"], c["column_default"]) for c in columns
+    ] == [
         ("id", "BIGINT", False, None),
         ("amount", "DECIMAL(12,2)", True, "0"),
     ]
-    page = (await operator.get(f"{SCHEMA}/catalogs/shop/schemas/main/tables", params={"limit": 1})).json()
+    page = (
+        await operator.get(f"{SCHEMA}/catalogs/shop/schemas/main/tables", params={"limit": 1})
+    ).json()
     assert (len(page["data"]), page["meta"]["total"]) == (1, 2)
 
 
-async def test_what_is_not_in_the_cache_is_said_to_be_so(operator: httpx2.AsyncClient, filled: int) -> None:
+async def test_what_is_not_in_the_cache_is_said_to_be_so(
+    operator: httpx2.AsyncClient, filled: int
+) -> None:
     for path in (
         "catalogs/nothing/schemas",
         "catalogs/shop/schemas/nothing/tables",
@@ -99,22 +109,37 @@ async def test_a_search_finds_prefixes_first_in_any_case_and_takes_signs_for_the
         "old_orders",
     ]
     assert [c["column_name"] for c in await listed(operator, "search/columns", q="A_B")] == ["a_b"]
-    assert [t["table_name"] for t in await listed(operator, "search/tables", q="ord", limit=1)] == ["Orders_2020"]
+    assert [t["table_name"] for t in await listed(operator, "search/tables", q="ord", limit=1)] == [
+        "Orders_2020"
+    ]
     for nothing in ("%", "\\", "'"):
         assert await listed(operator, "search/tables", q=nothing) == []
-    for wrong in ({}, {"q": ""}, {"q": "x" * 201}, {"q": "\0"}, {"q": "x", "limit": 0}, {"q": "x", "limit": 1001}):
-        error(await operator.get(f"{SCHEMA}/search/columns", params=wrong), 422, "VALIDATION_FAILED")
+    for wrong in (
+        {},
+        {"q": ""},
+        {"q": "x" * 201},
+        {"q": "\0"},
+        {"q": "x", "limit": 0},
+        {"q": "x", "limit": 1001},
+    ):
+        error(
+            await operator.get(f"{SCHEMA}/search/columns", params=wrong), 422, "VALIDATION_FAILED"
+        )
 
 
 async def test_two_sources_that_have_the_same_table_show_it_once(
     operator: httpx2.AsyncClient, parts: Services, filled: int, tmp_path: Path
 ) -> None:
-    other = warehouse(tmp_path / "other", "CREATE TABLE orders (id VARCHAR, note VARCHAR, amount INT)")
+    other = warehouse(
+        tmp_path / "other", "CREATE TABLE orders (id VARCHAR, note VARCHAR, amount INT)"
+    )
     await add(parts, "other", other)
     assert await parts.loops[0].run_once() == Refreshed(sources=2, tables=4)
     columns = await listed(operator, "catalogs/shop/schemas/main/tables/orders/columns")
     assert [c["data_type"] for c in columns] == ["BIGINT", "DECIMAL(12,2)"]
-    assert [t["table_name"] for t in await listed(operator, "search/tables", q="orders")].count("orders") == 1
+    assert [t["table_name"] for t in await listed(operator, "search/tables", q="orders")].count(
+        "orders"
+    ) == 1
     assert len(await listed(operator, "search/columns", q="amount")) == 1
 
 
@@ -135,7 +160,9 @@ async def test_a_refresh_takes_away_what_is_gone_and_so_does_dropping_the_source
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
         connection.execute("DROP TABLE orders")
     await parts.loops[0].run_once()
-    assert [t["table_name"] for t in await listed(operator, "catalogs/shop/schemas/main/tables")] == ["old_orders"]
+    assert [
+        t["table_name"] for t in await listed(operator, "catalogs/shop/schemas/main/tables")
+    ] == ["old_orders"]
     assert (await operator.delete(f"/api/data-sources/{filled}")).status_code == 200
     assert await listed(operator, "catalogs") == []
     stats = (await operator.get(f"{SCHEMA}/stats")).json()["data"]
@@ -152,7 +179,12 @@ async def test_a_refresh_is_triggered_and_the_cache_counts_itself(
     assert loop._trigger.is_set()
     assert await loop.pass_() == "success"
     stats = (await operator.get(f"{SCHEMA}/stats")).json()["data"]
-    assert [stats[f"total_{what}"] for what in ("catalogs", "schemas", "tables", "columns")] == [1, 1, 1, 1]
+    assert [stats[f"total_{what}"] for what in ("catalogs", "schemas", "tables", "columns")] == [
+        1,
+        1,
+        1,
+        1,
+    ]
     assert stats["index_size_bytes"] > 0
     assert stats["last_refresh"].endswith("Z")
 
@@ -161,7 +193,9 @@ async def test_one_process_refreshes_at_a_time(parts: Services, database: str) -
     assert parts.sources is not None
     async with Db(database, size=2) as db:
         records, cache = parts.sources.records, SchemaCache(db, parts.sources.records)
-        other = SchemaRefresh(db, records, cache, every=3600, metrics=LoopMetrics(CollectorRegistry()))
+        other = SchemaRefresh(
+            db, records, cache, every=3600, metrics=LoopMetrics(CollectorRegistry())
+        )
         async with other._turn() as mine:
             assert mine
             assert await parts.loops[0].pass_() == "skipped"

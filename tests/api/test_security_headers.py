@@ -51,12 +51,16 @@ async def test_every_answer_is_strict(
         assert len(answer.headers.get_list(name)) == 1, "two would be read in two ways"
 
 
-async def test_behind_a_proxy_with_tls_browsers_are_told_to_stay_with_it(anyone: httpx2.AsyncClient) -> None:
+async def test_behind_a_proxy_with_tls_browsers_are_told_to_stay_with_it(
+    anyone: httpx2.AsyncClient,
+) -> None:
     answer = await anyone.get("/health", headers={"X-Forwarded-Proto": "https"})
     assert answer.headers[HSTS] == TRANSPORT[1].decode()
 
 
-@pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET / HTTP/9\r\n\r\n", b"\r\nHELLO WORLD\r\n\r\n"])
+@pytest.mark.parametrize(
+    "sent", [b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET / HTTP/9\r\n\r\n", b"\r\nHELLO WORLD\r\n\r\n"]
+)
 async def test_what_is_no_http_is_refused_as_strictly(url: str, sent: bytes) -> None:
     host, _, port = url.removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))

@@ -50,7 +50,12 @@ async def process(dsn: str, port: int, home: Path) -> AsyncIterator[Process]:
         "PENSTOCK_SECRET_KEY": new_key(),
     }
     started = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", CODE, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        sys.executable,
+        "-c",
+        CODE,
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
     )
     try:
         yield started
@@ -77,12 +82,16 @@ def free_port() -> int:
         return port
 
 
-async def test_on_sigterm_long_polls_are_answered_and_the_process_ends_in_order(database: str, tmp_path: Path) -> None:
+async def test_on_sigterm_long_polls_are_answered_and_the_process_ends_in_order(
+    database: str, tmp_path: Path
+) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     async with process(database, port, tmp_path) as server, HttpJobStore(url, SERVICE) as store:
         await ready(url)
-        polls = [asyncio.create_task(store.claim(f"w{n}", ["default"], 1, wait=25)) for n in range(5)]
+        polls = [
+            asyncio.create_task(store.claim(f"w{n}", ["default"], 1, wait=25)) for n in range(5)
+        ]
         assert not (await asyncio.wait(polls, timeout=0.3))[0]
         server.send_signal(signal.SIGTERM)
         async with asyncio.timeout(20):
@@ -94,7 +103,9 @@ async def test_on_sigterm_long_polls_are_answered_and_the_process_ends_in_order(
         assert SERVICE.encode() not in output
 
 
-async def test_a_database_without_our_schema_is_refused_in_a_sentence(pg: Cluster, tmp_path: Path) -> None:
+async def test_a_database_without_our_schema_is_refused_in_a_sentence(
+    pg: Cluster, tmp_path: Path
+) -> None:
     async with process(pg.dsn("postgres"), free_port(), tmp_path) as server:
         output, _ = await asyncio.wait_for(server.communicate(), 30)
         assert server.returncode
@@ -105,7 +116,10 @@ async def test_a_process_that_starts_without_its_database_waits_for_it(tmp_path:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     dsn = f"postgresql:///nothing?host={tmp_path}&port=5999&user=nobody"
-    async with process(dsn, port, tmp_path) as server, httpx2.AsyncClient(base_url=url, trust_env=False) as client:
+    async with (
+        process(dsn, port, tmp_path) as server,
+        httpx2.AsyncClient(base_url=url, trust_env=False) as client,
+    ):
         async with asyncio.timeout(30):
             while True:
                 try:
@@ -131,7 +145,10 @@ async def test_a_control_plane_runs_its_loops(database: str) -> None:
     settings = Settings(operator_token=SecretStr(OPERATOR), reap_seconds=0.05)
     connection = await asyncpg.connect(database)
     try:
-        async with control_plane.build_control_plane(settings, database) as parts, asyncio.timeout(20):
+        async with (
+            control_plane.build_control_plane(settings, database) as parts,
+            asyncio.timeout(20),
+        ):
             [added] = await parts.store.enqueue([JobSpec(kind="probe")])
             assert await parts.store.claim("w1", ["default"], 1)
             await Clock(connection).advance(11)
@@ -153,13 +170,18 @@ async def test_a_handler_of_the_wiring_runs_when_its_gate_opens(database: str) -
         fired.append(gate.name)
 
     settings = Settings()
-    async with control_plane.build_control_plane(settings, database, gates={"opened": opened}) as parts:
+    async with control_plane.build_control_plane(
+        settings, database, gates={"opened": opened}
+    ) as parts:
         await parts.store.open_group(GroupSpec(name="empty", gate="opened"), [])
     assert fired == ["empty"]
 
 
 def test_the_kinds_are_those_of_the_plan() -> None:
-    table = {k.name: (k.queue, k.lease, k.heartbeat, k.max_attempts, k.on_sigterm) for k in job_kinds.default_kinds()}
+    table = {
+        k.name: (k.queue, k.lease, k.heartbeat, k.max_attempts, k.on_sigterm)
+        for k in job_kinds.default_kinds()
+    }
     plan = {
         "export": ("export", 600, 30, 3, "release"),
         "stage_plan": ("stage", 120, 30, 3, "release"),

@@ -43,7 +43,11 @@ class Shop:
     ada: httpx2.AsyncClient
 
     async def mapping(self, **changes: Any) -> int:
-        body = {"name": "shop", "node_definitions": [CUSTOMER], "edge_definitions": [BOUGHT]} | changes
+        body = {
+            "name": "shop",
+            "node_definitions": [CUSTOMER],
+            "edge_definitions": [BOUGHT],
+        } | changes
         number: int = said(await self.ann.post("/api/mappings", json=body), 201)["id"]
         return number
 
@@ -78,30 +82,48 @@ async def place(database: str, tmp_path: Path) -> AsyncIterator[Shop]:
         records, people = stand.graphs.sources, stand.parts.people
         assert people is not None
         await people.users.provide("ada", role=Role.ADMIN, email=None, display_name=None)
-        made = await records.add(name="shop", kind="duckdb", owner="ada", config=shop(tmp_path), secrets={})
+        made = await records.add(
+            name="shop", kind="duckdb", owner="ada", config=shop(tmp_path), secrets={}
+        )
         await records.make_default(made.data_source_id)
         clients = {
             name: await stack.enter_async_context(
-                httpx2.AsyncClient(base_url=stand.http.base_url, headers={"X-Username": name}, timeout=30)
+                httpx2.AsyncClient(
+                    base_url=stand.http.base_url, headers={"X-Username": name}, timeout=30
+                )
             )
             for name in ("ann", "ben", "ada")
         }
         yield Shop(stand=stand, dsn=database, folder=tmp_path, **clients)
 
 
-async def test_a_snapshot_of_a_mapping_becomes_ready_with_counts_files_and_manifest(place: Shop) -> None:
+async def test_a_snapshot_of_a_mapping_becomes_ready_with_counts_files_and_manifest(
+    place: Shop,
+) -> None:
     mapping_id = await place.mapping()
     made = await place.snapshot(mapping_id, description="d", ttl="P1D")
     assert set(made) == FIELDS
-    assert (made["status"], made["mapping_version"], made["owner_username"]) == ("creating", 1, "ann")
-    assert made["progress"] == {"phase": "exporting", "jobs_total": 2, "jobs_completed": 0, "progress_percent": 0}
+    assert (made["status"], made["mapping_version"], made["owner_username"]) == (
+        "creating",
+        1,
+        "ann",
+    )
+    assert made["progress"] == {
+        "phase": "exporting",
+        "jobs_total": 2,
+        "jobs_completed": 0,
+        "progress_percent": 0,
+    }
     waiting = await place.get(made, "/progress")
     assert (waiting["phase"], waiting["jobs_total"], waiting["jobs_pending"]) == ("exporting", 2, 2)
     async with place.stand.working():
         await place.stand.ready(made["id"])
     ready = await place.get(made)
     assert (ready["status"], ready["node_counts"]) == ("ready", {"Customer": 1000})
-    assert (ready["edge_counts"], ready["progress"]["progress_percent"]) == ({"BOUGHT_WITH": 3000}, 100)
+    assert (ready["edge_counts"], ready["progress"]["progress_percent"]) == (
+        {"BOUGHT_WITH": 3000},
+        100,
+    )
     assert (ready["size_bytes"] > 0, ready["ready_at"] is not None) == (True, True)
     prefix = f"ann/{mapping_id}/v1/{made['id']}/"
     assert ready["gcs_path"] == f"{place.stand.settings.storage_root}/{prefix}"
@@ -113,10 +135,28 @@ async def test_a_snapshot_of_a_mapping_becomes_ready_with_counts_files_and_manif
         "phase", "jobs_total", "jobs_pending", "jobs_claimed", "jobs_submitted", "jobs_completed", "jobs_failed",
         "progress_percent", "jobs",
     }  # fmt: skip
-    assert (progress["phase"], progress["jobs_completed"], progress["progress_percent"]) == ("ready", 2, 100)
+    assert (progress["phase"], progress["jobs_completed"], progress["progress_percent"]) == (
+        "ready",
+        2,
+        100,
+    )
     job = progress["jobs"][0]
-    assert set(job) == {"id", "name", "type", "status", "row_count", "rows_so_far", "size_bytes", "error_message"}
-    assert (job["name"], job["type"], job["status"], job["row_count"]) == ("Customer", "node", "completed", 1000)
+    assert set(job) == {
+        "id",
+        "name",
+        "type",
+        "status",
+        "row_count",
+        "rows_so_far",
+        "size_bytes",
+        "error_message",
+    }
+    assert (job["name"], job["type"], job["status"], job["row_count"]) == (
+        "Customer",
+        "node",
+        "completed",
+        1000,
+    )
     listed = said(await place.ben.get(f"/api/mappings/{mapping_id}/snapshots"))
     assert listed == [ready]
     assert said(await place.ben.get(f"/api/mappings/{mapping_id}"))["snapshot_count"] == 1
@@ -131,7 +171,9 @@ async def test_a_retry_exports_only_what_did_not_complete(place: Shop) -> None:
         "sql": "SELECT CAST(name AS BIGINT) AS id FROM customers",
         "properties": [],
     }
-    made = await place.snapshot(await place.mapping(node_definitions=[CUSTOMER, numbered], edge_definitions=[]))
+    made = await place.snapshot(
+        await place.mapping(node_definitions=[CUSTOMER, numbered], edge_definitions=[])
+    )
     async with place.stand.working():
         await place.stand.failed(made["id"])
         failed = await place.get(made)
@@ -144,7 +186,11 @@ async def test_a_retry_exports_only_what_did_not_complete(place: Shop) -> None:
         with duckdb.connect(str(place.folder / "shop.duckdb")) as db:
             db.execute("UPDATE customers SET name = id")
         again = said(await place.ann.post(f"/api/snapshots/{made['id']}/retry"))
-        assert (again["status"], again["error_message"], again["progress"]["jobs_completed"]) == ("creating", None, 1)
+        assert (again["status"], again["error_message"], again["progress"]["jobs_completed"]) == (
+            "creating",
+            None,
+            1,
+        )
         await place.stand.ready(made["id"])
     after = (await place.get(made, "/progress"))["jobs"]
     assert after[0]["id"] == before[0]["id"]
@@ -172,7 +218,9 @@ async def test_a_snapshot_that_is_being_made_is_cancelled_when_it_is_deleted(pla
     assert await place.stand.parts.store.claim("w", ["export"], 10) == []
 
 
-async def test_a_snapshot_stays_while_an_instance_needs_it_and_then_goes_with_its_files(place: Shop) -> None:
+async def test_a_snapshot_stays_while_an_instance_needs_it_and_then_goes_with_its_files(
+    place: Shop,
+) -> None:
     mapping_id = await place.mapping()
     made = await place.snapshot(mapping_id)
     path = f"/api/snapshots/{made['id']}"
@@ -183,11 +231,15 @@ async def test_a_snapshot_stays_while_an_instance_needs_it_and_then_goes_with_it
             needing = await place.instance(made["id"], status)
             refused = error(await place.ann.delete(path), 409, "DEPENDENCY_EXISTS")
             assert refused["details"]["instance_count"] == 1
-            assert refused["details"]["instances"] == [{"id": needing, "name": "i", "status": status}]
+            assert refused["details"]["instances"] == [
+                {"id": needing, "name": "i", "status": status}
+            ]
             await place.execute("DELETE FROM penstock.instance")
         for status in ("stopping", "failed"):
             await place.instance(made["id"], status)
-        await place.ben.post("/api/favorites", json={"resource_type": "snapshot", "resource_id": made["id"]})
+        await place.ben.post(
+            "/api/favorites", json={"resource_type": "snapshot", "resource_id": made["id"]}
+        )
         error(await place.ann.delete(f"/api/mappings/{mapping_id}"), 409, "DEPENDENCY_EXISTS")
         said(await place.ann.delete(path))
         error(await place.ann.get(path), 404, "RESOURCE_NOT_FOUND")
@@ -200,7 +252,9 @@ async def test_a_snapshot_stays_while_an_instance_needs_it_and_then_goes_with_it
     said(await place.ann.delete(f"/api/mappings/{mapping_id}"))
 
 
-async def test_a_snapshot_that_somebody_is_about_to_use_is_not_deleted_under_them(place: Shop) -> None:
+async def test_a_snapshot_that_somebody_is_about_to_use_is_not_deleted_under_them(
+    place: Shop,
+) -> None:
     mapping_id = await place.mapping()
     made = await place.snapshot(mapping_id)
     await place.execute("UPDATE penstock.snapshot SET status = 'ready'")
@@ -212,7 +266,9 @@ async def test_a_snapshot_that_somebody_is_about_to_use_is_not_deleted_under_the
 
         async def blocked() -> bool:
             async with connected(place.dsn) as connection:
-                waiting = await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted")
+                waiting = await connection.fetchval(
+                    "SELECT count(*) FROM pg_locks WHERE NOT granted"
+                )
             return bool(waiting)
 
         await until(blocked)
@@ -228,7 +284,9 @@ async def test_snapshots_are_listed_by_what_they_are(place: Shop) -> None:
     mapping_id, other = await place.mapping(), await place.mapping(edge_definitions=[])
     for n, of in enumerate((mapping_id, other, mapping_id)):
         await place.snapshot(of, name=f"s{n}")
-    await place.execute("UPDATE penstock.snapshot SET status = 'ready', owner_username = 'ben' WHERE name = 's1'")
+    await place.execute(
+        "UPDATE penstock.snapshot SET status = 'ready', owner_username = 'ben' WHERE name = 's1'"
+    )
 
     async def names(path: str = "/api/snapshots", **query: Any) -> list[str]:
         return [each["name"] for each in said(await place.ada.get(path, params=query))]
@@ -243,23 +301,42 @@ async def test_snapshots_are_listed_by_what_they_are(place: Shop) -> None:
     assert await names(search="' OR true --") == []
     moment = said(await place.ada.get("/api/snapshots", params={"search": "s1"}))[0]["created_at"]
     assert await names(created_after=moment) == ["s2", "s1"]
-    for bad in ({"sort_by": "prefix"}, {"status": "odd"}, {"mapping_id": 0}, {"limit": 0}, {"search": "\x00"}):
+    for bad in (
+        {"sort_by": "prefix"},
+        {"status": "odd"},
+        {"mapping_id": 0},
+        {"limit": 0},
+        {"search": "\x00"},
+    ):
         error(await place.ada.get("/api/snapshots", params=bad), 422, "VALIDATION_FAILED")
     error(await place.ada.get("/api/mappings/99/snapshots"), 404, "RESOURCE_NOT_FOUND")
 
 
-async def test_a_snapshot_is_made_of_any_version_by_anybody_and_of_nothing_that_is_not_there(place: Shop) -> None:
+async def test_a_snapshot_is_made_of_any_version_by_anybody_and_of_nothing_that_is_not_there(
+    place: Shop,
+) -> None:
     mapping_id = await place.mapping()
     change = {"change_description": "x", "edge_definitions": []}
     said(await place.ann.put(f"/api/mappings/{mapping_id}", json=change))
     first = said(
-        await place.ben.post("/api/snapshots", json={"mapping_id": mapping_id, "name": "s", "mapping_version": 1}), 201
+        await place.ben.post(
+            "/api/snapshots", json={"mapping_id": mapping_id, "name": "s", "mapping_version": 1}
+        ),
+        201,
     )
-    assert (first["owner_username"], first["mapping_version"], first["progress"]["jobs_total"]) == ("ben", 1, 2)
+    assert (first["owner_username"], first["mapping_version"], first["progress"]["jobs_total"]) == (
+        "ben",
+        1,
+        2,
+    )
     current = await place.snapshot(mapping_id)
     assert (current["mapping_version"], current["progress"]["jobs_total"]) == (2, 1)
     for missing in ({"mapping_id": 99}, {"mapping_id": mapping_id, "mapping_version": 3}):
-        error(await place.ann.post("/api/snapshots", json={"name": "s", **missing}), 404, "RESOURCE_NOT_FOUND")
+        error(
+            await place.ann.post("/api/snapshots", json={"name": "s", **missing}),
+            404,
+            "RESOURCE_NOT_FOUND",
+        )
     spoilt: list[dict[str, Any]] = [
         {"name": ""}, {"name": "n" * 256}, {"description": "d" * 4001}, {"mapping_version": 0}, {"mapping_id": "1"},
         {"ttl": "P"}, {"ttl": "P91D"}, {"inactivity_timeout": "-P1D"}, {"status": "ready"}, {"name": "\x00"},
@@ -280,14 +357,22 @@ async def test_a_name_and_a_life_are_its_owners_to_change(place: Shop) -> None:
     renamed = said(await place.ann.put(path, json={"name": "new"}))
     assert (renamed["name"], renamed["description"]) == ("new", "d")
     assert said(await place.ada.put(path, json={"description": None}))["description"] is None
-    living = said(await place.ann.put(f"{path}/lifecycle", json={"ttl": "P90D", "inactivity_timeout": "PT1H"}))
+    living = said(
+        await place.ann.put(f"{path}/lifecycle", json={"ttl": "P90D", "inactivity_timeout": "PT1H"})
+    )
     assert (living["ttl"], living["inactivity_timeout"]) == ("P90D", "PT1H")
     assert living["expires_at"] > made["expires_at"]
     cleared = said(await place.ann.put(f"{path}/lifecycle", json={"ttl": None}))
-    assert (cleared["ttl"], cleared["expires_at"], cleared["inactivity_timeout"]) == (None, None, "PT1H")
+    assert (cleared["ttl"], cleared["expires_at"], cleared["inactivity_timeout"]) == (
+        None,
+        None,
+        "PT1H",
+    )
     for body in ({"name": ""}, {"name": "n" * 256}, {"status": "ready"}):
         error(await place.ann.put(path, json=body), 422, "VALIDATION_FAILED")
-    error(await place.ann.put(f"{path}/lifecycle", json={"ttl": "P90DT1S"}), 422, "VALIDATION_FAILED")
+    error(
+        await place.ann.put(f"{path}/lifecycle", json={"ttl": "P90DT1S"}), 422, "VALIDATION_FAILED"
+    )
     error(await place.ben.put(path, json={"name": "x"}), 403, "PERMISSION_DENIED")
     error(await place.ben.put(f"{path}/lifecycle", json={"ttl": "P1D"}), 403, "PERMISSION_DENIED")
 

@@ -1,4 +1,5 @@
-"""Who may run what on a data source that is not everybody's: cell by cell, and after the right has ended."""
+"""Who may run what on a data source that is not everybody's: cell by cell, and after the right has
+ended."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class Private:
     desk: Desk
     source: int
     remote: int
-    """Another source of ann's, one that reads nothing of the server itself, so that analysts may change it."""
+    """Another source of ann's, one that reads nothing of the server itself, so that analysts may
+    change it."""
     mapping: int
     recipe: str
 
@@ -65,12 +67,22 @@ async def private(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Pr
             added = await desk.oz.post("/api/users", json={"username": name, "role": role})
             assert added.status_code == 201, added.text
         config = shop(tmp_path / "data", customers=10)
-        source = await desk.graphs.sources.add(name="private", kind="duckdb", owner="ann", config=config, secrets={})
-        body = {"name": "m", "node_definitions": [CUSTOMER], "data_source_id": source.data_source_id}
+        source = await desk.graphs.sources.add(
+            name="private", kind="duckdb", owner="ann", config=config, secrets={}
+        )
+        body = {
+            "name": "m",
+            "node_definitions": [CUSTOMER],
+            "data_source_id": source.data_source_id,
+        }
         mapping = said(await desk.ann.post("/api/mappings", json=body), 201)
-        recipe = said(await desk.ann.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "r"}}), 201)
+        recipe = said(
+            await desk.ann.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "r"}}), 201
+        )
         nowhere = {"host": "127.0.0.1", "port": 9, "user": "ann", "database": "shop"}
-        remote = await desk.graphs.sources.add(name="remote", kind="mysql", owner="ann", config=nowhere, secrets={})
+        remote = await desk.graphs.sources.add(
+            name="remote", kind="mysql", owner="ann", config=nowhere, secrets={}
+        )
         yield Private(
             desk=desk,
             source=source.data_source_id,
@@ -91,8 +103,16 @@ def actions(private: Private) -> dict[str, tuple[str, str, dict[str, Any] | None
         "columns": ("GET", f"{source}/schema?table=customers", None),
         "rows": ("GET", "/api/sources/private/preview?table=customers", None),
         "infer": ("POST", "/api/mappings/infer", of_source),
-        "validate": ("POST", "/api/mappings/validate", of_source | {"node_definitions": [CUSTOMER]}),
-        "new mapping": ("POST", "/api/mappings", of_source | {"name": "n", "node_definitions": [CUSTOMER]}),
+        "validate": (
+            "POST",
+            "/api/mappings/validate",
+            of_source | {"node_definitions": [CUSTOMER]},
+        ),
+        "new mapping": (
+            "POST",
+            "/api/mappings",
+            of_source | {"name": "n", "node_definitions": [CUSTOMER]},
+        ),
         "copy mapping": ("POST", f"{mapping}/copy", {"name": "copy"}),
         "new recipe run": ("POST", "/api/runs", {"recipe": RECIPE}),
         "preview": ("POST", "/api/recipes/preview", {"recipe": RECIPE}),
@@ -129,7 +149,12 @@ RUN_RECIPE = {"run recipe", "preview recipe", "suggest of recipe", "explain reci
 USE = READ | OWN_USE | RUN_MAPPING | RUN_RECIPE
 EDIT_SOURCE = {"test", "rename source"}
 SHARE = {"share source", "share mapping", "share recipe"}
-ALL = USE | EDIT_SOURCE | SHARE | {"rename mapping", "query of mapping", "save recipe", "recipe on more"}
+ALL = (
+    USE
+    | EDIT_SOURCE
+    | SHARE
+    | {"rename mapping", "query of mapping", "save recipe", "recipe on more"}
+)
 CELLS: dict[str, tuple[str, tuple[tuple[str, str], ...], set[str]]] = {
     "owner": ("ann", (), ALL),
     "admin": ("ada", (), ALL),
@@ -155,7 +180,9 @@ CELLS: dict[str, tuple[str, tuple[tuple[str, str], ...], set[str]]] = {
 
 
 @pytest.mark.parametrize("cell", CELLS)
-async def test_each_caller_may_do_what_the_decision_says_and_nothing_else(cell: str, private: Private) -> None:
+async def test_each_caller_may_do_what_the_decision_says_and_nothing_else(
+    cell: str, private: Private
+) -> None:
     who, shares, allowed = CELLS[cell]
     for what, role in shares:
         await private.share(what, who, role)
@@ -175,7 +202,9 @@ async def test_nobody_without_a_credential_does_any_of_it(private: Private) -> N
             error(await nobody.request(method, path, json=body), 401, "AUTHENTICATION_REQUIRED")
 
 
-async def test_what_ended_is_gone_at_once_and_what_is_shared_with_everybody_is_everybodys(private: Private) -> None:
+async def test_what_ended_is_gone_at_once_and_what_is_shared_with_everybody_is_everybodys(
+    private: Private,
+) -> None:
     browse = f"{private.path('source')}/browse"
     await private.share("source", "*", "use")
     said(await private.desk.ben.get(browse))
@@ -184,18 +213,34 @@ async def test_what_ended_is_gone_at_once_and_what_is_shared_with_everybody_is_e
     error(await private.desk.ben.get(browse), 403, "PERMISSION_DENIED")
     shares = said(await private.desk.ben.get(f"{private.path('source')}/shares"))
     assert shares == []
-    assert said(await private.desk.ann.delete(f"{private.path('source')}/shares/ben")) == {"deleted": False}
+    assert said(await private.desk.ann.delete(f"{private.path('source')}/shares/ben")) == {
+        "deleted": False
+    }
 
 
 async def test_a_share_needs_a_user_and_a_known_role(private: Private) -> None:
     shares = f"{private.path('mapping')}/shares"
-    error(await private.desk.ann.put(f"{shares}/nobody", json={"role": "use"}), 404, "RESOURCE_NOT_FOUND")
-    error(await private.desk.ann.put(f"{shares}/ann", json={"role": "use"}), 422, "VALIDATION_FAILED")
-    error(await private.desk.ann.put(f"{shares}/ben", json={"role": "own"}), 422, "VALIDATION_FAILED")
-    error(await private.desk.ann.put("/api/mappings/999/shares/ben", json={"role": "use"}), 404, "RESOURCE_NOT_FOUND")
+    error(
+        await private.desk.ann.put(f"{shares}/nobody", json={"role": "use"}),
+        404,
+        "RESOURCE_NOT_FOUND",
+    )
+    error(
+        await private.desk.ann.put(f"{shares}/ann", json={"role": "use"}), 422, "VALIDATION_FAILED"
+    )
+    error(
+        await private.desk.ann.put(f"{shares}/ben", json={"role": "own"}), 422, "VALIDATION_FAILED"
+    )
+    error(
+        await private.desk.ann.put("/api/mappings/999/shares/ben", json={"role": "use"}),
+        404,
+        "RESOURCE_NOT_FOUND",
+    )
     edit = said(await private.desk.ann.put(f"{shares}/BEN", json={"role": "edit"}))
     assert (edit["username"], edit["role"], edit["created_by"]) == ("ben", "edit", "ann")
-    audit = said(await private.desk.oz.get("/api/audit", params={"subject": f"mapping:{private.mapping}"}))
+    audit = said(
+        await private.desk.oz.get("/api/audit", params={"subject": f"mapping:{private.mapping}"})
+    )
     assert audit[0]["action"] == "mapping.share"
     assert audit[0]["detail"] == {"role": "edit", "username": "ben"}
 
@@ -206,7 +251,9 @@ async def test_a_thing_has_two_hundred_shares_and_no_more(private: Private) -> N
         " SELECT 'recipe', 'r', 'user-' || n, 'use', 'ann' FROM generate_series(1, 199) n"
     )
     await private.share("recipe", "ben", "use")
-    refused = await private.desk.ann.put(f"{private.path('recipe')}/shares/cleo", json={"role": "use"})
+    refused = await private.desk.ann.put(
+        f"{private.path('recipe')}/shares/cleo", json={"role": "use"}
+    )
     error(refused, 409, "CONFLICT")
     await private.share("recipe", "ben", "edit")
 
@@ -214,7 +261,10 @@ async def test_a_thing_has_two_hundred_shares_and_no_more(private: Private) -> N
 async def test_shares_go_with_what_they_are_about(private: Private) -> None:
     await private.share("recipe", "ben", "edit")
     said(await private.desk.ann.delete(private.path("recipe")))
-    said(await private.desk.cleo.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "r"}}), 201)
+    said(
+        await private.desk.cleo.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "r"}}),
+        201,
+    )
     assert said(await private.desk.ann.get(f"{private.path('recipe')}/shares")) == []
     await private.share("mapping", "ben", "use")
     await private.share("source", "ben", "use")
@@ -225,7 +275,8 @@ async def test_shares_go_with_what_they_are_about(private: Private) -> None:
 
 
 async def test_a_right_that_was_granted_is_not_passed_on(private: Private) -> None:
-    """ben may use ann's source and shares a mapping of his own on it: that lets cleo read the mapping only."""
+    """ben may use ann's source and shares a mapping of his own on it: that lets cleo read the
+    mapping only."""
     await private.share("source", "ben", "use")
     body = {"name": "b", "node_definitions": [CUSTOMER], "data_source_id": private.source}
     mapping = said(await private.desk.ben.post("/api/mappings", json=body), 201)["id"]
@@ -235,16 +286,23 @@ async def test_a_right_that_was_granted_is_not_passed_on(private: Private) -> No
     said(await private.desk.ben.post("/api/snapshots", json=ask), 201)
 
 
-async def test_whoever_may_not_use_a_source_sees_neither_its_place_nor_how_its_test_ended(private: Private) -> None:
+async def test_whoever_may_not_use_a_source_sees_neither_its_place_nor_how_its_test_ended(
+    private: Private,
+) -> None:
     said(await private.desk.ann.post(f"{private.path('source')}/test"))
     for who, sees in (("ann", True), ("ada", True), ("ben", False)):
         client: httpx2.AsyncClient = getattr(private.desk, who)
         [listed] = said(await client.get("/api/data-sources", params={"type": "duckdb"}))
         for shown in (listed, said(await client.get(private.path("source")))):
             assert shown["test_ok"] is True
-            assert ((shown["config"] is not None), (shown["test_message"] is not None)) == (sees, sees)
+            assert ((shown["config"] is not None), (shown["test_message"] is not None)) == (
+                sees,
+                sees,
+            )
     await private.share("source", "ben", "use")
-    assert said(await private.desk.ben.get(private.path("source")))["test_message"].startswith("DuckDB")
+    assert said(await private.desk.ben.get(private.path("source")))["test_message"].startswith(
+        "DuckDB"
+    )
 
 
 async def test_the_schema_browser_shows_only_what_the_reader_may_use(private: Private) -> None:
@@ -270,15 +328,24 @@ async def test_the_schema_browser_shows_only_what_the_reader_may_use(private: Pr
 
 
 @pytest.mark.parametrize("shared", ["source", "mapping"])
-async def test_a_queued_export_gets_no_credentials_after_the_right_ended(shared: str, private: Private) -> None:
+async def test_a_queued_export_gets_no_credentials_after_the_right_ended(
+    shared: str, private: Private
+) -> None:
     await private.share(shared, "ben", "use")
-    said(await private.desk.ben.post("/api/snapshots", json={"mapping_id": private.mapping, "name": "s"}), 201)
+    said(
+        await private.desk.ben.post(
+            "/api/snapshots", json={"mapping_id": private.mapping, "name": "s"}
+        ),
+        201,
+    )
     async with _worker(private.desk) as worker:
         job = await _claim(worker, "export")
         body = {"attempt_id": job["attempt_id"]}
         assert said(await worker.post(f"/{job['job_id']}/source", json=body))["type"] == "duckdb"
         await private.unshare(shared, "ben")
-        refused = error(await worker.post(f"/{job['job_id']}/source", json=body), 403, "PERMISSION_DENIED")
+        refused = error(
+            await worker.post(f"/{job['job_id']}/source", json=body), 403, "PERMISSION_DENIED"
+        )
         assert "ben" in refused["message"]
 
 
@@ -301,9 +368,14 @@ async def test_a_queued_run_gets_no_credentials_and_its_evidence_closes_after_th
     error(await private.desk.ben.post(f"/api/runs/{run}/retry"), 403, "PERMISSION_DENIED")
 
 
-async def test_a_scheduled_run_is_not_started_after_its_owner_lost_the_right(private: Private) -> None:
+async def test_a_scheduled_run_is_not_started_after_its_owner_lost_the_right(
+    private: Private,
+) -> None:
     await private.share("source", "ben", "use")
-    said(await private.desk.ben.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "b"}}), 201)
+    said(
+        await private.desk.ben.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "b"}}),
+        201,
+    )
     said(await private.desk.ben.put("/api/recipes/b/schedule", json={"cron": "0 3 * * *"}))
     for number, status in ((1, 200), (2, 422)):
         spec = {"kind": "run_start", "payload": {"recipe_id": "b", "parameters": {}}}
@@ -312,16 +384,23 @@ async def test_a_scheduled_run_is_not_started_after_its_owner_lost_the_right(pri
             job = await _claim(worker, "stage", name=f"w{number}", kind="run_start")
         body = {key: job[key] for key in ("job_id", "attempt_id")} | {"recipe_id": "b"}
         headers = {"Authorization": f"Bearer {TOKEN}", "X-Component": "worker"}
-        async with httpx2.AsyncClient(base_url=private.desk.ann.base_url, headers=headers, trust_env=False) as client:
+        async with httpx2.AsyncClient(
+            base_url=private.desk.ann.base_url, headers=headers, trust_env=False
+        ) as client:
             started = await client.post("/api/internal/runs/start", json=body)
         assert started.status_code == status, started.text
         await private.unshare("source", "ben")
 
 
-async def test_an_existing_snapshot_makes_no_instance_after_the_right_ended(private: Private) -> None:
+async def test_an_existing_snapshot_makes_no_instance_after_the_right_ended(
+    private: Private,
+) -> None:
     await private.share("mapping", "ben", "use")
     snapshot = said(
-        await private.desk.ben.post("/api/snapshots", json={"mapping_id": private.mapping, "name": "s"}), 201
+        await private.desk.ben.post(
+            "/api/snapshots", json={"mapping_id": private.mapping, "name": "s"}
+        ),
+        201,
     )["id"]
     ask = {"snapshot_id": snapshot, "name": "i"}
     said(await private.desk.ben.post("/api/instances", json=ask), 201)
@@ -351,7 +430,9 @@ def _worker(desk: Desk) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=base, headers=headers, timeout=30, trust_env=False)
 
 
-async def _claim(worker: httpx2.AsyncClient, queue: str, *, name: str = "w", kind: str | None = None) -> dict[str, Any]:
+async def _claim(
+    worker: httpx2.AsyncClient, queue: str, *, name: str = "w", kind: str | None = None
+) -> dict[str, Any]:
     body = {"worker": name, "queues": [queue], "limit": 10}
     jobs: list[dict[str, Any]] = said(await worker.post("/claim", json=body))["jobs"]
     return next(job for job in jobs if kind in (None, job["kind"]))
@@ -364,7 +445,9 @@ async def test_a_user_has_as_many_snapshots_and_runs_under_way_as_allowed_and_no
     limits = {"active_snapshots_per_user": 2, "active_runs_per_user": 2}
     async with sitting(database, edge, tmp_path / "home", **limits) as desk:
         config = shop(tmp_path / "data", customers=10)
-        source = await desk.graphs.sources.add(name="private", kind="duckdb", owner="ada", config=config, secrets={})
+        source = await desk.graphs.sources.add(
+            name="private", kind="duckdb", owner="ada", config=config, secrets={}
+        )
         await desk.graphs.sources.make_default(source.data_source_id)
         body = {"name": "m", "node_definitions": [CUSTOMER]}
         mapping = said(await desk.ann.post("/api/mappings", json=body), 201)["id"]
@@ -374,7 +457,10 @@ async def test_a_user_has_as_many_snapshots_and_runs_under_way_as_allowed_and_no
         ):
             begun = [said(await desk.ann.post(path, json=ask), status) for _ in range(2)]
             refused = error(await desk.ann.post(path, json=ask), 409, "CONCURRENCY_LIMIT")
-            assert (refused["details"]["current_count"], refused["details"]["max_allowed"]) == (2, 2)
+            assert (refused["details"]["current_count"], refused["details"]["max_allowed"]) == (
+                2,
+                2,
+            )
             said(await desk.ben.post(path, json=ask), status)
             number = begun[0].get("id") or begun[0]["run_id"]
             said(await desk.ann.post(f"{path}/{number}/cancel"))

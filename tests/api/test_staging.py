@@ -1,4 +1,5 @@
-"""How sources are cut and staged: by thresholds that a recipe or a run sets, by keys, with exact types."""
+"""How sources are cut and staged: by thresholds that a recipe or a run sets, by keys, with exact
+types."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ async def staged(stand: Stand, me: httpx2.AsyncClient, **body: Any) -> dict[str,
     return ended
 
 
-@pytest.mark.parametrize(("threshold", "jobs"), [(2000, 3 + 1 + 1), (1999, 3 + 2 + 1), (100, 3 + 4 + 4)])
+@pytest.mark.parametrize(
+    ("threshold", "jobs"), [(2000, 3 + 1 + 1), (1999, 3 + 2 + 1), (100, 3 + 4 + 4)]
+)
 async def test_a_table_is_cut_above_the_threshold_and_into_no_more_chunks_than_asked(
     stand: Stand,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
@@ -46,9 +49,18 @@ async def test_a_table_is_cut_above_the_threshold_and_into_no_more_chunks_than_a
 ) -> None:
     await fill(warehouse, 2000)
     await stand.graphs.sources.add(
-        name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse)
+        name="db",
+        kind="postgres",
+        owner="me",
+        config=postgres(warehouse),
+        secrets=postgres_secrets(warehouse),
     )
-    recipe = {"name": "pg", "sources": sides(), "rules": RULES, "staging": {"chunk_threshold_rows": 1}}
+    recipe = {
+        "name": "pg",
+        "sources": sides(),
+        "rules": RULES,
+        "staging": {"chunk_threshold_rows": 1},
+    }
     told = {"chunk_threshold_rows": threshold, "max_parallel_chunks": 4}
     ended = await staged(stand, me, recipe=recipe, staging=told)
     assert ended["totals"]["left"]["rows"] == 2000
@@ -58,7 +70,12 @@ async def test_a_table_is_cut_above_the_threshold_and_into_no_more_chunks_than_a
 async def test_a_wrong_staging_is_refused(me: httpx2.AsyncClient) -> None:  # noqa: F811
     side = {"upload": await upload(me, "payments.csv", PAYMENTS), "primary_key": "id"}
     recipe = {"name": "x", "sources": {"left": side, "right": side}, "rules": RULES}
-    for wrong in ({"max_parallel_chunks": 0}, {"max_parallel_chunks": 101}, {"chunk_threshold_rows": 0}, {"rows": 1}):
+    for wrong in (
+        {"max_parallel_chunks": 0},
+        {"max_parallel_chunks": 101},
+        {"chunk_threshold_rows": 0},
+        {"rows": 1},
+    ):
         refused = await me.post("/api/runs", json={"recipe": recipe, "staging": wrong})
         assert refused.status_code == 422, refused.text
 
@@ -75,15 +92,24 @@ async def test_a_view_is_cut_at_quantiles_of_a_text_key_with_skew(
             " FROM invoices"
         )
     name = await stand.graphs.sources.add(
-        name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse)
+        name="db",
+        kind="postgres",
+        owner="me",
+        config=postgres(warehouse),
+        secrets=postgres_secrets(warehouse),
     )
     told = {"chunk_threshold_rows": 500, "max_parallel_chunks": 6}
     left = {"table": "shown", "partition_key": "part"}
-    ended = await staged(stand, me, recipe={"name": "pg", "sources": sides(**left), "rules": RULES}, staging=told)
+    ended = await staged(
+        stand, me, recipe={"name": "pg", "sources": sides(**left), "rules": RULES}, staging=told
+    )
     assert ended["totals"]["left"]["rows"] == 4000
     assert ended["totals"]["left"]["matched"] == 3600
     async with (await stand.graphs.sources.opening(name.data_source_id)).opened() as source:  # noqa: F811
-        for sql in ("SELECT * FROM shown", "SELECT s.* FROM shown AS s JOIN invoices AS i USING (id)"):
+        for sql in (
+            "SELECT * FROM shown",
+            "SELECT s.* FROM shown AS s JOIN invoices AS i USING (id)",
+        ):
             plan = await source.plan(sql, Limits(chunk_rows=500, max_chunks=6, key="part"))
             sizes = [sum([b.num_rows async for b in source.stream(chunk)]) for chunk in plan.chunks]
             assert plan.hold is not None
@@ -94,7 +120,10 @@ async def test_a_view_is_cut_at_quantiles_of_a_text_key_with_skew(
             assert max(sizes) < 3000
 
 
-async def test_mysql_is_cut_by_a_text_key_with_skew_quotes_and_nulls(subject: MySQLSubject, source: Source) -> None:  # noqa: F811
+async def test_mysql_is_cut_by_a_text_key_with_skew_quotes_and_nulls(
+    subject: MySQLSubject,  # noqa: F811
+    source: Source,  # noqa: F811
+) -> None:
     rows = pa.table({"id": pa.array(range(len(SKEWED)), pa.int64()), "part": pa.array(SKEWED)})
     await subject.load("ledger", rows)
     sql = "SELECT * FROM ledger;"
@@ -109,12 +138,22 @@ async def test_mysql_is_cut_by_a_text_key_with_skew_quotes_and_nulls(subject: My
     assert len((await in_ranges(source, sql, await source.plan(sql, few), few)).chunks) == 1
 
 
-async def evidence(stand: Stand, me: httpx2.AsyncClient, left: dict[str, Any], **more: Any) -> pa.Table:  # noqa: F811
+async def evidence(
+    stand: Stand,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+    left: dict[str, Any],
+    **more: Any,
+) -> pa.Table:
     """The rows of a left side that nothing matches, as they came through staging."""
-    right = {"upload": await upload(me, "none.csv", b"id,ref,amount\n9,none,0\n"), "primary_key": "id"}
+    right = {
+        "upload": await upload(me, "none.csv", b"id,ref,amount\n9,none,0\n"),
+        "primary_key": "id",
+    }
     recipe = {"name": "types", "sources": {"left": left, "right": right}, "rules": RULES}
     ended = await staged(stand, me, recipe=recipe, **more)
-    answer = await me.get(f"/api/runs/{ended['run_id']}/evidence/unmatched_left", params={"format": "arrow"})
+    answer = await me.get(
+        f"/api/runs/{ended['run_id']}/evidence/unmatched_left", params={"format": "arrow"}
+    )
     return pa.ipc.open_stream(io.BytesIO(answer.content)).read_all()
 
 
@@ -167,11 +206,17 @@ async def test_trino_is_staged_with_exact_types_and_cut_by_a_key(
     async with TrinoFake() as fake:
         fake.engine.load("ledger", rows)
         told = trino_config(fake, starburst_role="analyst")
-        await stand.graphs.sources.add(name="lake", kind="trino", owner="me", config=told, secrets={})
+        await stand.graphs.sources.add(
+            name="lake", kind="trino", owner="me", config=told, secrets={}
+        )
         query = "SELECT id, ref, amount, day, seen, CAST(u AS uuid) AS u, doc FROM ledger"
         left = {"source": "lake", "query": query, "primary_key": "id", "partition_key": "ref"}
         found = await evidence(stand, me, left, staging={"chunk_threshold_rows": 1000})
-        chunks = [q for q in fake.queries.values() if "WHERE" in q.sql and "R" in q.sql and "LIMIT 0" not in q.sql]
+        chunks = [
+            q
+            for q in fake.queries.values()
+            if "WHERE" in q.sql and "R" in q.sql and "LIMIT 0" not in q.sql
+        ]
     assert len(chunks) >= 3
     assert found.num_rows == count
     row = next(row for row in found.to_pylist() if row["id"] == 1)

@@ -63,7 +63,9 @@ async def stand(kept: Maintenance) -> Stand:
 async def http(edge: Edge, tables: Services, stand: Stand) -> AsyncIterator[httpx2.AsyncClient]:
     with edge.showing(tables) as url:
         headers = {"Authorization": f"Bearer {OPERATOR}"}
-        async with httpx2.AsyncClient(base_url=url, timeout=30, trust_env=False, headers=headers) as client:
+        async with httpx2.AsyncClient(
+            base_url=url, timeout=30, trust_env=False, headers=headers
+        ) as client:
             yield client
 
 
@@ -78,9 +80,15 @@ async def test_maintenance_is_taken_with_its_lock_and_a_second_one_names_the_hol
     taken = await http.post(f"{prefix}{PATH}/maintenance", json=body)
     job = taken.json()["data"]
     assert taken.status_code == 202
-    assert (taken.headers["Location"], taken.headers["Retry-After"]) == (f"/api/jobs/{job['id']}", "30")
+    assert (taken.headers["Location"], taken.headers["Retry-After"]) == (
+        f"/api/jobs/{job['id']}",
+        "30",
+    )
     assert job["lock"] == {"key": "table:lake.shop.orders", "held": True}
-    assert [a["name"] for a in job["payload"]["actions"]] == ["expire_snapshots", "rewrite_manifests"]
+    assert [a["name"] for a in job["payload"]["actions"]] == [
+        "expire_snapshots",
+        "rewrite_manifests",
+    ]
     again = await http.post(f"{prefix}{PATH}/maintenance", json=body)
     error = again.json()["error"]
     assert (again.status_code, error["code"]) == (409, "RESOURCE_LOCKED")
@@ -96,7 +104,12 @@ async def test_maintenance_is_taken_with_its_lock_and_a_second_one_names_the_hol
     [
         (PATH, {"actions": []}, 400, "UNKNOWN_ACTION"),
         (PATH, {"actions": ["vacuum"]}, 400, "UNKNOWN_ACTION"),
-        (PATH, {"actions": [{"name": "rewrite_data_files", "max_files": 0}]}, 422, "VALIDATION_FAILED"),
+        (
+            PATH,
+            {"actions": [{"name": "rewrite_data_files", "max_files": 0}]},
+            422,
+            "VALIDATION_FAILED",
+        ),
         (PATH, {"actions": ["expire_snapshots"], "colour": 1}, 422, "VALIDATION_FAILED"),
         (PATH, {"actions": ["expire_snapshots"], "engine": "abacus"}, 422, "MAINTENANCE_REFUSED"),
         (PATH, {"actions": ["expire_snapshots"], "catalog": "nowhere"}, 404, "RESOURCE_NOT_FOUND"),
@@ -113,7 +126,9 @@ async def test_what_cannot_be_is_refused_and_locks_nothing(
     assert (await http.get("/api/jobs")).json()["meta"]["total"] == 0
 
 
-async def test_while_the_system_drains_nothing_is_taken_not_even_nonsense(http: httpx2.AsyncClient) -> None:
+async def test_while_the_system_drains_nothing_is_taken_not_even_nonsense(
+    http: httpx2.AsyncClient,
+) -> None:
     await http.put("/api/drain", json={"draining": True, "reason": "upgrade"})
     for actions in (["expire_snapshots"], []):
         answer = await http.post(f"{PATH}/maintenance", json={"actions": actions})
@@ -122,20 +137,29 @@ async def test_while_the_system_drains_nothing_is_taken_not_even_nonsense(http: 
 
 async def test_the_routes_are_described(http: httpx2.AsyncClient) -> None:
     paths = (await http.get("/api/openapi.json")).json()["paths"]
-    assert {"/tables/{db}/{table}/maintenance", "/api/tables/{db}/{table}/maintenance"} <= paths.keys()
+    assert {
+        "/tables/{db}/{table}/maintenance",
+        "/api/tables/{db}/{table}/maintenance",
+    } <= paths.keys()
 
 
 async def test_analysts_look_and_do_not_touch(http: httpx2.AsyncClient) -> None:
     http.headers["Authorization"] = f"Bearer {ANALYST}"
     assert (await http.get(f"{PATH}/health")).status_code == 200
-    assert (await http.post(f"{PATH}/maintenance", json={"actions": ["expire_snapshots"]})).status_code == 403
+    assert (
+        await http.post(f"{PATH}/maintenance", json={"actions": ["expire_snapshots"]})
+    ).status_code == 403
 
 
-async def test_a_failing_audit_does_not_fail_the_request(http: httpx2.AsyncClient, database: str) -> None:
+async def test_a_failing_audit_does_not_fail_the_request(
+    http: httpx2.AsyncClient, database: str
+) -> None:
     connection = await asyncpg.connect(database)
     await connection.execute("DROP TABLE penstock.audit")
     await connection.close()
-    assert (await http.post(f"{PATH}/maintenance", json={"actions": ["expire_snapshots"]})).status_code == 202
+    assert (
+        await http.post(f"{PATH}/maintenance", json={"actions": ["expire_snapshots"]})
+    ).status_code == 202
 
 
 async def test_tables_are_listed_by_their_health_and_filtered(http: httpx2.AsyncClient) -> None:
@@ -146,7 +170,9 @@ async def test_tables_are_listed_by_their_health_and_filtered(http: httpx2.Async
         "forgotten": 0,
         "unavailable": [],
     }
-    [listed] = (await http.get("/tables?catalog=lake&db=shop&enabled=true&health=healthy")).json()["data"]
+    [listed] = (await http.get("/tables?catalog=lake&db=shop&enabled=true&health=healthy")).json()[
+        "data"
+    ]
     assert (listed["table"], listed["score"], listed["facts"]["data_files"]) == ("orders", 100, 6)
     assert (await http.get("/tables?health=critical")).json()["meta"]["total"] == 0
     [fresh] = (await http.get("/tables/cache-status")).json()["data"]["catalogs"]
@@ -160,9 +186,17 @@ async def test_facts_and_health_say_which_tier_answered(http: httpx2.AsyncClient
     assert (found["tier"], found["score"], found["level"]) == ("storage", 100, "healthy")
 
 
-async def test_a_plan_names_files_and_bytes_and_changes_nothing(http: httpx2.AsyncClient, stand: Stand) -> None:
-    [planned] = (await http.post(f"{PATH}/plan", json={"actions": [COMPACT]})).json()["data"]["outcomes"]
-    assert (planned["status"], planned["rewritten_files"], len(planned["files"])) == ("planned", 6, 6)
+async def test_a_plan_names_files_and_bytes_and_changes_nothing(
+    http: httpx2.AsyncClient, stand: Stand
+) -> None:
+    [planned] = (await http.post(f"{PATH}/plan", json={"actions": [COMPACT]})).json()["data"][
+        "outcomes"
+    ]
+    assert (planned["status"], planned["rewritten_files"], len(planned["files"])) == (
+        "planned",
+        6,
+        6,
+    )
     assert planned["rewritten_bytes"] > 0
     assert await asyncio.to_thread(stand.operations) == ["append"] * 6
 
@@ -170,7 +204,9 @@ async def test_a_plan_names_files_and_bytes_and_changes_nothing(http: httpx2.Asy
 async def test_a_swap_needs_the_fence_and_the_pointer_as_it_was_seen(
     http: httpx2.AsyncClient, tables: Services, worker_headers: dict[str, str], stand: Stand
 ) -> None:
-    job = (await http.post(f"{PATH}/maintenance", json={"actions": ["expire_snapshots"]})).json()["data"]
+    job = (await http.post(f"{PATH}/maintenance", json={"actions": ["expire_snapshots"]})).json()[
+        "data"
+    ]
     [claimed] = await tables.store.claim("here", ["maintenance"], 1)
     held = {"attempt_id": str(claimed.fence.attempt_id)}
     base = f"/api/internal/maintenance/{job['id']}"
@@ -181,7 +217,9 @@ async def test_a_swap_needs_the_fence_and_the_pointer_as_it_was_seen(
     assert old == await asyncio.to_thread(lambda: stand.table.metadata_location)
 
     async def swap(old: str, new: str) -> httpx2.Response:
-        return await http.post(f"{base}/swap", json={**held, "old": old, "new": new}, headers=worker_headers)
+        return await http.post(
+            f"{base}/swap", json={**held, "old": old, "new": new}, headers=worker_headers
+        )
 
     assert (await swap("elsewhere", "x")).json()["data"] == {"moved": False}
     for _ in range(2):
@@ -189,13 +227,19 @@ async def test_a_swap_needs_the_fence_and_the_pointer_as_it_was_seen(
     assert (await swap(old + "x", old)).json()["data"] == {"moved": True}
     outcome = {"action": "expire_snapshots", "status": "completed", "deleted_files": 3}
     for _ in range(2):
-        await http.post(f"{base}/actions", json={**held, "outcome": outcome}, headers=worker_headers)
+        await http.post(
+            f"{base}/actions", json={**held, "outcome": outcome}, headers=worker_headers
+        )
     await http.post(f"/api/jobs/{job['id']}/cancel")
     lost = await swap(old, old + "y")
     assert (lost.status_code, lost.json()["error"]["code"]) == (409, "STALE_ATTEMPT")
     assert await asyncio.to_thread(lambda: stand.table.metadata_location) == old
     [told] = (await http.get(f"/api/jobs/{job['id']}/actions")).json()["data"]
-    assert (told["action"], told["status"], told["result"]["deleted_files"]) == ("expire_snapshots", "completed", 3)
+    assert (told["action"], told["status"], told["result"]["deleted_files"]) == (
+        "expire_snapshots",
+        "completed",
+        3,
+    )
 
 
 @pytest.fixture
@@ -211,12 +255,21 @@ async def test_policies_are_replaced_as_a_whole_and_the_planner_asks_for_what_is
     assert (await kept.planner.run_once()).assessed == 0
     policies = [
         {"name": "nobody", "pattern": "lake.other.*", "health_below": 100},
-        {"name": "all", "pattern": "lake.*", "every_seconds": 3600, "actions": ["expire_snapshots"]},
+        {
+            "name": "all",
+            "pattern": "lake.*",
+            "every_seconds": 3600,
+            "actions": ["expire_snapshots"],
+        },
     ]
     put = await http.put("/api/maintenance/policies", json={"policies": policies})
     assert [p["name"] for p in put.json()["data"]["policies"]] == ["nobody", "all"]
     advised = (await http.get(f"{PATH}/recommendation")).json()["data"]
-    assert (advised["policy"], advised["due"], advised["cadence_seconds"]) == ("all", "never maintained", 3600)
+    assert (advised["policy"], advised["due"], advised["cadence_seconds"]) == (
+        "all",
+        "never maintained",
+        3600,
+    )
     done = await kept.planner.run_once()
     assert (done.assessed, done.submitted, done.healthy) == (1, 1, 0)
     assert (await kept.planner.run_once()).skipped == 1
@@ -234,7 +287,8 @@ async def test_the_planner_backs_off_after_failures(
     http: httpx2.AsyncClient, kept: Maintenance, tables: Services, move_time
 ) -> None:
     await http.put(
-        "/api/maintenance/policies", json={"policies": [{"name": "all", "pattern": "*", "every_seconds": 300}]}
+        "/api/maintenance/policies",
+        json={"policies": [{"name": "all", "pattern": "*", "every_seconds": 300}]},
     )
     await kept.planner.run_once()
     job = (await http.get("/api/jobs")).json()["data"][0]
@@ -257,12 +311,20 @@ async def test_outside_its_window_a_policy_asks_for_nothing(
     http: httpx2.AsyncClient, kept: Maintenance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = {"from": "22:00", "to": "06:00"}
-    policy = {"name": "nights", "pattern": "*", "every_seconds": 300, "window": window, "zone": "Europe/Vienna"}
+    policy = {
+        "name": "nights",
+        "pattern": "*",
+        "every_seconds": 300,
+        "window": window,
+        "zone": "Europe/Vienna",
+    }
     await http.put("/api/maintenance/policies", json={"policies": [policy]})
     monkeypatch.setattr(kept.planner, "_clock", At(datetime(2026, 7, 1, 4, 0, tzinfo=UTC)))
     done = await kept.planner.run_once()
     assert (done.assessed, done.skipped, done.submitted) == (1, 1, 0)
-    assert (await http.get(f"{PATH}/recommendation")).json()["data"]["skipped"] == "outside its window"
+    assert (await http.get(f"{PATH}/recommendation")).json()["data"][
+        "skipped"
+    ] == "outside its window"
     monkeypatch.setattr(kept.planner, "_clock", At(datetime(2026, 7, 1, 3, 59, tzinfo=UTC)))
     assert (await kept.planner.run_once()).submitted == 1
 
@@ -295,7 +357,9 @@ async def test_commits_of_others_since_the_last_time_are_a_trigger(
     assert await planned() == 1
 
 
-async def test_of_two_requests_at_once_one_is_taken_and_the_other_names_it(http: httpx2.AsyncClient) -> None:
+async def test_of_two_requests_at_once_one_is_taken_and_the_other_names_it(
+    http: httpx2.AsyncClient,
+) -> None:
     body = {"actions": ["expire_snapshots"]}
     answers = await asyncio.gather(*(http.post(f"{PATH}/maintenance", json=body) for _ in range(2)))
     taken, refused = sorted(answers, key=lambda answer: answer.status_code)
@@ -332,8 +396,12 @@ async def test_the_lock_of_a_worker_that_vanished_is_freed_when_its_attempts_are
         {"name": "x", "pattern": "*", "window": {"from": "25:00", "to": "26:00"}},
     ],
 )
-async def test_a_policy_that_cannot_be_is_refused(http: httpx2.AsyncClient, policy: dict[str, object]) -> None:
-    assert (await http.put("/api/maintenance/policies", json={"policies": [policy]})).status_code in (400, 422)
+async def test_a_policy_that_cannot_be_is_refused(
+    http: httpx2.AsyncClient, policy: dict[str, object]
+) -> None:
+    assert (
+        await http.put("/api/maintenance/policies", json={"policies": [policy]})
+    ).status_code in (400, 422)
     assert (await http.get("/api/maintenance/policies")).json()["data"]["policies"] == []
 
 
@@ -341,7 +409,10 @@ async def test_another_client_reads_writes_and_is_maintained_through_our_rest_ca
     http: httpx2.AsyncClient, stand: Stand, kept: Maintenance
 ) -> None:
     config = CatalogConfig(
-        name="lake", type="rest", uri=f"{http.base_url}/api/iceberg/lake", properties={"token": OPERATOR}
+        name="lake",
+        type="rest",
+        uri=f"{http.base_url}/api/iceberg/lake",
+        properties={"token": OPERATOR},
     )
 
     def elsewhere() -> tuple[int, list[str]]:
@@ -355,7 +426,10 @@ async def test_another_client_reads_writes_and_is_maintained_through_our_rest_ca
     assert len(await asyncio.to_thread(Stand(stand.catalog, ("shop", "far")).ids)) == 30
     lost = await http.get("/api/iceberg/lake/v1/namespaces/shop/tables/nothing")
     assert (lost.status_code, lost.json()["error"]["type"]) == (404, "NoSuchTableException")
-    stale = {"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 1}], "updates": []}
+    stale = {
+        "requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 1}],
+        "updates": [],
+    }
     refused = await http.post("/api/iceberg/lake/v1/namespaces/shop/tables/orders", json=stale)
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, 409)
 
@@ -383,5 +457,7 @@ async def test_a_maintenance_client_reads_the_status_in_its_own_words(
     await tables.store.finish([Ending(fence=claimed.fence, outcome=Succeeded())])
     assert await shown() == {("succeeded", "completed")}
     for filters in ({"status": "completed"}, {"status": "succeeded"}):
-        listed = (await http.get("/api/jobs", params=filters | {"kind": "maintenance"})).json()["data"]
+        listed = (await http.get("/api/jobs", params=filters | {"kind": "maintenance"})).json()[
+            "data"
+        ]
         assert [one["id"] for one in listed] == [job["id"]]

@@ -58,10 +58,16 @@ def pair(folder: Path, *, password: bytes | None = None, name: str = "server") -
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
-    encryption = serialization.NoEncryption() if password is None else serialization.BestAvailableEncryption(password)
+    encryption = (
+        serialization.NoEncryption()
+        if password is None
+        else serialization.BestAvailableEncryption(password)
+    )
     files = Pair(certificate=folder / f"{name}.pem", key=folder / f"{name}.key")
     files.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    files.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption))
+    files.key.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+    )
     return files
 
 

@@ -31,11 +31,15 @@ RULES = [{"name": "r", "conditions": [{"left": "ref", "op": "eq", "right": "ref"
 
 @pytest.fixture
 async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]:
-    async with sitting(database, edge, tmp_path / "home", upload_quota_files=3, upload_max_mb=1) as made:
+    async with sitting(
+        database, edge, tmp_path / "home", upload_quota_files=3, upload_max_mb=1
+    ) as made:
         yield made
 
 
-async def upload(client: httpx2.AsyncClient, data: bytes = CSV, name: str = "x.csv", **query: str) -> httpx2.Response:
+async def upload(
+    client: httpx2.AsyncClient, data: bytes = CSV, name: str = "x.csv", **query: str
+) -> httpx2.Response:
     return await client.post("/api/uploads", params={"name": name} | query, content=data)
 
 
@@ -63,7 +67,9 @@ async def test_a_small_workbook_of_two_far_cells_is_refused_and_the_control_plan
 
 
 @pytest.mark.parametrize("encoding", ["undefined", "idna", "punycode", "rot13", "x" * 40])
-async def test_what_is_no_encoding_of_files_is_a_mistake_of_the_caller(desk: Desk, encoding: str) -> None:
+async def test_what_is_no_encoding_of_files_is_a_mistake_of_the_caller(
+    desk: Desk, encoding: str
+) -> None:
     assert "no encoding" in refused(await upload(desk.ann, encoding=encoding))["message"]
 
 
@@ -124,7 +130,9 @@ async def test_the_uploads_of_a_user_may_take_so_many_bytes_and_no_more(
         assert len(files(tmp_path)) == 3
 
 
-async def test_an_upload_is_deleted_with_its_file_by_its_owner_alone(desk: Desk, tmp_path: Path) -> None:
+async def test_an_upload_is_deleted_with_its_file_by_its_owner_alone(
+    desk: Desk, tmp_path: Path
+) -> None:
     upload_id = said(await upload(desk.ann), 201)["upload_id"]
     assert files(tmp_path) == [f"{upload_id}.parquet"]
     refused(await desk.ben.delete(f"/api/uploads/{upload_id}"), 403)
@@ -141,7 +149,9 @@ async def test_users_list_their_own_uploads_and_admins_all(desk: Desk) -> None:
     answer = await desk.ann.get("/api/uploads", params={"limit": 1})
     assert [row["upload_id"] for row in said(answer)] == [second]
     assert answer.json()["meta"]["total"] == 2
-    everything = {row["upload_id"]: row["owner"] for row in said(await desk.ada.get("/api/uploads"))}
+    everything = {
+        row["upload_id"]: row["owner"] for row in said(await desk.ada.get("/api/uploads"))
+    }
     assert everything == {first: "ann", second: "ann", other: "ben"}
 
 

@@ -47,7 +47,9 @@ async def make_key(operator: httpx2.AsyncClient, username: str, **values: object
     return made
 
 
-async def test_a_user_is_a_flat_object_and_the_list_has_them_under_data(operator: httpx2.AsyncClient) -> None:
+async def test_a_user_is_a_flat_object_and_the_list_has_them_under_data(
+    operator: httpx2.AsyncClient,
+) -> None:
     made = await add(operator, "ann", email="ann@example.com", display_name="Ann Łukasz 安")
     assert set(made) == FIELDS
     assert (made["role"], made["is_active"], made["last_login_at"]) == ("analyst", True, None)
@@ -83,9 +85,26 @@ async def test_a_name_is_taken_whatever_its_case(operator: httpx2.AsyncClient) -
 
 @pytest.mark.parametrize(
     "username",
-    ["", " ", "a b", "a/b", "..", ".hidden", "-x", "安", "a\0", "a" * 201, "operator", "Penstock", "bootstrap", "a'--"],
+    [
+        "",
+        " ",
+        "a b",
+        "a/b",
+        "..",
+        ".hidden",
+        "-x",
+        "安",
+        "a\0",
+        "a" * 201,
+        "operator",
+        "Penstock",
+        "bootstrap",
+        "a'--",
+    ],
 )
-async def test_a_name_that_could_be_no_folder_is_refused(operator: httpx2.AsyncClient, username: str) -> None:
+async def test_a_name_that_could_be_no_folder_is_refused(
+    operator: httpx2.AsyncClient, username: str
+) -> None:
     error(await operator.post("/api/users", json={"username": username}), 422, "VALIDATION_FAILED")
 
 
@@ -100,11 +119,19 @@ async def test_a_user_is_changed_and_what_is_left_out_stays(operator: httpx2.Asy
     assert (changed["email"], changed["display_name"]) == ("ann@example.com", "Ann")
     assert changed["updated_at"] > changed["created_at"]
     error(await operator.put("/api/users/nobody", json={}), 404, "RESOURCE_NOT_FOUND")
-    for wrong in ({"email": "no"}, {"is_active": 1}, {"role": "ops"}, {"display_name": ""}, {"display_name": "a\0"}):
+    for wrong in (
+        {"email": "no"},
+        {"is_active": 1},
+        {"role": "ops"},
+        {"display_name": ""},
+        {"display_name": "a\0"},
+    ):
         error(await operator.put("/api/users/ann", json=wrong), 422, "VALIDATION_FAILED")
 
 
-async def test_a_role_is_stored_enforced_and_says_who_changed_it(operator: httpx2.AsyncClient) -> None:
+async def test_a_role_is_stored_enforced_and_says_who_changed_it(
+    operator: httpx2.AsyncClient,
+) -> None:
     await add(operator, "ann")
     ann = bearer((await make_key(operator, "ann"))["key"])
     error(await operator.get("/api/users", headers=ann), 403, "PERMISSION_DENIED")
@@ -114,9 +141,16 @@ async def test_a_role_is_stored_enforced_and_says_who_changed_it(operator: httpx
     assert (await operator.get("/api/users", headers=ann)).status_code == 200
     await operator.put("/api/users/ann/role", json={"role": "analyst"})
     error(await operator.get("/api/users", headers=ann), 403, "PERMISSION_DENIED")
-    error(await operator.put("/api/users/ann/role", json={"role": "king"}), 422, "VALIDATION_FAILED")
+    error(
+        await operator.put("/api/users/ann/role", json={"role": "king"}), 422, "VALIDATION_FAILED"
+    )
     audit = (await operator.get("/api/audit", params={"subject": "user:ann"})).json()["data"]
-    assert [entry["action"] for entry in audit] == ["user.role", "user.role", "api_key.create", "user.add"]
+    assert [entry["action"] for entry in audit] == [
+        "user.role",
+        "user.role",
+        "api_key.create",
+        "user.add",
+    ]
 
 
 async def test_nobody_reaches_a_role_above_their_own(operator: httpx2.AsyncClient) -> None:
@@ -132,11 +166,15 @@ async def test_nobody_reaches_a_role_above_their_own(operator: httpx2.AsyncClien
         ("POST", "/api/users/boss/api-keys", {}),
         ("DELETE", "/api/users/boss/api-keys", None),
     ):
-        error(await operator.request(method, path, json=body, headers=admin), 403, "PERMISSION_DENIED")
+        error(
+            await operator.request(method, path, json=body, headers=admin), 403, "PERMISSION_DENIED"
+        )
     assert (await operator.get("/api/users/boss")).json()["role"] == "ops"
 
 
-async def test_a_deactivated_user_is_not_let_in_until_they_are_active_again(operator: httpx2.AsyncClient) -> None:
+async def test_a_deactivated_user_is_not_let_in_until_they_are_active_again(
+    operator: httpx2.AsyncClient,
+) -> None:
     await add(operator, "ann")
     ann = bearer((await make_key(operator, "ann"))["key"])
     assert (await operator.delete("/api/users/ann")).json()["is_active"] is False
@@ -156,7 +194,9 @@ async def test_a_login_is_noted(operator: httpx2.AsyncClient) -> None:
     assert key["last_used_at"] >= shown["last_login_at"][:19]
 
 
-async def test_a_key_is_shown_once_and_works_until_it_is_revoked(operator: httpx2.AsyncClient, parts: Services) -> None:
+async def test_a_key_is_shown_once_and_works_until_it_is_revoked(
+    operator: httpx2.AsyncClient, parts: Services
+) -> None:
     await add(operator, "ann")
     made = await make_key(operator, "ann", name="notebook", expires_in_days=1)
     assert made["key"].startswith("pst_")
@@ -166,7 +206,11 @@ async def test_a_key_is_shown_once_and_works_until_it_is_revoked(operator: httpx
     listed = (await operator.get("/api/users/ann/api-keys", headers=ann)).json()["data"]
     assert [key["name"] for key in listed] == ["notebook"]
     assert made["key"] not in str(listed)
-    error(await operator.get("/api/users/ann", headers=bearer(made["key"] + "x")), 401, "INVALID_TOKEN")
+    error(
+        await operator.get("/api/users/ann", headers=bearer(made["key"] + "x")),
+        401,
+        "INVALID_TOKEN",
+    )
     assert (await operator.delete(f"/api/users/ann/api-keys/{made['id']}")).json() == {"revoked": 1}
     assert (await operator.delete(f"/api/users/ann/api-keys/{made['id']}")).json() == {"revoked": 0}
     error(await operator.get("/api/users/ann", headers=ann), 401, "INVALID_TOKEN")
@@ -174,7 +218,9 @@ async def test_a_key_is_shown_once_and_works_until_it_is_revoked(operator: httpx
     error(await operator.delete(f"/api/users/bob/api-keys/{made['id']}"), 404, "RESOURCE_NOT_FOUND")
 
 
-async def test_an_expired_key_opens_nothing(operator: httpx2.AsyncClient, move_time: Callable[[str], Any]) -> None:
+async def test_an_expired_key_opens_nothing(
+    operator: httpx2.AsyncClient, move_time: Callable[[str], Any]
+) -> None:
     await add(operator, "ann")
     ann = bearer((await make_key(operator, "ann", expires_in_days=1))["key"])
     await move_time("23 hours")
@@ -229,15 +275,25 @@ async def test_strangers_make_no_first_user(operator: httpx2.AsyncClient) -> Non
         (bearer("wrong"), 401, "INVALID_TOKEN"),
         (bearer(ADMIN), 403, "PERMISSION_DENIED"),
     ):
-        error(await operator.post("/api/users/bootstrap", json={"username": "x"}, headers=headers), status, code)
+        error(
+            await operator.post("/api/users/bootstrap", json={"username": "x"}, headers=headers),
+            status,
+            code,
+        )
 
 
-async def test_also_on_a_machine_of_ones_own_the_first_user_needs_the_operator_token(database: str, edge: Edge) -> None:
+async def test_also_on_a_machine_of_ones_own_the_first_user_needs_the_operator_token(
+    database: str, edge: Edge
+) -> None:
     async with plane(database, local_only=True) as parts:
         with edge.showing(parts) as url:
             async with httpx2.AsyncClient(base_url=url, trust_env=False) as client:
                 ann = {"username": "ann"}
-                error(await client.post("/api/users/bootstrap", json=ann), 401, "AUTHENTICATION_REQUIRED")
+                error(
+                    await client.post("/api/users/bootstrap", json=ann),
+                    401,
+                    "AUTHENTICATION_REQUIRED",
+                )
                 made = await client.post("/api/users/bootstrap", json=ann, headers=bearer(OPERATOR))
                 assert made.status_code == 201
 

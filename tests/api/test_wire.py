@@ -92,9 +92,17 @@ def test_an_ending(ending: Ending) -> None:
     st.builds(ProgressUpdate, fence=fences, progress=documents),
 )
 def test_the_other_writes(parking: Parking, release: Release, update: ProgressUpdate) -> None:
-    assert http_bodies.ParkingBody.model_validate(heard(wire.dump_parking(parking))).value() == parking
-    assert http_bodies.ReleasedBody.model_validate(heard(wire.dump_release(release))).value() == release
-    assert http_bodies.ProgressUpdateBody.model_validate(heard(wire.dump_progress(update))).value() == update
+    assert (
+        http_bodies.ParkingBody.model_validate(heard(wire.dump_parking(parking))).value() == parking
+    )
+    assert (
+        http_bodies.ReleasedBody.model_validate(heard(wire.dump_release(release))).value()
+        == release
+    )
+    assert (
+        http_bodies.ProgressUpdateBody.model_validate(heard(wire.dump_progress(update))).value()
+        == update
+    )
 
 
 @given(
@@ -132,7 +140,13 @@ def test_a_claim_keeps_its_payload_and_its_state(payload: object, state: object)
 def test_a_job_and_a_renewal() -> None:
     now = datetime(2027, 1, 4, 12, 30, 15, 123456, tzinfo=UTC)
     attempt = AttemptView(
-        attempt_id=uuid4(), attempt_no=1, worker="w", claimed_at=now, ended_at=None, how="running", detail={"a": 1}
+        attempt_id=uuid4(),
+        attempt_no=1,
+        worker="w",
+        claimed_at=now,
+        ended_at=None,
+        how="running",
+        detail={"a": 1},
     )
     values = dict.fromkeys(JobView.__slots__) | {
         "job_id": 7,
@@ -146,7 +160,9 @@ def test_a_job_and_a_renewal() -> None:
     }
     view = JobView(**values)
     assert wire.load_job(heard(wire.dump_job(view))) == view
-    renewal = Renewal(lost=[Fence(job_id=1, attempt_id=uuid4())], cancelled=[Fence(job_id=2, attempt_id=uuid4())])
+    renewal = Renewal(
+        lost=[Fence(job_id=1, attempt_id=uuid4())], cancelled=[Fence(job_id=2, attempt_id=uuid4())]
+    )
     assert wire.load_renewal(heard(wire.dump_renewal(renewal))) == renewal
 
 

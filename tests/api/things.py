@@ -1,4 +1,5 @@
-"""One thing of every kind that somebody can own, made for whoever is to own it: for the matrix of rights."""
+"""One thing of every kind that somebody can own, made for whoever is to own it: for the matrix of
+rights."""
 
 from __future__ import annotations
 
@@ -69,7 +70,9 @@ class Things:
     async def path(self, path: str, owner: str) -> str:
         values = dict(FIXED)
         for name in self.kinds(path):
-            values[name] = await (self._export(owner) if name == "job_id" else self._owned[name](owner))
+            values[name] = await (
+                self._export(owner) if name == "job_id" else self._owned[name](owner)
+            )
         if "{key_id}" in path:
             values["key_id"] = await self._key(values["username"])
         return path.format(**values)
@@ -85,7 +88,9 @@ class Things:
         return str(made.json()["data"]["id"])
 
     async def _snapshot(self, owner: str) -> str:
-        made = await self._desk.graphs.snapshots.add(owner=owner, name=f"snapshot {next(self._numbers)}")
+        made = await self._desk.graphs.snapshots.add(
+            owner=owner, name=f"snapshot {next(self._numbers)}"
+        )
         return str(made.snapshot_id)
 
     async def _instance(self, owner: str) -> str:
@@ -112,11 +117,15 @@ class Things:
         made = await self._reconciled.runs.add(
             owner=owner, recipe=RECIPE, inputs={"left": {"files": []}, "right": {"files": []}}
         )
-        await self._reconciled.runs.cancel(made.run_id, actor=owner)  # a stream of its events then has an end
+        await self._reconciled.runs.cancel(
+            made.run_id, actor=owner
+        )  # a stream of its events then has an end
         return str(made.run_id)
 
     async def _upload(self, owner: str) -> str:
-        made = await getattr(self._desk, owner).post("/api/uploads?name=rows.csv", content=b"a,b\n1,2\n")
+        made = await getattr(self._desk, owner).post(
+            "/api/uploads?name=rows.csv", content=b"a,b\n1,2\n"
+        )
         return str(made.json()["data"]["upload_id"])
 
     @property
@@ -134,7 +143,9 @@ class Things:
 
     async def _export(self, owner: str) -> str:
         wanted = EntityExport(
-            entity=Entity(job_type="node", name="Customer"), sql="SELECT id FROM customers", data_source_id=self._source
+            entity=Entity(job_type="node", name="Customer"),
+            sql="SELECT id FROM customers",
+            data_source_id=self._source,
         )
         snapshot = int(await self._snapshot(owner))
         [job] = await self._desk.graphs.exports.start(snapshot, [Submission(wanted=wanted)])

@@ -22,7 +22,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--schedules", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--keep", action="store_true", help="keep the logs of a storm that went well, too")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the logs of a storm that went well, too"
+    )
     options = parser.parse_args()
     seed = random.randrange(1_000_000) if options.seed is None else options.seed
     logging.configure(level="ERROR", form="text")
@@ -31,7 +33,9 @@ def main() -> int:
     console = Console()
     console.print(f"seed {seed}, {options.schedules} schedules, logs in {folder}")
     with console.status("") as status:
-        report = asyncio.run(storm(folder, seed=seed, schedules=options.schedules, say=status.update))
+        report = asyncio.run(
+            storm(folder, seed=seed, schedules=options.schedules, say=status.update)
+        )
     show(console, report)
     if not report.judgement.faults and not options.keep:
         shutil.rmtree(folder, ignore_errors=True)
@@ -44,7 +48,9 @@ def main() -> int:
 def show(console: Console, report: Report) -> None:
     found = report.judgement
     console.print(f"{report.schedules} schedules from seed {report.seed} in {report.seconds:.0f} s")
-    console.print("faults  " + ", ".join(f"{name} {count}" for name, count in report.faults.most_common()))
+    console.print(
+        "faults  " + ", ".join(f"{name} {count}" for name, count in report.faults.most_common())
+    )
     console.print(
         f"{found.jobs} jobs accepted, {found.attempts} attempts, {found.stale_refused} stale writes refused; "
         f"[bold]{len(found.double_ends)} double ends, {len(found.lost)} lost, "

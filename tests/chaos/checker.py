@@ -1,4 +1,5 @@
-"""The checker: judges a history after the storm, promise by promise. It shares no code with the kernel."""
+"""The checker: judges a history after the storm, promise by promise. It shares no code with the
+kernel."""
 
 from __future__ import annotations
 
@@ -35,11 +36,19 @@ def judge(history: History) -> Judgement:
         jobs=len(history.accepted),
         attempts=len(history.attempts) + sum(o["attempt_id"] is not None for o in history.outcomes),
         stale_refused=history.stale,
-        taken_over=sum(a.get("how") == "lapsed" and a.get("detail") is not None for a in history.attempts),
+        taken_over=sum(
+            a.get("how") == "lapsed" and a.get("detail") is not None for a in history.attempts
+        ),
         double_ends=double_ends(history),
         lost=lost(history),
         leaked_locks=leaked_locks(history),
-        other=[*gates(history), *cancels(history), *budgets(history), *fences(history), *zombies(history)],
+        other=[
+            *gates(history),
+            *cancels(history),
+            *budgets(history),
+            *fences(history),
+            *zombies(history),
+        ],
     )
 
 
@@ -52,28 +61,42 @@ def double_ends(history: History) -> list[str]:
         if verdicts & {"done", "repeated"}:
             winners[job].add(attempt)
     found += [
-        f"job {job}: attempts {sorted(a)} were each told they ended it" for job, a in winners.items() if len(a) > 1
+        f"job {job}: attempts {sorted(a)} were each told they ended it"
+        for job, a in winners.items()
+        if len(a) > 1
     ]
     ended_by = {o["job_id"]: o["attempt_id"] for o in history.outcomes}
     for job, attempts in winners.items():
         if attempts != {ended_by.get(job)}:
-            found.append(f"job {job}: {sorted(attempts)} was told it ended it, the table says {ended_by.get(job)}")
+            found.append(
+                f"job {job}: {sorted(attempts)} was told it ended it, the table says {ended_by.get(job)}"
+            )
     return found
 
 
 def lost(history: History) -> list[str]:
     """Promise 2: what was accepted is over now, and nothing is left in the queue."""
     ended = {o["job_id"] for o in history.outcomes}
-    found = [f"job {job} was accepted and has no end" for job in history.accepted if job not in ended]
+    found = [
+        f"job {job} was accepted and has no end" for job in history.accepted if job not in ended
+    ]
     found += [f"job {row['job_id']} is still live (status {row['status']})" for row in history.live]
     known = {row["job_id"] for row in history.jobs}
-    found += [f"job {job} was accepted and is not in the table" for job in history.accepted if job not in known]
+    found += [
+        f"job {job} was accepted and is not in the table"
+        for job in history.accepted
+        if job not in known
+    ]
     return found
 
 
 def leaked_locks(history: History) -> list[str]:
     """Promise 3: no lock is left, and the spans of jobs that shared one never overlap."""
-    found = [f"lock {row['lock_key']} is still held by job {row['job_id']}" for row in history.live if row["lock_key"]]
+    found = [
+        f"lock {row['lock_key']} is still held by job {row['job_id']}"
+        for row in history.live
+        if row["lock_key"]
+    ]
     ended = {o["job_id"]: o["finished_at"] for o in history.outcomes}
     spans: dict[str, list[tuple[Any, Any, int]]] = defaultdict(list)
     for row in history.jobs:
@@ -90,8 +113,14 @@ def leaked_locks(history: History) -> list[str]:
 def gates(history: History) -> list[str]:
     """Promise 4: every gate fired, and its follow-up was enqueued once."""
     found = [f"group {g['group_id']} never fired" for g in history.fired if g["status"] < SUCCEEDED]
-    followers = Counter(json.loads(j["payload"])["group"] for j in history.jobs if j["kind"] == "storm.after")
-    found += [f"group {group} opened {count} follow-ups" for group, count in followers.items() if count > 1]
+    followers = Counter(
+        json.loads(j["payload"])["group"] for j in history.jobs if j["kind"] == "storm.after"
+    )
+    found += [
+        f"group {group} opened {count} follow-ups"
+        for group, count in followers.items()
+        if count > 1
+    ]
     fired = {g["name"] for g in history.fired if g["status"] >= SUCCEEDED}
     return found + [f"{name} fired and opened nothing" for name in fired if followers[name] == 0]
 
@@ -111,14 +140,21 @@ def budgets(history: History) -> list[str]:
     most = {row["job_id"]: row["max_attempts"] for row in history.jobs}
     used = [(o["job_id"], o["attempt_no"]) for o in history.outcomes]
     used += [(a["job_id"], a["attempt_no"]) for a in history.attempts]
-    return [f"job {job} used attempt {number} of {most[job]}" for job, number in used if number > most[job]]
+    return [
+        f"job {job} used attempt {number} of {most[job]}"
+        for job, number in used
+        if number > most[job]
+    ]
 
 
 def fences(history: History) -> list[str]:
-    """No fence ended twice: an attempt that was taken off its job, or gave it back, did not end it as well."""
+    """No fence ended twice: an attempt that was taken off its job, or gave it back, did not end it
+    as well."""
     seen = Counter((a["job_id"], a["attempt_id"]) for a in history.attempts)
     seen.update((o["job_id"], o["attempt_id"]) for o in history.outcomes if o["attempt_id"])
-    return [f"job {job}: fence {fence} ended twice" for (job, fence), count in seen.items() if count > 1]
+    return [
+        f"job {job}: fence {fence} ended twice" for (job, fence), count in seen.items() if count > 1
+    ]
 
 
 def zombies(history: History) -> list[str]:
@@ -127,5 +163,7 @@ def zombies(history: History) -> list[str]:
     return [
         f"job {job}: attempt {attempt} was told stale, yet the end is its own"
         for (job, attempt), verdicts in history.verdicts.items()
-        if "stale" in verdicts and not verdicts & {"done", "repeated"} and ended_by.get(job) == attempt
+        if "stale" in verdicts
+        and not verdicts & {"done", "repeated"}
+        and ended_by.get(job) == attempt
     ]

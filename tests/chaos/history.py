@@ -1,4 +1,5 @@
-"""What happened, as it was written down: by the storm itself, by the workers' handlers and logs, by the database."""
+"""What happened, as it was written down: by the storm itself, by the workers' handlers and logs, by
+the database."""
 
 from __future__ import annotations
 
@@ -66,7 +67,9 @@ async def read(folder: Path, dsn: str) -> History:
     for file in sorted(folder.glob("worker-*.log")):
         for line in _lines(file):
             if verdict := _verdict(line):
-                history.verdicts.setdefault((line["job_id"], line["attempt_id"]), set()).add(verdict)
+                history.verdicts.setdefault((line["job_id"], line["attempt_id"]), set()).add(
+                    verdict
+                )
     for file in sorted(folder.glob("plane-*.log")):
         history.stale += sum(line.get("event") == "stale_attempt" for line in _lines(file))
     await _read_tables(history, dsn)

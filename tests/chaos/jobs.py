@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Jobs enqueued alone, and groups with their members; `doomed` are those that will be cancelled, by place."""
+    """Jobs enqueued alone, and groups with their members; `doomed` are those that will be
+    cancelled, by place."""
 
     jobs: list[JobSpec]
     groups: list[tuple[GroupSpec, list[JobSpec]]]
@@ -30,7 +31,14 @@ def draw(rng: Random, name: str, locks: int) -> Order:
 
 def _job(rng: Random, key: str, locks: int) -> JobSpec:
     kind = rng.choices(
-        ["storm.work", "storm.park", "storm.flaky", "storm.blocked", "storm.strict", "storm.poison"],
+        [
+            "storm.work",
+            "storm.park",
+            "storm.flaky",
+            "storm.blocked",
+            "storm.strict",
+            "storm.poison",
+        ],
         [50, 15, 15, 6, 10, 2],
     )[0]
     lock = f"lock-{rng.randrange(locks)}" if rng.random() < 0.2 else None
@@ -62,7 +70,11 @@ def _group(rng: Random, name: str) -> tuple[GroupSpec, list[JobSpec]]:
     kinds = ["storm.work", "storm.flaky", "storm.park", "storm.spawn"] + (
         ["storm.poison"] if rng.random() < 0.1 else []
     )
-    members = [JobSpec(kind=k, payload=_payload(rng, k)) for k in rng.choices(kinds, k=rng.randint(2, 5))]
+    members = [
+        JobSpec(kind=k, payload=_payload(rng, k)) for k in rng.choices(kinds, k=rng.randint(2, 5))
+    ]
     after = JobSpec(kind="storm.after", payload={"steps": 1, "pause": 0.01, "group": name})
-    group = GroupSpec(name=name, on_success=[after], on_failure=[after], deadline_in=timedelta(seconds=300))
+    group = GroupSpec(
+        name=name, on_success=[after], on_failure=[after], deadline_in=timedelta(seconds=300)
+    )
     return group, members

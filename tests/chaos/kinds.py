@@ -1,4 +1,5 @@
-"""The kinds of jobs a storm is made of; leases are short so that a frozen worker loses them within seconds."""
+"""The kinds of jobs a storm is made of; leases are short so that a frozen worker loses them within
+seconds."""
 
 from __future__ import annotations
 

@@ -74,7 +74,8 @@ async def kill_listeners(world: World, _rng: Random) -> None:
 
 
 async def demote_database(world: World, rng: Random) -> None:
-    """For a moment the server takes no writes, on any of its connections, as one that lost its place."""
+    """For a moment the server takes no writes, on any of its connections, as one that lost its
+    place."""
     await _execute(world, "ALTER SYSTEM SET default_transaction_read_only = on", _RELOAD)
     try:
         await asyncio.sleep(rng.uniform(0.1, 0.8))
@@ -86,7 +87,9 @@ async def _promote(world: World) -> None:
     """Until it is done: other faults may have the server down just now."""
     while True:
         try:
-            return await _execute(world, "ALTER SYSTEM RESET default_transaction_read_only", _RELOAD)
+            return await _execute(
+                world, "ALTER SYSTEM RESET default_transaction_read_only", _RELOAD
+            )
         except (OSError, asyncpg.PostgresError):
             await asyncio.sleep(0.1)
 
@@ -124,11 +127,15 @@ async def rage(world: World, rng: Random) -> list[str]:
     drawn = rng.choices(list(FAULTS), list(FAULTS.values()), k=rng.randint(1, 3))
     moments = [rng.uniform(0, WINDOW) for _ in drawn]
     seeds = [rng.random() for _ in drawn]
-    await asyncio.gather(*(_at(m, f, world, s) for m, f, s in zip(moments, drawn, seeds, strict=True)))
+    await asyncio.gather(
+        *(_at(m, f, world, s) for m, f, s in zip(moments, drawn, seeds, strict=True))
+    )
     return [f.__name__ for f in drawn]
 
 
-async def _at(moment: float, fault: Callable[[World, Random], Awaitable[None]], world: World, seed: float) -> None:
+async def _at(
+    moment: float, fault: Callable[[World, Random], Awaitable[None]], world: World, seed: float
+) -> None:
     from random import Random
 
     await asyncio.sleep(moment)

@@ -1,7 +1,8 @@
 """A TCP proxy in front of the control planes, with the faults that networks have.
 
-`cut` resets every connection now; `swallow` lets the next requests through to the server and resets before a byte of
-the reply comes back (the write lands, the caller never knows); `slow` delays for a while; a dead upstream is skipped.
+`cut` resets every connection now; `swallow` lets the next requests through to the server and resets
+before a byte of the reply comes back (the write lands, the caller never knows); `slow` delays for a
+while; a dead upstream is skipped.
 """
 
 from __future__ import annotations
@@ -73,10 +74,14 @@ class Proxy:
         self._turn += 1
         for offset in range(len(ports)):
             with suppress(OSError):
-                return await asyncio.open_connection("127.0.0.1", ports[(self._turn + offset) % len(ports)])
+                return await asyncio.open_connection(
+                    "127.0.0.1", ports[(self._turn + offset) % len(ports)]
+                )
         return None
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, back: bool) -> None:
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, back: bool
+    ) -> None:
         while data := await reader.read(65536):
             if back and self._swallow:
                 self._swallow -= 1

@@ -43,7 +43,9 @@ class Report:
     exits: Counter[int] = field(default_factory=Counter)
 
 
-async def storm(folder: Path, *, seed: int, schedules: int, say: Callable[[str], None] = lambda _: None) -> Report:
+async def storm(
+    folder: Path, *, seed: int, schedules: int, say: Callable[[str], None] = lambda _: None
+) -> Report:
     """Schedules `seed`, `seed + 1`, …; each can be replayed alone by its number."""
     journal = history.Journal(folder / "storm.jsonl")
     faults: Counter[str] = Counter()
@@ -111,7 +113,9 @@ class Patron:
                 return None
             else:
                 self.accepted += 1
-                self._journal.note("accepted", job_id=added.job_id, kind=spec.kind, lock=spec.lock_key)
+                self._journal.note(
+                    "accepted", job_id=added.job_id, kind=spec.kind, lock=spec.lock_key
+                )
                 return added.job_id
 
     async def _open(self, group: GroupSpec, members: list[JobSpec]) -> None:

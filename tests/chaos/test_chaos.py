@@ -28,13 +28,17 @@ async def test_no_storm_doubles_an_end_loses_a_job_or_leaks_a_lock(
 ) -> None:
     seed = random.randrange(1_000_000)
     with capsys.disabled():
-        print(f"\nchaos: {SCHEDULES} schedules from seed {seed} (make chaos SEED={seed} replays them)")  # noqa: T201
+        print(  # noqa: T201
+            f"\nchaos: {SCHEDULES} schedules from seed {seed} (make chaos SEED={seed} replays them)"
+        )
     folder = short_dir / "chaos"
     folder.mkdir()
     report = await storm(folder, seed=seed, schedules=SCHEDULES)
     found = report.judgement
     with capsys.disabled():
-        print(f"chaos: {found.jobs} jobs, {found.attempts} attempts, {found.stale_refused} stale writes refused")  # noqa: T201
+        print(  # noqa: T201
+            f"chaos: {found.jobs} jobs, {found.attempts} attempts, {found.stale_refused} stale writes refused"
+        )
         print(f"chaos: {found.taken_over} attempts taken over by a worker of the same name")  # noqa: T201
     assert found.faults == []
     assert found.jobs > SCHEDULES
@@ -43,7 +47,8 @@ async def test_no_storm_doubles_an_end_loses_a_job_or_leaks_a_lock(
 
 
 def good() -> History:
-    """One job ended by its second attempt; its first was told stale. One group, fired. One cancelled job."""
+    """One job ended by its second attempt; its first was told stale. One group, fired. One
+    cancelled job."""
     return History(
         accepted={1: {}, 2: {}},
         cancelled={2},
@@ -76,10 +81,23 @@ def good() -> History:
             },
         ],
         attempts=[
-            {"job_id": 1, "attempt_id": "a", "attempt_no": 1, "claimed_at": T0 - timedelta(seconds=5), "ended_at": T0}
+            {
+                "job_id": 1,
+                "attempt_id": "a",
+                "attempt_no": 1,
+                "claimed_at": T0 - timedelta(seconds=5),
+                "ended_at": T0,
+            }
         ],
         jobs=[
-            {"job_id": 1, "kind": "storm.work", "lock_key": "x", "max_attempts": 2, "created_at": T0, "payload": "{}"},
+            {
+                "job_id": 1,
+                "kind": "storm.work",
+                "lock_key": "x",
+                "max_attempts": 2,
+                "created_at": T0,
+                "payload": "{}",
+            },
             {
                 "job_id": 2,
                 "kind": "storm.work",
@@ -181,7 +199,9 @@ def test_a_sound_history_is_found_sound() -> None:
     ],
     ids=lambda damage: damage.__name__.strip("_"),
 )
-def test_the_checker_sees_what_a_broken_kernel_would_leave_behind(damage: Callable[[History], None]) -> None:
+def test_the_checker_sees_what_a_broken_kernel_would_leave_behind(
+    damage: Callable[[History], None],
+) -> None:
     history = copy.deepcopy(good())
     damage(history)
     assert judge(history).faults

@@ -25,7 +25,12 @@ def run(settings: Settings) -> int:
 
 
 def _effect(job: Job, event: str) -> None:
-    line = {"event": event, "job_id": job.job_id, "attempt_id": str(job.fence.attempt_id), "at": time.time()}
+    line = {
+        "event": event,
+        "job_id": job.job_id,
+        "attempt_id": str(job.fence.attempt_id),
+        "at": time.time(),
+    }
     file = os.open(os.environ["STORM_EFFECTS"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.write(file, json.dumps(line).encode() + b"\n")
     os.close(file)
@@ -68,7 +73,11 @@ async def blocked(job: Job, ctx: JobContext) -> Result:
 
 async def spawn(job: Job, ctx: JobContext) -> Result:
     await asyncio.sleep(job.payload["pause"])
-    spec = JobSpec(kind="storm.work", payload={"steps": 1, "pause": job.payload["pause"]}, group_id=job.group_id)
+    spec = JobSpec(
+        kind="storm.work",
+        payload={"steps": 1, "pause": job.payload["pause"]},
+        group_id=job.group_id,
+    )
     return Result({"spawned": job.payload["children"]}, spawn=[spec] * job.payload["children"])
 
 

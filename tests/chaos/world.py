@@ -1,4 +1,5 @@
-"""The deployment that the storm rages over: PostgreSQL, two control planes behind a proxy, a few workers."""
+"""The deployment that the storm rages over: PostgreSQL, two control planes behind a proxy, a few
+workers."""
 
 from __future__ import annotations
 
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from pathlib import Path
 
-SETTINGS = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "128MB", "max_connections": "200"}
+SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "128MB",
+    "max_connections": "200",
+}
 TOKEN = "storm-service-token"
 
 
@@ -53,7 +59,9 @@ class World:
     async def __aenter__(self) -> World:
         settings = ClusterSettings(server=SETTINGS)
         self._cluster = Cluster(
-            self.folder / "pg", postgres.binaries(os.environ.get("PENSTOCK_TEST_PG")), settings=settings
+            self.folder / "pg",
+            postgres.binaries(os.environ.get("PENSTOCK_TEST_PG")),
+            settings=settings,
         )
         await self._cluster.start()
         await migrate(self.dsn, find(ROOMS_WITH_TABLES))
@@ -154,7 +162,11 @@ class World:
 
     async def _start_zygote(self) -> None:
         self._zygote = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.chaos.zygote", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+            sys.executable,
+            "-m",
+            "tests.chaos.zygote",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
         )
         self._reader = asyncio.create_task(self._listen(self._zygote))
 

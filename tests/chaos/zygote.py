@@ -1,7 +1,8 @@
 """A process that has imported everything once and forks workers and control planes in milliseconds.
 
-It speaks JSON lines: `{"id": 1, "role": "worker", "environment": {…}, "log": "…"}` on stdin, `{"id": 1, "pid": 77}`
-and later `{"exited": 77, "status": …}` on stdout. The forked children are ordinary processes of their own.
+It speaks JSON lines: `{"id": 1, "role": "worker", "environment": {…}, "log": "…"}` on stdin,
+`{"id": 1, "pid": 77}` and later `{"exited": 77, "status": …}` on stdout. The forked children are
+ordinary processes of their own.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Cli:
-    """`penstock` with a home; every call is a process of its own. What it prints as JSON must be as promised."""
+    """`penstock` with a home; every call is a process of its own. What it prints as JSON must be as
+    promised."""
 
     home: Path
 
@@ -41,7 +42,13 @@ class Cli:
         clean = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
         done = subprocess.run(
             command,
-            env={**clean, "PENSTOCK_HOME": str(self.home), "NO_COLOR": "1", "COLUMNS": "200", **environment},
+            env={
+                **clean,
+                "PENSTOCK_HOME": str(self.home),
+                "NO_COLOR": "1",
+                "COLUMNS": "200",
+                **environment,
+            },
             capture_output=True,
             text=True,
             timeout=timeout,

@@ -24,7 +24,9 @@ def home(short_dir: Path) -> Cli:
 
 @pytest.fixture(scope="module")
 def played(home: Cli) -> dict[str, Any]:
-    ran = home("demo", "--json", "--page", str(home.home.parent / "pages" / "demo.html"), timeout=240)
+    ran = home(
+        "demo", "--json", "--page", str(home.home.parent / "pages" / "demo.html"), timeout=240
+    )
     assert ran.code == 0, ran.err
     document: dict[str, Any] = ran.json
     return document
@@ -60,8 +62,15 @@ def test_it_finds_the_planted_rings(played: dict[str, Any]) -> None:
 def test_its_books_tie(played: dict[str, Any]) -> None:
     books = played["books"]
     assert books["ok"]
-    assert books["rules"] == {"to the cent": 3950, "bank charges taken off": 333, "paid in parts": 250}
-    assert {side: found["rows"] for side, found in books["sides"].items()} == {"left": 5000, "right": 5160}
+    assert books["rules"] == {
+        "to the cent": 3950,
+        "bank charges taken off": 333,
+        "paid in parts": 250,
+    }
+    assert {side: found["rows"] for side, found in books["sides"].items()} == {
+        "left": 5000,
+        "right": 5160,
+    }
     assert books["sides"]["left"]["breaks"]["no_key"] == 100
 
 
@@ -72,7 +81,15 @@ def test_it_tidies_the_table(played: dict[str, Any]) -> None:
 
 
 def test_its_page_shows_every_act(page: str) -> None:
-    for words in ("8 accounts", "never paid", "It ties on both sides", "584,781.47", "40 → 1", "18 of 18", "lapsed"):
+    for words in (
+        "8 accounts",
+        "never paid",
+        "It ties on both sides",
+        "584,781.47",
+        "40 → 1",
+        "18 of 18",
+        "lapsed",
+    ):
         assert words in page
 
 
@@ -85,9 +102,13 @@ def test_its_page_is_well_formed_and_asks_for_nothing(page: str) -> None:
 
 
 def test_afterwards_everything_is_there_to_explore(afterwards: Cli) -> None:
-    assert [found["name"] for found in afterwards("mapping", "list", "--json").json] == ["Fraud rings"]
+    assert [found["name"] for found in afterwards("mapping", "list", "--json").json] == [
+        "Fraud rings"
+    ]
     assert [found["status"] for found in afterwards("snapshot", "list", "--json").json] == ["ready"]
-    assert [found["recipe_id"] for found in afterwards("recipe", "list", "--json").json] == ["invoices-vs-payments"]
+    assert [found["recipe_id"] for found in afterwards("recipe", "list", "--json").json] == [
+        "invoices-vs-payments"
+    ]
     assert [found["status"] for found in afterwards("run", "list", "--json").json] == ["completed"]
     assert afterwards("table", "health", "lake.shop.events", "--json").code == 0
 
@@ -124,7 +145,9 @@ class Links(HTMLParser):
         self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.links += [value or "" for name, value in attrs if name in ("href", "src", "action", "data")]
+        self.links += [
+            value or "" for name, value in attrs if name in ("href", "src", "action", "data")
+        ]
         if tag not in ("meta", "br", "link", "img"):
             self.open.append(tag)
 

@@ -1,4 +1,5 @@
-"""The demo's page from made-up results: whatever stands in the data stays text, and a browser fetches nothing."""
+"""The demo's page from made-up results: whatever stands in the data stays text, and a browser
+fetches nothing."""
 
 from __future__ import annotations
 
@@ -37,11 +38,19 @@ def test_whatever_stands_in_the_data_stays_text(played: Played) -> None:
 def test_a_side_that_does_not_add_up_does_not_tie() -> None:
     good = _books()
     assert good.good
-    short = Side(rows=2, matched=1, read_amount=Decimal("3.00"), matched_amount=Decimal("1.00"), breaks=_breaks("1.99"))
+    short = Side(
+        rows=2,
+        matched=1,
+        read_amount=Decimal("3.00"),
+        matched_amount=Decimal("1.00"),
+        breaks=_breaks("1.99"),
+    )
     assert not short.ties
 
 
-async def test_a_browser_draws_it_in_both_themes_and_asks_for_nothing(played: Played, tmp_path: Path) -> None:
+async def test_a_browser_draws_it_in_both_themes_and_asks_for_nothing(
+    played: Played, tmp_path: Path
+) -> None:
     file = tmp_path / "demo.html"
     file.write_text(page.written(played))
     asked: list[str] = []
@@ -61,9 +70,17 @@ async def test_a_browser_draws_it_in_both_themes_and_asks_for_nothing(played: Pl
 
 
 def _rings() -> Rings:
-    nodes = {f"Account:{i}": {"_id": f"Account:{i}", "_label": "Account", "name": HOSTILE} for i in range(3)}
+    nodes = {
+        f"Account:{i}": {"_id": f"Account:{i}", "_label": "Account", "name": HOSTILE}
+        for i in range(3)
+    }
     edges = {
-        str(i): {"_id": str(i), "_type": "SENT_MUCH", "_src": f"Account:{i}", "_dst": f"Account:{(i + 1) % 3}"}
+        str(i): {
+            "_id": str(i),
+            "_type": "SENT_MUCH",
+            "_src": f"Account:{i}",
+            "_dst": f"Account:{(i + 1) % 3}",
+        }
         for i in range(3)
     }
     ring = Ring(accounts=3, people=[HOSTILE], passed=1.0, device=HOSTILE, nodes=nodes, edges=edges)
@@ -71,13 +88,34 @@ def _rings() -> Rings:
 
 
 def _books() -> Books:
-    side = Side(rows=2, matched=1, read_amount=Decimal("3.00"), matched_amount=Decimal("1.00"), breaks=_breaks("2.00"))
+    side = Side(
+        rows=2,
+        matched=1,
+        read_amount=Decimal("3.00"),
+        matched_amount=Decimal("1.00"),
+        breaks=_breaks("2.00"),
+    )
     rules = (Rule(name=HOSTILE, matches=1, left=Decimal(1), right=Decimal(1)),)
-    return Books(run_id=1, sides={"left": side, "right": side}, rules=rules, evidence_sha256=HOSTILE, seconds=1.0)
+    return Books(
+        run_id=1,
+        sides={"left": side, "right": side},
+        rules=rules,
+        evidence_sha256=HOSTILE,
+        seconds=1.0,
+    )
 
 
 def _breaks(amount: str) -> tuple[Break, ...]:
-    return (Break(record=HOSTILE, amount=Decimal(amount), reason=HOSTILE, nearest=HOSTILE, difference="", days=""),)
+    return (
+        Break(
+            record=HOSTILE,
+            amount=Decimal(amount),
+            reason=HOSTILE,
+            nearest=HOSTILE,
+            difference="",
+            days="",
+        ),
+    )
 
 
 def _lake() -> Kept:
@@ -87,6 +125,13 @@ def _lake() -> Kept:
 
 def _storm() -> Story:
     moment = datetime.now(UTC).isoformat()
-    attempt: dict[str, Any] = {"attempt_no": 1, "worker": HOSTILE, "how": HOSTILE, "attempt_id": HOSTILE}
+    attempt: dict[str, Any] = {
+        "attempt_no": 1,
+        "worker": HOSTILE,
+        "how": HOSTILE,
+        "attempt_id": HOSTILE,
+    }
     attempts = [attempt | {"claimed_at": moment, "ended_at": moment}] * 2
-    return Story(jobs=[{"id": 1, "status": "succeeded", "attempts": attempts}], killed=HOSTILE, frozen="b")
+    return Story(
+        jobs=[{"id": 1, "status": "succeeded", "attempts": attempts}], killed=HOSTILE, frozen="b"
+    )

@@ -1,7 +1,7 @@
 """Every command has `--json`, and what it then prints is what `documents.py` promises.
 
-Commands that only ask are tried here against a control plane that answers from its own description; the others are held
-to their documents where they are run for real, by way of `Cli.document`.
+Commands that only ask are tried here against a control plane that answers from its own description;
+the others are held to their documents where they are run for real, by way of `Cli.document`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ class Described:
     """Answers every request with the example that the API's description has for it."""
 
     def __init__(self) -> None:
-        self._paths = {self._pattern(path): operations for path, operations in description()["paths"].items()}
+        self._paths = {
+            self._pattern(path): operations for path, operations in description()["paths"].items()
+        }
         self._examples = Examples(description()["components"]["schemas"])
 
     @staticmethod
@@ -142,16 +144,27 @@ def test_json_is_as_promised_and_nothing_else_is_on_stdout(
     assert said.err == ""
 
 
-@pytest.mark.parametrize("words", [w for w in CALLS if w.split()[-1] in ("list", "show", "status", "queue", "health")])
-def test_people_can_read_it_without_colour(asking: None, capsys: pytest.CaptureFixture[str], words: str) -> None:
+@pytest.mark.parametrize(
+    "words", [w for w in CALLS if w.split()[-1] in ("list", "show", "status", "queue", "health")]
+)
+def test_people_can_read_it_without_colour(
+    asking: None, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
     assert output.guarded(app, [*words.split(), *CALLS[words]]) == 0
     said = capsys.readouterr().out
     assert said.strip()
     assert "\033" not in said
 
 
-def test_what_others_wrote_gives_no_orders(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    named = {"run_id": 1, "name": "[red]x[/red] \x1b[2J", "status": "failed", "error": {"message": "[/] \x1b[2J"}}
+def test_what_others_wrote_gives_no_orders(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = {
+        "run_id": 1,
+        "name": "[red]x[/red] \x1b[2J",
+        "status": "failed",
+        "error": {"message": "[/] \x1b[2J"},
+    }
     with answering(Answer(body={"data": named})) as stand:
         monkeypatch.setenv("PENSTOCK_URL", stand.url)
         assert output.guarded(app, ["run", "show", "1"]) == 0
@@ -170,7 +183,13 @@ def test_the_overviews_name_every_command() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["job", "list"], ["nonsense"], ["job", "list", "--limit", "--help"], ["job", "lits", "--help"]]
+    "arguments",
+    [
+        ["job", "list"],
+        ["nonsense"],
+        ["job", "list", "--limit", "--help"],
+        ["job", "lits", "--help"],
+    ],
 )
 def test_what_a_command_answers_is_no_overview(arguments: list[str]) -> None:
     assert overview.asked(arguments) is None

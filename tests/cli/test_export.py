@@ -53,8 +53,12 @@ def log_settings() -> Iterator[None]:
 def shop(tmp_path: Path) -> Path:
     file = tmp_path / "shop.duckdb"
     with duckdb.connect(str(file)) as connection:
-        connection.execute("CREATE TABLE orders (id BIGINT, amount DECIMAL(12, 2), name VARCHAR, nothing INTEGER)")
-        connection.execute("INSERT INTO orders SELECT i, i / 4, 'c' || i, NULL FROM range(1000) t(i)")
+        connection.execute(
+            "CREATE TABLE orders (id BIGINT, amount DECIMAL(12, 2), name VARCHAR, nothing INTEGER)"
+        )
+        connection.execute(
+            "INSERT INTO orders SELECT i, i / 4, 'c' || i, NULL FROM range(1000) t(i)"
+        )
     return file
 
 
@@ -74,7 +78,10 @@ def test_a_query_becomes_parquet_with_exact_types_and_a_manifest(
     shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     to = tmp_path / "new" / "folder"
-    assert export("SELECT * FROM orders WHERE id < 10 ORDER BY id", f"duckdb:{shop}", to, "--json") == 0
+    assert (
+        export("SELECT * FROM orders WHERE id < 10 ORDER BY id", f"duckdb:{shop}", to, "--json")
+        == 0
+    )
     said = json.loads(capsys.readouterr().out)
     assert (said["rows"], len(said["parts"]), said["place"]) == (10, 1, f"file://{to}")
     table = pq.read_table(to / said["parts"][0]["path"])
@@ -87,7 +94,9 @@ def test_a_query_becomes_parquet_with_exact_types_and_a_manifest(
     assert table["amount"][1].as_py() == Decimal("0.25")
     manifest = result(str(to))
     assert (manifest.rows, [p.path for p in manifest.parts]) == (10, [said["parts"][0]["path"]])
-    assert sorted(p.name for p in to.iterdir()) == sorted([said["parts"][0]["path"], "manifest.json"])
+    assert sorted(p.name for p in to.iterdir()) == sorted(
+        [said["parts"][0]["path"], "manifest.json"]
+    )
 
 
 def test_a_query_without_rows_still_has_its_schema(shop: Path, tmp_path: Path) -> None:
@@ -96,7 +105,9 @@ def test_a_query_without_rows_still_has_its_schema(shop: Path, tmp_path: Path) -
     assert pq.read_schema(tmp_path / "out" / part.path).names == ["id", "name"]
 
 
-def test_files_and_folders_are_sources(shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_and_folders_are_sources(
+    shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert export("SELECT id, name FROM orders", shop, tmp_path / "first") == 0
     [part] = result(str(tmp_path / "first")).parts
     (tmp_path / "lake").mkdir()
@@ -157,7 +168,10 @@ def test_a_place_that_cannot_be_written_is_named(
 
 
 def test_a_source_that_is_away_or_refuses_has_its_own_exit_code(
-    database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    database: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PENSTOCK_SOURCE_PASSWORD", "canary-hunter2")
     assert export("SELECT 1 AS a", "postgresql://ann@127.0.0.1:1/x", tmp_path / "out") == 5
@@ -170,9 +184,21 @@ def test_a_source_that_is_away_or_refuses_has_its_own_exit_code(
 @contextmanager
 def running(folder: Path, sql: str, source: str) -> Iterator[subprocess.Popen[str]]:
     url, _, _ = source.partition("&passfile=")
-    command = [sys.executable, "-m", "penstock.cli", "export", sql, "--source", url, "--to", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "penstock.cli",
+        "export",
+        sql,
+        "--source",
+        url,
+        "--to",
+        str(folder),
+    ]
     environment = {**os.environ, "PENSTOCK_SOURCE_PASSWORD": postgres_secrets(source)["password"]}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
     try:
         yield process
     finally:
@@ -220,7 +246,9 @@ def test_an_interrupt_cancels_the_query_and_leaves_nothing_behind(
     asyncio.run(_fill(database))
     with running(tmp_path / "out", sql, database) as process:
         flowing = "md5" in sql
-        until(lambda: any((tmp_path / "out").glob("*")) if flowing else asyncio.run(_active(database)))
+        until(
+            lambda: any((tmp_path / "out").glob("*")) if flowing else asyncio.run(_active(database))
+        )
         process.send_signal(sign)
         _, said = process.communicate(timeout=DEADLINE)
     assert process.returncode == 130
@@ -233,10 +261,14 @@ def test_an_interrupt_cancels_the_query_and_leaves_nothing_behind(
 def test_memory_is_flat_in_the_rows(tmp_path: Path) -> None:
     file, peak = tmp_path / "big.duckdb", tmp_path / "peak"
     with duckdb.connect(str(file)) as connection:
-        connection.execute("CREATE TABLE t AS SELECT i, repeat('x', 100) || i AS s FROM range(1500) r(i)")
+        connection.execute(
+            "CREATE TABLE t AS SELECT i, repeat('x', 100) || i AS s FROM range(1500) r(i)"
+        )
     sql = "SELECT a.i, b.i AS j, a.s, b.s AS t FROM t a, t b"
     arguments = ["export", sql, "--source", str(file), "--to", str(tmp_path / "out"), "--json"]
-    done = subprocess.run([sys.executable, "-c", PEAK, str(peak), *arguments], capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, str(peak), *arguments], capture_output=True, check=True
+    )
     assert json.loads(done.stdout)["rows"] == 2_250_000
     assert int(peak.read_text()) < 500_000
 
@@ -252,16 +284,21 @@ def test_s3_is_a_place_and_a_source(
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", server.secret_key)
         assert export("SELECT id, name FROM orders", shop, "s3://exports/a/orders") == 0
         assert export("SELECT 1 AS a FROM orders", shop, "s3://exports/a/orders") == 4
-        assert export("SELECT max(id) AS top FROM orders", "s3://exports/a", tmp_path / "back", "--json") == 0
+        assert (
+            export(
+                "SELECT max(id) AS top FROM orders", "s3://exports/a", tmp_path / "back", "--json"
+            )
+            == 0
+        )
         assert server.secret_key not in "".join(capsys.readouterr())
     [part] = result(str(tmp_path / "back")).parts
     assert pq.read_table(tmp_path / "back" / part.path).to_pylist() == [{"top": 999}]
 
 
 def test_the_commands_are_registered_and_load_nothing_of_the_server() -> None:
-    code = (
-        "import sys; from penstock.cli import app; print([m for m in sys.modules if 'pyarrow' in m or 'asyncpg' in m])"
+    code = "import sys; from penstock.cli import app; print([m for m in sys.modules if 'pyarrow' in m or 'asyncpg' in m])"
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True, env=os.environ
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True, env=os.environ)
     assert said.stdout.strip() == "[]"
     assert {"export", "rekey"} <= set(app)

@@ -53,17 +53,25 @@ def servers(home: Path) -> list[int]:
     ]
 
 
-def test_graph_servers_sleep_when_everything_stops_and_wake_when_it_is_back(cli: Cli, tmp_path: Path) -> None:
+def test_graph_servers_sleep_when_everything_stops_and_wake_when_it_is_back(
+    cli: Cli, tmp_path: Path
+) -> None:
     with duckdb.connect(str(tmp_path / "people.duckdb")) as db:
         db.execute("CREATE TABLE people AS SELECT range AS id FROM range(5)")
     assert cli("up", "--detach", "--port", "0").code == 0
     try:
         ask = Http(cli)
         config = {"database": str(tmp_path / "people.duckdb")}
-        source = ask("POST", "/api/data-sources", name="people", type="duckdb", config=config)["data"]
-        mapping = ask("POST", "/api/mappings", name="people", data_source_id=source["id"], node_definitions=[NODE])[
+        source = ask("POST", "/api/data-sources", name="people", type="duckdb", config=config)[
             "data"
         ]
+        mapping = ask(
+            "POST",
+            "/api/mappings",
+            name="people",
+            data_source_id=source["id"],
+            node_definitions=[NODE],
+        )["data"]
         made = ask("POST", "/api/instances", name="people", mapping_id=mapping["id"])["data"]
         assert ask.reaches(made["id"], "running")["node_count"] == 5
         assert servers(cli.home)
@@ -74,7 +82,9 @@ def test_graph_servers_sleep_when_everything_stops_and_wake_when_it_is_back(cli:
         assert ask("GET", f"/api/instances/{made['id']}")["data"]["status"] == "suspended"
         ask("POST", f"/api/instances/{made['id']}/resume")
         found = ask.reaches(made["id"], "running")
-        answer = ask("POST", f"/wrapper/{found['url_slug']}/query", query="MATCH (p:Person) RETURN count(*)")
+        answer = ask(
+            "POST", f"/wrapper/{found['url_slug']}/query", query="MATCH (p:Person) RETURN count(*)"
+        )
         assert answer["rows"] == [[5]]
     finally:
         cli("down")

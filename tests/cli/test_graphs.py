@@ -46,7 +46,18 @@ def test_a_graph_is_asked_and_computed_on(up: Cli, graph: int) -> None:
     assert asked.json["rows"] == [[1800]]
     told = up("query", str(graph), "MATCH (p:Person) WHERE p.id = 1 RETURN p.name AS name")
     assert "name" in told.out
-    done = up("algo", str(graph), "scc", "--label", "Account", "--edge", "SENT_MUCH", "--write", "ring", "--json")
+    done = up(
+        "algo",
+        str(graph),
+        "scc",
+        "--label",
+        "Account",
+        "--edge",
+        "SENT_MUCH",
+        "--write",
+        "ring",
+        "--json",
+    )
     assert done.json["status"] == "completed"
     assert "pagerank" in {each["name"] for each in up("algo", str(graph), "list", "--json").json}
     assert str(graph) in up("instance", "list").out
@@ -65,11 +76,17 @@ def test_mistakes_get_a_sentence_and_their_exit_code(up: Cli, graph: int, tmp_pa
     assert up("source", "add", "x", "duckdb", "--set", "nonsense").code == 2
 
 
-def test_a_mapping_comes_from_a_file_and_goes(up: Cli, mapping: dict[str, Any], tmp_path: Path) -> None:
+def test_a_mapping_comes_from_a_file_and_goes(
+    up: Cli, mapping: dict[str, Any], tmp_path: Path
+) -> None:
     file = tmp_path / "mapping.json"
     node = {"label": "City", "sql": "SELECT DISTINCT city AS name FROM people", "properties": []}
     node["primary_key"] = {"name": "name", "type": "STRING"}
-    body = {"name": "Cities", "node_definitions": [node], "data_source_id": mapping["data_source_id"]}
+    body = {
+        "name": "Cities",
+        "node_definitions": [node],
+        "data_source_id": mapping["data_source_id"],
+    }
     file.write_text(json.dumps(body | {"edge_definitions": []}))
     made = up("mapping", "create", str(file), "--json")
     assert made.code == 0, made.err

@@ -1,4 +1,5 @@
-"""What `penstock doctor` warns of: every rule with a setting that it names and one that it does not."""
+"""What `penstock doctor` warns of: every rule with a setting that it names and one that it does
+not."""
 
 from __future__ import annotations
 
@@ -46,24 +47,51 @@ CASES: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
         {"oidc_issuer": "https://login.example", "oidc_allow_private": True},
         {"oidc_issuer": "https://login.example"},
     ),
-    ("identity provider", {"oidc_issuer": "http://login.example"}, {"oidc_issuer": "http://127.0.0.1:9"}),
-    ("identity provider", {"oidc_jwks_url": "http://login.example"}, {"oidc_jwks_url": "https://login.example"}),
+    (
+        "identity provider",
+        {"oidc_issuer": "http://login.example"},
+        {"oidc_issuer": "http://127.0.0.1:9"},
+    ),
+    (
+        "identity provider",
+        {"oidc_jwks_url": "http://login.example"},
+        {"oidc_jwks_url": "https://login.example"},
+    ),
     ("storage", {"storage_allow_http": True}, {"storage_allow_http": False}),
-    ("storage", {"storage_endpoint": "http://s3.internal"}, {"storage_endpoint": "http://127.0.0.1:9000"}),
+    (
+        "storage",
+        {"storage_endpoint": "http://s3.internal"},
+        {"storage_endpoint": "http://127.0.0.1:9000"},
+    ),
     ("database", {"database_url": ELSEWHERE}, {"database_url": SAFE_ELSEWHERE}),
     (
         "database",
         {"database_url": SAFE_ELSEWHERE, "database_direct_url": f"{ELSEWHERE}?sslmode=prefer"},
-        {"database_url": "postgresql://u@127.0.0.1,[::1]:5432/p", "database_direct_url": SAFE_ELSEWHERE},
+        {
+            "database_url": "postgresql://u@127.0.0.1,[::1]:5432/p",
+            "database_direct_url": SAFE_ELSEWHERE,
+        },
     ),
-    ("database", {"database_url": "postgresql://u@127.0.0.1,db/p"}, {"database_url": "postgresql:///p?host=/run/pg"}),
-    ("catalogs", {"catalogs": {"lake": {"uri": "http://c"}}}, {"catalogs": {"lake": {"uri": "https://c"}}}),
+    (
+        "database",
+        {"database_url": "postgresql://u@127.0.0.1,db/p"},
+        {"database_url": "postgresql:///p?host=/run/pg"},
+    ),
+    (
+        "catalogs",
+        {"catalogs": {"lake": {"uri": "http://c"}}},
+        {"catalogs": {"lake": {"uri": "https://c"}}},
+    ),
     (
         "catalogs",
         {"maintenance_engines": {"t": {"url": "http://trino"}}},
         {"maintenance_engines": {"t": {"url": "https://trino"}}},
     ),
-    ("old keys", {"secret_key": STRONG, "secret_keys_old": OTHER}, {"secret_key": STRONG, "secret_keys_old": " "}),
+    (
+        "old keys",
+        {"secret_key": STRONG, "secret_keys_old": OTHER},
+        {"secret_key": STRONG, "secret_keys_old": " "},
+    ),
     ("sessions", {"session_seconds": 86_401}, {"session_seconds": 86_400}),
 )
 SOURCES: tuple[tuple[str, dict[str, Any], bool], ...] = (
@@ -96,7 +124,9 @@ def home(tmp_path: Path) -> Path:
 
 
 def names(home: Path, settings: dict[str, Any] | None = None, **facts: Any) -> list[str]:
-    found = warnings(Deployment(settings=Settings(home=home, **(settings or {})), home=home, **facts))
+    found = warnings(
+        Deployment(settings=Settings(home=home, **(settings or {})), home=home, **facts)
+    )
     for warning in found:
         assert warning.sentence.endswith(".")
         assert warning.sentence.count(". ") == 0, "one sentence"
@@ -125,7 +155,8 @@ def test_a_source_that_may_do_without_tls_is_warned_of(
 
 
 @pytest.mark.parametrize(
-    ("mode", "warned"), [(0o755, True), (0o730, True), (0o715, True), (0o711, False), (0o750, False)]
+    ("mode", "warned"),
+    [(0o755, True), (0o730, True), (0o715, True), (0o711, False), (0o750, False)],
 )
 def test_a_home_that_others_can_look_into_is_warned_of(home: Path, mode: int, warned: bool) -> None:
     home.chmod(mode)
@@ -133,14 +164,19 @@ def test_a_home_that_others_can_look_into_is_warned_of(home: Path, mode: int, wa
 
 
 def test_secrets_that_others_may_read_are_warned_of(home: Path) -> None:
-    for path, mode, secure in ((home / "secrets", 0o750, 0o700), (home / "secrets" / "operator_token", 0o640, 0o600)):
+    for path, mode, secure in (
+        (home / "secrets", 0o750, 0o700),
+        (home / "secrets" / "operator_token", 0o640, 0o600),
+    ):
         path.chmod(mode)
         assert names(home) == ["secrets"]
         path.chmod(secure)
         assert names(home) == []
 
 
-def test_an_operator_token_file_that_others_may_read_is_warned_of(home: Path, tmp_path: Path) -> None:
+def test_an_operator_token_file_that_others_may_read_is_warned_of(
+    home: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "token"
     file.write_text(STRONG)
     for mode, warned in ((0o644, True), (0o640, False)):
@@ -150,13 +186,21 @@ def test_an_operator_token_file_that_others_may_read_is_warned_of(home: Path, tm
 
 @pytest.mark.parametrize(
     ("url", "warned"),
-    [("http://penstock.example", True), ("https://penstock.example", False), ("http://127.0.0.1:8080", False)],
+    [
+        ("http://penstock.example", True),
+        ("https://penstock.example", False),
+        ("http://127.0.0.1:8080", False),
+    ],
 )
-def test_clients_that_send_keys_over_plain_http_are_warned_of(home: Path, url: str, warned: bool) -> None:
+def test_clients_that_send_keys_over_plain_http_are_warned_of(
+    home: Path, url: str, warned: bool
+) -> None:
     assert ("client" in names(home, client_url=url)) is warned
 
 
-@pytest.mark.parametrize(("isolation", "warned"), [("off", True), ("prefer", False), ("require", False)])
+@pytest.mark.parametrize(
+    ("isolation", "warned"), [("off", True), ("prefer", False), ("require", False)]
+)
 def test_graph_servers_without_isolation_are_warned_of(
     home: Path, isolation: Literal["off", "prefer", "require"], warned: bool
 ) -> None:
@@ -165,5 +209,12 @@ def test_graph_servers_without_isolation_are_warned_of(
 
 
 def test_every_rule_is_tried_here() -> None:
-    tried = {name for name, _, _ in CASES} | {"home", "secrets", "operator token", "client", "source", "isolation"}
+    tried = {name for name, _, _ in CASES} | {
+        "home",
+        "secrets",
+        "operator token",
+        "client",
+        "source",
+        "isolation",
+    }
     assert {rule.name for rule in RULES} == tried

@@ -16,7 +16,9 @@ def enqueue(up: Cli, **payload: object) -> int:
     running = home.running()
     assert running is not None
     with Session(running.url, home.secret("operator_token")) as http:
-        job_id: int = http.call("POST", "/api/jobs", json={"kind": "probe", "payload": payload})["data"]["id"]
+        job_id: int = http.call("POST", "/api/jobs", json={"kind": "probe", "payload": payload})[
+            "data"
+        ]["id"]
         return job_id
 
 
@@ -123,15 +125,23 @@ def test_importing_penstock_and_its_command_line_loads_no_server() -> None:
         "import sys, penstock, penstock.cli; "
         "print([m for m in ('fastapi', 'asyncpg', 'pyarrow', 'uvicorn', 'pydantic', 'sqlglot') if m in sys.modules])"
     )
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout
     assert loaded.strip() == "[]"
 
 
 def test_a_job_is_followed_to_its_end(up: Cli) -> None:
     assert up("doctor", "--json").code == 0
-    job = up("job", "list", "--kind", "probe", "--status", "succeeded", "--limit", "1", "--json").json["data"][0]["id"]
+    job = up(
+        "job", "list", "--kind", "probe", "--status", "succeeded", "--limit", "1", "--json"
+    ).json["data"][0]["id"]
     told = up("job", "tail", str(job), "--json").json
-    assert (told["id"], told["status"], told["changes"][-1]["status"]) == (job, "succeeded", "succeeded")
+    assert (told["id"], told["status"], told["changes"][-1]["status"]) == (
+        job,
+        "succeeded",
+        "succeeded",
+    )
     assert "succeeded" in up("job", "tail", str(job)).out
 
 

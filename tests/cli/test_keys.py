@@ -63,14 +63,20 @@ async def test_everything_is_sealed_anew_and_counted(
     monkeypatch.setenv("PENSTOCK_SECRET_KEYS_OLD", f"{new_key()}, {old}")
     assert await run("rekey", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"anew": 2, "already": 0}
-    assert [await secrets(database, new, source) for source in (first, second)] == [{"password": MARK}] * 2
+    assert [await secrets(database, new, source) for source in (first, second)] == [
+        {"password": MARK}
+    ] * 2
     assert await run("rekey") == 0
     assert "0 sealed with the current key, 2 already were" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("old", [None, "another"])
 async def test_without_the_old_key_nothing_is_changed(
-    home: Home, database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], old: str | None
+    home: Home,
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    old: str | None,
 ) -> None:
     lost = new_key()
     source = await add(database, lost, "first")
@@ -122,7 +128,9 @@ def test_a_home_makes_a_key_that_a_vault_takes_and_keeps_it(tmp_path: Path) -> N
     assert (tmp_path / "secrets" / "secret_key").stat().st_mode & 0o077 == 0
 
 
-def test_the_control_plane_gets_the_key_and_workers_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_control_plane_gets_the_key_and_workers_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
     given, old = new_key(), new_key()
     stack = Stack(Home(tmp_path))
@@ -134,4 +142,6 @@ def test_the_control_plane_gets_the_key_and_workers_do_not(tmp_path: Path, monke
     assert stack._plane_environment(config.load(), "")["PENSTOCK_SECRET_KEYS_OLD"] == old
     monkeypatch.setenv("PENSTOCK_SECRET_KEY", given)
     assert stack._plane_environment(config.load(), "")["PENSTOCK_SECRET_KEY"] == given
-    assert not any(key in str(stack._environment()) for key in (plane["PENSTOCK_SECRET_KEY"], given, old))
+    assert not any(
+        key in str(stack._environment()) for key in (plane["PENSTOCK_SECRET_KEY"], given, old)
+    )

@@ -1,4 +1,5 @@
-"""`--help` answers before anything is loaded; a command loads what it needs, and a shell knows all of them."""
+"""`--help` answers before anything is loaded; a command loads what it needs, and a shell knows all
+of them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,18 @@ from penstock.cli.commands import COMMANDS, GROUPS
 from penstock.cli.tree import app
 from tools import helps
 
-HEAVY = {"cyclopts", "rich", "httpx2", "anyio", "asyncio", "pydantic", "fastapi", "asyncpg", "pyarrow", "sqlglot"}
+HEAVY = {
+    "cyclopts",
+    "rich",
+    "httpx2",
+    "anyio",
+    "asyncio",
+    "pydantic",
+    "fastapi",
+    "asyncpg",
+    "pyarrow",
+    "sqlglot",
+}
 
 
 def _loaded(*arguments: str) -> set[str]:
@@ -26,7 +38,9 @@ def _loaded(*arguments: str) -> set[str]:
     return set(done.stderr.split())
 
 
-@pytest.mark.parametrize("arguments", [["--help"], [], ["job", "--help"], ["job", "list", "--help"], ["serve", "-h"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], [], ["job", "--help"], ["job", "list", "--help"], ["serve", "-h"]]
+)
 def test_help_loads_nothing_but_the_list_of_commands(arguments: list[str]) -> None:
     loaded = _loaded(*arguments)
     assert HEAVY & loaded == set()
@@ -61,7 +75,9 @@ def _completed(script: str, *words: str) -> set[str]:
     $function penstock '{words[-1]}' '{words[-2]}'
     printf '%s\\n' "${{COMPREPLY[@]}}"
     """
-    done = subprocess.run(["bash", "--norc", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["bash", "--norc", "-c", code], capture_output=True, text=True, check=True
+    )
     return {word.strip() for word in done.stdout.split()}
 
 

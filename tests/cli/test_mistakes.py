@@ -38,8 +38,16 @@ def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
         (["jbo"], 'Did you mean "job"?', "penstock --help"),
         (["job", "shwo"], 'Did you mean "show"?', "penstock job --help"),
         (["job", "show"], "--job-id requires an argument", "penstock job show --help"),
-        (["job", "show", "seven"], 'unable to convert "seven" into int', "penstock job show --help"),
-        (["job", "list", "--statsu", "failed"], "Did you mean --status?", "penstock job list --help"),
+        (
+            ["job", "show", "seven"],
+            'unable to convert "seven" into int',
+            "penstock job show --help",
+        ),
+        (
+            ["job", "list", "--statsu", "failed"],
+            "Did you mean --status?",
+            "penstock job list --help",
+        ),
         (["job", "list", "--status", "broken"], "queued", "penstock job list --help"),
         (["maintain", "nonsense"], "neither db.table nor catalog.db.table", ""),
     ],
@@ -58,8 +66,12 @@ def test_a_wrong_call_says_what_was_meant(
     assert said.endswith(next_command)
 
 
-@pytest.mark.parametrize("command", [["job", "list"], ["mapping", "list"], ["run", "list"], ["table", "list"]])
-def test_where_nothing_runs_the_next_command_is_up(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+@pytest.mark.parametrize(
+    "command", [["job", "list"], ["mapping", "list"], ["run", "list"], ["table", "list"]]
+)
+def test_where_nothing_runs_the_next_command_is_up(
+    capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
     code, said = _said(capsys, *command)
     assert code == 5
     assert "penstock up" in said
@@ -94,7 +106,10 @@ def test_an_answer_has_its_exit_code(
     body = {"error": {"code": code, "message": "It is so.", "details": {}}}
     with answering(Answer(status=status, body=body, headers={"Retry-After": "0"})) as stand:
         monkeypatch.setenv("PENSTOCK_URL", stand.url)
-        assert _said(capsys, "mapping", "show", "1") == (exits, f"✗ It is so. {_HINT[hint]}".strip())
+        assert _said(capsys, "mapping", "show", "1") == (
+            exits,
+            f"✗ It is so. {_HINT[hint]}".strip(),
+        )
     assert code in BY_CODE
 
 
@@ -106,8 +121,16 @@ _HINT = {
 }
 
 
-def test_the_servers_own_hint_comes_first(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    body = {"error": {"code": "PERMISSION_DENIED", "message": "No [x].", "details": {"hint": "Ask Ann."}}}
+def test_the_servers_own_hint_comes_first(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {
+        "error": {
+            "code": "PERMISSION_DENIED",
+            "message": "No [x].",
+            "details": {"hint": "Ask Ann."},
+        }
+    }
     with answering(Answer(status=403, body=body)) as stand:
         monkeypatch.setenv("PENSTOCK_URL", stand.url)
         assert _said(capsys, "mapping", "show", "1") == (4, "✗ No [x]. Ask Ann.")
@@ -118,21 +141,37 @@ def test_credentials_go_as_they_are_written_or_from_a_file(
 ) -> None:
     file = tmp_path / "password"
     file.write_text("hunter2\n")
-    tested = {"id": 1, "ok": True, "message": "fine", "seconds": 0.1, "tested_at": "2026-11-16T00:00:00Z"}
+    tested = {
+        "id": 1,
+        "ok": True,
+        "message": "fine",
+        "seconds": 0.1,
+        "tested_at": "2026-11-16T00:00:00Z",
+    }
     with answering(Answer(body={"data": tested})) as stand:
         monkeypatch.setenv("PENSTOCK_URL", stand.url)
         add = ["source", "add", "shop", "postgres", "--set", "port=5432", "--secret", "pin=0042"]
         assert output.guarded(app, [*add, "--secret", f"password=@{file}"]) == 0
     sent = stand.asked[0].body
-    assert (sent["config"], sent["credentials"]) == ({"port": 5432}, {"pin": "0042", "password": "hunter2"})
+    assert (sent["config"], sent["credentials"]) == (
+        {"port": 5432},
+        {"pin": "0042", "password": "hunter2"},
+    )
     assert "hunter2" not in capsys.readouterr().out
     monkeypatch.setenv("PENSTOCK_URL", "http://127.0.0.1:9")
     for wrong in ("password", f"password=@{tmp_path / 'none'}"):
         assert _said(capsys, "source", "add", "shop", "postgres", "--secret", wrong)[0] == 2
 
 
-def test_work_that_failed_is_exit_code_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    job = {"id": 1, "kind": "probe", "status": "failed", "error": {"code": "X", "message": "no luck"}}
+def test_work_that_failed_is_exit_code_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = {
+        "id": 1,
+        "kind": "probe",
+        "status": "failed",
+        "error": {"code": "X", "message": "no luck"},
+    }
     with answering(Answer(body={"data": job})) as stand:
         monkeypatch.setenv("PENSTOCK_URL", stand.url)
         assert output.guarded(app, ["job", "tail", "1", "--json"]) == 1
@@ -151,16 +190,30 @@ def test_a_package_that_is_missing_is_named_with_its_command(
 
     monkeypatch.setattr(builtins, "__import__", without)
     code, said = _said(capsys, "config")
-    assert (code, said) == (2, "✗ This command needs pydantic, which is not installed. pip install 'penstock[up]'")
+    assert (code, said) == (
+        2,
+        "✗ This command needs pydantic, which is not installed. pip install 'penstock[up]'",
+    )
 
 
 def test_a_reader_that_leaves_early_is_no_fault() -> None:
     done = subprocess.run(
-        f"{sys.executable} -m penstock.cli migrate --print | head -1", shell=True, capture_output=True, check=False
+        f"{sys.executable} -m penstock.cli migrate --print | head -1",
+        shell=True,
+        capture_output=True,
+        check=False,
     )
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
 
 
 def test_every_exit_code_is_documented_in_the_help() -> None:
-    for code in (0, output.FAILED, output.USAGE, output.MISSING, output.REFUSED, output.UNAVAILABLE, 130):
+    for code in (
+        0,
+        output.FAILED,
+        output.USAGE,
+        output.MISSING,
+        output.REFUSED,
+        output.UNAVAILABLE,
+        130,
+    ):
         assert f"{code} " in overview.CODES

@@ -53,12 +53,22 @@ def browser(url: str) -> Iterator[httpx2.Client]:
 def test_programs_of_the_same_machine_name_nobody_and_need_the_token_of_the_home(up: Cli) -> None:
     url = up("status", "--json").json["url"]
     with browser(url) as client:
-        for headers in ({"X-Username": "bob"}, {"X-Username": "operator", "X-User-Role": "ops"}, {}):
+        for headers in (
+            {"X-Username": "bob"},
+            {"X-Username": "operator", "X-User-Role": "ops"},
+            {},
+        ):
             assert client.get("/api/data-sources", headers=headers).status_code == 401
         operator = {"Authorization": f"Bearer {token_of(up)}"}
         assert client.get("/api/data-sources", headers=operator).status_code == 200
-        for name, value in (("Host", "evil.example"), ("X-Forwarded-For", "127.0.0.1"), ("Via", "1.1 proxy")):
-            assert client.get("/api/data-sources", headers=operator | {name: value}).status_code == 403
+        for name, value in (
+            ("Host", "evil.example"),
+            ("X-Forwarded-For", "127.0.0.1"),
+            ("Via", "1.1 proxy"),
+        ):
+            assert (
+                client.get("/api/data-sources", headers=operator | {name: value}).status_code == 403
+            )
 
 
 def test_a_notebook_connects_without_any_argument(up: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +91,9 @@ def test_a_login_link_signs_one_browser_in_as_operator(up: Cli) -> None:
         opened = first.get(link)
         assert (opened.status_code, "Signed in" in opened.text) == (200, True)
         cookie = opened.headers["set-cookie"]
-        assert all(word in cookie for word in ("HttpOnly", "SameSite=strict", "Path=/", "Max-Age=43200"))
+        assert all(
+            word in cookie for word in ("HttpOnly", "SameSite=strict", "Path=/", "Max-Age=43200")
+        )
         assert first.get("/api/audit").status_code == 200
         assert second.get(link).status_code == 401
         assert second.get("/api/audit").status_code == 401
@@ -107,17 +119,27 @@ def test_a_rotated_operator_token_ends_the_old_one_with_its_sessions(up: Cli) ->
         assert token_of(up) != old
         assert client.get("/api/audit").status_code == 401
         assert client.get(unopened).status_code == 401
-        assert client.get("/api/audit", headers={"Authorization": f"Bearer {old}"}).status_code == 401
+        assert (
+            client.get("/api/audit", headers={"Authorization": f"Bearer {old}"}).status_code == 401
+        )
     assert up("user", "list").code == 0, "the command line reads the new one"
-    assert sorted(entry.name for entry in file.parent.iterdir()) == ["operator_token", "secret_key", "service_token"]
+    assert sorted(entry.name for entry in file.parent.iterdir()) == [
+        "operator_token",
+        "secret_key",
+        "service_token",
+    ]
 
 
 def test_doctor_warns_of_an_insecure_setting_and_does_not_fail_for_it(up: Cli) -> None:
-    assert [finding for finding in up("doctor", "--json").json if finding["severity"] == "warning"] == []
+    assert [
+        finding for finding in up("doctor", "--json").json if finding["severity"] == "warning"
+    ] == []
     found = up("doctor", "--json", PENSTOCK_FAILED_LOGINS_PER_MINUTE="0")
     [warning] = [finding for finding in found.json if finding["severity"] == "warning"]
     assert (found.code, warning["what"], warning["ok"]) == (0, "rate limits", False)
-    assert "failed_logins_per_minute is 0" in up("doctor", PENSTOCK_FAILED_LOGINS_PER_MINUTE="0").out
+    assert (
+        "failed_logins_per_minute is 0" in up("doctor", PENSTOCK_FAILED_LOGINS_PER_MINUTE="0").out
+    )
 
 
 def test_the_token_of_a_control_plane_that_ended_is_sent_to_nobody(

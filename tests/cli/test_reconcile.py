@@ -32,21 +32,28 @@ def recipe(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_recipe_is_validated_saved_run_and_its_evidence_written(furnished: Cli, recipe: Path, tmp_path: Path) -> None:
+def test_a_recipe_is_validated_saved_run_and_its_evidence_written(
+    furnished: Cli, recipe: Path, tmp_path: Path
+) -> None:
     assert furnished("recipe", "validate", str(recipe), "--json").code == 0
     saved = furnished("recipe", "save", str(recipe), "--json")
     assert (saved.code, saved.json["version"]) == (0, 1), saved.err
     assert "SELECT" in furnished("recipe", "explain", "october").out
     run: dict[str, Any] = furnished("run", "start", "october", "--json").json
     assert run["status"] == "completed"
-    assert "to the cent" in str(furnished("run", "show", str(run["run_id"]), "--json").json["rules"])
+    assert "to the cent" in str(
+        furnished("run", "show", str(run["run_id"]), "--json").json["rules"]
+    )
     told = furnished("run", "show", str(run["run_id"]))
     assert "5,000 rows" in told.out
     assert str(run["run_id"]) in furnished("run", "list").out
     file = tmp_path / "matched.csv"
     written = furnished("evidence", str(run["run_id"]), "matched", "--to", str(file), "--json").json
     assert (written["form"], written["bytes"]) == ("csv", file.stat().st_size)
-    assert len(furnished("evidence", str(run["run_id"]), "matched", "--limit", "3", "--json").json) == 3
+    assert (
+        len(furnished("evidence", str(run["run_id"]), "matched", "--limit", "3", "--json").json)
+        == 3
+    )
     assert len(file.read_text().splitlines()) == 1 + 3950 + 333 + 500
     report = tmp_path / "report.html"
     assert furnished("run", "report", str(run["run_id"]), str(report), "--json").code == 0
@@ -66,7 +73,9 @@ def test_a_file_is_uploaded_listed_and_deleted(furnished: Cli, tmp_path: Path) -
 
 
 def test_a_recipe_with_faults_says_them_all(furnished: Cli, tmp_path: Path) -> None:
-    wrong = json.loads(json.dumps(books.RECIPE).replace('"issued"', '"isued"').replace('"paid"', '"payd"'))
+    wrong = json.loads(
+        json.dumps(books.RECIPE).replace('"issued"', '"isued"').replace('"paid"', '"payd"')
+    )
     file = tmp_path / "wrong.json"
     file.write_text(json.dumps(wrong))
     told = furnished("recipe", "validate", str(file))

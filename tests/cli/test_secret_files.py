@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 def test_every_secret_of_the_settings_is_known_for_one() -> None:
     """Whatever hides its value when it is printed."""
-    hidden = {name for name, field in config.Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
+    hidden = {
+        name
+        for name, field in config.Settings.model_fields.items()
+        if "SecretStr" in str(field.annotation)
+    }
     assert hidden
     assert {f"PENSTOCK_{name.upper()}" for name in hidden} <= secret_variables()
 

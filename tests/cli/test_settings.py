@@ -42,7 +42,9 @@ def _shown(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_every_setting_is_shown_with_where_it_comes_from(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_setting_is_shown_with_where_it_comes_from(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = _shown(capsys)
     assert found.keys() == Settings.model_fields.keys()
     assert found["port"] == {"value": 9001, "from": "PENSTOCK_PORT"}
@@ -51,15 +53,21 @@ def test_every_setting_is_shown_with_where_it_comes_from(home: Path, capsys: pyt
     assert found["host"] == {"value": "127.0.0.1", "from": "default"}
 
 
-@pytest.mark.parametrize("arguments", [["config"], ["config", "--json"], ["config", "database_url"]])
-def test_no_secret_is_shown(home: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments", [["config"], ["config", "--json"], ["config", "database_url"]]
+)
+def test_no_secret_is_shown(
+    home: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
     assert output.guarded(app, arguments) == 0
     said = capsys.readouterr()
     assert MARK not in said.out + said.err
     assert "••••••" in json.dumps(said.out, ensure_ascii=False) or "\\u2022" in said.out
 
 
-def test_a_setting_that_is_not_there_is_exit_code_3(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_setting_that_is_not_there_is_exit_code_3(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert output.guarded(app, ["config", "prot"]) == 3
     assert "penstock config" in capsys.readouterr().err
 

@@ -11,7 +11,14 @@ from penstock.sources.registry import open_source
 if TYPE_CHECKING:
     from pathlib import Path
 
-PASSWORDS = ("PENSTOCK_SOURCE_PASSWORD", "PGPASSWORD", "MYSQL_PWD", "TRINO_PASSWORD", "AWS_ENDPOINT_URL", "PGUSER")
+PASSWORDS = (
+    "PENSTOCK_SOURCE_PASSWORD",
+    "PGPASSWORD",
+    "MYSQL_PWD",
+    "TRINO_PASSWORD",
+    "AWS_ENDPOINT_URL",
+    "PGUSER",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +34,13 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             "postgresql://ann@db.example:6000/shop?sslmode=require",
             "postgres",
-            {"host": "db.example", "port": 6000, "user": "ann", "database": "shop", "sslmode": "require"},
+            {
+                "host": "db.example",
+                "port": 6000,
+                "user": "ann",
+                "database": "shop",
+                "sslmode": "require",
+            },
         ),
         (
             "postgres:///shop?host=/run/pg&port=5433",
@@ -58,10 +71,16 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
                 "role_catalog": None,
             },
         ),
-        ("s3://bucket/orders?region=eu-west-1", "files", {"url": "s3://bucket/orders", "region": "eu-west-1"}),
+        (
+            "s3://bucket/orders?region=eu-west-1",
+            "files",
+            {"url": "s3://bucket/orders", "region": "eu-west-1"},
+        ),
     ],
 )
-def test_a_url_becomes_a_configuration_that_its_driver_takes(text: str, kind: str, config: dict[str, object]) -> None:
+def test_a_url_becomes_a_configuration_that_its_driver_takes(
+    text: str, kind: str, config: dict[str, object]
+) -> None:
     found = read(text)
     assert (found.kind, dict(found.config), dict(found.secrets)) == (kind, config, {})
     open_source(found.kind, found.config, found.secrets)
@@ -74,11 +93,19 @@ def test_a_path_is_a_database_a_folder_or_one_table(tmp_path: Path) -> None:
     for text in (str(database), f"duckdb:{database}", f"duckdb://{database}"):
         assert read(text).config == {"database": str(database)}
     assert read(f"duckdb:{tmp_path}").config == {"directory": str(tmp_path)}
-    assert (read(str(tmp_path)).kind, read(str(tmp_path)).config) == ("files", {"url": tmp_path.as_uri()})
-    assert read(file.as_uri()).config == {"url": tmp_path.as_uri(), "tables": {"orders": "orders.2020.csv.gz"}}
+    assert (read(str(tmp_path)).kind, read(str(tmp_path)).config) == (
+        "files",
+        {"url": tmp_path.as_uri()},
+    )
+    assert read(file.as_uri()).config == {
+        "url": tmp_path.as_uri(),
+        "tables": {"orders": "orders.2020.csv.gz"},
+    }
 
 
-def test_a_password_comes_from_the_environment_and_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_comes_from_the_environment_and_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("PGPASSWORD", "hunter2")
     assert read("postgresql://ann@db/x").secrets == {"password": "hunter2"}
     assert read("mysql://ann@db/x").secrets == {}

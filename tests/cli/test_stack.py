@@ -32,7 +32,13 @@ def supervisor(cli: Cli) -> int:
 def test_up_makes_everything_answer_and_doctor_finds_nothing_missing(up: Cli) -> None:
     found = up("doctor", "--json")
     assert found.code == 0, found.out
-    assert {f["what"] for f in found.json} >= {"postgres", "control plane", "a job", "disk", "isolation"}
+    assert {f["what"] for f in found.json} >= {
+        "postgres",
+        "control plane",
+        "a job",
+        "disk",
+        "isolation",
+    }
     status = up("status", "--json").json
     assert status["ready"]
     assert len(status["workers"]) == 1
@@ -45,8 +51,12 @@ def test_no_process_of_up_has_a_secret_in_its_environment_or_command_line(up: Cl
     assert len(secrets) >= 3
     assert len(family) >= 3
     for process in family:
-        shown = [Path(f"/proc/{process.pid}/{name}").read_bytes() for name in ("environ", "cmdline")]
-        assert not [secret for secret in secrets for text in shown if secret in text], process.cmdline()
+        shown = [
+            Path(f"/proc/{process.pid}/{name}").read_bytes() for name in ("environ", "cmdline")
+        ]
+        assert not [secret for secret in secrets for text in shown if secret in text], (
+            process.cmdline()
+        )
 
 
 def test_a_second_up_on_the_same_home_says_who_holds_it(up: Cli) -> None:
@@ -89,7 +99,9 @@ def test_jobs_outlive_a_restart(cli: Cli) -> None:
         cli("down")
 
 
-def test_after_kill_9_of_the_supervisor_nothing_is_left_running_and_the_next_up_recovers(cli: Cli) -> None:
+def test_after_kill_9_of_the_supervisor_nothing_is_left_running_and_the_next_up_recovers(
+    cli: Cli,
+) -> None:
     assert cli("up", "--detach", "--port", "0").code == 0
     assert cli("doctor").code == 0
     pid = supervisor(cli)
@@ -99,7 +111,14 @@ def test_after_kill_9_of_the_supervisor_nothing_is_left_running_and_the_next_up_
     assert cli("status").code == 5
     assert cli("up", "--detach", "--port", "0").code == 0
     try:
-        assert len(cli("job", "list", "--kind", "probe", "--status", "succeeded", "--json").json["data"]) == 1
+        assert (
+            len(
+                cli("job", "list", "--kind", "probe", "--status", "succeeded", "--json").json[
+                    "data"
+                ]
+            )
+            == 1
+        )
     finally:
         assert cli("down").code == 0
 
@@ -126,7 +145,11 @@ def test_secrets_are_readable_by_their_owner_alone_and_on_no_command_line(up: Cl
     assert files
     assert all(f.stat().st_mode & 0o077 == 0 for f in files)
     words = [f.read_text().strip() for f in files]
-    lines = [" ".join(p.cmdline()) for p in psutil.Process(supervisor(up)).children(recursive=True) if _lives(p)]
+    lines = [
+        " ".join(p.cmdline())
+        for p in psutil.Process(supervisor(up)).children(recursive=True)
+        if _lives(p)
+    ]
     assert not [line for line in lines for word in words if word in line]
 
 

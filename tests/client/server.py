@@ -1,4 +1,5 @@
-"""A real HTTP server on loopback that answers as a test tells it to, and remembers what it was asked."""
+"""A real HTTP server on loopback that answers as a test tells it to, and remembers what it was
+asked."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def answering(*answers: Answer, by: Callable[[str, str], Answer] | None = None) 
             size = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(size)) if size else None
             headers = {name.lower(): value for name, value in self.headers.items()}
-            stand.asked.append(Asked(method=self.command, path=self.path, headers=headers, body=body))
+            stand.asked.append(
+                Asked(method=self.command, path=self.path, headers=headers, body=body)
+            )
             answer = by(self.command, self.path) if by else stand.next()
             if answer.hang_up:
                 self.close_connection = True

@@ -1,4 +1,5 @@
-"""What the client is made of: light to import, the same in both faces, and found without being told."""
+"""What the client is made of: light to import, the same in both faces, and found without being
+told."""
 
 from __future__ import annotations
 
@@ -46,12 +47,16 @@ LIGHT = {
     "truststore",
     "typing_extensions",
 }
-"""What the client may bring with it, beside Python's own; a package that is new here costs everybody's start."""
+"""What the client may bring with it, beside Python's own; a package that is new here costs
+everybody's start."""
 
 
 def _loaded(code: str) -> list[str]:
     said = subprocess.run(
-        [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return said.stdout.split()
 
@@ -62,14 +67,18 @@ def test_importing_the_client_loads_nothing_of_the_server() -> None:
 
 
 def test_importing_the_client_loads_nothing_heavy() -> None:
-    loaded = set(_loaded("import penstock; penstock.connect('http://127.0.0.1:1')")) - set(_loaded("0"))
+    loaded = set(_loaded("import penstock; penstock.connect('http://127.0.0.1:1')")) - set(
+        _loaded("0")
+    )
     packages = {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names
     assert {name for name in packages if not name.startswith("_")} - LIGHT == set()
     assert "penstock.client.shapes" not in loaded
 
 
 def test_importing_the_package_alone_loads_no_more_than_itself() -> None:
-    assert [name for name in _loaded("import penstock") if name.startswith("penstock")] == ["penstock"]
+    assert [name for name in _loaded("import penstock") if name.startswith("penstock")] == [
+        "penstock"
+    ]
 
 
 def test_the_local_control_plane_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +89,9 @@ def test_the_local_control_plane_is_found(tmp_path: Path, monkeypatch: pytest.Mo
         penstock.connect()
     (tmp_path / "run").mkdir()
     (tmp_path / "secrets").mkdir()
-    (tmp_path / "run" / "up.json").write_text(json.dumps({"url": "http://127.0.0.1:1/", "pid": os.getpid()}))
+    (tmp_path / "run" / "up.json").write_text(
+        json.dumps({"url": "http://127.0.0.1:1/", "pid": os.getpid()})
+    )
     (tmp_path / "secrets" / "operator_token").write_text("secret\n")
     assert penstock.connect().url == "http://127.0.0.1:1"
 
@@ -96,7 +107,9 @@ def test_the_local_control_plane_is_found(tmp_path: Path, monkeypatch: pytest.Mo
         (None, None),
     ],
 )
-def test_spans_of_time_as_people_write_them(given: str | timedelta | None, wanted: str | None) -> None:
+def test_spans_of_time_as_people_write_them(
+    given: str | timedelta | None, wanted: str | None
+) -> None:
     assert iso(given) == wanted
 
 

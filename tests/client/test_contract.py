@@ -1,7 +1,9 @@
-"""The client lacks nothing of the API's description: no operation, no field, no word, no error code.
+"""The client lacks nothing of the API's description: no operation, no field, no word, no error
+code.
 
-Fields and words are in `shapes.py` and `words.py`, which `tools.shapes` writes from the description; here is held that
-they are up to date, and that the call of an operation really uses the shapes of its request and of its answer.
+Fields and words are in `shapes.py` and `words.py`, which `tools.shapes` writes from the
+description; here is held that they are up to date, and that the call of an operation really uses
+the shapes of its request and of its answer.
 """
 
 from __future__ import annotations
@@ -75,19 +77,33 @@ def _calls() -> dict[str, frozenset[str]]:
 
 
 def _called(function: ast.AsyncFunctionDef) -> set[str]:
-    """A template stands in the call, or in a variable first; without a method beside it, it is a list's."""
-    texts = {node.targets[0].id: _text(node.value) for node in ast.walk(function) if _names_text(node)}
+    """A template stands in the call, or in a variable first; without a method beside it, it is a
+    list's."""
+    texts = {
+        node.targets[0].id: _text(node.value) for node in ast.walk(function) if _names_text(node)
+    }
     found = set()
     for call in ast.walk(function):
         if isinstance(call, ast.Call):
-            said = [_text(a) or (texts.get(a.id) if isinstance(a, ast.Name) else None) for a in call.args]
+            said = [
+                _text(a) or (texts.get(a.id) if isinstance(a, ast.Name) else None)
+                for a in call.args
+            ]
             method = next((text for text in said if text in METHODS), "GET")
-            found |= {f"{method} {_blank(text)}" for text in said if text and re.match(r"/(api/|health|ready)", text)}
+            found |= {
+                f"{method} {_blank(text)}"
+                for text in said
+                if text and re.match(r"/(api/|health|ready)", text)
+            }
     return found
 
 
 def _names_text(node: ast.AST) -> Any:
-    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and _text(node.value) is not None
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and _text(node.value) is not None
+    )
 
 
 def _text(node: ast.expr) -> str | None:
@@ -99,12 +115,19 @@ def _vocabulary(tree: ast.Module) -> frozenset[str]:
     found: set[str] = set()
     for node in ast.walk(tree):
         match node:
-            case ast.arg(arg=name) | ast.keyword(arg=str(name)) | ast.Attribute(attr=name) | ast.Name(id=name):
+            case (
+                ast.arg(arg=name)
+                | ast.keyword(arg=str(name))
+                | ast.Attribute(attr=name)
+                | ast.Name(id=name)
+            ):
                 found.add(name)
             case ast.Constant(value=str(text)):
                 found.add(text)
     for name in set(found):
-        if isinstance(shape := getattr(shapes, name, None), type) and (name.endswith(("Filters", "Body"))):
+        if isinstance(shape := getattr(shapes, name, None), type) and (
+            name.endswith(("Filters", "Body"))
+        ):
             found |= shape.__annotations__.keys()
     return frozenset(found)
 
@@ -134,9 +157,18 @@ def _described() -> list[Any]:
 def _answers(operation: dict[str, Any]) -> set[str]:
     """The shapes of an operation's answer, without the envelope around them."""
     schemas = tool.description()["components"]["schemas"]
-    said = {status: answer for status, answer in operation["responses"].items() if status.startswith("2")}
+    said = {
+        status: answer
+        for status, answer in operation["responses"].items()
+        if status.startswith("2")
+    }
     named = set(tool.referred(said))
-    inside = {inner for name in named if name.startswith(tool.WRAPPERS) for inner in tool.referred(schemas[name])}
+    inside = {
+        inner
+        for name in named
+        if name.startswith(tool.WRAPPERS)
+        for inner in tool.referred(schemas[name])
+    }
     found = {name for name in named | inside if not name.startswith(tool.WRAPPERS)}
     return {tool.named(name) for name in found} - set(WRAPPED)
 
@@ -153,7 +185,9 @@ def test_no_reason_outlives_its_operation() -> None:
     assert sorted(NOT_FOR_CLIENTS.keys() - _offered()) == []
 
 
-@pytest.mark.parametrize(("written", "file"), [(tool.words, "words.py"), (tool.shapes, "shapes.py")])
+@pytest.mark.parametrize(
+    ("written", "file"), [(tool.words, "words.py"), (tool.shapes, "shapes.py")]
+)
 def test_fields_and_words_are_those_of_the_description(written: Any, file: str) -> None:
     assert (CLIENT / file).read_text() == written(), "the API changed; run: python -m tools.shapes"
 
@@ -172,19 +206,27 @@ def test_a_call_gives_every_field_of_its_answer(called: str, operation: dict[str
     for name in _answers(operation) - HANDLED.keys():
         if name in MODELS:
             known = MODELS[name].__name__
-            assert {known, f"Async{known.removesuffix('Info')}"} & _calls()[called], f"{called} answers with {name}"
+            assert {known, f"Async{known.removesuffix('Info')}"} & _calls()[called], (
+                f"{called} answers with {name}"
+            )
         else:
             assert name in _calls()[called] or _is_a_part(name), f"{called} answers with {name}"
 
 
 def _is_a_part(name: str) -> bool:
     """Whether it only stands inside another answer, whose shape has it."""
-    return any(re.search(rf"\b{name}\b", str(hint)) for hint in _hints() if not isinstance(hint, str))
+    return any(
+        re.search(rf"\b{name}\b", str(hint)) for hint in _hints() if not isinstance(hint, str)
+    )
 
 
 @cache
 def _hints() -> tuple[Any, ...]:
-    shown = [shape for shape in vars(shapes).values() if isinstance(shape, type) and typing.is_typeddict(shape)]
+    shown = [
+        shape
+        for shape in vars(shapes).values()
+        if isinstance(shape, type) and typing.is_typeddict(shape)
+    ]
     return tuple(hint for shape in shown for hint in typing.get_type_hints(shape).values())
 
 
@@ -205,13 +247,18 @@ def test_a_model_has_every_field_of_what_it_is_made_from(name: str) -> None:
         (work.RunInfo, "status", words.RunStatus),
     ],
 )
-def test_a_models_words_are_those_of_the_description(model: type, field: str, wanted: object) -> None:
+def test_a_models_words_are_those_of_the_description(
+    model: type, field: str, wanted: object
+) -> None:
     assert typing.get_type_hints(model)[field] == wanted
 
 
 def test_every_word_of_the_description_is_known() -> None:
     text = (CLIENT / "shapes.py").read_text() + (CLIENT / "words.py").read_text()
-    enums = {tuple(values) for values in _enums([tool.components(), [o for _, _, o in tool.operations()]])}
+    enums = {
+        tuple(values)
+        for values in _enums([tool.components(), [o for _, _, o in tool.operations()]])
+    }
     assert sorted(word for values in enums for word in values if f'"{word}"' not in text) == []
 
 

@@ -30,9 +30,13 @@ def losing(url: str, *, answers: int) -> Iterator[tuple[str, list[str]]]:
 
         def _hand_over(self) -> None:
             content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "content-length")}
+            headers = {
+                k: v for k, v in self.headers.items() if k.lower() not in ("host", "content-length")
+            }
             with httpx2.Client(trust_env=False) as http:
-                answer = http.request(self.command, url + self.path, content=content, headers=headers)
+                answer = http.request(
+                    self.command, url + self.path, content=content, headers=headers
+                )
             if self.command != "GET" and len(lost) < answers:
                 lost.append(f"{self.command} {self.path} {answer.status_code}")
                 self.close_connection = True
@@ -62,7 +66,9 @@ def losing(url: str, *, answers: int) -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("answers", [1, 3])
-async def test_a_job_whose_answer_is_lost_is_made_once(database: str, edge: Edge, tmp_path: Path, answers: int) -> None:
+async def test_a_job_whose_answer_is_lost_is_made_once(
+    database: str, edge: Edge, tmp_path: Path, answers: int
+) -> None:
     async with sitting(database, edge, tmp_path) as desk:
         with losing(str(desk.oz.base_url), answers=answers) as (url, lost):
             async with penstock.AsyncClient(url, "oz") as ps:
@@ -74,7 +80,9 @@ async def test_a_job_whose_answer_is_lost_is_made_once(database: str, edge: Edge
     assert lost == ["POST /api/jobs 201"] + ["POST /api/jobs 201"] * (answers - 1)
 
 
-async def test_after_the_last_try_it_says_that_nobody_answered(database: str, edge: Edge, tmp_path: Path) -> None:
+async def test_after_the_last_try_it_says_that_nobody_answered(
+    database: str, edge: Edge, tmp_path: Path
+) -> None:
     async with sitting(database, edge, tmp_path) as desk:
         with losing(str(desk.oz.base_url), answers=4) as (url, lost):
             async with penstock.AsyncClient(url, "oz") as ps:

@@ -53,7 +53,9 @@ async def source(ps: penstock.AsyncClient, home: Home) -> int:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def bank(ps: penstock.AsyncClient, source: int) -> AsyncMapping:
-    return await ps.mappings.create("Bank", nodes=rings.NODES, edges=rings.EDGES, data_source=source)
+    return await ps.mappings.create(
+        "Bank", nodes=rings.NODES, edges=rings.EDGES, data_source=source
+    )
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -85,7 +87,9 @@ async def test_a_mapping_goes_through_its_versions(ps: penstock.AsyncClient, sou
         await mapping.refresh()
 
 
-async def test_somebody_elses_change_in_between_is_a_conflict(ps: penstock.AsyncClient, source: int) -> None:
+async def test_somebody_elses_change_in_between_is_a_conflict(
+    ps: penstock.AsyncClient, source: int
+) -> None:
     mine = await ps.mappings.create("Shared", nodes=[CITIES], data_source=source)
     theirs = await ps.mappings.get(mine.id)
     people = node("Person", "SELECT id FROM people", "id", "INT64")
@@ -95,21 +99,27 @@ async def test_somebody_elses_change_in_between_is_a_conflict(ps: penstock.Async
     await mine.delete()
 
 
-async def test_definitions_that_do_not_fit_are_refused_with_their_faults(ps: penstock.AsyncClient, source: int) -> None:
+async def test_definitions_that_do_not_fit_are_refused_with_their_faults(
+    ps: penstock.AsyncClient, source: int
+) -> None:
     wrong = node("City", "SELECT citty AS name FROM people", "name", "STRING")
     with pytest.raises(penstock.errors.Invalid) as caught:
         await ps.mappings.create("Wrong", nodes=[wrong], data_source=source)
     assert "City" in str(caught.value.details) + caught.value.message
 
 
-async def test_the_keys_of_the_warehouse_propose_a_mapping(ps: penstock.AsyncClient, source: int) -> None:
+async def test_the_keys_of_the_warehouse_propose_a_mapping(
+    ps: penstock.AsyncClient, source: int
+) -> None:
     proposed = await ps.mappings.infer(data_source=source)
     labels = {node.label.lower() for node in proposed.nodes}
     assert any("people" in label or "person" in label for label in labels)
 
 
 async def test_a_graph_answers_in_rows_and_in_arrow(graph: AsyncGraph) -> None:
-    result = await graph.query("MATCH (p:Person) WHERE p.id = $id RETURN p, p.name AS name", {"id": 1})
+    result = await graph.query(
+        "MATCH (p:Person) WHERE p.id = $id RETURN p, p.name AS name", {"id": 1}
+    )
     assert result.column_types == ("NODE", "STRING")
     assert result[0]["p"]["_id"] == "Person:1"
     table = await graph.arrow("MATCH (a:Account) RETURN a.id AS id")
@@ -168,7 +178,9 @@ async def test_what_goes_wrong_has_its_own_exception(graph: AsyncGraph) -> None:
         await graph.query(ENDLESS, timeout=0.2)
 
 
-async def test_a_snapshot_is_made_waited_for_and_deleted(ps: penstock.AsyncClient, bank: AsyncMapping) -> None:
+async def test_a_snapshot_is_made_waited_for_and_deleted(
+    ps: penstock.AsyncClient, bank: AsyncMapping
+) -> None:
     snapshot = await ps.snapshots.create(bank.id, "by hand")
     await snapshot.wait(timeout=60, progress=False)
     assert snapshot.info.node_counts == {"Person": 2000, "Account": 3000, "Device": 1800}
@@ -176,13 +188,17 @@ async def test_a_snapshot_is_made_waited_for_and_deleted(ps: penstock.AsyncClien
     await snapshot.delete()
 
 
-async def test_a_mapping_with_snapshots_is_not_deleted(bank: AsyncMapping, graph: AsyncGraph) -> None:
+async def test_a_mapping_with_snapshots_is_not_deleted(
+    bank: AsyncMapping, graph: AsyncGraph
+) -> None:
     assert graph.status == "running"
     with pytest.raises(penstock.errors.DependencyExists):
         await bank.delete()
 
 
-async def test_an_instance_that_was_terminated_is_gone(ps: penstock.AsyncClient, bank: AsyncMapping) -> None:
+async def test_an_instance_that_was_terminated_is_gone(
+    ps: penstock.AsyncClient, bank: AsyncMapping
+) -> None:
     async with await bank.start("short", progress=False) as short:
         assert (await short.query("RETURN 1 AS one")).scalar() == 1
     with pytest.raises(penstock.errors.NotFound):
@@ -200,13 +216,19 @@ def _toured(ps: penstock.Client) -> str:
     m = ps.mappings.create("Movies", nodes=rings.NODES, edges=rings.EDGES)
     with m.start(engine="ladybug", ttl="2h") as g:
         g.query("MATCH (a)-[r]->(b) RETURN a, r, b LIMIT 50").show()
-        assert g.query("MATCH (a)-[r]->(b) RETURN a, r, b LIMIT 50").to_networkx().number_of_edges() == 50
+        assert (
+            g.query("MATCH (a)-[r]->(b) RETURN a, r, b LIMIT 50").to_networkx().number_of_edges()
+            == 50
+        )
         ranked = g.algo.pagerank(node_label="Person", write="rank")
         assert (ranked.wait().status, ranked.info.nodes_updated) == ("completed", 2000)
     run = ps.reconcile.run("invoices-vs-payments", month="2026-10")
     report = run.wait().report()
     done = ps.tables["lake.shop.events"].maintain(["compact", "expire_snapshots"]).wait()
-    assert {action["action"] for action in done.actions()} == {"rewrite_data_files", "expire_snapshots"}
+    assert {action["action"] for action in done.actions()} == {
+        "rewrite_data_files",
+        "expire_snapshots",
+    }
     return report
 
 
@@ -214,7 +236,12 @@ def _monthly(side: str, day: str) -> dict[str, object]:
     table = {"left": "invoices", "right": "payments"}[side]
     of_month = {"column": "month", "op": "eq", "value": {"parameter": "month"}}
     query = f"SELECT *, strftime({day}, '%Y-%m') AS month FROM {table}"
-    return {"source": "bank", "query": query, "primary_key": [f"{table[:-1]}_no"], "filters": [of_month]}
+    return {
+        "source": "bank",
+        "query": query,
+        "primary_key": [f"{table[:-1]}_no"],
+        "filters": [of_month],
+    }
 
 
 async def test_the_tour_of_the_specification_runs(
@@ -237,13 +264,17 @@ async def test_the_tour_of_the_specification_runs(
     assert "50 rows" in capsys.readouterr().out
 
 
-async def test_a_source_is_looked_at_before_a_recipe_names_it(ps: penstock.AsyncClient, source: int) -> None:
+async def test_a_source_is_looked_at_before_a_recipe_names_it(
+    ps: penstock.AsyncClient, source: int
+) -> None:
     assert source in [found.id async for found in ps.sources.list()]
     assert "bank" in [found["alias"] async for found in ps.reconcile.sources.list()]
     first = await ps.reconcile.sources.preview("bank", "invoices", limit=3)
     assert len(first["rows"]) == 3
     wanted = {"column": "invoice_no", "op": "eq", "value": first["rows"][0]["invoice_no"]}
-    [found] = (await ps.reconcile.sources.load_scoped("bank", table="invoices", filters=[wanted]))["rows"]
+    [found] = (await ps.reconcile.sources.load_scoped("bank", table="invoices", filters=[wanted]))[
+        "rows"
+    ]
     assert found == first["rows"][0]
 
 
@@ -271,7 +302,9 @@ async def test_a_job_that_is_cancelled_says_so_to_whoever_waits(ps: penstock.Asy
     assert (await job.retry()).id != job.id
 
 
-async def test_the_server_tells_a_runs_changes_as_they_come(ps: penstock.AsyncClient, source: int) -> None:
+async def test_the_server_tells_a_runs_changes_as_they_come(
+    ps: penstock.AsyncClient, source: int
+) -> None:
     sides = {"left": _plain("invoices"), "right": _plain("payments")}
     run = await ps.reconcile.run(books.RECIPE | {"recipe_id": None, "sources": sides})
     told = [change async for change in run.events()]

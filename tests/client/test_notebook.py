@@ -21,13 +21,19 @@ HALF = DONE | {"status": "running", "progress": {"percent": 50, "step": "half <w
 
 def _executed(*cells: str) -> list[Any]:
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    NotebookClient(book, timeout=60, kernel_name="python3", resources={"metadata": {"path": "."}}).execute()
+    NotebookClient(
+        book, timeout=60, kernel_name="python3", resources={"metadata": {"path": "."}}
+    ).execute()
     return [cell["outputs"] for cell in book.cells]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_synchronous_client_works_in_a_notebook_and_draws_how_far_it_is() -> None:
-    answers = [Answer(body={"data": HALF}), Answer(body={"data": HALF}), Answer(body={"data": DONE})]
+    answers = [
+        Answer(body={"data": HALF}),
+        Answer(body={"data": HALF}),
+        Answer(body={"data": DONE}),
+    ]
     with answering(*answers) as stand:
         loop, shown = _executed(
             "import asyncio; asyncio.get_running_loop().is_running()",
@@ -35,18 +41,20 @@ def test_the_synchronous_client_works_in_a_notebook_and_draws_how_far_it_is() ->
         )
     assert loop[0]["data"]["text/plain"] == "True"
     assert shown[-1]["data"]["text/plain"] == "42"
-    [picture] = [output["data"]["text/html"] for output in shown if "text/html" in output.get("data", {})]
+    [picture] = [
+        output["data"]["text/html"] for output in shown if "text/html" in output.get("data", {})
+    ]
     assert "Job 1" in picture
     assert "<progress max='100' value='100'>" in picture
     assert "succeeded" in picture
 
 
 def test_a_terminal_shows_the_bar_on_stderr_and_a_pipe_shows_nothing() -> None:
-    code = (
-        "from penstock.client.progress_bar import bar\nwith bar('Loading [x]', show=True) as draw: draw(50.0, 'half')"
-    )
+    code = "from penstock.client.progress_bar import bar\nwith bar('Loading [x]', show=True) as draw: draw(50.0, 'half')"
     leader, follower = pty.openpty()
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=follower, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=follower, check=True
+    )
     os.close(follower)
     drawn = os.read(leader, 65536).decode()
     os.close(leader)

@@ -23,7 +23,15 @@ AGAIN = KNOWS | {"_id": "KNOWS:1", "since": 1841}
 
 
 def _result(*rows: Sequence[object], columns: tuple[str, ...] = ("a", "r", "b")) -> QueryResult:
-    kinds = {"a": "NODE", "r": "REL", "b": "NODE", "n": "INT64", "s": "STRING", "d": "DATE", "t": "TIMESTAMP"}
+    kinds = {
+        "a": "NODE",
+        "r": "REL",
+        "b": "NODE",
+        "n": "INT64",
+        "s": "STRING",
+        "d": "DATE",
+        "t": "TIMESTAMP",
+    }
     return QueryResult(columns=columns, column_types=tuple(kinds[c] for c in columns), rows=rows)
 
 

@@ -22,7 +22,10 @@ MAPPING = {"data": {"id": 7, "owner_username": "ada", "name": "Movies", "current
 
 
 def _error(code: str, **details: Any) -> dict[str, Any]:
-    return {"error": {"code": code, "message": "No.", "details": details}, "meta": {"request_id": "r-1"}}
+    return {
+        "error": {"code": code, "message": "No.", "details": details},
+        "meta": {"request_id": "r-1"},
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +41,10 @@ def connected(*answers: Answer) -> Iterator[tuple[Stand, penstock.Client]]:
 
 
 def test_a_write_that_is_tried_again_shows_the_same_key() -> None:
-    with connected(Answer(hang_up=True), Answer(status=502), Answer(status=201, body=MAPPING)) as (stand, ps):
+    with connected(Answer(hang_up=True), Answer(status=502), Answer(status=201, body=MAPPING)) as (
+        stand,
+        ps,
+    ):
         mapping = ps.mappings.create("Movies", nodes=[])
     assert mapping.id == 7
     keys = {asked.headers["idempotency-key"] for asked in stand.asked}
@@ -88,7 +94,10 @@ def test_nobody_there_is_said_with_the_address_and_the_next_command() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with penstock.connect(url) as ps, pytest.raises(penstock.errors.Unreachable, match="penstock up") as caught:
+        with (
+            penstock.connect(url) as ps,
+            pytest.raises(penstock.errors.Unreachable, match="penstock up") as caught,
+        ):
             ps.mappings.get(1)
     assert url in caught.value.message
 
@@ -96,7 +105,10 @@ def test_nobody_there_is_said_with_the_address_and_the_next_command() -> None:
 def test_a_server_that_says_nothing_is_not_waited_for_for_ever() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with penstock.connect(url, timeout=0.05) as ps, pytest.raises(penstock.errors.Unreachable, match="ReadTimeout"):
+        with (
+            penstock.connect(url, timeout=0.05) as ps,
+            pytest.raises(penstock.errors.Unreachable, match="ReadTimeout"),
+        ):
             ps.mappings.get(1)
 
 
@@ -110,22 +122,36 @@ def test_nothing_waits_without_an_end() -> None:
 def test_a_stream_that_breaks_is_taken_up_again() -> None:
     over = {"run_id": 1, "name": "x", "status": "completed"}
     going = {"data": over | {"status": "executing"}}
-    with connected(Answer(body=going), Answer(hang_up=True), Answer(body={"data": over})) as (stand, ps):
+    with connected(Answer(body=going), Answer(hang_up=True), Answer(body={"data": over})) as (
+        stand,
+        ps,
+    ):
         run = ps.reconcile.get(1)
         assert list(run.events()) == []
     assert run.status == "completed"
-    assert [asked.path for asked in stand.asked] == ["/api/runs/1", "/api/runs/1/events", "/api/runs/1"]
+    assert [asked.path for asked in stand.asked] == [
+        "/api/runs/1",
+        "/api/runs/1/events",
+        "/api/runs/1",
+    ]
 
 
 def test_a_segment_cannot_leave_its_place() -> None:
-    assert filled("/api/x/{name}/y", {"name": "../admin?a=b#c"}) == "/api/x/..%2Fadmin%3Fa%3Db%23c/y"
+    assert (
+        filled("/api/x/{name}/y", {"name": "../admin?a=b#c"}) == "/api/x/..%2Fadmin%3Fa%3Db%23c/y"
+    )
 
 
 @pytest.mark.parametrize("code", sorted(BY_CODE))
 def test_every_code_has_its_exception(code: str) -> None:
     error = rebuilt(409, _error(code, hint="Wait.", holder_name="bob"))
     assert type(error) is BY_CODE[code]
-    assert (error.code, error.hint, error.details["holder_name"], str(error)) == (code, "Wait.", "bob", "No. Wait.")
+    assert (error.code, error.hint, error.details["holder_name"], str(error)) == (
+        code,
+        "Wait.",
+        "bob",
+        "No. Wait.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,7 +164,9 @@ def test_every_code_has_its_exception(code: str) -> None:
         (403, {"error": {"code": "NEW_CODE"}}, "PermissionDenied"),
     ],
 )
-def test_answers_that_are_not_ours_still_become_exceptions(status: int, body: Any, kind: str) -> None:
+def test_answers_that_are_not_ours_still_become_exceptions(
+    status: int, body: Any, kind: str
+) -> None:
     assert type(rebuilt(status, body)).__name__ == kind
 
 

@@ -1,4 +1,5 @@
-"""Where a page's blocks run: a folder of its own, one shell environment and one Python for all of them."""
+"""Where a page's blocks run: a folder of its own, one shell environment and one Python for all of
+them."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ PATIENCE = 180
 
 
 class Sandbox:
-    """`python -c` and `bash -c`, with `penstock`, the examples and a running control plane in reach."""
+    """`python -c` and `bash -c`, with `penstock`, the examples and a running control plane in
+    reach."""
 
     def __init__(self, folder: Path, running: Cli) -> None:
         self.folder = folder
@@ -64,7 +66,10 @@ class Sandbox:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._python is not None:
             self._python.communicate(timeout=PATIENCE)
@@ -82,8 +87,12 @@ class Sandbox:
             timeout=PATIENCE,
             check=False,
         )
-        assert ran.returncode == 0, f"{block.place} exits with {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
-        self._environment = dict(line.split("=", 1) for line in kept.read_text().split("\0") if "=" in line)
+        assert ran.returncode == 0, (
+            f"{block.place} exits with {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
+        )
+        self._environment = dict(
+            line.split("=", 1) for line in kept.read_text().split("\0") if "=" in line
+        )
 
     def python(self, block: Block) -> None:
         """What it defines is there in the blocks after it."""

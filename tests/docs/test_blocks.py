@@ -1,4 +1,5 @@
-"""Every fenced block of the documentation is what it says: it runs, or parses, or is marked as what a program prints.
+"""Every fenced block of the documentation is what it says: it runs, or parses, or is marked as what
+a program prints.
 
     bash, python     run in order, page by page, beside a running `penstock up`
     bash by-hand     not run: servers in the foreground, other machines, `make`; its commands must exist
@@ -53,7 +54,9 @@ def test_a_block_that_does_not_run_is_well_formed(block: Block) -> None:
         case "text", "":
             pass
         case _:
-            pytest.fail(f"{block.place}: a block of {block.language or 'no language'} {block.marker!r} is not known")
+            pytest.fail(
+                f"{block.place}: a block of {block.language or 'no language'} {block.marker!r} is not known"
+            )
 
 
 @pytest.mark.parametrize("page", RUNNING)
@@ -79,7 +82,11 @@ def test_links_between_pages_lead_somewhere() -> None:
 def _commands_exist(text: str) -> None:
     subprocess.run(["bash", "-n"], input=text, text=True, check=True)
     for line in text.replace("\\\n", " ").splitlines():
-        words = [word for word in shlex.split(line, comments=True) if "=" not in word or word.startswith("-")]
+        words = [
+            word
+            for word in shlex.split(line, comments=True)
+            if "=" not in word or word.startswith("-")
+        ]
         if words and words[0].endswith("penstock"):
             _is_a_command(words[1:])
         elif words and words[0] == "make":

@@ -33,6 +33,8 @@ def test_every_test_that_the_threat_model_names_exists() -> None:
 
 def test_every_promise_names_a_test() -> None:
     without = [
-        promise for promise in promises() if not NAMED.search(promise) and not promise.startswith("Not promised")
+        promise
+        for promise in promises()
+        if not NAMED.search(promise) and not promise.startswith("Not promised")
     ]
     assert without == []

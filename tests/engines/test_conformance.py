@@ -69,15 +69,21 @@ def test_a_table_keeps_what_a_query_gave_and_counts_it(engine: Engine, files: li
 def test_rows_made_outside_can_be_joined_and_dropped(engine: Engine, files: list[Path]) -> None:
     engine.relation("t", files)
     engine.load("extra", pa.table({"key": ["a"], "n": [7]}))
-    assert engine.rows("SELECT t.f0, extra.n FROM t JOIN extra ON t.f0 = extra.key LIMIT 1") == [("a", 7)]
+    assert engine.rows("SELECT t.f0, extra.n FROM t JOIN extra ON t.f0 = extra.key LIMIT 1") == [
+        ("a", 7)
+    ]
     engine.drop("extra")
     engine.load("extra", pa.table({"n": pa.array([], pa.int64())}))
     assert engine.rows("SELECT COUNT(*) FROM extra") == [(0,)]
 
 
-def test_a_stream_has_plain_types_and_its_schema_without_rows(engine: Engine, files: list[Path]) -> None:
+def test_a_stream_has_plain_types_and_its_schema_without_rows(
+    engine: Engine, files: list[Path]
+) -> None:
     engine.relation("t", files)
-    assert engine.stream("SELECT f0 AS key, f1 AS amount FROM t ORDER BY _id").read_all().to_pylist()[:2] == [
+    assert engine.stream(
+        "SELECT f0 AS key, f1 AS amount FROM t ORDER BY _id"
+    ).read_all().to_pylist()[:2] == [
         {"key": "a", "amount": Decimal("1.10")},
         {"key": "b", "amount": Decimal("2.20")},
     ]
@@ -86,17 +92,25 @@ def test_a_stream_has_plain_types_and_its_schema_without_rows(engine: Engine, fi
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "edits"), [("kitten", "sitting", 3), ("é", "e", 1), ("", "abc", 3), ("straße", "strasse", 2)]
+    ("a", "b", "edits"),
+    [("kitten", "sitting", 3), ("é", "e", 1), ("", "abc", 3), ("straße", "strasse", 2)],
 )
-def test_edits_are_counted_in_characters(engine: Engine, files: list[Path], a: str, b: str, edits: int) -> None:
+def test_edits_are_counted_in_characters(
+    engine: Engine, files: list[Path], a: str, b: str, edits: int
+) -> None:
     engine.relation("t", files)
-    assert engine.rows(f"SELECT {engine.words.edits('a', 'b')} FROM (SELECT '{a}' AS a, '{b}' AS b) AS q") == [(edits,)]
+    assert engine.rows(
+        f"SELECT {engine.words.edits('a', 'b')} FROM (SELECT '{a}' AS a, '{b}' AS b) AS q"
+    ) == [(edits,)]
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "answer"), [("acme corp", "corp  acme acme", (2, 2, 2)), ("x", "y", (0, 1, 1)), ("", "a b", (0, 0, 2))]
+    ("a", "b", "answer"),
+    [("acme corp", "corp  acme acme", (2, 2, 2)), ("x", "y", (0, 1, 1)), ("", "a b", (0, 0, 2))],
 )
-def test_words_are_counted_once(engine: Engine, files: list[Path], a: str, b: str, answer: tuple[int, ...]) -> None:
+def test_words_are_counted_once(
+    engine: Engine, files: list[Path], a: str, b: str, answer: tuple[int, ...]
+) -> None:
     engine.relation("t", files)
     w = engine.words
     asked = f"SELECT {w.shared('a', 'b')}, {w.words('a')}, {w.words('b')} FROM (SELECT '{a}' AS a, '{b}' AS b) AS q"
@@ -108,7 +122,10 @@ def test_a_day_is_a_number_and_back(engine: Engine, files: list[Path]) -> None:
     words = engine.words
     days = [(19723,), (-1,), (None,)]
     assert engine.rows(f"SELECT {words.day('f2')} FROM t ORDER BY _id LIMIT 3") == days
-    assert engine.rows(f"SELECT {words.day(words.date(words.day('f2')))} FROM t ORDER BY _id LIMIT 3") == days
+    assert (
+        engine.rows(f"SELECT {words.day(words.date(words.day('f2')))} FROM t ORDER BY _id LIMIT 3")
+        == days
+    )
 
 
 HOSTILE = [
@@ -160,7 +177,13 @@ def test_files_with_other_columns_are_refused(
 
 @pytest.mark.parametrize(
     ("pattern", "text", "alike"),
-    [("a%", "abc", True), ("a\\%", "a%", True), ("a\\%", "abc", False), ("a\\\\b", "a\\b", True), ("_", "é", True)],
+    [
+        ("a%", "abc", True),
+        ("a\\%", "a%", True),
+        ("a\\%", "abc", False),
+        ("a\\\\b", "a\\b", True),
+        ("_", "é", True),
+    ],
 )
 def test_a_backslash_takes_the_meaning_of_signs_in_patterns_away(
     engine: Engine,
@@ -184,7 +207,13 @@ def test_a_query_that_asks_for_a_failure_ends_with_its_reason(engine: Engine) ->
 
 @pytest.mark.parametrize(
     ("number", "decimals", "text"),
-    [(2.675, 2, "2.68"), (-0.5, 0, "-1"), (1e22, 0, "1" + "0" * 22), (0.1, 3, "0.100"), (float("nan"), 2, "nan")],
+    [
+        (2.675, 2, "2.68"),
+        (-0.5, 0, "-1"),
+        (1e22, 0, "1" + "0" * 22),
+        (0.1, 3, "0.100"),
+        (float("nan"), 2, "nan"),
+    ],
 )
 def test_doubles_are_rounded_from_their_shortest_digits(
     engine: Engine,
@@ -197,12 +226,17 @@ def test_doubles_are_rounded_from_their_shortest_digits(
 
 
 @pytest.mark.parametrize(
-    ("number", "by", "whole"), [(7, 2, 3), (10**33 - 1, 1, 10**33 - 1), (10**33 - 1, 7, (10**33 - 1) // 7)]
+    ("number", "by", "whole"),
+    [(7, 2, 3), (10**33 - 1, 1, 10**33 - 1), (10**33 - 1, 7, (10**33 - 1) // 7)],
 )
-def test_long_decimals_are_divided_exactly(engine: Engine, number: int, by: int, whole: int) -> None:
+def test_long_decimals_are_divided_exactly(
+    engine: Engine, number: int, by: int, whole: int
+) -> None:
     kind = pa.decimal128(33, 0)
     engine.load("t", pa.table({"a": pa.array([number], kind), "b": pa.array([by], kind)}))
-    assert engine.rows(f"SELECT {engine.words.whole_quotient('a', 'b')} FROM t") == [(Decimal(whole),)]
+    assert engine.rows(f"SELECT {engine.words.whole_quotient('a', 'b')} FROM t") == [
+        (Decimal(whole),)
+    ]
 
 
 def test_a_decimal_of_more_than_38_digits_is_exact(engine: Engine, tmp_path: Path) -> None:
@@ -213,10 +247,14 @@ def test_a_decimal_of_more_than_38_digits_is_exact(engine: Engine, tmp_path: Pat
     assert engine.rows("SELECT f0 FROM t ORDER BY _id") == [(str(value),), (None,)]
 
 
-@pytest.mark.parametrize(("ticks", "answer"), [(0, 0), (-1, -1), (-10, -1), (-11, -2), (9, 0), (10, 1)])
+@pytest.mark.parametrize(
+    ("ticks", "answer"), [(0, 0), (-1, -1), (-10, -1), (-11, -2), (9, 0), (10, 1)]
+)
 def test_division_rounds_down(engine: Engine, files: list[Path], ticks: int, answer: int) -> None:
     engine.relation("t", files)
-    assert engine.rows(f"SELECT {engine.words.floor_div('n', 10)} FROM (SELECT {ticks} AS n) AS q") == [(answer,)]
+    assert engine.rows(
+        f"SELECT {engine.words.floor_div('n', 10)} FROM (SELECT {ticks} AS n) AS q"
+    ) == [(answer,)]
 
 
 def test_moments_of_every_type_have_the_same_ticks(engine: Engine, tmp_path: Path) -> None:
@@ -253,21 +291,35 @@ def test_a_zone_is_ahead_of_utc_by_the_same_on_every_engine(
     assert dict(answers) == dict(zip(moments, expected, strict=True)) | {None: None}
 
 
-@pytest.mark.parametrize("zone", ["Asia/Hebron", "Africa/Casablanca", "Europe/Vienna", "America/New_York"])
-def test_late_moments_have_the_offset_of_their_own_year(engine: Engine, files: list[Path], zone: str) -> None:
+@pytest.mark.parametrize(
+    "zone", ["Asia/Hebron", "Africa/Casablanca", "Europe/Vienna", "America/New_York"]
+)
+def test_late_moments_have_the_offset_of_their_own_year(
+    engine: Engine, files: list[Path], zone: str
+) -> None:
     """Some zones have a date for each change up to 2086, and a rule only after it."""
-    moments = [datetime(year, month, 18, tzinfo=UTC) for year in (2050, 2086, 7650, 9998) for month in (1, 6, 10)]
+    moments = [
+        datetime(year, month, 18, tzinfo=UTC)
+        for year in (2050, 2086, 7650, 9998)
+        for month in (1, 6, 10)
+    ]
     seconds = [int(moment.timestamp()) for moment in moments]
     engine.relation("t", files)
     engine.load("moments", pa.table({"t": seconds}))
-    answers = engine.rows(f"SELECT t, {engine.words.zone_offset(zone, 't')} FROM moments ORDER BY t")
+    answers = engine.rows(
+        f"SELECT t, {engine.words.zone_offset(zone, 't')} FROM moments ORDER BY t"
+    )
     offsets = [moment.astimezone(ZoneInfo(zone)).utcoffset() for moment in moments]
     assert dict(answers) == {
-        at: offset.total_seconds() for at, offset in zip(seconds, offsets, strict=True) if offset is not None
+        at: offset.total_seconds()
+        for at, offset in zip(seconds, offsets, strict=True)
+        if offset is not None
     }
 
 
-@pytest.mark.parametrize(("text", "lower"), [("ΟΔΟΣ", "οδοσ"), ("οδος", "οδοσ"), ("İx", "ix"), ("ÀẞK", "àßk")])
+@pytest.mark.parametrize(
+    ("text", "lower"), [("ΟΔΟΣ", "οδοσ"), ("οδος", "οδοσ"), ("İx", "ix"), ("ÀẞK", "àßk")]
+)
 def test_lower_case_is_the_same_on_every_engine(
     engine: Engine,
     files: list[Path],
@@ -275,7 +327,9 @@ def test_lower_case_is_the_same_on_every_engine(
     lower: str,
 ) -> None:
     engine.relation("t", files)
-    assert engine.rows(f"SELECT {engine.words.lower('x')} FROM (SELECT '{text}' AS x) AS q") == [(lower,)]
+    assert engine.rows(f"SELECT {engine.words.lower('x')} FROM (SELECT '{text}' AS x) AS q") == [
+        (lower,)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -334,7 +388,9 @@ def test_a_wrong_column_is_an_error_of_the_caller(engine: Engine, files: list[Pa
         "DROP TABLE t",
     ],
 )
-def test_nothing_else_can_be_read_written_or_set(engine: Engine, files: list[Path], sql: str) -> None:
+def test_nothing_else_can_be_read_written_or_set(
+    engine: Engine, files: list[Path], sql: str
+) -> None:
     engine.relation("t", files)
     with pytest.raises((EngineError, EngineQueryError)):
         engine.rows(sql)
@@ -357,4 +413,7 @@ def test_a_value_that_is_no_number_is_not_taken_for_one(engine: Engine, tmp_path
     pq.write_table(pa.table({"n": [1.0, float("nan")]}), tmp_path / "rows.parquet")
     engine.relation("t", [tmp_path / "rows.parquet"])
     assert engine.rows("SELECT COUNT(CASE WHEN isnan(f0) THEN 1 END) FROM t") == [(1,)]
-    assert [str(row[0]).lower() for row in engine.rows("SELECT f0 FROM t ORDER BY _id")] == ["1.0", "nan"]
+    assert [str(row[0]).lower() for row in engine.rows("SELECT f0 FROM t ORDER BY _id")] == [
+        "1.0",
+        "nan",
+    ]

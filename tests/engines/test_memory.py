@@ -1,5 +1,5 @@
-"""A join that is larger than the memory: DuckDB spills and finishes, DataFusion says what to do. What an engine spills
-is bounded as well."""
+"""A join that is larger than the memory: DuckDB spills and finishes, DataFusion says what to do.
+What an engine spills is bounded as well."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ JOIN = "SELECT l.f0 AS key, l.f1 AS a, r.f1 AS b FROM l JOIN r ON l.f0 = r.f0"
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     keys = [f"INV-{number * 7919 % ROWS:010d}" for number in range(ROWS)]
     place = tmp_path_factory.mktemp("join") / "rows.parquet"
-    pq.write_table(pa.table({"key": keys, "note": [f"a note about {key}, of some length" for key in keys]}), place)
+    pq.write_table(
+        pa.table({"key": keys, "note": [f"a note about {key}, of some length" for key in keys]}),
+        place,
+    )
     return place
 
 
@@ -35,7 +38,9 @@ def test_duckdb_spills_and_finishes(file: Path, tmp_path: Path) -> None:
         engine.relation("l", [file])
         engine.relation("r", [file])
         assert engine.table("joined", JOIN) == ROWS
-        assert engine.rows("SELECT COUNT(*), COUNT(DISTINCT key) FROM joined WHERE a = b") == [(ROWS, ROWS)]
+        assert engine.rows("SELECT COUNT(*), COUNT(DISTINCT key) FROM joined WHERE a = b") == [
+            (ROWS, ROWS)
+        ]
 
 
 def test_datafusion_names_the_engine_that_can(file: Path, tmp_path: Path) -> None:
@@ -47,8 +52,12 @@ def test_datafusion_names_the_engine_that_can(file: Path, tmp_path: Path) -> Non
     assert "duckdb" in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize(("name", "memory_bytes"), [("datafusion", 32 * 1024**2), ("duckdb", 32 * 1024**2)])
-def test_an_engine_spills_no_more_than_it_may(file: Path, tmp_path: Path, name: str, memory_bytes: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "memory_bytes"), [("datafusion", 32 * 1024**2), ("duckdb", 32 * 1024**2)]
+)
+def test_an_engine_spills_no_more_than_it_may(
+    file: Path, tmp_path: Path, name: str, memory_bytes: int
+) -> None:
     limits = EngineLimits(memory_bytes=memory_bytes, spill_bytes=1_000_000)
     with open_engine(name, tmp_path, limits) as engine:
         engine.relation("t", [file])

@@ -18,7 +18,11 @@ NOTEBOOKS = Path(__file__).parents[2] / "examples" / "notebooks"
 SAYS = {
     "fraud_rings.ipynb": ["6,800 nodes and 45,784 edges", "8 accounts passed 236,"],
     "quickstart.ipynb": ["Bookshop", "left: 3 of 4 matched; breaks: {'no_key': 1}", "report.html"],
-    "two_ledgers.ipynb": ["INV-4: no key; nearest: nobody", "PAY-5: date out of window; nearest: INV-5", "right: "],
+    "two_ledgers.ipynb": [
+        "INV-4: no key; nearest: nobody",
+        "PAY-5: date out of window; nearest: INV-5",
+        "right: ",
+    ],
     "worn_table.ipynb": ["15 files, 1,500 rows", "1 file, 1,500 rows", "lake.notebooks.*"],
 }
 
@@ -53,12 +57,18 @@ def test_a_notebook_runs_a_second_time(running: Cli, folder: Path) -> None:
 
 
 def _executed(notebook: Path, folder: Path, running: Cli) -> str:
-    """All that its cells gave, as text; in a process of its own, for a kernel's client brings its own event loop."""
+    """All that its cells gave, as text; in a process of its own, for a kernel's client brings its
+    own event loop."""
     done = folder / notebook.name
     done.write_text(notebook.read_text())
     clean = {key: value for key, value in os.environ.items() if not key.startswith("PENSTOCK_")}
     ran = subprocess.run(
-        [str(Path(sys.executable).with_name("jupyter-execute")), "--inplace", "--timeout=120", str(done)],
+        [
+            str(Path(sys.executable).with_name("jupyter-execute")),
+            "--inplace",
+            "--timeout=120",
+            str(done),
+        ],
         env={**clean, "PENSTOCK_HOME": str(running.home), "IPYTHONDIR": str(folder / "ipython")},
         cwd=folder,
         capture_output=True,
@@ -73,7 +83,9 @@ def _executed(notebook: Path, folder: Path, running: Cli) -> str:
 
 def _text(output: nbformat.NotebookNode) -> str:
     return str(
-        output.get("text") or output.get("data", {}).get("text/html") or output.get("data", {}).get("text/plain")
+        output.get("text")
+        or output.get("data", {}).get("text/html")
+        or output.get("data", {}).get("text/plain")
     )
 
 

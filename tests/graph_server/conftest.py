@@ -64,7 +64,11 @@ KNOWS = Edge(
         }
     ),
 )
-LIVES = Edge(type="LIVES_IN", ends=("Person", "City"), table=pa.table({"p": pa.array([1, 2]), "c": ["London", "Żółw"]}))
+LIVES = Edge(
+    type="LIVES_IN",
+    ends=("Person", "City"),
+    table=pa.table({"p": pa.array([1, 2]), "c": ["London", "Żółw"]}),
+)
 NODES, EDGES = (PERSON, CITY), (KNOWS, LIVES)
 
 

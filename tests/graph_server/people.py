@@ -1,4 +1,5 @@
-"""A graph server's algorithm routes over a small real graph: people who know each other and live in cities.
+"""A graph server's algorithm routes over a small real graph: people who know each other and live in
+cities.
 
 The keys of people and cities are the same numbers, on purpose.
 """
@@ -46,7 +47,12 @@ PERSON = NodeTable(
 )
 CITY = NodeTable(label="City", key=Property(name="id", type="INT64"))
 EDGES = (
-    EdgeTable(type="KNOWS", from_node="Person", to_node="Person", properties=(Property(name="cost", type="DOUBLE"),)),
+    EdgeTable(
+        type="KNOWS",
+        from_node="Person",
+        to_node="Person",
+        properties=(Property(name="cost", type="DOUBLE"),),
+    ),
     EdgeTable(type="LIVES_IN", from_node="Person", to_node="City"),
 )
 
@@ -60,10 +66,17 @@ async def load(engine: Engine, folder: Path, crowd: int = 0) -> GraphSchema:
     others = list(range(6, 6 + crowd))
     nowhere = [0.0] * crowd
     tables = {
-        "person": {"id": [1, 2, 3, 4, 5, *others], "name": ["ada", "bob", "cyd", "dan", "eve", *map(str, others)]}
+        "person": {
+            "id": [1, 2, 3, 4, 5, *others],
+            "name": ["ada", "bob", "cyd", "dan", "eve", *map(str, others)],
+        }
         | {"x": [0.0, 1.0, 0.5, 4.0, 5.0, *nowhere], "y": [0.0, 0.0, 0.5, 0.0, 0.0, *nowhere]},
         "city": {"id": [1, 2, 3]},
-        "knows": {"a": [e[0] for e in KNOWS], "b": [e[1] for e in KNOWS], "cost": [e[2] for e in KNOWS]},
+        "knows": {
+            "a": [e[0] for e in KNOWS],
+            "b": [e[1] for e in KNOWS],
+            "cost": [e[2] for e in KNOWS],
+        },
         "lives": {"a": [e[0] for e in LIVES_IN], "b": [e[1] for e in LIVES_IN]},
     }
     for (name, columns), table in zip(tables.items(), (*schema.nodes, *schema.edges), strict=True):
@@ -80,7 +93,9 @@ class People:
     lock: WriteLock
     client: httpx.AsyncClient
 
-    async def run(self, path: str, body: dict[str, Any] | None = None, **headers: str) -> httpx.Response:
+    async def run(
+        self, path: str, body: dict[str, Any] | None = None, **headers: str
+    ) -> httpx.Response:
         return await self.client.post(path, json=body or {}, headers=headers)
 
     async def done(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -102,22 +117,39 @@ class People:
 
 @asynccontextmanager
 async def people(
-    folder: Path, *, patience: float = 60.0, memory_bytes: int | None = None, at_once: int = 4, crowd: int = 0
+    folder: Path,
+    *,
+    patience: float = 60.0,
+    memory_bytes: int | None = None,
+    at_once: int = 4,
+    crowd: int = 0,
 ) -> AsyncIterator[People]:
-    settings = InstanceSettings(id=1, token=SecretStr(TOKEN), dir=folder, memory_bytes=1024**3, isolation="off")
+    settings = InstanceSettings(
+        id=1, token=SecretStr(TOKEN), dir=folder, memory_bytes=1024**3, isolation="off"
+    )
     engine, lock = Engine(settings, Isolation(level=0), lost=pytest.fail), WriteLock()
     schema = await load(engine, folder, crowd)
     graph = Graph(engine=engine, schema=schema, counts=await engine.counts())
     executions = Executions(
-        graph=lambda: graph, lock=lock, folder=folder / "algorithms", memory_bytes=memory_bytes, at_once=at_once
+        graph=lambda: graph,
+        lock=lock,
+        folder=folder / "algorithms",
+        memory_bytes=memory_bytes,
+        at_once=at_once,
     )
     app = FastAPI()
     app.state.token = SecretStr(TOKEN)
     errors.install(app)
     app.include_router(algorithms.router(executions, backend="ladybug", patience=patience))
-    headers = {"Authorization": f"Bearer {TOKEN}", "X-Penstock-User": "ada", "X-Penstock-Write": "1"}
+    headers = {
+        "Authorization": f"Bearer {TOKEN}",
+        "X-Penstock-User": "ada",
+        "X-Penstock-Write": "1",
+    }
     transport = httpx.ASGITransport(app=app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://graph", headers=headers, timeout=120) as client:
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://graph", headers=headers, timeout=120
+    ) as client:
         try:
             yield People(executions, engine, lock, client)
         finally:

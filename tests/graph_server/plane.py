@@ -1,4 +1,5 @@
-"""A control plane as a graph server knows it: the five internal routes, and a record of all that was said."""
+"""A control plane as a graph server knows it: the five internal routes, and a record of all that
+was said."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ DEADLINE = 60.0
 
 
 class StandIn:
-    """`assignment` is what the mapping route gives; None is a 404. Reports to the route `refused` are 409."""
+    """`assignment` is what the mapping route gives; None is a 404. Reports to the route `refused`
+    are 409."""
 
     def __init__(self, assignment: dict[str, Any] | None) -> None:
         self.assignment = assignment
@@ -41,7 +43,9 @@ class StandIn:
     def told(self, what: str) -> list[dict[str, Any]]:
         return [body for name, body in self.said if name == what]
 
-    async def heard(self, what: str, matches: Callable[[dict[str, Any]], bool] = lambda _: True) -> dict[str, Any]:
+    async def heard(
+        self, what: str, matches: Callable[[dict[str, Any]], bool] = lambda _: True
+    ) -> dict[str, Any]:
         """The first such report, waited for."""
 
         def found() -> dict[str, Any] | None:
@@ -58,8 +62,13 @@ class StandIn:
 
     async def _serve(self, request: Request) -> Response:
         prefix = f"/api/internal/instances/{INSTANCE}/"
-        if request.headers.get("authorization") != f"Bearer {TOKEN}" or request.headers.get("x-component") != "wrapper":
-            return as_json({"error": {"code": "INVALID_TOKEN", "message": "No.", "details": {}}}, status=401)
+        if (
+            request.headers.get("authorization") != f"Bearer {TOKEN}"
+            or request.headers.get("x-component") != "wrapper"
+        ):
+            return as_json(
+                {"error": {"code": "INVALID_TOKEN", "message": "No.", "details": {}}}, status=401
+            )
         if not request.path.startswith(prefix):
             return _missing()
         what = request.path.removeprefix(prefix)
@@ -72,7 +81,10 @@ class StandIn:
         if request.method == "PUT" and what in ("status", "metrics", "progress"):
             await self._note(what, json.loads(request.body))
             if what == self.refused:
-                return as_json({"error": {"code": "INVALID_STATE", "message": "No.", "details": {}}}, status=409)
+                return as_json(
+                    {"error": {"code": "INVALID_STATE", "message": "No.", "details": {}}},
+                    status=409,
+                )
             return as_json({"data": {"updated": True}})
         return _missing()
 
@@ -83,4 +95,6 @@ class StandIn:
 
 
 def _missing() -> Response:
-    return as_json({"error": {"code": "RESOURCE_NOT_FOUND", "message": "No.", "details": {}}}, status=404)
+    return as_json(
+        {"error": {"code": "RESOURCE_NOT_FOUND", "message": "No.", "details": {}}}, status=404
+    )

@@ -60,7 +60,8 @@ async def graph_server(
     command: Sequence[str] = COMMAND,
     **settings: str,
 ) -> AsyncIterator[GraphServer]:
-    """Started, not yet loaded: wait for `plane.outcome()`. It listens on a socket unless it is given a port."""
+    """Started, not yet loaded: wait for `plane.outcome()`. It listens on a socket unless it is
+    given a port."""
     folder.mkdir(parents=True, exist_ok=True)
     sock, port = str(folder / "s"), settings.get("instance_port")
     async with StandIn(assignment) as plane:
@@ -82,9 +83,14 @@ async def graph_server(
         transport = httpx2.AsyncHTTPTransport(uds=None if port else sock)
         with running(command, log=folder / "log", cwd=folder, env=environment) as process:
             async with httpx2.AsyncClient(
-                transport=transport, base_url=f"http://127.0.0.1:{port or 1}", headers=PROXY, timeout=DEADLINE
+                transport=transport,
+                base_url=f"http://127.0.0.1:{port or 1}",
+                headers=PROXY,
+                timeout=DEADLINE,
             ) as http:
-                yield GraphServer(plane=plane, http=http, process=process, folder=folder, log=folder / "log")
+                yield GraphServer(
+                    plane=plane, http=http, process=process, folder=folder, log=folder / "log"
+                )
 
 
 @asynccontextmanager

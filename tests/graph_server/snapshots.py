@@ -1,4 +1,5 @@
-"""Snapshots made by hand: tables in, Parquet and a manifest in a store out, as a worker leaves them."""
+"""Snapshots made by hand: tables in, Parquet and a manifest in a store out, as a worker leaves
+them."""
 
 from __future__ import annotations
 
@@ -81,7 +82,9 @@ async def publish(
             delta_packed=delta_packed,
         )
         entities[each.path] = written.entity("SELECT 1")
-    await write_manifest(store, prefix, Manifest(created_at=datetime(2026, 1, 1, tzinfo=UTC), entities=entities))
+    await write_manifest(
+        store, prefix, Manifest(created_at=datetime(2026, 1, 1, tzinfo=UTC), entities=entities)
+    )
     return assignment(f"{store.url}/{prefix}", nodes, edges)
 
 

@@ -1,4 +1,5 @@
-"""Hostile queries on every engine: what one may take, when it is ended, and that nobody else is harmed."""
+"""Hostile queries on every engine: what one may take, when it is ended, and that nobody else is
+harmed."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ KNOWS = Edge(
 SUM = [[COUNT * (COUNT - 1) // 2]]
 SMALL = "MATCH (p:Person) RETURN sum(p.id)"
 
-# A hundred thousand numbers fit into the memory of queries of every engine, a thousand million into none.
+# A hundred thousand numbers fit into the memory of queries of every engine, a thousand million into
+# none.
 FITS = "UNWIND range(1, 100000) AS x RETURN count(x)"
 HOGS = {
     "range": "UNWIND range(1, 1000000000) AS x RETURN count(x)",
@@ -59,7 +61,9 @@ HOGS = {
     "product": "MATCH (a:Person), (b:Person), (c:Person) WITH DISTINCT a.name + b.name + c.name AS s RETURN count(s)",
     "sort": "MATCH (a:Person), (b:Person), (c:Person) WITH a.name + b.name + c.name AS s ORDER BY s SKIP 90000000"
     " RETURN s LIMIT 1",
-    "result": "MATCH (a:Person), (b:Person) RETURN a.name + b.name + '" + "x" * 3000 + "' AS s LIMIT 100000",
+    "result": "MATCH (a:Person), (b:Person) RETURN a.name + b.name + '"
+    + "x" * 3000
+    + "' AS s LIMIT 100000",
 }
 EMBEDDED_HOGS = HOGS | {
     "string": "RETURN size(repeat('x', 1000000000))",
@@ -73,9 +77,7 @@ DEAF = {
     "ryugraph": "WITH repeat('ab', 2000000) AS s RETURN levenshtein(s, s)",
     "falkordb": "WITH range(1, 100000) AS l RETURN size([x IN l WHERE size([y IN l WHERE y = x]) > 2])",
 }
-SLOW = (
-    "MATCH (a:Person), (b:Person) WHERE a.id * b.id % 7 = 3 WITH a, b MATCH (c:Person) WHERE c.id < 9 RETURN count(*)"
-)
+SLOW = "MATCH (a:Person), (b:Person) WHERE a.id * b.id % 7 = 3 WITH a, b MATCH (c:Person) WHERE c.id < 9 RETURN count(*)"
 
 
 def hogs(backend: str) -> dict[str, str]:
@@ -93,7 +95,9 @@ async def abused(backend: str, **settings: str) -> AsyncIterator[GraphServer]:
             "instance_memory_bytes": str(512 * MIB),
             "instance_query_memory_bytes": str(QUERY_MEMORY),
         }
-        async with running_server(Path(folder) / "i", f"file://{root}", given, **(own | settings)) as server:
+        async with running_server(
+            Path(folder) / "i", f"file://{root}", given, **(own | settings)
+        ) as server:
             yield server
 
 
@@ -113,7 +117,9 @@ async def sound(server: GraphServer) -> None:
     """The same graph server, the same graph."""
     assert server.process.poll() is None, server.log.read_text()[-3000:]
     assert await server.rows(SMALL) == SUM
-    assert await server.rows("MATCH (:Person)-[e:KNOWS]->(:Person) RETURN count(e)") == [[5 * COUNT]]
+    assert await server.rows("MATCH (:Person)-[e:KNOWS]->(:Person) RETURN count(e)") == [
+        [5 * COUNT]
+    ]
     assert await server.rows("MATCH (p:Person {id: 7}) RETURN p.name") == [["n7"]]
 
 
@@ -272,7 +278,11 @@ async def test_a_query_that_ignores_its_timeout_is_ended_with_its_process_and_th
 @pytest.mark.parametrize("backend", BACKENDS)
 async def test_what_algorithms_wrote_is_there_after_the_engine_died(backend: str) -> None:
     async with abused(backend) as server:
-        for body in ({"result_property": "deg"}, {"result_property": "more"}, {"result_property": "deg"}):
+        for body in (
+            {"result_property": "deg"},
+            {"result_property": "more"},
+            {"result_property": "deg"},
+        ):
             assert (await done(server, "/algo/degree", body))["nodes_updated"] == COUNT
         ask = "MATCH (p:Person) RETURN sum(p.deg), min(p.more), count(*)"
         before = await server.rows(ask)
@@ -299,7 +309,9 @@ async def test_queries_that_were_running_when_the_engine_died_are_run_again() ->
         assert (await server.engine())["restarts"] == {"crash": 1}
 
 
-async def test_a_query_that_crashes_the_engine_is_tried_once_more_by_itself_and_then_told_so() -> None:
+async def test_a_query_that_crashes_the_engine_is_tried_once_more_by_itself_and_then_told_so() -> (
+    None
+):
     async with abused("ladybug") as server:
         running = asyncio.create_task(server.query(DEAF["ladybug"], timeout_ms=50_000))
         for crashes in (0, 1):
@@ -326,10 +338,14 @@ async def computing(server: GraphServer, restarts: int) -> int:
                         return pid
 
 
-async def test_a_client_that_hangs_up_does_not_cost_a_falkordb_that_cannot_be_interrupted_its_life() -> None:
+async def test_a_client_that_hangs_up_does_not_cost_a_falkordb_that_cannot_be_interrupted_its_life() -> (
+    None
+):
     triples = "UNWIND range(1, 3000) AS a UNWIND range(1, 3000) AS b UNWIND range(1, 3000) AS c WITH a, b, c"
     async with abused("falkordb", instance_kill_seconds="0.2") as server:
-        asking = asyncio.create_task(server.query(f"{triples} WHERE a * b + c < 0 RETURN count(*)", timeout_ms=2000))
+        asking = asyncio.create_task(
+            server.query(f"{triples} WHERE a * b + c < 0 RETURN count(*)", timeout_ms=2000)
+        )
         await until_active(server, 1)
         asking.cancel()
         await until_active(server, 0)
@@ -339,9 +355,14 @@ async def test_a_client_that_hangs_up_does_not_cost_a_falkordb_that_cannot_be_in
 
 async def test_all_processes_together_stay_below_the_instances_memory() -> None:
     """The limit of queries is out of the way: what remains is that of the instance."""
-    settings = {"instance_query_memory_bytes": str(64 * 1024 * MIB), "instance_memory_bytes": str(1024 * MIB)}
+    settings = {
+        "instance_query_memory_bytes": str(64 * 1024 * MIB),
+        "instance_memory_bytes": str(1024 * MIB),
+    }
     async with abused("ladybug", **settings) as server:
-        reading = asyncio.create_task(server.query("UNWIND range(1, 400000000) AS x RETURN count(x)"))
+        reading = asyncio.create_task(
+            server.query("UNWIND range(1, 400000000) AS x RETURN count(x)")
+        )
         most = 0
         while not reading.done():
             most = max(most, sum(map(held_bytes, (await server.engine())["pids"])))

@@ -35,7 +35,9 @@ def become(folder: Path, number: int, *, reads_everything: bool = False) -> dict
     secret = folder.parent / "secret"
     secret.touch(mode=0o600)
     arguments = [str(folder), str(number), str(int(reads_everything)), str(secret)]
-    done = subprocess.run([sys.executable, "-c", _BECOME, *arguments], check=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _BECOME, *arguments], check=True, capture_output=True
+    )
     status: dict[str, str] = json.loads(done.stdout)
     return status
 
@@ -57,7 +59,9 @@ def test_root_becomes_a_user_without_groups_and_its_folder_goes_along(tmp_path: 
     assert status["Uid"] == "\t".join(["61200"] * 4)
     assert status["Groups"].strip() == ""
     assert {status[name] for name in ("CapEff", "CapPrm", "CapAmb")} == {NOTHING}
-    assert {place.stat().st_uid for place in (folder, folder / "deep", folder / "deep" / "file")} == {61_200}
+    assert {
+        place.stat().st_uid for place in (folder, folder / "deep", folder / "deep" / "file")
+    } == {61_200}
     assert Path("/etc/passwd").stat().st_uid == 0
 
 

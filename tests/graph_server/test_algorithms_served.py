@@ -1,4 +1,5 @@
-"""Algorithms in the real process, shut in by the kernel: what the others see of them, and what outlives what."""
+"""Algorithms in the real process, shut in by the kernel: what the others see of them, and what
+outlives what."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
 OWNER = {"X-Penstock-Write": "1"}
-LONG: dict[str, Any] = {"parameters": {"max_iterations": 100_000, "tolerance": 0}, "result_property": "rank"}
+LONG: dict[str, Any] = {
+    "parameters": {"max_iterations": 100_000, "tolerance": 0},
+    "result_property": "rank",
+}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -67,7 +71,12 @@ async def done(server: GraphServer, path: str, body: dict[str, Any]) -> dict[str
 
 
 async def test_a_result_is_there_for_the_next_query_and_in_the_schema(served: GraphServer) -> None:
-    asked = {"node_label": "Person", "edge_type": "KNOWS", "result_property": "depth", "source_id": "Person:1"}
+    asked = {
+        "node_label": "Person",
+        "edge_type": "KNOWS",
+        "result_property": "depth",
+        "source_id": "Person:1",
+    }
     assert (await done(served, "/algo/bfs", asked))["nodes_updated"] == 3
     rows = await served.rows("MATCH (p:Person) RETURN p.id, p.depth ORDER BY p.depth")
     assert rows == [[1, 0], [2, 1], [BIG, 2]]
@@ -82,7 +91,9 @@ async def test_keys_of_text_and_numbers_share_one_graph(served: GraphServer) -> 
 
 
 @pytest.mark.parametrize("name", ["closeness", "harmonic", "betweenness", "degree"])
-async def test_a_weighted_centrality_comes_out_of_its_process(served: GraphServer, name: str) -> None:
+async def test_a_weighted_centrality_comes_out_of_its_process(
+    served: GraphServer, name: str
+) -> None:
     """Its progress is a number of NumPy's, which has to be one of JSON's on the way."""
     asked = {"edge_type": "KNOWS", "weight_property": "weight"}
     execution = await done(served, f"/algo/{name}", asked)
@@ -106,12 +117,20 @@ async def test_networkx_answers_from_inside_the_walls(served: GraphServer) -> No
     assert found["result"]["value"] == pytest.approx(0.4)
 
 
-async def test_everybody_sees_the_holder_and_health_is_prompt_while_an_algorithm_writes(served: GraphServer) -> None:
+async def test_everybody_sees_the_holder_and_health_is_prompt_while_an_algorithm_writes(
+    served: GraphServer,
+) -> None:
     begun = asyncio.create_task(served.http.post("/algo/pagerank", json=LONG, headers=OWNER))
     await until(lambda: computing(served))
     lock = (await served.http.get("/lock")).json()["lock"]
-    assert (lock["locked"], lock["holder_username"], lock["algorithm_name"]) == (True, "ada", "pagerank")
-    refused = await served.http.post("/shutdown", json={"reason": "test"}, headers=PLANE | {"X-Penstock-User": ""})
+    assert (lock["locked"], lock["holder_username"], lock["algorithm_name"]) == (
+        True,
+        "ada",
+        "pagerank",
+    )
+    refused = await served.http.post(
+        "/shutdown", json={"reason": "test"}, headers=PLANE | {"X-Penstock-User": ""}
+    )
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "SHUTDOWN_BLOCKED")
     times = []
     for _ in range(20):
@@ -151,7 +170,9 @@ def _alive(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
-async def test_networkx_goes_by_a_property_called_weight_and_the_lightest_of_parallel_edges() -> None:
+async def test_networkx_goes_by_a_property_called_weight_and_the_lightest_of_parallel_edges() -> (
+    None
+):
     """However the property is named in the request."""
     places = Node(label="Place", key=("id", "INT64"), table=pa.table({"id": pa.array([1, 2, 3])}))
     roads = Edge(

@@ -1,4 +1,5 @@
-"""Algorithms that run: long ones, cancelled, killed, out of time or memory, side by side. The server stays sound."""
+"""Algorithms that run: long ones, cancelled, killed, out of time or memory, side by side. The
+server stays sound."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ async def until(holds: Callable[[], Any]) -> Any:
     return found
 
 
-async def started(graph: People, body: dict[str, Any], path: str = "/algo/pagerank") -> dict[str, Any]:
+async def started(
+    graph: People, body: dict[str, Any], path: str = "/algo/pagerank"
+) -> dict[str, Any]:
     answer = await graph.run(path, body)
     assert answer.status_code == 202, answer.text
     found: dict[str, Any] = answer.json()
@@ -66,7 +69,11 @@ async def test_a_long_one_runs_on_with_progress_and_completes(graph: People) -> 
     execution = graph.executions.get(begun["execution_id"])
     await until(lambda: 0 < execution.progress < 1)
     done = await ended(graph, execution.id)
-    assert (done["status"], done["nodes_updated"], done["progress_percent"]) == ("completed", 8, 100)
+    assert (done["status"], done["nodes_updated"], done["progress_percent"]) == (
+        "completed",
+        8,
+        100,
+    )
     assert done["result"]["iterations"] == 100_000
     assert done["duration_ms"] > 0
 
@@ -119,7 +126,9 @@ async def test_a_stranger_cannot_cancel(graph: People) -> None:
     path = f"/algo/executions/{begun['execution_id']}"
     stranger = {"X-Penstock-User": "eve", "X-Penstock-Write": "0"}
     assert (await graph.client.delete(path, headers=stranger)).status_code == 403
-    assert (await graph.client.delete(path, headers={"X-Penstock-Write": "0"})).json()["status"] == "cancelled"
+    assert (await graph.client.delete(path, headers={"X-Penstock-Write": "0"})).json()[
+        "status"
+    ] == "cancelled"
 
 
 async def test_a_killed_child_leaves_lock_and_server_sound(graph: People) -> None:
@@ -163,7 +172,8 @@ async def test_one_that_is_out_of_memory_fails_alone(tmp_path: Path) -> None:
 
 
 async def test_no_allocator_takes_the_allowance_ahead(graph: People) -> None:
-    """Arrow's default pool maps a gibibyte at its first array, and a limit of 1 GiB was used up by that alone."""
+    """Arrow's default pool maps a gibibyte at its first array, and a limit of 1 GiB was used up by
+    that alone."""
     await graph.run("/algo/degree", {"node_label": "City", "result_property": "degree"})
     assert graph.executions.pids
     for pid in graph.executions.pids:

@@ -36,7 +36,9 @@ async def test_a_graph_that_cannot_be_saved_says_where_and_why_and_an_end_is_not
             await server.save()
             (folder / "graph.rdb").unlink()
             (folder / "graph.rdb").mkdir()
-            with pytest.raises(GraphFailed, match=f"save the graph in {folder}: .*Is a directory") as refusal:
+            with pytest.raises(
+                GraphFailed, match=f"save the graph in {folder}: .*Is a directory"
+            ) as refusal:
                 await server.save()
             assert "room" in str(refusal.value.hint)
             assert server.pid is not None

@@ -1,4 +1,5 @@
-"""An engine that was taken over, with the guard off: each attempt fails there, and succeeds outside."""
+"""An engine that was taken over, with the guard off: each attempt fails there, and succeeds
+outside."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 HOSTILE = [sys.executable, "-m", "tests.graph_server.hostile"]
 ON_FALKORDB = {"unix_socket"}
-"""An engine that speaks to a database by a unix socket keeps that family; what listens there asks who it is."""
+"""An engine that speaks to a database by a unix socket keeps that family; what listens there asks
+who it is."""
 _READING = "0000000000000004"
 """The one capability that is left: to read past permissions, where Landlock lets it."""
 _VICTIM = """
@@ -110,12 +112,18 @@ async def test_an_engine_that_was_taken_over_gets_nowhere(
     hostile_server: GraphServer, targets: Targets, attempt: str
 ) -> None:
     if attempt in ON_FALKORDB and "falkordb" in await _backend(hostile_server):
-        pytest.skip("this engine needs the family of sockets; see test_postgres_cluster for what protects it")
+        pytest.skip(
+            "this engine needs the family of sockets; see test_postgres_cluster for what protects it"
+        )
     answer = await hostile_server.query(f"ATTEMPT {attempt} {targets.packed()}")
     assert answer.status_code == 200, answer.text
     [[outcome]] = answer.json()["rows"]
     assert outcome.startswith(("PermissionError", "OSError")), outcome
-    assert "Operation not permitted" in outcome or "Permission denied" in outcome or "refused" in outcome
+    assert (
+        "Operation not permitted" in outcome
+        or "Permission denied" in outcome
+        or "refused" in outcome
+    )
 
 
 @pytest.mark.parametrize("attempt", sorted(ATTEMPTS))
@@ -126,9 +134,16 @@ async def test_outside_the_same_attempt_gets_through(targets: Targets, attempt: 
     assert await _try(attempt, targets) == THROUGH
 
 
-async def test_an_engine_whose_database_is_elsewhere_reaches_its_port_alone(targets: Targets) -> None:
-    reach = examine().engine_reach(read=[ROOT], write=[], database_url=f"redis://127.0.0.1:{targets.tcp_port}")
-    outcomes = {name: await _try(name, targets, reach) for name in ("tcp", "other_tcp", "udp", "listen", "raw")}
+async def test_an_engine_whose_database_is_elsewhere_reaches_its_port_alone(
+    targets: Targets,
+) -> None:
+    reach = examine().engine_reach(
+        read=[ROOT], write=[], database_url=f"redis://127.0.0.1:{targets.tcp_port}"
+    )
+    outcomes = {
+        name: await _try(name, targets, reach)
+        for name in ("tcp", "other_tcp", "udp", "listen", "raw")
+    }
     assert outcomes.pop("tcp") == THROUGH
     assert all(outcome.startswith("PermissionError") for outcome in outcomes.values()), outcomes
 
@@ -145,20 +160,28 @@ async def test_every_process_of_a_graph_server_is_filtered_and_leaves_no_core(
 
 
 @root_only
-async def test_a_graph_server_that_root_starts_does_not_run_as_root(hostile_server: GraphServer) -> None:
+async def test_a_graph_server_that_root_starts_does_not_run_as_root(
+    hostile_server: GraphServer,
+) -> None:
     engine = await hostile_server.engine()
     for pid in (hostile_server.process.pid, *engine["pids"]):
         process = psutil.Process(pid)
         assert set(process.uids()) == set(process.gids()) == {number_of(INSTANCE)}
         effective = next(
-            line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("CapEff")
+            line
+            for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+            if line.startswith("CapEff")
         )
         assert effective == f"CapEff:\t{_READING}"
     assert (hostile_server.folder / "own").stat().st_uid == number_of(INSTANCE)
 
 
-@pytest.mark.parametrize("attempt", ["raw", "packet", "ptrace", "signal", "shell", "mount", "io_uring"])
-async def test_the_server_in_front_of_the_engine_cannot_do_it_either(targets: Targets, attempt: str) -> None:
+@pytest.mark.parametrize(
+    "attempt", ["raw", "packet", "ptrace", "signal", "shell", "mount", "io_uring"]
+)
+async def test_the_server_in_front_of_the_engine_cannot_do_it_either(
+    targets: Targets, attempt: str
+) -> None:
     reach = server_reach(examine(), own=Path(targets.folder), storage=ROOT)
     assert (await _try(attempt, targets, reach)).startswith("PermissionError")
 
@@ -177,7 +200,14 @@ async def _backend(server: GraphServer) -> str:
 async def _try(attempt: str, targets: Targets, reach: Reach | None = None) -> str:
     more = [] if reach is None else [pickle.dumps(reach).hex()]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.graph_server.hostile.attempts", attempt, targets.packed(), *more),
+        *(
+            sys.executable,
+            "-m",
+            "tests.graph_server.hostile.attempts",
+            attempt,
+            targets.packed(),
+            *more,
+        ),
         cwd=ROOT,
         stdout=subprocess.PIPE,
     )

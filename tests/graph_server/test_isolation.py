@@ -32,18 +32,31 @@ async def open_server(request: pytest.FixtureRequest) -> AsyncIterator[GraphServ
         other.mkdir(parents=True)
         (other / "secret.csv").write_text(f"{SECRET}\n")
         settings = {"instance_guard": "false", "instance_backend": request.param}
-        async with running_server(Path(folder) / "i", f"file://{root}", given, **settings) as server:
+        async with running_server(
+            Path(folder) / "i", f"file://{root}", given, **settings
+        ) as server:
             yield server
 
 
 @pytest.mark.parametrize(
     "place",
-    ["/etc/passwd", "/etc/hostname", "/proc/self/environ", "/proc/1/cmdline", "/root/.profile", "STORAGE", "TMP"],
+    [
+        "/etc/passwd",
+        "/etc/hostname",
+        "/proc/self/environ",
+        "/proc/1/cmdline",
+        "/root/.profile",
+        "STORAGE",
+        "TMP",
+    ],
 )
 async def test_no_file_but_its_own_is_read(open_server: GraphServer, place: str) -> None:
     outside = open_server.folder.parent / "x.csv"
     outside.write_text(f"{SECRET}\n")
-    places = {"STORAGE": str(open_server.folder.parent / "storage/bob/1/v1/9/secret.csv"), "TMP": str(outside)}
+    places = {
+        "STORAGE": str(open_server.folder.parent / "storage/bob/1/v1/9/secret.csv"),
+        "TMP": str(outside),
+    }
     text = f"LOAD FROM '{places.get(place, place)}' (file_format='csv', header=false, delim='\\t') RETURN *"
     answer = await open_server.query(text)
     assert answer.status_code == 400
@@ -113,7 +126,9 @@ async def test_the_server_says_what_confines_it(open_server: GraphServer) -> Non
     ("level", "lacks"),
     [(0, "files"), (3, "TCP ports"), (5, "signals and abstract sockets"), (6, None)],
 )
-def test_what_a_kernel_lacks_is_named_with_what_it_would_need(level: int, lacks: str | None) -> None:
+def test_what_a_kernel_lacks_is_named_with_what_it_would_need(
+    level: int, lacks: str | None
+) -> None:
     missing = Isolation(level=level, filters=True).missing
     assert [line.partition(":")[0] for line in missing[:1]] == ([] if lacks is None else [lacks])
     assert Isolation(level=level).missing == (*missing, _NO_FILTERS)

@@ -1,4 +1,5 @@
-"""What a query that ran out of memory left in the engine process is measured before the next one begins."""
+"""What a query that ran out of memory left in the engine process is measured before the next one
+begins."""
 
 from __future__ import annotations
 

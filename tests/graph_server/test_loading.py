@@ -29,7 +29,9 @@ async def published(
     return f"file://{root}", await publish(open_store(str(root)), nodes, edges, prefix=PREFIX)
 
 
-async def failure(folder: Path, storage: str, given: dict[str, Any] | None, **settings: str) -> dict[str, Any]:
+async def failure(
+    folder: Path, storage: str, given: dict[str, Any] | None, **settings: str
+) -> dict[str, Any]:
     """The one report of a start that failed; the process must be gone, and not with 0."""
     async with graph_server(folder / "i", storage, given, **settings) as server:
         outcome = await server.plane.outcome()
@@ -51,7 +53,12 @@ async def test_each_step_is_told_as_it_happens(short_folder: Path) -> None:
         "loading_data",
         "ready",
     ]
-    assert {each["current_step"] for each in told} >= {"downloaded", "schema_created", "Person", "KNOWS"}
+    assert {each["current_step"] for each in told} >= {
+        "downloaded",
+        "schema_created",
+        "Person",
+        "KNOWS",
+    }
     steps = [(s["name"], s.get("type"), s["status"], s["row_count"]) for s in told[-1]["steps"]]
     assert steps == [
         ("pod_scheduled", None, "completed", None),
@@ -83,7 +90,10 @@ async def test_health_answers_before_the_graph_is_there(short_folder: Path) -> N
 async def test_an_unknown_instance_is_a_mapping_error(short_folder: Path) -> None:
     storage, _ = await published(short_folder)
     outcome = await failure(short_folder, storage, None)
-    assert (outcome["error_code"], outcome["failed_phase"]) == ("MAPPING_FETCH_ERROR", "pod_scheduled")
+    assert (outcome["error_code"], outcome["failed_phase"]) == (
+        "MAPPING_FETCH_ERROR",
+        "pod_scheduled",
+    )
 
 
 async def test_a_snapshot_without_a_manifest_is_not_loaded(short_folder: Path) -> None:
@@ -109,7 +119,12 @@ def _lose_a_row(file: Path) -> None:
 
 @pytest.mark.parametrize(
     ("damage", "words"),
-    [(_cut, "bytes, not"), (_flip, "digest"), (_lose_a_row, "bytes, not"), (lambda f: f.unlink(), "missing")],
+    [
+        (_cut, "bytes, not"),
+        (_flip, "digest"),
+        (_lose_a_row, "bytes, not"),
+        (lambda f: f.unlink(), "missing"),
+    ],
 )
 async def test_a_file_that_is_not_what_was_written_is_found(
     short_folder: Path, damage: Callable[[Path], None], words: str
@@ -122,35 +137,54 @@ async def test_a_file_that_is_not_what_was_written_is_found(
 
 
 async def test_an_edge_without_endpoint_fails_the_start_with_examples(short_folder: Path) -> None:
-    bad = Edge(type="KNOWS", ends=("Person", "Person"), table=pa.table({"a": [1, 77, 78], "b": [2, 1, 99]}))
+    bad = Edge(
+        type="KNOWS", ends=("Person", "Person"), table=pa.table({"a": [1, 77, 78], "b": [2, 1, 99]})
+    )
     storage, given = await published(short_folder, edges=[bad])
     outcome = await failure(short_folder, storage, given)
     assert (outcome["error_code"], outcome["failed_phase"]) == ("DATA_LOAD_ERROR", "loading_data")
-    assert "2 rows name a Person in a that is not there, for example 77, 78" in outcome["error_message"]
+    assert (
+        "2 rows name a Person in a that is not there, for example 77, 78"
+        in outcome["error_message"]
+    )
     assert "1 rows name a Person in b that is not there, for example 99" in outcome["error_message"]
 
 
 async def test_edges_without_endpoint_are_dropped_on_request(short_folder: Path) -> None:
-    bad = Edge(type="KNOWS", ends=("Person", "Person"), table=pa.table({"a": [1, 77, 78], "b": [2, 1, 99]}))
+    bad = Edge(
+        type="KNOWS", ends=("Person", "Person"), table=pa.table({"a": [1, 77, 78], "b": [2, 1, 99]})
+    )
     storage, given = await published(short_folder, edges=[bad])
-    async with running_server(short_folder / "i", storage, given, instance_dangling_edges="drop") as server:
+    async with running_server(
+        short_folder / "i", storage, given, instance_dangling_edges="drop"
+    ) as server:
         assert await server.rows("MATCH (a)-[:KNOWS]->(b) RETURN a.id, b.id") == [[1, 2]]
         assert (await server.plane.outcome())["graph_stats"] == {"node_count": 5, "edge_count": 1}
 
 
 async def test_a_key_that_is_there_twice_fails_the_start(short_folder: Path) -> None:
-    twice = Node(label="City", key=("name", "STRING"), table=pa.table({"name": ["Rome", "Oslo", "Rome"]}))
+    twice = Node(
+        label="City", key=("name", "STRING"), table=pa.table({"name": ["Rome", "Oslo", "Rome"]})
+    )
     storage, given = await published(short_folder, nodes=[PERSON, twice], edges=[KNOWS])
     outcome = await failure(short_folder, storage, given)
     assert outcome["error_code"] == "DATA_LOAD_ERROR"
-    assert "1 values of the primary key name are there more than once, for example Rome" in outcome["error_message"]
+    assert (
+        "1 values of the primary key name are there more than once, for example Rome"
+        in outcome["error_message"]
+    )
 
 
-async def test_a_column_of_which_nobody_knows_the_inside_is_a_schema_error(short_folder: Path) -> None:
+async def test_a_column_of_which_nobody_knows_the_inside_is_a_schema_error(
+    short_folder: Path,
+) -> None:
     storage, given = await published(short_folder, nodes=[CITY], edges=[])
     given["node_definitions"][0]["properties"] = [{"name": "tags", "type": "LIST"}]
     outcome = await failure(short_folder, storage, given)
-    assert (outcome["error_code"], outcome["failed_phase"]) == ("SCHEMA_CREATE_ERROR", "loading_schema")
+    assert (outcome["error_code"], outcome["failed_phase"]) == (
+        "SCHEMA_CREATE_ERROR",
+        "loading_schema",
+    )
 
 
 async def test_a_definition_that_differs_from_the_files_is_not_loaded(short_folder: Path) -> None:
@@ -160,9 +194,18 @@ async def test_a_definition_that_differs_from_the_files_is_not_loaded(short_fold
     assert (outcome["error_code"], "mayor" in outcome["error_message"]) == ("DATA_LOAD_ERROR", True)
 
 
-async def test_names_that_are_keywords_and_types_with_several_pairs_are_loaded(short_folder: Path) -> None:
-    order = Node(label="Order", key=("limit", "STRING"), properties=(("match", "INT32"),), table=_orders())
-    own = Edge(type="SET", ends=("Order", "Order"), table=pa.table({"a": ["x"], "b": ["y"]}), with_pair=True)
+async def test_names_that_are_keywords_and_types_with_several_pairs_are_loaded(
+    short_folder: Path,
+) -> None:
+    order = Node(
+        label="Order", key=("limit", "STRING"), properties=(("match", "INT32"),), table=_orders()
+    )
+    own = Edge(
+        type="SET",
+        ends=("Order", "Order"),
+        table=pa.table({"a": ["x"], "b": ["y"]}),
+        with_pair=True,
+    )
     other = Edge(
         type="SET",
         ends=("Order", "City"),
@@ -172,7 +215,9 @@ async def test_names_that_are_keywords_and_types_with_several_pairs_are_loaded(s
     )
     storage, given = await published(short_folder, nodes=[order, CITY], edges=[own, other])
     async with running_server(short_folder / "i", storage, given) as server:
-        rows = await server.rows("MATCH (a:`Order`)-[e:`SET`]->(b) RETURN a.`limit`, e.`return`, label(b) ORDER BY 2")
+        rows = await server.rows(
+            "MATCH (a:`Order`)-[e:`SET`]->(b) RETURN a.`limit`, e.`return`, label(b) ORDER BY 2"
+        )
         assert sorted(rows, key=str) == [["x", 0.5, "City"], ["x", None, "Order"]]
         tables = (await server.http.get("/schema")).json()
         assert [(t["from_node"], t["to_node"], t["edge_count"]) for t in tables["edge_tables"]] == [
@@ -187,11 +232,16 @@ async def test_what_nobody_foresaw_is_reported_too(short_folder: Path) -> None:
     place.mkdir(parents=True)
     (place / "engine").write_text("in the way")
     outcome = await failure(short_folder, storage, given)
-    assert (outcome["error_code"], "FileExistsError" in outcome["error_message"]) == ("STARTUP_FAILED", True)
+    assert (outcome["error_code"], "FileExistsError" in outcome["error_message"]) == (
+        "STARTUP_FAILED",
+        True,
+    )
 
 
 async def test_an_empty_table_is_a_table(short_folder: Path) -> None:
-    empty = Node(label="City", key=("name", "STRING"), table=pa.table({"name": pa.array([], pa.string())}))
+    empty = Node(
+        label="City", key=("name", "STRING"), table=pa.table({"name": pa.array([], pa.string())})
+    )
     none = Edge(type="LIVES_IN", ends=("Person", "City"), table=LIVES.table.slice(0, 0))
     storage, given = await published(short_folder, nodes=[PERSON, empty], edges=[none])
     async with running_server(short_folder / "i", storage, given) as server:
@@ -208,7 +258,9 @@ async def test_a_restart_in_the_same_folder_begins_anew(short_folder: Path) -> N
 async def test_a_control_plane_that_is_slow_to_answer_is_waited_for(short_folder: Path) -> None:
     storage, given = await published(short_folder)
     async with graph_server(short_folder / "i", storage, given) as server:
-        server.plane.faults.append(Fault(misdeed="reset", method="PUT", path="/api/internal/instances/7/status"))
+        server.plane.faults.append(
+            Fault(misdeed="reset", method="PUT", path="/api/internal/instances/7/status")
+        )
         assert (await server.plane.outcome())["status"] == "running"
 
 
@@ -220,9 +272,13 @@ async def test_a_server_that_is_not_wanted_any_more_ends(short_folder: Path) -> 
         assert [body["status"] for body in server.plane.told("status")] == ["running"]
 
 
-async def test_a_control_plane_that_takes_no_progress_does_not_stop_the_start(short_folder: Path) -> None:
+async def test_a_control_plane_that_takes_no_progress_does_not_stop_the_start(
+    short_folder: Path,
+) -> None:
     storage, given = await published(short_folder)
-    async with graph_server(short_folder / "i", storage, given | {"prefix": PREFIX, "gcs_path": "elsewhere"}) as server:
+    async with graph_server(
+        short_folder / "i", storage, given | {"prefix": PREFIX, "gcs_path": "elsewhere"}
+    ) as server:
         server.plane.refused = "progress"
         assert (await server.plane.outcome())["status"] == "running"
 

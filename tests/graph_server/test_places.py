@@ -34,7 +34,11 @@ PERSON = Node(
     properties=(("name", "STRING"), ("set", "BOOL")),
     table=pa.table({"id": pa.array([1, 2]), "name": ["Ada", "Zoë"], "set": [True, None]}),
 )
-KNOWS = Edge(type="KNOWS", ends=("Person", "Person"), table=pa.table({"a": pa.array([1]), "b": pa.array([2])}))
+KNOWS = Edge(
+    type="KNOWS",
+    ends=("Person", "Person"),
+    table=pa.table({"a": pa.array([1]), "b": pa.array([2])}),
+)
 
 
 async def test_a_snapshot_in_s3_is_fetched_loaded_and_its_copy_removed(short_folder: Path) -> None:
@@ -46,27 +50,38 @@ async def test_a_snapshot_in_s3_is_fetched_loaded_and_its_copy_removed(short_fol
             assert process.poll() is None
             assert time.monotonic() < until
         options = StoreOptions(
-            endpoint=s3.endpoint, access_key_id=s3.access_key, secret_access_key=s3.secret_key, allow_http=True
+            endpoint=s3.endpoint,
+            access_key_id=s3.access_key,
+            secret_access_key=s3.secret_key,
+            allow_http=True,
         )
-        given = await publish(open_store("s3://lake/root", options=options), NODES, EDGES, prefix=PREFIX)
+        given = await publish(
+            open_store("s3://lake/root", options=options), NODES, EDGES, prefix=PREFIX
+        )
         settings = {
             "storage_endpoint": s3.endpoint,
             "storage_access_key_id": s3.access_key,
             "storage_secret_access_key": s3.secret_key,
             "storage_allow_http": "true",
         }
-        async with running_server(short_folder / "i", "s3://lake/root", given, **settings) as server:
+        async with running_server(
+            short_folder / "i", "s3://lake/root", given, **settings
+        ) as server:
             assert await server.rows("MATCH (n) RETURN count(*)") == [[5]]
             assert not (server.folder / "own/files").exists()
             assert s3.secret_key not in server.log.read_text()
 
 
-async def test_over_tcp_an_answer_does_not_wait_for_the_callers_acknowledgement(short_folder: Path) -> None:
+async def test_over_tcp_an_answer_does_not_wait_for_the_callers_acknowledgement(
+    short_folder: Path,
+) -> None:
     root = short_folder / "storage"
     root.mkdir()
     given = await publish(open_store(str(root)), [CITY], [], prefix=PREFIX)
     [port] = free_ports(1)
-    async with running_server(short_folder / "i", f"file://{root}", given, instance_port=str(port)) as server:
+    async with running_server(
+        short_folder / "i", f"file://{root}", given, instance_port=str(port)
+    ) as server:
         took = []
         for _ in range(30):
             began = time.perf_counter()
@@ -75,7 +90,11 @@ async def test_over_tcp_an_answer_does_not_wait_for_the_callers_acknowledgement(
         # A delayed acknowledgement is 40 ms.
         assert min(took) < 0.02
         assert statistics.median(took) < 0.035
-        [connection] = [c for c in psutil.Process(server.process.pid).net_connections("tcp") if c.status == "LISTEN"]
+        [connection] = [
+            c
+            for c in psutil.Process(server.process.pid).net_connections("tcp")
+            if c.status == "LISTEN"
+        ]
         assert connection.laddr.port == port
 
 
@@ -88,14 +107,18 @@ async def test_other_backends_serve_the_same_graph(short_folder: Path, backend: 
     place.mkdir()
     with falkordb(place) as url:
         settings = {"instance_backend": backend, "instance_falkordb_url": url}
-        async with running_server(short_folder / "i", f"file://{root}", given, **settings) as server:
+        async with running_server(
+            short_folder / "i", f"file://{root}", given, **settings
+        ) as server:
             text = "MATCH (a:Person {id: $x})-[e:KNOWS]->(b) RETURN a, e, b.name AS name"
             answer = (await server.query(text, parameters={"x": 1})).json()
             assert answer["column_types"] == ["NODE", "REL", "STRING"]
             [[a, e, name]] = answer["rows"]
             assert a == {"_id": "Person:1", "_label": "Person", "id": 1, "name": "Ada", "set": True}
             assert (e["_src"], e["_dst"], name) == ("Person:1", "Person:2", "Zoë")
-            found = (await server.http.post("/subgraph", json={"start": ["Person:1"], "hops": 2})).json()
+            found = (
+                await server.http.post("/subgraph", json={"start": ["Person:1"], "hops": 2})
+            ).json()
             assert (found["node_count"], found["edge_count"]) == (4, 3)
             assert (await server.query("CREATE (:City {name: 'x'})")).status_code == 403
             assert (await server.http.get("/schema")).json()["total_nodes"] == 4
@@ -118,7 +141,9 @@ async def algorithms_write_back(server: GraphServer) -> None:
 async def a_hang_up_leaves_it_sound(server: GraphServer) -> None:
     """At once where the engine can be interrupted, by its time elsewhere."""
     triples = "UNWIND range(1, 3000) AS a UNWIND range(1, 3000) AS b UNWIND range(1, 3000) AS c WITH a, b, c"
-    asking = asyncio.create_task(server.query(f"{triples} WHERE a * b + c < 0 RETURN count(*)", timeout_ms=1500))
+    asking = asyncio.create_task(
+        server.query(f"{triples} WHERE a * b + c < 0 RETURN count(*)", timeout_ms=1500)
+    )
     await until_active(server, 1)
     asking.cancel()
     await until_active(server, 0)
@@ -143,22 +168,32 @@ async def test_a_backend_without_its_server_is_a_database_error(short_folder: Pa
     root = short_folder / "storage"
     root.mkdir()
     given = await publish(open_store(str(root)), [CITY], [], prefix=PREFIX)
-    settings = {"instance_backend": "falkordb", "instance_falkordb_url": f"unix://{short_folder}/nobody"}
+    settings = {
+        "instance_backend": "falkordb",
+        "instance_falkordb_url": f"unix://{short_folder}/nobody",
+    }
     async with graph_server(short_folder / "i", f"file://{root}", given, **settings) as server:
         outcome = await server.plane.outcome()
         assert outcome["error_code"] == "FALKORDB_DATABASE_ERROR"
 
 
-async def test_two_instances_share_a_falkordb_and_each_leaves_it_as_it_was(short_folder: Path) -> None:
+async def test_two_instances_share_a_falkordb_and_each_leaves_it_as_it_was(
+    short_folder: Path,
+) -> None:
     place = short_folder / "falkor"
     place.mkdir()
     root = short_folder / "storage"
     root.mkdir()
     given = await publish(open_store(str(root)), [CITY], [], prefix=PREFIX)
-    with falkordb(place) as url, redis.Redis(unix_socket_path=url.removeprefix("unix://")) as client:
+    with (
+        falkordb(place) as url,
+        redis.Redis(unix_socket_path=url.removeprefix("unix://")) as client,
+    ):
         settings = {"instance_backend": "falkordb", "instance_falkordb_url": url}
         client.execute_command("GRAPH.QUERY", "penstock-8", "CREATE (:City {name: 'Atlantis'})")
-        async with running_server(short_folder / "i", f"file://{root}", given, **settings) as server:
+        async with running_server(
+            short_folder / "i", f"file://{root}", given, **settings
+        ) as server:
             assert await server.rows("MATCH (n:City) RETURN count(n)") == [[2]]
             assert sorted(client.execute_command("GRAPH.LIST")) == [b"penstock-7", b"penstock-8"]
             plain = {"Authorization": PLANE["Authorization"], "X-Penstock-User": ""}

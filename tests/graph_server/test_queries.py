@@ -38,7 +38,9 @@ async def until_active(server: GraphServer, wanted: int) -> None:
 
 
 async def test_an_answer_names_its_columns_types_and_time(server: GraphServer) -> None:
-    answer = (await server.query("MATCH (n:Person {id: 1}) RETURN n.id, n.name AS name, n.born, n.tags")).json()
+    answer = (
+        await server.query("MATCH (n:Person {id: 1}) RETURN n.id, n.name AS name, n.born, n.tags")
+    ).json()
     assert answer["columns"] == ["n.id", "name", "n.born", "n.tags"]
     assert answer["column_types"] == ["INT64", "STRING", "DATE", "LIST<STRING>"]
     assert answer["rows"] == [[1, "Ada", "1815-12-10", ["a", None]]]
@@ -55,10 +57,18 @@ async def test_an_answer_names_its_columns_types_and_time(server: GraphServer) -
         ("'Zoë 🐞'", "STRING", "Zoë 🐞"),
         ("date('2026-02-03')", "DATE", "2026-02-03"),
         ("timestamp('2026-02-03 04:05:06')", "TIMESTAMP", "2026-02-03T04:05:06Z"),
-        ("cast('2026-02-03 04:05:06.123456789' AS TIMESTAMP_NS)", "TIMESTAMP", "2026-02-03T04:05:06.123456Z"),
+        (
+            "cast('2026-02-03 04:05:06.123456789' AS TIMESTAMP_NS)",
+            "TIMESTAMP",
+            "2026-02-03T04:05:06.123456Z",
+        ),
         ("cast(2.5 AS DECIMAL(5, 2))", "ANY", "2.50"),
         ("interval('3 days 2 hours')", "INTERVAL", "P3DT7200S"),
-        ("uuid('47183823-2574-4bfd-b411-99ed177d3e43')", "UUID", "47183823-2574-4bfd-b411-99ed177d3e43"),
+        (
+            "uuid('47183823-2574-4bfd-b411-99ed177d3e43')",
+            "UUID",
+            "47183823-2574-4bfd-b411-99ed177d3e43",
+        ),
         ("encode('hi')", "BLOB", "aGk="),
         ("[[1], []]", "LIST<LIST<INT64>>", [[1], []]),
         ("map(['k'], [1])", "MAP", {"k": 1}),
@@ -69,13 +79,17 @@ async def test_an_answer_names_its_columns_types_and_time(server: GraphServer) -
         ("null", "STRING", None),
     ],
 )
-async def test_every_type_has_one_form_in_json(server: GraphServer, expression: str, kind: str, value: object) -> None:
+async def test_every_type_has_one_form_in_json(
+    server: GraphServer, expression: str, kind: str, value: object
+) -> None:
     answer = (await server.query(f"RETURN {expression} AS v")).json()
     assert (answer["column_types"], answer["rows"]) == ([kind], [[value]])
 
 
 async def test_a_path_is_its_nodes_and_edges(server: GraphServer) -> None:
-    answer = (await server.query("MATCH p = (a:Person {id: 1})-[:KNOWS*2..2]->(b) RETURN p, nodes(p)")).json()
+    answer = (
+        await server.query("MATCH p = (a:Person {id: 1})-[:KNOWS*2..2]->(b) RETURN p, nodes(p)")
+    ).json()
     assert answer["column_types"] == ["PATH", "LIST<NODE>"]
     [[path, nodes]] = answer["rows"]
     assert [n["_id"] for n in path["_nodes"]] == ["Person:1", "Person:2", f"Person:{BIG}"]
@@ -87,7 +101,9 @@ async def test_a_path_is_its_nodes_and_edges(server: GraphServer) -> None:
 
 
 async def test_what_an_optional_match_does_not_find_is_null(server: GraphServer) -> None:
-    assert await server.rows("OPTIONAL MATCH (n:Person {id: 99})-[e]->(m) RETURN n, e, m") == [[None, None, None]]
+    assert await server.rows("OPTIONAL MATCH (n:Person {id: 99})-[e]->(m) RETURN n, e, m") == [
+        [None, None, None]
+    ]
 
 
 async def test_an_empty_answer_has_its_columns(server: GraphServer) -> None:
@@ -95,7 +111,9 @@ async def test_an_empty_answer_has_its_columns(server: GraphServer) -> None:
     assert (answer["columns"], answer["rows"], answer["row_count"]) == (["n", "n.name"], [], 0)
 
 
-@pytest.mark.parametrize(("asked", "given", "truncated"), [(9, 9, True), (10, 10, False), (11, 10, False)])
+@pytest.mark.parametrize(
+    ("asked", "given", "truncated"), [(9, 9, True), (10, 10, False), (11, 10, False)]
+)
 async def test_a_row_cap_says_that_there_was_more(
     server: GraphServer, asked: int, given: int, *, truncated: bool
 ) -> None:
@@ -105,7 +123,9 @@ async def test_a_row_cap_says_that_there_was_more(
 
 
 async def test_ten_million_rows_are_cut_at_the_cap_without_being_made(server: GraphServer) -> None:
-    answer = (await server.query("UNWIND range(1, 10000000) AS x RETURN x", max_rows=1_000_000)).json()
+    answer = (
+        await server.query("UNWIND range(1, 10000000) AS x RETURN x", max_rows=1_000_000)
+    ).json()
     assert (answer["row_count"], answer["truncated"]) == (100_000, True)
 
 
@@ -118,7 +138,10 @@ async def test_arrow_has_no_cap(server: GraphServer) -> None:
 
 
 async def test_arrow_of_nodes_and_of_nothing_can_be_read(server: GraphServer) -> None:
-    for text, rows in (("MATCH (n)-[e]->(m) RETURN n, e", 4), ("MATCH (n:Person) WHERE n.id < 0 RETURN n", 0)):
+    for text, rows in (
+        ("MATCH (n)-[e]->(m) RETURN n, e", 4),
+        ("MATCH (n:Person) WHERE n.id < 0 RETURN n", 0),
+    ):
         answer = await server.http.post("/query", json={"query": text}, headers={"Accept": ARROW})
         table = pa.ipc.open_stream(answer.content).read_all()
         assert table.num_rows == rows
@@ -130,7 +153,10 @@ async def test_an_answer_that_cannot_be_told_is_an_error_and_not_a_broken_one(
     server: GraphServer, headers: dict[str, str]
 ) -> None:
     deep = "RETURN " + "[" * 48 + "1" + "]" * 48
-    mixed: dict[str, object] = {"query": "RETURN $p AS p", "parameters": {"p": {"a": [1, {"b": None}]}}}
+    mixed: dict[str, object] = {
+        "query": "RETURN $p AS p",
+        "parameters": {"p": {"a": [1, {"b": None}]}},
+    }
     for body in ({"query": deep}, {"query": "RETURN to_json([1]) AS p"}, mixed):
         answer = await server.http.post("/query", json=body, headers=headers)
         assert answer.status_code in (200, 400), answer.text
@@ -140,7 +166,9 @@ async def test_an_answer_that_cannot_be_told_is_an_error_and_not_a_broken_one(
 async def test_a_timeout_stops_the_engine_and_frees_its_thread(server: GraphServer) -> None:
     async with asyncio.timeout(60):
         answers = await asyncio.gather(*(server.query(ENDLESS, timeout_ms=300) for _ in range(3)))
-    assert [(a.status_code, a.json()["error"]["code"]) for a in answers] == [(408, "QUERY_TIMEOUT")] * 3
+    assert [(a.status_code, a.json()["error"]["code"]) for a in answers] == [
+        (408, "QUERY_TIMEOUT")
+    ] * 3
     assert await active(server) == 0
 
 
@@ -170,7 +198,9 @@ async def test_a_client_that_leaves_a_stream_leaves_nothing_behind(server: Graph
     assert await server.rows("RETURN 1") == [[1]]
 
 
-async def test_a_small_server_refuses_what_does_not_fit_and_lets_nobody_wait_too_long(short_folder: Path) -> None:
+async def test_a_small_server_refuses_what_does_not_fit_and_lets_nobody_wait_too_long(
+    short_folder: Path,
+) -> None:
     root = short_folder / "storage"
     root.mkdir()
     given = await publish(open_store(str(root)), [CITY], [], prefix="a/1/")
@@ -195,8 +225,12 @@ NODES = "MATCH (n), (m) UNWIND range(1, 4000) AS x RETURN n, m"
 COLUMNS = "UNWIND range(1, 3000000) AS x RETURN x, 'a' AS s LIMIT 3000000"
 
 
-@pytest.mark.parametrize("texts", [[ENDLESS, ENDLESS, COLUMNS], [ROWS] * 8, [NODES] * 2], ids=["long", "rows", "nodes"])
-async def test_health_answers_at_once_while_queries_run(server: GraphServer, texts: list[str]) -> None:
+@pytest.mark.parametrize(
+    "texts", [[ENDLESS, ENDLESS, COLUMNS], [ROWS] * 8, [NODES] * 2], ids=["long", "rows", "nodes"]
+)
+async def test_health_answers_at_once_while_queries_run(
+    server: GraphServer, texts: list[str]
+) -> None:
     # From a process of its own, for this one is busy with reading answers.
     command = (sys.executable, "-m", "tests.graph_server.probe", str(server.folder / "s"))
     probe = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
@@ -205,7 +239,8 @@ async def test_health_answers_at_once_while_queries_run(server: GraphServer, tex
     assert {answer.status_code for answer in answers} <= {200, 408}
     took = sorted(json.loads(told))
     assert len(took) > 10
-    # A held loop would show in the median; the slowest belong to whoever else wants this machine's cores.
+    # A held loop would show in the median; the slowest belong to whoever else wants this machine's
+    # cores.
     assert took[len(took) // 2] < 0.05
     assert took[int(len(took) * 0.95)] < 0.1
 
@@ -233,14 +268,24 @@ async def test_readers_do_not_wait_for_each_other(server: GraphServer) -> None:
         ("RETURN $missing", 400, "RYUGRAPH_ERROR"),
     ],
 )
-async def test_what_cannot_run_is_refused_by_name(server: GraphServer, text: str, status: int, code: str) -> None:
+async def test_what_cannot_run_is_refused_by_name(
+    server: GraphServer, text: str, status: int, code: str
+) -> None:
     answer = await server.query(text)
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
     assert set(answer.json()) == {"error", "meta"}
 
 
 async def test_parameters_keep_their_types(server: GraphServer) -> None:
-    given = {"i": BIG, "f": 0.5, "s": "'; DROP", "b": False, "l": [1, 2], "m": {"a": "x"}, "n": None}
+    given = {
+        "i": BIG,
+        "f": 0.5,
+        "s": "'; DROP",
+        "b": False,
+        "l": [1, 2],
+        "m": {"a": "x"},
+        "n": None,
+    }
     rows = await server.rows("RETURN $i, $f, $s, $b, $l, $m, $n", parameters=given | {"unused": 1})
     assert rows == [list(given.values())]
 
@@ -253,23 +298,40 @@ async def test_an_integer_beyond_64_bits_is_said_to_be_one(server: GraphServer) 
 
 @pytest.mark.parametrize(
     "body",
-    [{}, {"query": ""}, {"query": "RETURN 1", "timeout_ms": 0}, {"query": "RETURN 1", "timeout_ms": 10**8}],
+    [
+        {},
+        {"query": ""},
+        {"query": "RETURN 1", "timeout_ms": 0},
+        {"query": "RETURN 1", "timeout_ms": 10**8},
+    ],
 )
-async def test_a_body_that_makes_no_sense_is_422(server: GraphServer, body: dict[str, object]) -> None:
+async def test_a_body_that_makes_no_sense_is_422(
+    server: GraphServer, body: dict[str, object]
+) -> None:
     answer = await server.http.post("/query", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "VALIDATION_FAILED")
 
 
-@pytest.mark.parametrize("text", ["RETURN " + "[" * 48 + "1" + "]" * 48, "RETURN " + "{a: " * 48 + "1" + "}" * 48])
-async def test_an_answer_nested_too_deeply_is_the_querys_fault(server: GraphServer, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["RETURN " + "[" * 48 + "1" + "]" * 48, "RETURN " + "{a: " * 48 + "1" + "}" * 48]
+)
+async def test_an_answer_nested_too_deeply_is_the_querys_fault(
+    server: GraphServer, text: str
+) -> None:
     assert (await server.query(text)).status_code in (200, 400)
 
 
 async def test_a_body_is_taken_up_to_its_limit_and_not_a_byte_more(server: GraphServer) -> None:
     frame = len(b'{"query":"RETURN 1","parameters":{"x":""}}')
     for more, status in ((0, 200), (1, 413)):
-        body = b'{"query":"RETURN 1","parameters":{"x":"' + b"a" * (16 * 1024**2 - frame + more) + b'"}}'
-        answer = await server.http.post("/query", content=body, headers={"Content-Type": "application/json"})
+        body = (
+            b'{"query":"RETURN 1","parameters":{"x":"'
+            + b"a" * (16 * 1024**2 - frame + more)
+            + b'"}}'
+        )
+        answer = await server.http.post(
+            "/query", content=body, headers={"Content-Type": "application/json"}
+        )
         assert answer.status_code == status
 
 
@@ -281,18 +343,33 @@ async def test_an_edge_has_only_the_properties_of_its_type(server: GraphServer) 
     }
 
 
-@pytest.mark.parametrize(("token", "code"), [("", "AUTHENTICATION_REQUIRED"), ("Bearer wrong", "INVALID_TOKEN")])
-async def test_only_the_control_plane_is_believed(server: GraphServer, token: str, code: str) -> None:
+@pytest.mark.parametrize(
+    ("token", "code"), [("", "AUTHENTICATION_REQUIRED"), ("Bearer wrong", "INVALID_TOKEN")]
+)
+async def test_only_the_control_plane_is_believed(
+    server: GraphServer, token: str, code: str
+) -> None:
     for path in ("/schema", "/status", "/lock"):
         answer = await server.http.get(path, headers=PROXY | {"Authorization": token})
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, code)
 
 
-async def test_every_query_is_logged_with_its_author_and_digest_and_without_its_text(server: GraphServer) -> None:
+async def test_every_query_is_logged_with_its_author_and_digest_and_without_its_text(
+    server: GraphServer,
+) -> None:
     text = "MATCH (n:Person {name: 'nobody-else-s-business'}) RETURN n"
     padded = json.dumps({"query": text, "parameters": {"big": 2**62}})
-    for request in ({"json": {"query": text}}, {"content": padded, "headers": {"Content-Type": "application/json"}}):
+    for request in (
+        {"json": {"query": text}},
+        {"content": padded, "headers": {"Content-Type": "application/json"}},
+    ):
         assert (await server.http.post("/query", **request)).status_code == 200
-    lines = [json.loads(line) for line in server.log.read_text().splitlines() if statement_digest(text) in line]
-    assert [(line["event"], line["surface"], line["author"]) for line in lines] == [("statement", "cypher", "ada")] * 2
+    lines = [
+        json.loads(line)
+        for line in server.log.read_text().splitlines()
+        if statement_digest(text) in line
+    ]
+    assert [(line["event"], line["surface"], line["author"]) for line in lines] == [
+        ("statement", "cypher", "ada")
+    ] * 2
     assert "nobody-else-s-business" not in server.log.read_text()

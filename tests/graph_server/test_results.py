@@ -11,7 +11,9 @@ import pytest
 
 from penstock.graph_server.results import Own, dump, duration, values
 
-OWN = Own(labels={"A": {"id": "INT64"}, "B": {"id": "STRING", "x": "DOUBLE"}}, types={"K": {"w": "INT32"}})
+OWN = Own(
+    labels={"A": {"id": "INT64"}, "B": {"id": "STRING", "x": "DOUBLE"}}, types={"K": {"w": "INT32"}}
+)
 
 
 def test_a_node_has_its_own_properties_with_their_own_types() -> None:
@@ -75,7 +77,9 @@ def test_a_duration_is_iso_8601_to_the_microsecond(length: dt.timedelta, text: s
 
 
 def test_a_moment_beyond_the_years_that_python_knows_is_text() -> None:
-    assert values(pa.array([400_000_000_000_000_000], pa.timestamp("us")), OWN)[0].startswith("14645-")
+    assert values(pa.array([400_000_000_000_000_000], pa.timestamp("us")), OWN)[0].startswith(
+        "14645-"
+    )
 
 
 def test_a_day_beyond_the_years_that_python_knows_is_text_wherever_it_is() -> None:
@@ -83,7 +87,9 @@ def test_a_day_beyond_the_years_that_python_knows_is_text_wherever_it_is() -> No
     listed = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), far)
     nested = pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), listed)
     fields = pa.StructArray.from_arrays([far], names=["d"], mask=pa.array([False, True, False]))
-    mapped = pa.MapArray.from_arrays(pa.array([0, 2, 3], pa.int32()), pa.array(["a", "b", "c"]), far)
+    mapped = pa.MapArray.from_arrays(
+        pa.array([0, 2, 3], pa.int32()), pa.array(["a", "b", "c"]), far
+    )
     day = dt.date(1970, 1, 1)
     assert values(far, OWN) == ["10183-09-21", None, day]
     assert values(listed, OWN) == [["10183-09-21", None], [day]]

@@ -17,7 +17,11 @@ async def test_a_snapshot_is_served_with_the_counts_of_its_manifest(server: Grap
 
 
 async def test_a_node_is_its_label_key_and_own_properties(server: GraphServer) -> None:
-    answer = (await server.query("MATCH (n) WHERE n.id = 1 OR n.name = 'London' RETURN n ORDER BY label(n)")).json()
+    answer = (
+        await server.query(
+            "MATCH (n) WHERE n.id = 1 OR n.name = 'London' RETURN n ORDER BY label(n)"
+        )
+    ).json()
     assert answer["column_types"] == ["NODE"]
     (city,), (person,) = answer["rows"]
     assert city == {"_id": "City:London", "_label": "City", "name": "London"}
@@ -45,15 +49,21 @@ async def test_an_edge_names_its_endpoints(server: GraphServer) -> None:
 
 
 async def test_big_integers_and_parameters_are_exact(server: GraphServer) -> None:
-    rows = await server.rows("MATCH (n:Person {id: $id}) RETURN n.id, $id + 1", parameters={"id": BIG})
+    rows = await server.rows(
+        "MATCH (n:Person {id: $id}) RETURN n.id, $id + 1", parameters={"id": BIG}
+    )
     assert rows == [[BIG, BIG + 1]]
 
 
-async def test_every_answer_tells_browsers_what_they_may_not_do_with_it(server: GraphServer) -> None:
+async def test_every_answer_tells_browsers_what_they_may_not_do_with_it(
+    server: GraphServer,
+) -> None:
     answers = [
         await server.query("RETURN 1"),
         await server.query("CREATE (n:Person)"),
-        await server.http.post("/query", content=b"{", headers={"Content-Type": "application/json"}),
+        await server.http.post(
+            "/query", content=b"{", headers={"Content-Type": "application/json"}
+        ),
         await server.http.get("/health", headers={"Authorization": ""}),
         await server.http.get("/status"),
         await server.http.get("/no/such/page"),
@@ -62,4 +72,6 @@ async def test_every_answer_tells_browsers_what_they_may_not_do_with_it(server: 
     ]
     assert {answer.status_code // 100 for answer in answers} == {2, 4}
     for answer in answers:
-        assert {name.decode(): value.decode() for name, value in DEFAULTS}.items() <= dict(answer.headers).items()
+        assert {name.decode(): value.decode() for name, value in DEFAULTS}.items() <= dict(
+            answer.headers
+        ).items()

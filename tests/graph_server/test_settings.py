@@ -39,7 +39,12 @@ def test_the_operators_choices_are_passed_on_as_they_were_written() -> None:
 def test_nothing_of_the_control_plane_and_nothing_of_one_instance_is_passed_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    secrets = ("PENSTOCK_DATABASE_URL", "PENSTOCK_SECRET_KEY", "PENSTOCK_SERVICE_TOKEN", "PENSTOCK_OPERATOR_TOKEN")
+    secrets = (
+        "PENSTOCK_DATABASE_URL",
+        "PENSTOCK_SECRET_KEY",
+        "PENSTOCK_SERVICE_TOKEN",
+        "PENSTOCK_OPERATOR_TOKEN",
+    )
     limits = ("PENSTOCK_INSTANCE_MEMORY_PER_USER_GB", "PENSTOCK_INSTANCE_MEMORY_TOTAL_GB")
     for name in (*secrets, *map(variable, OWN), *limits):
         monkeypatch.setenv(name, "64")
@@ -48,7 +53,9 @@ def test_nothing_of_the_control_plane_and_nothing_of_one_instance_is_passed_on(
     assert "canary" not in environment.values()
 
 
-def test_secrets_are_passed_on_apart_from_everything_that_may_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_passed_on_apart_from_everything_that_may_be_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv(variable("falkordb_url"), "redis://:canary@falkor:6379")
     settings = Settings(storage_access_key_id="canary-id", storage_secret_access_key="canary-key")
     assert server_secrets(settings) == {
@@ -84,7 +91,9 @@ def test_a_graph_server_takes_its_secrets_from_a_descriptor_once(begun: pytest.M
     os.close(reading)
 
 
-def test_a_graph_server_takes_its_secrets_from_mounted_files(begun: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_graph_server_takes_its_secrets_from_mounted_files(
+    begun: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "penstock_instance_token").write_text("of-a-file\n")
     (tmp_path / "penstock_storage_secret_access_key").write_text("key\n")
     begun.setenv("PENSTOCK_SECRETS_DIR", str(tmp_path))
@@ -96,12 +105,16 @@ def test_a_graph_server_takes_its_secrets_from_mounted_files(begun: pytest.Monke
 @pytest.mark.parametrize("number", ["9999", "none"])
 def test_a_descriptor_that_is_none_is_named(begun: pytest.MonkeyPatch, number: str) -> None:
     begun.setenv(variable("secrets_fd"), number)
-    with pytest.raises(InvalidInput, match=f"{variable('secrets_fd')}: {number} is no descriptor") as refusal:
+    with pytest.raises(
+        InvalidInput, match=f"{variable('secrets_fd')}: {number} is no descriptor"
+    ) as refusal:
         load()
     assert "PENSTOCK_SECRETS_DIR" in str(refusal.value.hint)
 
 
-@pytest.mark.parametrize(("name", "value"), [("dangling_edges", "perhaps"), ("max_rows", "0"), ("kill_seconds", "-1")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("dangling_edges", "perhaps"), ("max_rows", "0"), ("kill_seconds", "-1")]
+)
 def test_a_choice_that_makes_no_sense_is_named_when_the_control_plane_starts(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:

@@ -22,7 +22,9 @@ async def ask(server: GraphServer, **body: Any) -> httpx2.Response:
 
 
 def ids(found: dict[str, Any]) -> tuple[set[str], set[tuple[str, str, str]]]:
-    return {n["_id"] for n in found["nodes"]}, {(e["_src"], e["_type"], e["_dst"]) for e in found["edges"]}
+    return {n["_id"] for n in found["nodes"]}, {
+        (e["_src"], e["_type"], e["_dst"]) for e in found["edges"]
+    }
 
 
 async def test_one_hop_goes_both_ways_and_brings_the_edges_between(server: GraphServer) -> None:
@@ -42,13 +44,19 @@ async def test_hops_widen_it(server: GraphServer, hops: int, count: int) -> None
 
 
 async def test_relationship_types_narrow_it(server: GraphServer) -> None:
-    nodes, edges = ids((await ask(server, start=["Person:1"], relationship_types=["LIVES_IN"])).json())
+    nodes, edges = ids(
+        (await ask(server, start=["Person:1"], relationship_types=["LIVES_IN"])).json()
+    )
     assert nodes == {"Person:1", "City:London"}
     assert edges == {("Person:1", "LIVES_IN", "City:London")}
 
 
 async def test_a_query_can_be_the_start(server: GraphServer) -> None:
-    asked = {"cypher": "MATCH (n:Person) WHERE n.id < $x RETURN n", "parameters": {"x": 3}, "hops": 0}
+    asked = {
+        "cypher": "MATCH (n:Person) WHERE n.id < $x RETURN n",
+        "parameters": {"x": 3},
+        "hops": 0,
+    }
     nodes, edges = ids((await ask(server, **asked)).json())
     assert (nodes, edges) == ({"Person:1", "Person:2"}, {("Person:1", "KNOWS", "Person:2")})
 
@@ -73,7 +81,9 @@ async def test_a_limit_is_said(server: GraphServer) -> None:
         ({"cypher": "RETURN $x"}, 400),
     ],
 )
-async def test_what_makes_no_sense_is_refused(server: GraphServer, body: dict[str, Any], status: int) -> None:
+async def test_what_makes_no_sense_is_refused(
+    server: GraphServer, body: dict[str, Any], status: int
+) -> None:
     assert (await ask(server, **body)).status_code == status
 
 

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 async def test_the_schema_has_every_table_with_its_count(server: GraphServer) -> None:
     schema = (await server.http.get("/schema")).json()
     person, city = schema["node_tables"]
-    assert (person["label"], person["primary_key"], person["primary_key_type"], person["node_count"]) == (
+    assert (
+        person["label"],
+        person["primary_key"],
+        person["primary_key_type"],
+        person["node_count"],
+    ) == (
         "Person",
         "id",
         "INT64",
@@ -50,7 +55,10 @@ async def test_the_status_has_all_that_it_promises(server: GraphServer) -> None:
     }
     assert known.items() <= status.items()
     assert (status["node_count"], status["edge_count"]) == (5, 4)
-    assert (status["node_tables"], status["edge_tables"]) == (["Person", "City"], ["KNOWS", "LIVES_IN"])
+    assert (status["node_tables"], status["edge_tables"]) == (
+        ["Person", "City"],
+        ["KNOWS", "LIVES_IN"],
+    )
     assert status["memory_usage_bytes"] > 10**7
     assert status["disk_usage_bytes"] > 0
     assert status["started_at"].endswith("Z")
@@ -74,7 +82,9 @@ async def test_metrics_and_health_are_open(server: GraphServer) -> None:
     text = (await server.http.get("/metrics", headers={"Authorization": ""})).text
     assert "penstock_instance_ready 1\n" in text
     assert "penstock_instance_nodes 5\n" in text
-    assert (await server.http.get("/health", headers={"Authorization": ""})).json()["status"] == "healthy"
+    assert (await server.http.get("/health", headers={"Authorization": ""})).json()[
+        "status"
+    ] == "healthy"
 
 
 async def test_an_unknown_path_and_a_wrong_method_have_the_envelope(server: GraphServer) -> None:
@@ -93,9 +103,13 @@ async def test_a_server_reports_what_it_did_and_ends_when_it_is_told(short_folde
     root = short_folder / "storage"
     root.mkdir()
     given = await publish(open_store(str(root)), NODES, EDGES, prefix="ada/5/v3/42/")
-    async with running_server(short_folder / "i", f"file://{root}", given, instance_report_seconds="0.2") as server:
+    async with running_server(
+        short_folder / "i", f"file://{root}", given, instance_report_seconds="0.2"
+    ) as server:
         await server.rows("RETURN 1")
-        report = await server.plane.heard("metrics", lambda body: body["query_count_since_last"] == 1)
+        report = await server.plane.heard(
+            "metrics", lambda body: body["query_count_since_last"] == 1
+        )
         assert report["memory_usage_bytes"] > 10**7
         assert report["avg_query_time_ms"] > 0
         assert report["last_activity_at"].endswith("Z")

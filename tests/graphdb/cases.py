@@ -1,5 +1,6 @@
-"""What every backend must do. A case is a function of an opened, empty engine and a folder for files; its name is the
-behaviour. Cases that end a database's life (a failed load) are run in a process each."""
+"""What every backend must do. A case is a function of an opened, empty engine and a folder for
+files; its name is the behaviour. Cases that end a database's life (a failed load) are run in a
+process each."""
 
 from __future__ import annotations
 
@@ -26,7 +27,13 @@ from penstock.graphdb.contract import (
     NodeTable,
     Property,
 )
-from penstock.graphdb.errors import CypherError, GraphFailed, LoadRefused, QueryInterrupted, SchemaRefused
+from penstock.graphdb.errors import (
+    CypherError,
+    GraphFailed,
+    LoadRefused,
+    QueryInterrupted,
+    SchemaRefused,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,7 +55,10 @@ PERSON = NodeTable(
 )
 CITY = NodeTable(label="City", key=Property(name="name", type="STRING"))
 KNOWS = EdgeTable(
-    type="KNOWS", from_node="Person", to_node="Person", properties=(Property(name="weight", type="DOUBLE"),)
+    type="KNOWS",
+    from_node="Person",
+    to_node="Person",
+    properties=(Property(name="weight", type="DOUBLE"),),
 )
 LIVES = EdgeTable(type="LIVES_IN", from_node="Person", to_node="City")
 SCHEMA = GraphSchema(nodes=(PERSON, CITY), edges=(KNOWS, LIVES))
@@ -59,13 +69,17 @@ TABLES: Mapping[str, pa.Table] = {
             "name": ["Ada", 'Zoë 🐞 it\'s \\ "q"', None, ""],
             "set": [True, None, False, True],
             "born": pa.array([dt.date(1815, 12, 10), None, None, dt.date(2000, 2, 29)]),
-            "seen": pa.array([1767323045, None, None, 0], pa.timestamp("s")).cast(pa.timestamp("us")),
+            "seen": pa.array([1767323045, None, None, 0], pa.timestamp("s")).cast(
+                pa.timestamp("us")
+            ),
             "score": [1.5, None, -0.25, 1e300],
             "tags": pa.array([["a", "b"], None, [], ["ß"]], pa.list_(pa.string())),
         }
     ),
     "City": pa.table({"name": ["London", "Żółw"]}),
-    "KNOWS": pa.table({"a": pa.array([1, 2, 3]), "b": pa.array([2, 3, BIG]), "weight": [0.5, None, 2.0]}),
+    "KNOWS": pa.table(
+        {"a": pa.array([1, 2, 3]), "b": pa.array([2, 3, BIG]), "weight": [0.5, None, 2.0]}
+    ),
     "LIVES_IN": pa.table({"a": pa.array([1, 2]), "b": ["London", "Żółw"]}),
 }
 
@@ -76,9 +90,19 @@ def a_load_gives_the_rows_of_all_its_files(engine: GraphEngine, folder: Path) ->
     files = [_file(folder, f"p{i}", table.slice(i * 2, 2)) for i in range(2)]
     assert engine.load(PERSON, files).rows == 4
     assert engine.load(CITY, [_file(folder, "c", TABLES["City"])]).rows == 2
-    assert engine.load(KNOWS, [_file(folder, f"k{i}", TABLES["KNOWS"].slice(i * 2, 2)) for i in range(2)]).rows == 3
+    assert (
+        engine.load(
+            KNOWS, [_file(folder, f"k{i}", TABLES["KNOWS"].slice(i * 2, 2)) for i in range(2)]
+        ).rows
+        == 3
+    )
     assert engine.load(LIVES, []).rows == 0
-    assert engine.counts() == {"Person": 4, "City": 2, "KNOWS:Person:Person": 3, "LIVES_IN:Person:City": 0}
+    assert engine.counts() == {
+        "Person": 4,
+        "City": 2,
+        "KNOWS:Person:Person": 3,
+        "LIVES_IN:Person:City": 0,
+    }
 
 
 def values_come_back_as_they_went_in(engine: GraphEngine, folder: Path) -> None:
@@ -95,7 +119,17 @@ def types_are_told_in_the_words_of_the_wire(engine: GraphEngine, folder: Path) -
         "MATCH (n:Person {id: 1})-[e:KNOWS]->(m) RETURN n, e, n.id AS i, n.name AS s, n.score AS d, n.set AS b,"
         " n.born AS day, n.seen AS t, n.tags AS l"
     )
-    assert result.types == ("NODE", "REL", "INT64", "STRING", "DOUBLE", "BOOL", "DATE", "TIMESTAMP", "LIST<STRING>")
+    assert result.types == (
+        "NODE",
+        "REL",
+        "INT64",
+        "STRING",
+        "DOUBLE",
+        "BOOL",
+        "DATE",
+        "TIMESTAMP",
+        "LIST<STRING>",
+    )
     result.close()
 
 
@@ -103,7 +137,11 @@ def nodes_edges_and_paths_have_one_shape(engine: GraphEngine, folder: Path) -> N
     _fill(engine, folder)
     [row] = _rows(engine, "MATCH p = (n:Person {id: 1})-[e:LIVES_IN]->(c:City) RETURN n, e, c, p")
     assert (row["n"]["_id"], row["n"]["_label"], row["n"]["name"]) == ("Person:1", "Person", "Ada")
-    assert (row["e"]["_type"], row["e"]["_src"], row["e"]["_dst"]) == ("LIVES_IN", "Person:1", "City:London")
+    assert (row["e"]["_type"], row["e"]["_src"], row["e"]["_dst"]) == (
+        "LIVES_IN",
+        "Person:1",
+        "City:London",
+    )
     assert row["c"] == {"_id": "City:London", "_label": "City", "name": "London"}
     assert [n["_id"] for n in row["p"]["_nodes"]] == ["Person:1", "City:London"]
     assert [e["_id"] for e in row["p"]["_rels"]] == [row["e"]["_id"]]
@@ -145,11 +183,15 @@ def numbers_of_any_size_in_parameters_are_doubles(engine: GraphEngine, folder: P
     _fill(engine, folder)
     numbers = [1e16, -1e22, 1.5e308, 5e-324, 1e-7, -2.5]
     for number in numbers:
-        assert _rows(engine, "RETURN $p AS x, $p + 0.0 = $p AS y", {"p": number}) == [{"x": number, "y": True}]
+        assert _rows(engine, "RETURN $p AS x, $p + 0.0 = $p AS y", {"p": number}) == [
+            {"x": number, "y": True}
+        ]
     assert _rows(engine, "RETURN $p AS x", {"p": numbers}) == [{"x": numbers}]
 
 
-def a_limit_of_more_rows_than_any_result_has_changes_nothing(engine: GraphEngine, folder: Path) -> None:
+def a_limit_of_more_rows_than_any_result_has_changes_nothing(
+    engine: GraphEngine, folder: Path
+) -> None:
     _fill(engine, folder)
     people = "MATCH (n:Person) RETURN n.id AS x ORDER BY x"
     for count in (2**32 - 1, 2**32, 2**32 + 1, 2**63 - 1):
@@ -197,7 +239,14 @@ def maps_in_a_parameter_keep_their_keys(engine: GraphEngine, folder: Path) -> No
 
 def what_a_parameter_cannot_hold_does_no_harm(engine: GraphEngine, folder: Path) -> None:
     _fill(engine, folder)
-    for value in ([{"a": 1}, None], [{"a": {"x": 1}}, {"a": None}], [1, {"b": None}], {"b": None}, [None], {"a": []}):
+    for value in (
+        [{"a": 1}, None],
+        [{"a": {"x": 1}}, {"a": None}],
+        [1, {"b": None}],
+        {"b": None},
+        [None],
+        {"a": []},
+    ):
         with suppress(CypherError):
             _rows(engine, "RETURN $p AS p", {"p": value})
     assert _rows(engine, "RETURN 1 AS x") == [{"x": 1}]
@@ -215,7 +264,11 @@ def a_query_that_cannot_be_read_says_so(engine: GraphEngine, folder: Path) -> No
 
 def a_query_cannot_write(engine: GraphEngine, folder: Path) -> None:
     _fill(engine, folder)
-    for text in ("CREATE (:City {name: 'x'})", "MATCH (n:City) DELETE n", "MATCH (n:City) SET n.name = 'x'"):
+    for text in (
+        "CREATE (:City {name: 'x'})",
+        "MATCH (n:City) DELETE n",
+        "MATCH (n:City) SET n.name = 'x'",
+    ):
         _raises(CypherError, lambda text=text: engine.query(text))
     assert engine.counts()["City"] == 2
 
@@ -245,7 +298,8 @@ def many_readers_read_at_once(engine: GraphEngine, folder: Path) -> None:
     _fill(engine, folder)
     with ThreadPoolExecutor(8) as threads:
         found = threads.map(
-            lambda i: _rows(engine, "UNWIND range(1, 1000) AS x RETURN max(x) + $i AS m", {"i": i}), range(64)
+            lambda i: _rows(engine, "UNWIND range(1, 1000) AS x RETURN max(x) + $i AS m", {"i": i}),
+            range(64),
         )
         assert [row[0]["m"] for row in found] == [1000 + i for i in range(64)]
 
@@ -276,7 +330,10 @@ def tables_for_algorithms_hold_properties_of_any_name(engine: GraphEngine, folde
     engine.load(stop, [_file(folder, "stop", pa.table({"id": pa.array([1, 2]), **values}))])
     ends = {"from": pa.array([1, 2]), "to": pa.array([2, 2])}
     engine.load(trip, [_file(folder, "trip", pa.table({**ends, **values}))])
-    expected = [{"key": 10, "offset": 20, "src": 30, "dst": 40}, {"key": 11, "offset": 21, "src": 31, "dst": 41}]
+    expected = [
+        {"key": 10, "offset": 20, "src": 30, "dst": 40},
+        {"key": 11, "offset": 21, "src": 31, "dst": 41},
+    ]
     stops = engine.node_table("Stop", list(values)).to_pylist()
     assert [row.pop(KEY) for row in stops] == [1, 2]
     assert [row.pop(OFFSET) for row in stops] == [0, 1]
@@ -289,15 +346,38 @@ def tables_for_algorithms_hold_properties_of_any_name(engine: GraphEngine, folde
 def write_back_sets_replaces_and_changes_its_type(engine: GraphEngine, folder: Path) -> None:
     _fill(engine, folder)
     all_keys = pa.array([1, 2, 3, BIG])
-    assert engine.write_back("Person", "rank", pa.table({"key": all_keys, "value": [0.1, 0.2, 0.3, 0.4]})) == 4
+    assert (
+        engine.write_back(
+            "Person", "rank", pa.table({"key": all_keys, "value": [0.1, 0.2, 0.3, 0.4]})
+        )
+        == 4
+    )
     assert _ranks(engine) == {1: 0.1, 2: 0.2, 3: 0.3, BIG: 0.4}
     assert engine.written("Person") == {"rank": "DOUBLE"}
-    assert engine.write_back("Person", "rank", pa.table({"key": pa.array([1, BIG]), "value": [5.0, 6.0]})) == 2
+    assert (
+        engine.write_back(
+            "Person", "rank", pa.table({"key": pa.array([1, BIG]), "value": [5.0, 6.0]})
+        )
+        == 2
+    )
     assert _ranks(engine) == {1: 5.0, 2: None, 3: None, BIG: 6.0}
-    assert engine.write_back("Person", "rank", pa.table({"key": all_keys, "value": pa.array([7, 8, 9, 10])})) == 4
+    assert (
+        engine.write_back(
+            "Person", "rank", pa.table({"key": all_keys, "value": pa.array([7, 8, 9, 10])})
+        )
+        == 4
+    )
     assert _ranks(engine) == {1: 7, 2: 8, 3: 9, BIG: 10}
-    assert engine.write_back("City", "size", pa.table({"key": ["London", "Żółw"], "value": pa.array([1, 2])})) == 2
-    _raises(CypherError, lambda: engine.write_back("Person", "name", pa.table({"key": all_keys, "value": all_keys})))
+    assert (
+        engine.write_back(
+            "City", "size", pa.table({"key": ["London", "Żółw"], "value": pa.array([1, 2])})
+        )
+        == 2
+    )
+    _raises(
+        CypherError,
+        lambda: engine.write_back("Person", "name", pa.table({"key": all_keys, "value": all_keys})),
+    )
 
 
 def write_back_goes_on_beside_readers(engine: GraphEngine, folder: Path) -> None:
@@ -318,14 +398,19 @@ def a_path_of_a_hundred_steps_is_walked(engine: GraphEngine, folder: Path) -> No
     ids = pa.array(range(102))
     blank = {
         name: pa.nulls(102, column.type)
-        for name, column in zip(TABLES["Person"].column_names, TABLES["Person"].columns, strict=True)
+        for name, column in zip(
+            TABLES["Person"].column_names, TABLES["Person"].columns, strict=True
+        )
     }
     engine.load(PERSON, [_file(folder, "chain", pa.table(blank | {"id": ids}))])
-    links = pa.table({"a": ids.slice(0, 101), "b": ids.slice(1, 101), "weight": pa.nulls(101, pa.float64())})
+    links = pa.table(
+        {"a": ids.slice(0, 101), "b": ids.slice(1, 101), "weight": pa.nulls(101, pa.float64())}
+    )
     engine.load(KNOWS, [_file(folder, "links", links)])
     reach = "*SHORTEST 1..120" if engine.capabilities.memory_model == "disk" else "*1..120"
     [row] = _rows(
-        engine, f"MATCH p = (a:Person {{id: 0}})-[:KNOWS{reach}]->(b:Person {{id: 100}}) RETURN length(p) AS l, p"
+        engine,
+        f"MATCH p = (a:Person {{id: 0}})-[:KNOWS{reach}]->(b:Person {{id: 100}}) RETURN length(p) AS l, p",
     )
     assert row["l"] == 100
     assert [n["_id"] for n in row["p"]["_nodes"]] == [f"Person:{i}" for i in range(101)]
@@ -356,7 +441,9 @@ def edges_without_endpoints_are_dropped_on_request(engine: GraphEngine, folder: 
     assert engine.counts()["LIVES_IN:Person:City"] == 3
 
 
-def fatal_an_edge_without_endpoint_is_an_error_with_examples(engine: GraphEngine, folder: Path) -> None:
+def fatal_an_edge_without_endpoint_is_an_error_with_examples(
+    engine: GraphEngine, folder: Path
+) -> None:
     _fill(engine, folder)
     error = _raises(LoadRefused, lambda: engine.load(LIVES, [_file(folder, "more", _dangling())]))
     assert [(m["label"], m["edges"], list(m["examples"])) for m in error.details["missing"]] == [
@@ -365,19 +452,25 @@ def fatal_an_edge_without_endpoint_is_an_error_with_examples(engine: GraphEngine
     ]
 
 
-def fatal_endpoints_are_told_also_where_files_had_to_be_rewritten(engine: GraphEngine, folder: Path) -> None:
+def fatal_endpoints_are_told_also_where_files_had_to_be_rewritten(
+    engine: GraphEngine, folder: Path
+) -> None:
     at = Property(name="at", type="TIMESTAMP")
     stop = NodeTable(label="Stop", key=Property(name="id", type="INT64"), properties=(at,))
     trip = EdgeTable(type="TRIP", from_node="Stop", to_node="Stop", properties=(at,))
     engine.create(GraphSchema(nodes=(stop,), edges=(trip,)))
     moments = pa.array([1, 2], pa.timestamp("ns"))
     engine.load(stop, [_file(folder, "stop", pa.table({"id": pa.array([1, 2]), "at": moments}))])
-    trips = _file(folder, "trip", pa.table({"a": pa.array([1, 2]), "b": pa.array([2, 9]), "at": moments}))
+    trips = _file(
+        folder, "trip", pa.table({"a": pa.array([1, 2]), "b": pa.array([2, 9]), "at": moments})
+    )
     error = _raises(LoadRefused, lambda: engine.load(trip, [trips]))
     assert [(m["edges"], list(m["examples"])) for m in error.details["missing"]] == [(1, ["9"])]
 
 
-def fatal_a_key_that_is_there_twice_is_an_error_with_examples(engine: GraphEngine, folder: Path) -> None:
+def fatal_a_key_that_is_there_twice_is_an_error_with_examples(
+    engine: GraphEngine, folder: Path
+) -> None:
     engine.create(SCHEMA)
     twice = _file(folder, "twice", pa.table({"name": ["Rome", "Oslo", "Rome"]}))
     error = _raises(LoadRefused, lambda: engine.load(CITY, [twice]))
@@ -393,7 +486,9 @@ def fatal_a_key_that_is_null_is_an_error(engine: GraphEngine, folder: Path) -> N
 
 def fatal_a_name_that_cannot_be_quoted_is_refused(engine: GraphEngine, folder: Path) -> None:
     odd = NodeTable(label="Odd`Name", key=Property(name="id", type="INT64"))
-    _raises((SchemaRefused, GraphFailed), lambda: engine.create(GraphSchema(nodes=(odd,), edges=())))
+    _raises(
+        (SchemaRefused, GraphFailed), lambda: engine.create(GraphSchema(nodes=(odd,), edges=()))
+    )
 
 
 CASES: dict[str, Callable[[GraphEngine, Path], None]] = {
@@ -420,7 +515,9 @@ def _file(folder: Path, name: str, table: pa.Table) -> Path:
     return place
 
 
-def _rows(engine: GraphEngine, text: str, parameters: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+def _rows(
+    engine: GraphEngine, text: str, parameters: dict[str, Any] | None = None
+) -> list[dict[str, Any]]:
     result = engine.query(text, parameters, timeout=60)
     try:
         return [row for batch in result.batches(1000) for row in batch.to_pylist()]
@@ -429,7 +526,10 @@ def _rows(engine: GraphEngine, text: str, parameters: dict[str, Any] | None = No
 
 
 def _ranks(engine: GraphEngine) -> dict[int, object]:
-    return {row["id"]: row["rank"] for row in _rows(engine, "MATCH (n:Person) RETURN n.id AS id, n.rank AS rank")}
+    return {
+        row["id"]: row["rank"]
+        for row in _rows(engine, "MATCH (n:Person) RETURN n.id AS id, n.rank AS rank")
+    }
 
 
 def _stopped(engine: GraphEngine, cord: Interrupt) -> None:

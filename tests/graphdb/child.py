@@ -22,7 +22,9 @@ def main() -> None:
         (folder / "engine").mkdir(parents=True)
         error = ""
         try:
-            opening = Opening(folder=folder / "engine", memory_bytes=128 * 1024**2, threads=2, url=url or None)
+            opening = Opening(
+                folder=folder / "engine", memory_bytes=128 * 1024**2, threads=2, url=url or None
+            )
             engine = open_engine(backend, opening)
             CASES[name](engine, folder)
             if not name.startswith("fatal"):

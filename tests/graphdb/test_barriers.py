@@ -52,5 +52,7 @@ def test_ladybug_still_needs_it() -> None:
         "ask = 'UNWIND [3, 1, 2] AS x WITH x ORDER BY x LIMIT 2 RETURN sum(x)'\n"
         "print(connection.execute(ask).get_next()[0])\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "4\n"

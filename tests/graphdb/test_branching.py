@@ -149,7 +149,9 @@ def test_a_clause_is_cut_into_parts_of_two_relationships(text: str, parts: str) 
 def test_nodes_between_relationships_get_names_and_conditions() -> None:
     text = "MATCH (a)--()--(b) WHERE a.x = 1 AND EXISTS { MATCH (b)--()--() } RETURN 1"
     named = with_inserted(text, Patterns(text).missing_names())
-    assert named == ("MATCH (a)--(_between0)--(b) WHERE a.x = 1 AND EXISTS { MATCH (b)--(_between1)--() } RETURN 1")
+    assert named == (
+        "MATCH (a)--(_between0)--(b) WHERE a.x = 1 AND EXISTS { MATCH (b)--(_between1)--() } RETURN 1"
+    )
     assert " ".join(with_inserted(named, Patterns(named).conditions()).split()) == (
         "MATCH (a)--(_between0)--(b) WHERE id(_between0) IS NOT NULL AND id(b) IS NOT NULL AND"
         " ( a.x = 1 AND EXISTS { MATCH (b)--(_between1)--() WHERE id(b) IS NOT NULL AND"

@@ -74,14 +74,26 @@ def test_other_statements_stay_as_they_are(text: str) -> None:
 @pytest.mark.parametrize(
     ("library", "ask", "wrong"),
     [
-        ("ryugraph", "UNWIND [true, false, true] AS b RETURN CASE WHEN b THEN 1 ELSE 0 END", "[[1], [0], [0]]"),
+        (
+            "ryugraph",
+            "UNWIND [true, false, true] AS b RETURN CASE WHEN b THEN 1 ELSE 0 END",
+            "[[1], [0], [0]]",
+        ),
         (
             "ladybug",
             "UNWIND [true, false, true] AS b WITH b WHERE CASE WHEN CASE WHEN b THEN b END THEN b END RETURN b",
             "[]",
         ),
-        ("ladybug", "UNWIND ['a', 'b'] AS x RETURN CASE x WHEN null THEN 1 ELSE 0 END", "[[1], [1]]"),
-        ("ryugraph", "UNWIND ['a', 'b'] AS x RETURN CASE x WHEN null THEN 1 ELSE 0 END", "[[1], [1]]"),
+        (
+            "ladybug",
+            "UNWIND ['a', 'b'] AS x RETURN CASE x WHEN null THEN 1 ELSE 0 END",
+            "[[1], [1]]",
+        ),
+        (
+            "ryugraph",
+            "UNWIND ['a', 'b'] AS x RETURN CASE x WHEN null THEN 1 ELSE 0 END",
+            "[[1], [1]]",
+        ),
     ],
 )
 def test_the_engines_still_need_it(library: str, ask: str, wrong: str) -> None:
@@ -91,5 +103,7 @@ def test_the_engines_still_need_it(library: str, ask: str, wrong: str) -> None:
         "connection = library.Connection(library.Database(':memory:', buffer_pool_size=2**26))\n"
         f"print(connection.execute({ask!r}).get_all())\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout == f"{wrong}\n"

@@ -28,15 +28,28 @@ def outcomes(backend: str) -> dict[str, str]:
         with falkordb(folder) if backend == "falkordb" else nullcontext("") as url:
             together = [case for case in CASES if not case.startswith("fatal")]
             alone = [[case] for case in CASES if case.startswith("fatal")]
-            groups = [[*together, *(case for [case] in alone)]] if backend == "falkordb" else [together, *alone]
-            return {case: error for group in groups for case, error in _run(backend, folder, url, group).items()}
+            groups = (
+                [[*together, *(case for [case] in alone)]]
+                if backend == "falkordb"
+                else [together, *alone]
+            )
+            return {
+                case: error
+                for group in groups
+                for case, error in _run(backend, folder, url, group).items()
+            }
 
 
 def _run(backend: str, folder: Path, url: str, cases: list[str]) -> dict[str, str]:
     command = [sys.executable, "-m", "tests.graphdb.child", backend, str(folder), url, *cases]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False
+    )
     told = {line["case"]: line["error"] for line in map(json.loads, done.stdout.splitlines())}
-    return {case: told.get(case, f"The process ended with {done.returncode}: {done.stderr[-2000:]}") for case in cases}
+    return {
+        case: told.get(case, f"The process ended with {done.returncode}: {done.stderr[-2000:]}")
+        for case in cases
+    }
 
 
 @pytest.mark.parametrize("case", CASES)

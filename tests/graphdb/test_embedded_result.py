@@ -18,7 +18,9 @@ class Found:
         values = [np.arange(4), np.arange(4, 8)]
         self.owners = [weakref.ref(each) for each in values]
         self.closed = False
-        self._table: pa.Table | None = pa.table({"x": pa.chunked_array([pa.array(each) for each in values])})
+        self._table: pa.Table | None = pa.table(
+            {"x": pa.chunked_array([pa.array(each) for each in values])}
+        )
 
     def get_column_names(self) -> list[str]:
         return ["x"]

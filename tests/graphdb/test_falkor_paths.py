@@ -1,4 +1,5 @@
-"""Relationships that nobody asks for: FalkorDB finds pairs of nodes, and each way between them counts."""
+"""Relationships that nobody asks for: FalkorDB finds pairs of nodes, and each way between them
+counts."""
 
 from __future__ import annotations
 
@@ -26,20 +27,32 @@ EDGES = [(1, 2), (2, 4), (1, 3), (3, 4), (4, 5), (4, 5)]
     [
         ("MATCH (a)-[:R]->(b) RETURN a", "MATCH _path0 = (a)-[:R]->(b) RETURN a"),
         ("MATCH (a), (b)-->(), (c) RETURN a", "MATCH (a), _path0 = (b)-->(), (c) RETURN a"),
-        ("MATCH p = (a)-[*2]->(b), (b)--(c) RETURN p", "MATCH p = (a)-[*2]->(b), _path0 = (b)--(c) RETURN p"),
+        (
+            "MATCH p = (a)-[*2]->(b), (b)--(c) RETURN p",
+            "MATCH p = (a)-[*2]->(b), _path0 = (b)--(c) RETURN p",
+        ),
         (
             "MATCH (a {i: 1 -(2)})<-[:R]-(b) /* (c)-->(d) */ OPTIONAL MATCH (b)-->(c) RETURN '(e)-->(f)'",
             "MATCH _path0 = (a {i: 1 -(2)})<-[:R]-(b) /* (c)-->(d) */"
             " OPTIONAL MATCH _path1 = (b)-->(c) RETURN '(e)-->(f)'",
         ),
         ("MATCH (_path)-->(b) RETURN *", "MATCH _path_0 = (_path)-->(b) RETURN *"),
-        ("MATCH (a) WHERE (a)-->() RETURN [(a)-->(b) | b.i]", "MATCH (a) WHERE (a)-->() RETURN [(a)-->(b) | b.i]"),
+        (
+            "MATCH (a) WHERE (a)-->() RETURN [(a)-->(b) | b.i]",
+            "MATCH (a) WHERE (a)-->() RETURN [(a)-->(b) | b.i]",
+        ),
         (
             "MATCH (a), (b) WITH shortestPath((a)-[*]->(b)) AS p RETURN DISTINCT *",
             "MATCH (a), (b) WITH shortestPath((a)-[*]->(b)) AS p RETURN DISTINCT *",
         ),
-        ("MATCH p = allShortestPaths((a)-[*]->(b)) RETURN p", "MATCH p = allShortestPaths((a)-[*]->(b)) RETURN p"),
-        ("MATCH allShortestPaths((a)-[*]->(b)) RETURN a", "MATCH allShortestPaths((a)-[*]->(b)) RETURN a"),
+        (
+            "MATCH p = allShortestPaths((a)-[*]->(b)) RETURN p",
+            "MATCH p = allShortestPaths((a)-[*]->(b)) RETURN p",
+        ),
+        (
+            "MATCH allShortestPaths((a)-[*]->(b)) RETURN a",
+            "MATCH allShortestPaths((a)-[*]->(b)) RETURN a",
+        ),
     ],
 )
 def test_each_pattern_with_relationships_gets_a_name(text: str, written: str) -> None:
@@ -64,7 +77,10 @@ def engine() -> Iterator[Engine]:
     node = NodeTable(label="P", key=Property(name="id", type="INT64"))
     edge = EdgeTable(type="K", from_node="P", to_node="P")
     starts, ends = zip(*EDGES, strict=True)
-    tables = {"P": pa.table({"id": [1, 2, 3, 4, 5]}), "K:P:P": pa.table({"from": starts, "to": ends})}
+    tables = {
+        "P": pa.table({"id": [1, 2, 3, 4, 5]}),
+        "K:P:P": pa.table({"from": starts, "to": ends}),
+    }
     schema = GraphSchema(nodes=(node,), edges=(edge,))
     with Engine("falkordb") as running:
         running.load(Graph(traits=Traits(), schema=schema, tables=tables, nodes=nx.MultiDiGraph()))

@@ -44,7 +44,9 @@ WIDE = [2**53 - 1, 2**53, 2**53 + 1, 2**53 + 2, -(2**53) - 1, 1]
         ),
     ],
 )
-def test_a_text_that_is_compared_in_a_condition_is_not_asked_of_the_index(text: str, written: str) -> None:
+def test_a_text_that_is_compared_in_a_condition_is_not_asked_of_the_index(
+    text: str, written: str
+) -> None:
     assert without_index_ranges(text, {"name"}) == written
     assert without_index_ranges(text, set()) == text
 
@@ -56,9 +58,13 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphEngine]:
         "Name": (Property(name="name", type="STRING"), pa.array(NAMES)),
         "Number": (Property(name="number", type="INT64"), pa.array(WIDE)),
     }
-    nodes = tuple(NodeTable(label=label, key=key, properties=()) for label, (key, _) in tables.items())
+    nodes = tuple(
+        NodeTable(label=label, key=key, properties=()) for label, (key, _) in tables.items()
+    )
     with falkordb(folder) as url:
-        opened = open_engine("falkordb", Opening(folder=folder, memory_bytes=2**26, threads=1, url=url))
+        opened = open_engine(
+            "falkordb", Opening(folder=folder, memory_bytes=2**26, threads=1, url=url)
+        )
         opened.create(GraphSchema(nodes=nodes, edges=()))
         for node in nodes:
             key, values = tables[node.label]
@@ -96,5 +102,7 @@ def test_wide_integers_are_compared_exactly(engine: GraphEngine, value: int) -> 
         (">", {number for number in WIDE if number > value}),
         ("=", {value}),
     ):
-        assert ask(engine, f"MATCH (n:Number) WHERE n.number {sign} {value} RETURN n.number") == right
+        assert (
+            ask(engine, f"MATCH (n:Number) WHERE n.number {sign} {value} RETURN n.number") == right
+        )
     assert ask(engine, f"MATCH (n:Number) WHERE n.number IN [{value}] RETURN n.number") == {value}

@@ -55,5 +55,7 @@ def test_ryugraph_still_loses_them() -> None:
         "ask = 'UNWIND [1, 1, 2] AS x RETURN 0 AS k, count(DISTINCT x) AS d, count(*) AS n'\n"
         "print(connection.execute(ask).get_next())\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[0, 2, 0]\n"

@@ -12,7 +12,19 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    "value", [1, None, "x", [], [1, None, 2.5], {}, {"a": {"b": [1]}}, [[1], []], [{"a": 1}, {"a": None}], [[], [[]]]]
+    "value",
+    [
+        1,
+        None,
+        "x",
+        [],
+        [1, None, 2.5],
+        {},
+        {"a": {"b": [1]}},
+        [[1], []],
+        [{"a": 1}, {"a": None}],
+        [[], [[]]],
+    ],
 )
 def test_what_has_one_type_stays_as_it_is(value: JsonValue) -> None:
     assert harmless({"p": value}) == {"p": value}
@@ -23,11 +35,16 @@ def test_what_has_one_type_stays_as_it_is(value: JsonValue) -> None:
     [
         ([{"a": 1}, {"b": 2}], [{"a": 1, "b": None}, {"a": None, "b": 2}]),
         ([{"a": 1, "b": 2}, {"b": 3, "a": 4}], [{"a": 1, "b": 2}, {"a": 4, "b": 3}]),
-        ([{"a": {"x": 1}}, {"a": {"y": 2}}], [{"a": {"x": 1, "y": None}}, {"a": {"x": None, "y": 2}}]),
+        (
+            [{"a": {"x": 1}}, {"a": {"y": 2}}],
+            [{"a": {"x": 1, "y": None}}, {"a": {"x": None, "y": 2}}],
+        ),
         ([[{"a": 1}], [], [{"b": 2}]], [[{"a": 1, "b": None}], [], [{"a": None, "b": 2}]]),
     ],
 )
-def test_maps_in_one_list_get_the_same_keys_in_the_same_order(given: JsonValue, made: JsonValue) -> None:
+def test_maps_in_one_list_get_the_same_keys_in_the_same_order(
+    given: JsonValue, made: JsonValue
+) -> None:
     found = harmless({"p": given})
     assert found == {"p": made}
     assert repr(found["p"]) == repr(made)

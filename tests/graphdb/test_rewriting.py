@@ -17,10 +17,19 @@ TWO = ("CAST(CAST(", " AS TIMESTAMP_TZ) AS TIMESTAMP)")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("RETURN timestamp('2024-01-01 00:00:00+02')", f"RETURN {TWO[0]}'2024-01-01 00:00:00+02'{TWO[1]}"),
+        (
+            "RETURN timestamp('2024-01-01 00:00:00+02')",
+            f"RETURN {TWO[0]}'2024-01-01 00:00:00+02'{TWO[1]}",
+        ),
         ("RETURN f(TIMESTAMP ($p), (1))", f"RETURN f({TWO[0]}$p{TWO[1]}, (1))"),
-        ("RETURN timestamp(f(timestamp(a)) + ')')", f"RETURN {TWO[0]}f({TWO[0]}a{TWO[1]}) + ')'{TWO[1]}"),
-        ("MATCH (n:Timestamp) RETURN n.timestamp, 'timestamp(1)', `timestamp`, my_timestamp(1), $timestamp", None),
+        (
+            "RETURN timestamp(f(timestamp(a)) + ')')",
+            f"RETURN {TWO[0]}f({TWO[0]}a{TWO[1]}) + ')'{TWO[1]}",
+        ),
+        (
+            "MATCH (n:Timestamp) RETURN n.timestamp, 'timestamp(1)', `timestamp`, my_timestamp(1), $timestamp",
+            None,
+        ),
         ("RETURN timestamp('a'", None),
         ("RETURN timestamp('a'))", None),
     ],
@@ -73,4 +82,6 @@ def _run(library: str, ask: str) -> subprocess.CompletedProcess[str]:
         "connection = library.Connection(library.Database(':memory:', buffer_pool_size=2**26))\n"
         f"print(connection.execute({ask!r}).get_all())\n"
     )
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )

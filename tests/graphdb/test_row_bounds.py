@@ -18,9 +18,15 @@ if TYPE_CHECKING:
     [
         ("RETURN 1 LIMIT 4294967295", "RETURN 1 LIMIT 4294967295"),
         ("RETURN 1 LIMIT 4294967296", "RETURN 1 LIMIT 4294967295"),
-        ("RETURN 1 skip/* all */99999999999999999999 LIMIT 1", "RETURN 1 skip/* all */4294967295 LIMIT 1"),
+        (
+            "RETURN 1 skip/* all */99999999999999999999 LIMIT 1",
+            "RETURN 1 skip/* all */4294967295 LIMIT 1",
+        ),
         ("RETURN 1 SKIP $big LIMIT $big;", "RETURN 1 SKIP 4294967295 LIMIT 4294967295;"),
-        ("WITH 1 AS x LIMIT $big RETURN $big AS y", "WITH 1 AS x LIMIT 4294967295 RETURN $big AS y"),
+        (
+            "WITH 1 AS x LIMIT $big RETURN $big AS y",
+            "WITH 1 AS x LIMIT 4294967295 RETURN $big AS y",
+        ),
         ("RETURN 1 LIMIT $small", "RETURN 1 LIMIT $small"),
         ("RETURN 1 LIMIT $unknown", "RETURN 1 LIMIT $unknown"),
         ("RETURN 1 LIMIT $big + 1", "RETURN 1 LIMIT $big + 1"),
@@ -56,5 +62,7 @@ def test_a_bound_beyond_32_bits_is_the_most_that_they_hold(text: str, written: s
         ("RETURN x ORDER BY 'SKIP 1000'", None),
     ],
 )
-def test_a_result_that_skips_many_sorted_rows_is_asked_for_its_first_one(text: str, unsorted: str | None) -> None:
+def test_a_result_that_skips_many_sorted_rows_is_asked_for_its_first_one(
+    text: str, unsorted: str | None
+) -> None:
     assert first_row_unsorted(text) == unsorted

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.graphs.mappings.definition import Definitions, EdgeDefinition, NodeDefinition, Property
+from penstock.graphs.mappings.definition import (
+    Definitions,
+    EdgeDefinition,
+    NodeDefinition,
+    Property,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,5 +37,7 @@ def edge(type: str = "KNOWS", **changes: Any) -> EdgeDefinition:  # noqa: A002 -
     return EdgeDefinition(**(given | changes))
 
 
-def mapping(nodes: Iterable[NodeDefinition] = (node(),), edges: Iterable[EdgeDefinition] = ()) -> Definitions:
+def mapping(
+    nodes: Iterable[NodeDefinition] = (node(),), edges: Iterable[EdgeDefinition] = ()
+) -> Definitions:
     return Definitions(nodes=tuple(nodes), edges=tuple(edges))

@@ -1,4 +1,5 @@
-"""A control plane that runs graph servers: the real launcher, real processes, and a stand-in for what they run."""
+"""A control plane that runs graph servers: the real launcher, real processes, and a stand-in for
+what they run."""
 
 from __future__ import annotations
 
@@ -31,7 +32,11 @@ if TYPE_CHECKING:
 
 PEOPLE = {"ada": Role.ANALYST, "bob": Role.ANALYST, "eve": Role.ADMIN, "olga": Role.OPS}
 GRAPH = Definitions(
-    nodes=(NodeDefinition(label="Person", sql="SELECT 1 AS id", primary_key=Property(name="id", type="INT64")),)
+    nodes=(
+        NodeDefinition(
+            label="Person", sql="SELECT 1 AS id", primary_key=Property(name="id", type="INT64")
+        ),
+    )
 )
 
 
@@ -65,7 +70,9 @@ class Fleet:
         """What the next graph servers do."""
         tell(self.control, **told)
 
-    async def ask(self, method: str, path: str, *, who: str = "ada", expect: int = 200, **body: Any) -> Any:
+    async def ask(
+        self, method: str, path: str, *, who: str = "ada", expect: int = 200, **body: Any
+    ) -> Any:
         headers = {"Authorization": f"Bearer {who}"}
         answer = await self.http.request(method, path, json=body or None, headers=headers)
         assert answer.status_code == expect, answer.text
@@ -73,7 +80,9 @@ class Fleet:
         return document["data"] if "data" in document else document.get("error", document)
 
     async def mapping(self) -> int:
-        return (await self.graphs.mappings.add(owner="ada", name="people", definitions=GRAPH)).mapping_id
+        return (
+            await self.graphs.mappings.add(owner="ada", name="people", definitions=GRAPH)
+        ).mapping_id
 
     async def snapshot(
         self,
@@ -88,7 +97,11 @@ class Fleet:
         mapping_id = mapping_id or await self.mapping()
         source = data_source_id or await self._everybodys_source()
         made = await store.add(
-            owner="ada", name="snap", mapping_id=mapping_id, mapping_version=1, data_source_id=source
+            owner="ada",
+            name="snap",
+            mapping_id=mapping_id,
+            mapping_version=1,
+            data_source_id=source,
         )
         async with self.transaction() as tx:
             await store.move(tx, await store.lock(tx, made.snapshot_id), SnapshotStatus.CREATING)
@@ -101,7 +114,9 @@ class Fleet:
         sources = self.graphs.sources
         default = await sources.default()
         if default is None:
-            made = await sources.add(name="default", kind="duckdb", owner="ada", config={}, secrets={})
+            made = await sources.add(
+                name="default", kind="duckdb", owner="ada", config={}, secrets={}
+            )
             default = await sources.make_default(made.data_source_id)
         return default.data_source_id
 
@@ -110,7 +125,12 @@ class Fleet:
         async with self.transaction() as tx:
             locked = await store.lock(tx, snapshot_id)
             await store.move(
-                tx, locked, SnapshotStatus.READY, size_bytes=size, node_counts={"Person": 3}, edge_counts={}
+                tx,
+                locked,
+                SnapshotStatus.READY,
+                size_bytes=size,
+                node_counts={"Person": 3},
+                edge_counts={},
             )
 
     @asynccontextmanager
@@ -121,7 +141,9 @@ class Fleet:
     async def create(self, *, who: str = "ada", expect: int = 201, **body: Any) -> Any:
         if not body.keys() & {"snapshot_id", "mapping_id"}:
             body["snapshot_id"] = await self.snapshot()
-        return await self.ask("POST", "/api/instances", who=who, expect=expect, **({"name": "mine"} | body))
+        return await self.ask(
+            "POST", "/api/instances", who=who, expect=expect, **({"name": "mine"} | body)
+        )
 
     async def running(self, *, who: str = "ada", **body: Any) -> Any:
         made = await self.create(who=who, **body)
@@ -144,17 +166,27 @@ class Fleet:
 
     async def gone(self, instance_id: int) -> None:
         async def is_it() -> bool:
-            answer = await self.http.get(f"/api/instances/{instance_id}", headers={"Authorization": "Bearer ada"})
+            answer = await self.http.get(
+                f"/api/instances/{instance_id}", headers={"Authorization": "Bearer ada"}
+            )
             return answer.status_code == 404
 
         await until(is_it, within=20)
 
     async def through(
-        self, found: dict[str, Any], path: str, *, who: str = "ada", method: str = "GET", **given: Any
+        self,
+        found: dict[str, Any],
+        path: str,
+        *,
+        who: str = "ada",
+        method: str = "GET",
+        **given: Any,
     ) -> Any:
         """A request to a graph server, by the proxy."""
         headers = {"Authorization": f"Bearer {who}"} | given.pop("headers", {})
-        return await self.http.request(method, f"/wrapper/{found['url_slug']}{path}", headers=headers, **given)
+        return await self.http.request(
+            method, f"/wrapper/{found['url_slug']}{path}", headers=headers, **given
+        )
 
 
 def tell(control: Path, **told: Any) -> None:
@@ -181,8 +213,18 @@ async def sailing(
         launcher = SubprocessLauncher(home / "instances", command=command or stand_in(control))
         async with build_control_plane(told, dsn, launcher=launcher) as built:
             parts = replace(built, authenticators=(*built.authenticators, Names()))
-            async with listening(parts, listener) as url, httpx2.AsyncClient(base_url=url, timeout=60) as http:
-                yield Fleet(parts=parts, settings=told, http=http, control=control, launcher=launcher, dsn=dsn)
+            async with (
+                listening(parts, listener) as url,
+                httpx2.AsyncClient(base_url=url, timeout=60) as http,
+            ):
+                yield Fleet(
+                    parts=parts,
+                    settings=told,
+                    http=http,
+                    control=control,
+                    launcher=launcher,
+                    dsn=dsn,
+                )
 
 
 async def sink(launcher: SubprocessLauncher) -> None:

@@ -1,4 +1,5 @@
-"""A control plane as it is deployed, behind a real socket, with workers that reach it over HTTP alone."""
+"""A control plane as it is deployed, behind a real socket, with workers that reach it over HTTP
+alone."""
 
 from __future__ import annotations
 
@@ -92,10 +93,14 @@ class Stand:
         document = answer.json()
         return document["data"] if "data" in document else document["error"]
 
-    async def source(self, kind: str, config: dict[str, Any], secrets: dict[str, str] | None = None) -> int:
+    async def source(
+        self, kind: str, config: dict[str, Any], secrets: dict[str, str] | None = None
+    ) -> int:
         """One that everybody may use."""
         name = f"{kind}-{time.monotonic_ns()}"
-        added = await self.graphs.sources.add(name=name, kind=kind, owner="me", config=config, secrets=secrets or {})
+        added = await self.graphs.sources.add(
+            name=name, kind=kind, owner="me", config=config, secrets=secrets or {}
+        )
         assert self.parts.people is not None
         shared = Resource(type="data_source", id=str(added.data_source_id), owner="me")
         await self.parts.people.shares.put(shared, EVERYBODY, "use", actor="me")
@@ -110,7 +115,9 @@ class Stand:
         return made.snapshot_id
 
     async def jobs(self, snapshot_id: int) -> list[dict[str, Any]]:
-        return list((await self.ask("GET", f"/api/internal/snapshots/{snapshot_id}/export-jobs"))["jobs"])
+        return list(
+            (await self.ask("GET", f"/api/internal/snapshots/{snapshot_id}/export-jobs"))["jobs"]
+        )
 
     async def over(self, snapshot_id: int, *, within: float = PATIENCE) -> Snapshot:
         async def is_it() -> bool:
@@ -134,7 +141,9 @@ class Stand:
         assert snapshot.prefix is not None
         manifest = await read_manifest(self.store, snapshot.prefix)
         parts = manifest.entities[entity].parts
-        return pa.concat_tables([pq.read_table(pa.BufferReader(await self.store.get(p.path))) for p in parts])
+        return pa.concat_tables(
+            [pq.read_table(pa.BufferReader(await self.store.get(p.path))) for p in parts]
+        )
 
     async def files(self) -> list[str]:
         return sorted([info.key async for info in self.store.list("")])
@@ -167,7 +176,9 @@ async def standing(dsn: str, told: Settings) -> AsyncIterator[Stand]:
             async with listening(parts, listener) as url:
                 headers = {"Authorization": f"Bearer {TOKEN}", "X-Component": "worker"}
                 async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as http:
-                    yield Stand(parts=parts, settings=told.model_copy(update={"url": url}), http=http)
+                    yield Stand(
+                        parts=parts, settings=told.model_copy(update={"url": url}), http=http
+                    )
 
 
 @asynccontextmanager
@@ -221,7 +232,11 @@ CUSTOMER = {
     "job_type": "node",
     "entity_name": "Customer",
     "sql": "SELECT id, name, age FROM customers",
-    "columns": [{"name": "id", "type": "INT64"}, {"name": "name", "type": "STRING"}, {"name": "age", "type": "INT64"}],
+    "columns": [
+        {"name": "id", "type": "INT64"},
+        {"name": "name", "type": "STRING"},
+        {"name": "age", "type": "INT64"},
+    ],
 }
 PURCHASED = {
     "job_type": "edge",

@@ -16,7 +16,15 @@ FITS = {
     "BLOB": {pa.binary(), pa.large_binary(), pa.binary(8), pa.binary(16)},
     "BOOL": {pa.bool_()},
     "DATE": {pa.date32(), pa.date64()},
-    "DOUBLE": {pa.float64(), pa.float32(), pa.int32(), pa.uint32(), pa.int16(), pa.uint16(), *SMALL},
+    "DOUBLE": {
+        pa.float64(),
+        pa.float32(),
+        pa.int32(),
+        pa.uint32(),
+        pa.int16(),
+        pa.uint16(),
+        *SMALL,
+    },
     "FLOAT": {pa.float32(), pa.int16(), pa.uint16(), *SMALL},
     "INT16": {pa.int16(), *SMALL},
     "INT32": {pa.int32(), pa.int16(), pa.uint16(), *SMALL},
@@ -29,7 +37,11 @@ FITS = {
     "TIMESTAMP": {pa.timestamp("us"), pa.timestamp("ns", tz="UTC")},
     "UUID": {pa.binary(16), pa.uuid(), *TEXTS},
 }
-EVERY = {kind for kinds in FITS.values() for kind in kinds} | {pa.decimal128(9, 2), pa.uint64(), pa.time64("us")}
+EVERY = {kind for kinds in FITS.values() for kind in kinds} | {
+    pa.decimal128(9, 2),
+    pa.uint64(),
+    pa.time64("us"),
+}
 
 
 def column(kind: str | None) -> list[Column]:
@@ -72,12 +84,22 @@ def test_without_declared_columns_all_are_taken_as_they_are() -> None:
 def test_all_problems_are_told_at_once_each_with_its_column_and_a_suggestion() -> None:
     declared = [Column(name="id", type="INT64"), Column(name="Name"), Column(name="born")]
     with pytest.raises(ColumnsDiffer) as differ:
-        fit(ENTITY, declared, pa.schema([("id", pa.int64()), ("name", pa.string()), ("extra", pa.string())]))
+        fit(
+            ENTITY,
+            declared,
+            pa.schema([("id", pa.int64()), ("name", pa.string()), ("extra", pa.string())]),
+        )
     problems = {p["column"]: p for p in differ.value.details["problems"]}
     assert set(problems) == {"Name", "born", "name", "extra"}
     assert problems["Name"]["suggestion"] == "Is it 'name'? Then write … AS Name."
-    assert all(p["entity"] == "Edge KNOWS (Person to Person)" and p["suggestion"] for p in problems.values())
-    assert differ.value.message == "Column 'Name' is declared, but the query does not give it. (3 more)"
+    assert all(
+        p["entity"] == "Edge KNOWS (Person to Person)" and p["suggestion"]
+        for p in problems.values()
+    )
+    assert (
+        differ.value.message
+        == "Column 'Name' is declared, but the query does not give it. (3 more)"
+    )
 
 
 def test_a_type_that_does_not_fit_is_told_with_what_to_write() -> None:

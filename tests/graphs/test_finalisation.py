@@ -1,4 +1,5 @@
-"""The end of a snapshot: once, in one transaction, whoever races for it; and what is left standing is brought to it."""
+"""The end of a snapshot: once, in one transaction, whoever races for it; and what is left standing
+is brought to it."""
 
 from __future__ import annotations
 
@@ -50,11 +51,15 @@ def reconciliation(stand: Stand) -> ExportResync:
 
 async def publishes(database: str) -> int:
     async with connected(database) as connection:
-        found: int = await connection.fetchval("SELECT count(*) FROM penstock.job WHERE kind = 'publish'")
+        found: int = await connection.fetchval(
+            "SELECT count(*) FROM penstock.job WHERE kind = 'publish'"
+        )
         return found
 
 
-async def test_of_many_last_finishers_one_opens_the_publishing(stand: Stand, duck: int, database: str) -> None:
+async def test_of_many_last_finishers_one_opens_the_publishing(
+    stand: Stand, duck: int, database: str
+) -> None:
     await stand.snapshot(*entities(duck, 12))
     await asyncio.gather(*(finish(stand, job) for job in await claimed(stand)))
     assert await publishes(database) == 1
@@ -77,14 +82,22 @@ async def test_the_snapshot_is_ready_in_the_transaction_that_ends_its_publishing
     async def watched(tx: Tx, fired: Fired) -> None:
         await stand.graphs.exports.finalisation(tx, fired)
         async with connected(database) as outside:
-            ended = await outside.fetchval("SELECT count(*) FROM penstock.outcome WHERE job_id = $1", publish.job_id)
+            ended = await outside.fetchval(
+                "SELECT count(*) FROM penstock.outcome WHERE job_id = $1", publish.job_id
+            )
             seen.append((ended, (await stand.graphs.snapshots.get(snapshot_id)).status))
 
     stand.parts.store.gates.handle(GATE, watched)
-    await finish(stand, publish, {"node_counts": {"N0": 1, "N1": 1}, "edge_counts": {}, "size_bytes": 20})
+    await finish(
+        stand, publish, {"node_counts": {"N0": 1, "N1": 1}, "edge_counts": {}, "size_bytes": 20}
+    )
     assert seen == [(0, SnapshotStatus.CREATING)], "until the commit nobody sees either"
     ready = await stand.graphs.snapshots.get(snapshot_id)
-    assert (ready.status, ready.node_counts, ready.size_bytes) == (SnapshotStatus.READY, {"N0": 1, "N1": 1}, 20)
+    assert (ready.status, ready.node_counts, ready.size_bytes) == (
+        SnapshotStatus.READY,
+        {"N0": 1, "N1": 1},
+        20,
+    )
     assert ready.ready_at is not None
 
 
@@ -104,7 +117,9 @@ async def test_a_publishing_that_fails_is_tried_again_without_exporting_anything
     assert await publishes(database) == 2
 
 
-async def test_what_was_accepted_goes_on_while_the_system_drains(stand: Stand, duck: int, database: str) -> None:
+async def test_what_was_accepted_goes_on_while_the_system_drains(
+    stand: Stand, duck: int, database: str
+) -> None:
     await stand.snapshot(*entities(duck, 1))
     await stand.parts.store.drain(True, actor="me")
     [job] = await claimed(stand)
@@ -112,15 +127,21 @@ async def test_what_was_accepted_goes_on_while_the_system_drains(stand: Stand, d
     assert await publishes(database) == 1
 
 
-async def test_a_job_that_ended_without_a_row_count_fails_its_snapshot(stand: Stand, duck: int) -> None:
+async def test_a_job_that_ended_without_a_row_count_fails_its_snapshot(
+    stand: Stand, duck: int
+) -> None:
     for result in (None, {"row_count": None}, {"row_count": "7"}, "done"):
         snapshot_id = await stand.snapshot(*entities(duck, 1))
         [job] = await claimed(stand)
         await finish(stand, job, result)
-        assert (await stand.failed(snapshot_id)).error_message == "Node N0: It ended without a row count."
+        assert (
+            await stand.failed(snapshot_id)
+        ).error_message == "Node N0: It ended without a row count."
 
 
-async def test_cancelling_races_with_the_last_end_and_one_of_them_wins_whole(stand: Stand, duck: int) -> None:
+async def test_cancelling_races_with_the_last_end_and_one_of_them_wins_whole(
+    stand: Stand, duck: int
+) -> None:
     seen = set()
     for _ in range(10):
         snapshot_id = await stand.snapshot(*entities(duck, 3))
@@ -130,7 +151,9 @@ async def test_cancelling_races_with_the_last_end_and_one_of_them_wins_whole(sta
             stand.graphs.exports.cancel(snapshot_id, actor="me"),
             return_exceptions=True,
         )
-        unexpected = [a for a in answers if isinstance(a, BaseException) and not isinstance(a, PenstockError)]
+        unexpected = [
+            a for a in answers if isinstance(a, BaseException) and not isinstance(a, PenstockError)
+        ]
         assert unexpected == []
         snapshot = await stand.graphs.snapshots.get(snapshot_id)
         assert snapshot.status is SnapshotStatus.CANCELLED, answers
@@ -160,14 +183,18 @@ async def test_a_snapshot_that_no_gate_finalised_is_finalised_by_the_reconciliat
             assert (await reconciliation(stand).run_once()).finalised == 1
         stand.parts.store.gates.handle(GATE, deaf)
         [publish] = await published(stand)
-        await finish(stand, publish, {"node_counts": {"N0": 1}, "edge_counts": {}, "size_bytes": 10})
+        await finish(
+            stand, publish, {"node_counts": {"N0": 1}, "edge_counts": {}, "size_bytes": 10}
+        )
         await clock.advance(6)
         assert (await reconciliation(stand).run_once()).finalised == 1
     assert (await stand.graphs.snapshots.get(snapshot_id)).status is SnapshotStatus.READY
     assert (await reconciliation(stand).run_once()).total == 0
 
 
-async def test_a_gate_whose_handler_failed_is_fired_again(stand: Stand, duck: int, database: str) -> None:
+async def test_a_gate_whose_handler_failed_is_fired_again(
+    stand: Stand, duck: int, database: str
+) -> None:
     async def broken(tx: Tx, fired: Fired) -> None:
         raise RuntimeError("not now")
 
@@ -183,7 +210,9 @@ async def test_a_gate_whose_handler_failed_is_fired_again(stand: Stand, duck: in
     assert await publishes(database) == 1
 
 
-async def test_claims_of_workers_that_vanished_are_reset_and_counted(stand: Stand, duck: int, database: str) -> None:
+async def test_claims_of_workers_that_vanished_are_reset_and_counted(
+    stand: Stand, duck: int, database: str
+) -> None:
     await stand.snapshot(*entities(duck, 3))
     await claimed(stand, 2)
     assert "graph_olap_export_queue_depth 1.0" in (await stand.http.get("/metrics")).text
@@ -203,7 +232,12 @@ async def test_time_counts_from_the_submission_and_not_from_the_last_claim(
     [job] = await claimed(stand)
     longest = stand.settings.export_max_duration_seconds
     submitted = datetime.now(UTC) - timedelta(seconds=longest - 30)
-    state = {"query_id": "q", "next_uri": "u", "poll_count": 1, "submitted_at": submitted.isoformat()}
+    state = {
+        "query_id": "q",
+        "next_uri": "u",
+        "poll_count": 1,
+        "submitted_at": submitted.isoformat(),
+    }
     await stand.parts.store.park([Parking(fence=job.fence, state=state, wake_in=0)])
     [again] = await claimed(stand)
     assert (await reconciliation(stand).run_once()).overdue == 0
@@ -217,7 +251,9 @@ async def test_time_counts_from_the_submission_and_not_from_the_last_claim(
     assert (cancelling.kind, cancelling.payload["state"]["query_id"]) == ("cancel_query", "q")
 
 
-async def test_a_parked_job_that_nobody_asks_after_for_long_is_woken(stand: Stand, duck: int, database: str) -> None:
+async def test_a_parked_job_that_nobody_asks_after_for_long_is_woken(
+    stand: Stand, duck: int, database: str
+) -> None:
     await stand.snapshot(*entities(duck, 1))
     [job] = await claimed(stand)
     now = datetime.now(UTC).isoformat()

@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from tests.graphs.stand import Stand
 
 
-async def test_a_snapshot_is_ready_when_its_last_export_is_with_exact_counts_and_types(stand: Stand, duck: int) -> None:
-    snapshot_id = await stand.snapshot(CUSTOMER | {"data_source_id": duck}, PURCHASED | {"data_source_id": duck})
+async def test_a_snapshot_is_ready_when_its_last_export_is_with_exact_counts_and_types(
+    stand: Stand, duck: int
+) -> None:
+    snapshot_id = await stand.snapshot(
+        CUSTOMER | {"data_source_id": duck}, PURCHASED | {"data_source_id": duck}
+    )
     async with stand.working():
         snapshot = await stand.ready(snapshot_id)
     assert snapshot.node_counts == {"Customer": 1000}
@@ -21,6 +25,8 @@ async def test_a_snapshot_is_ready_when_its_last_export_is_with_exact_counts_and
     customers = await stand.table(snapshot, "nodes/Customer")
     assert customers.schema.types == [pa.int64(), pa.string(), pa.int64()]
     assert customers["id"].to_pylist() == list(range(1000))
-    assert snapshot.size_bytes == sum([i.size async for i in stand.store.list("") if i.key.endswith(".parquet")])
+    assert snapshot.size_bytes == sum(
+        [i.size async for i in stand.store.list("") if i.key.endswith(".parquet")]
+    )
     assert snapshot.ready_at is not None
     assert snapshot.error_message is None

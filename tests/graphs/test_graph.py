@@ -1,4 +1,5 @@
-"""The whole way: a mapping on a warehouse becomes a running graph that answers Cypher, through HTTP alone."""
+"""The whole way: a mapping on a warehouse becomes a running graph that answers Cypher, through HTTP
+alone."""
 
 from __future__ import annotations
 
@@ -39,8 +40,11 @@ KNOWS = {
 
 
 @asynccontextmanager
-async def shop_fleet(database: str, folder: Path) -> AsyncIterator[tuple[Fleet, Callable[..., Awaitable[Any]]]]:
-    """A control plane with real graph servers, and how to make one of a mapping on a shop's warehouse."""
+async def shop_fleet(
+    database: str, folder: Path
+) -> AsyncIterator[tuple[Fleet, Callable[..., Awaitable[Any]]]]:
+    """A control plane with real graph servers, and how to make one of a mapping on a shop's
+    warehouse."""
     async with sailing(database, folder / "home", command=COMMAND) as fleet:
         stand = Stand(
             parts=fleet.parts,
@@ -48,7 +52,13 @@ async def shop_fleet(database: str, folder: Path) -> AsyncIterator[tuple[Fleet, 
             http=fleet.http,
         )
         source = await fleet.ask(
-            "POST", "/api/data-sources", who="olga", expect=201, name="shop", type="duckdb", config=shop(folder)
+            "POST",
+            "/api/data-sources",
+            who="olga",
+            expect=201,
+            name="shop",
+            type="duckdb",
+            config=shop(folder),
         )
 
         async def made(edges: dict[str, Any] = KNOWS, **body: Any) -> Any:
@@ -63,7 +73,9 @@ async def shop_fleet(database: str, folder: Path) -> AsyncIterator[tuple[Fleet, 
                 edge_definitions=[edges],
             )
             async with stand.working():
-                instance = await fleet.create(who="olga", mapping_id=mapping["id"], name="shop", **body)
+                instance = await fleet.create(
+                    who="olga", mapping_id=mapping["id"], name="shop", **body
+                )
                 assert instance["status"] == "waiting_for_snapshot"
                 return await fleet.reaches(instance["id"], "running", "failed", within=60)
 
@@ -79,18 +91,26 @@ async def test_a_mapping_becomes_a_running_instance_and_answers_cypher_through_h
     async with shop_fleet(database, tmp_path) as (fleet, made):
         found = await made()
         assert (found["node_count"], found["edge_count"]) == (1000, 1000)
-        question = {"query": "MATCH (a:Customer)-[:KNOWS]->(b:Customer) WHERE a.id = 41 RETURN b.id, b.name"}
+        question = {
+            "query": "MATCH (a:Customer)-[:KNOWS]->(b:Customer) WHERE a.id = 41 RETURN b.id, b.name"
+        }
         answer = await fleet.through(found, "/query", method="POST", who="bob", json=question)
         assert answer.status_code == 200, answer.text
         assert answer.json()["rows"] == [[42, "c42"]]
         arrow = {"Accept": "application/vnd.apache.arrow.stream"}
         everything = {"query": "MATCH (c:Customer) RETURN c.id ORDER BY c.id"}
         answer = await fleet.through(found, "/query", method="POST", headers=arrow, json=everything)
-        assert pa.ipc.open_stream(answer.content).read_all()["c.id"].to_pylist() == list(range(1000))
+        assert pa.ipc.open_stream(answer.content).read_all()["c.id"].to_pylist() == list(
+            range(1000)
+        )
         status = (await fleet.through(found, "/status")).json()
         assert (status["snapshot_id"], status["instance_id"]) == (found["snapshot_id"], found["id"])
-        assert (await fleet.through(found, "/shutdown", method="POST", who="olga", json={})).status_code == 403
-        refused = await fleet.through(found, "/query", method="POST", json={"query": "CREATE (c:Customer {id: -1})"})
+        assert (
+            await fleet.through(found, "/shutdown", method="POST", who="olga", json={})
+        ).status_code == 403
+        refused = await fleet.through(
+            found, "/query", method="POST", json={"query": "CREATE (c:Customer {id: -1})"}
+        )
         assert refused.status_code in (400, 403)
         asleep = await fleet.ask("POST", f"/api/instances/{found['id']}/suspend", who="olga")
         assert asleep["status"] == "suspended"
@@ -99,13 +119,17 @@ async def test_a_mapping_becomes_a_running_instance_and_answers_cypher_through_h
         again = await fleet.through(found, "/query", method="POST", json=question)
         assert again.json()["rows"] == [[42, "c42"]]
         [run] = await fleet.launcher.list()
-        folder = fleet.settings.home / "instances" / str(run.handle.instance_id) / str(run.handle.launch)
+        folder = (
+            fleet.settings.home / "instances" / str(run.handle.instance_id) / str(run.handle.launch)
+        )
         ended = await fleet.ask("POST", f"/api/instances/{found['id']}/terminate", who="olga")
         assert ended["status"] == "terminated"
         assert not folder.exists()
 
 
-QUESTION = {"query": "MATCH (a:Customer)-[:KNOWS]->(b:Customer) WHERE a.id = 41 RETURN b.id, b.name"}
+QUESTION = {
+    "query": "MATCH (a:Customer)-[:KNOWS]->(b:Customer) WHERE a.id = 41 RETURN b.id, b.name"
+}
 
 
 async def test_an_instance_on_falkordb_brings_its_own_server_and_leaves_nothing_behind(
@@ -113,19 +137,29 @@ async def test_an_instance_on_falkordb_brings_its_own_server_and_leaves_nothing_
 ) -> None:
     async with shop_fleet(database, tmp_path) as (fleet, made):
         found = await made(wrapper_type="falkordb")
-        assert (found["status"], found["node_count"], found["edge_count"]) == ("running", 1000, 1000), found
+        assert (found["status"], found["node_count"], found["edge_count"]) == (
+            "running",
+            1000,
+            1000,
+        ), found
         answer = await fleet.through(found, "/query", method="POST", who="bob", json=QUESTION)
         assert answer.json()["rows"] == [[42, "c42"]], answer.text
         status = (await fleet.through(found, "/status")).json()
         pids = status["engine"]["pids"]
-        servers = [psutil.Process(pid) for pid in pids if psutil.Process(pid).name() == "redis-server"]
+        servers = [
+            psutil.Process(pid) for pid in pids if psutil.Process(pid).name() == "redis-server"
+        ]
         assert len(servers) == 1
         assert not servers[0].net_connections("inet"), "it has no TCP port"
         [run] = await fleet.launcher.list()
-        folder = fleet.settings.home / "instances" / str(run.handle.instance_id) / str(run.handle.launch)
+        folder = (
+            fleet.settings.home / "instances" / str(run.handle.instance_id) / str(run.handle.launch)
+        )
         family = [
             psutil.Process(pid)
-            for pid in supervisor.family(json.loads((folder / supervisor.PROCESS).read_text())["pid"])
+            for pid in supervisor.family(
+                json.loads((folder / supervisor.PROCESS).read_text())["pid"]
+            )
         ]
         assert servers[0] in family
         ended = await fleet.ask("POST", f"/api/instances/{found['id']}/terminate", who="olga")
@@ -144,7 +178,9 @@ async def test_a_reader_who_asks_for_a_thousand_million_rows_costs_nobody_else_t
         assert instance["status"] == "running", instance
         [before] = await fleet.launcher.list()
         for _ in range(2):
-            refused = await fleet.through(instance, "/query", method="POST", who="bob", json=hostile)
+            refused = await fleet.through(
+                instance, "/query", method="POST", who="bob", json=hostile
+            )
             assert refused.status_code == 507, refused.text
             assert refused.json()["error"]["code"] == "QUERY_OUT_OF_MEMORY"
             answer = await fleet.through(instance, "/query", method="POST", json=QUESTION)
@@ -167,7 +203,9 @@ async def test_an_instance_uses_the_falkordb_server_that_the_operator_names(
             answer = await fleet.through(instance, "/query", method="POST", json=QUESTION)
             assert answer.json()["rows"] == [[42, "c42"]], answer.text
             with redis.Redis(unix_socket_path=url.removeprefix("unix://")) as client:
-                assert client.execute_command("GRAPH.LIST") == [f"penstock-{instance['id']}".encode()]
+                assert client.execute_command("GRAPH.LIST") == [
+                    f"penstock-{instance['id']}".encode()
+                ]
                 await fleet.ask("POST", f"/api/instances/{instance['id']}/terminate", who="olga")
                 assert client.execute_command("GRAPH.LIST") == []
 

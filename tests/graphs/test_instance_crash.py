@@ -1,4 +1,5 @@
-"""The control plane is killed, and comes back: every instance runs and is known, or is gone; nothing is left over."""
+"""The control plane is killed, and comes back: every instance runs and is known, or is gone;
+nothing is left over."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ class Plane:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._port: int = free.getsockname()[1]
-        self.http = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{self._port}", timeout=30, headers=ADA)
+        self.http = httpx2.AsyncClient(
+            base_url=f"http://127.0.0.1:{self._port}", timeout=30, headers=ADA
+        )
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -51,7 +54,9 @@ class Plane:
         await self._process.wait()
 
     async def create(self, snapshot_id: int) -> dict[str, Any]:
-        answer = await self.http.post("/api/instances", json={"name": "n", "snapshot_id": snapshot_id})
+        answer = await self.http.post(
+            "/api/instances", json={"name": "n", "snapshot_id": snapshot_id}
+        )
         assert answer.status_code == 201, answer.text
         found: dict[str, Any] = answer.json()["data"]
         return found

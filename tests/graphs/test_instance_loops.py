@@ -56,7 +56,9 @@ async def execute(fleet: Fleet, statement: str) -> None:
 
 
 @pytest.mark.parametrize(("now", "wanted"), list(product(InstanceStatus, InstanceStatus)))
-def test_an_instance_takes_these_steps_and_no_other(now: InstanceStatus, wanted: InstanceStatus) -> None:
+def test_an_instance_takes_these_steps_and_no_other(
+    now: InstanceStatus, wanted: InstanceStatus
+) -> None:
     if wanted in STEPS[now]:
         check_step(1, now, wanted)
         return
@@ -117,9 +119,13 @@ async def test_a_start_of_ten_minutes_is_given_up_and_its_server_ended(fleet: Fl
         return (await fleet.row(made["id"])).progress is not None
 
     await until(loads)
-    await execute(fleet, "UPDATE penstock.instance SET status_at = penstock.now() - interval '599 s'")
+    await execute(
+        fleet, "UPDATE penstock.instance SET status_at = penstock.now() - interval '599 s'"
+    )
     assert (await reconcile(fleet)).timed_out == 0
-    await execute(fleet, "UPDATE penstock.instance SET status_at = penstock.now() - interval '601 s'")
+    await execute(
+        fleet, "UPDATE penstock.instance SET status_at = penstock.now() - interval '601 s'"
+    )
     assert (await reconcile(fleet)).timed_out == 1
     found = await fleet.ask("GET", f"/api/instances/{made['id']}")
     assert (found["error_code"], found["failed_phase"]) == ("STARTUP_TIMEOUT", "loading_data")
@@ -135,7 +141,8 @@ async def test_an_end_that_takes_five_minutes_is_forced(fleet: Fleet) -> None:
     await execute(fleet, "UPDATE penstock.instance SET place = 'elsewhere', status = 'stopping'")
     for seconds, forced in ((299, 0), (301, 1), (301, 0)):
         await execute(
-            fleet, f"UPDATE penstock.instance SET status_at = penstock.now() - make_interval(secs => {seconds})"
+            fleet,
+            f"UPDATE penstock.instance SET status_at = penstock.now() - make_interval(secs => {seconds})",
         )
         assert (await reconcile(fleet)).forced == forced
     assert (await fleet.row(found["id"])).force_stop
@@ -157,7 +164,11 @@ async def test_an_idle_instance_is_put_to_sleep_and_an_old_one_ended(fleet: Flee
     [left] = await fleet.launcher.list()
     assert left.handle.instance_id == busy["id"]
     [event, *_] = await fleet.ask("GET", f"/api/instances/{idle['id']}/events")
-    assert (event["event_type"], event["actor"], event["details"]["reason"]) == ("suspended", "lifecycle", "inactivity")
+    assert (event["event_type"], event["actor"], event["details"]["reason"]) == (
+        "suspended",
+        "lifecycle",
+        "inactivity",
+    )
 
 
 async def test_what_servers_take_is_measured_from_outside(fleet: Fleet) -> None:

@@ -50,30 +50,48 @@ async def report(
     **body: Any,
 ) -> httpx2.Response:
     shown = token or fleet.instances.token_of(by or of)
-    headers = {"Authorization": f"Bearer {shown}", "X-Component": "worker" if shown == TOKEN else "wrapper"}
-    return await fleet.http.request(method, f"/api/internal/instances/{of}/{what}", headers=headers, json=body or None)
+    headers = {
+        "Authorization": f"Bearer {shown}",
+        "X-Component": "worker" if shown == TOKEN else "wrapper",
+    }
+    return await fleet.http.request(
+        method, f"/api/internal/instances/{of}/{what}", headers=headers, json=body or None
+    )
 
 
 async def test_a_token_reaches_its_own_instance_and_nothing_else(fleet: Fleet) -> None:
     one, two = (await fleet.create())["id"], (await fleet.create())["id"]
-    for what, body in (("status", {"status": "running"}), ("metrics", {}), ("progress", {"phase": "ready"})):
+    for what, body in (
+        ("status", {"status": "running"}),
+        ("metrics", {}),
+        ("progress", {"phase": "ready"}),
+    ):
         for method in ("PUT", "PATCH"):
             answer = await report(fleet, two, what, by=one, method=method, **body)
-            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "PERMISSION_DENIED"), what
+            assert (answer.status_code, answer.json()["error"]["code"]) == (
+                403,
+                "PERMISSION_DENIED",
+            ), what
     assert (await report(fleet, two, "mapping", by=one, method="GET")).status_code == 403
     assert (await report(fleet, two, "activity", by=one, method="POST")).status_code == 403
-    assert (await report(fleet, one, "mapping", method="GET", token="psi_1_" + "0" * 64)).status_code == 401
+    assert (
+        await report(fleet, one, "mapping", method="GET", token="psi_1_" + "0" * 64)
+    ).status_code == 401
     assert (await report(fleet, one, "mapping", method="GET", token="ada")).status_code == 401
     headers = {"Authorization": f"Bearer {fleet.instances.token_of(one)}", "X-Component": "wrapper"}
     claim = {"worker": "w", "queues": ["export"], "limit": 1}
-    assert (await fleet.http.post("/api/internal/jobs/claim", headers=headers, json=claim)).status_code == 403
+    assert (
+        await fleet.http.post("/api/internal/jobs/claim", headers=headers, json=claim)
+    ).status_code == 403
     assert (await fleet.http.get(f"/api/instances/{one}", headers=headers)).status_code == 401
     assert (await report(fleet, one, "mapping", method="GET")).status_code == 200
     assert (await report(fleet, one, "mapping", method="GET", token=TOKEN)).status_code == 200
     assert (await report(fleet, 10**6, "mapping", method="GET")).status_code == 404
 
 
-async def test_a_server_is_told_the_definitions_of_its_snapshots_version_without_their_sql(fleet: Fleet) -> None:
+async def test_a_server_is_told_the_definitions_of_its_snapshots_version_without_their_sql(
+    fleet: Fleet,
+) -> None:
     made = await fleet.create()
     found = (await report(fleet, made["id"], "mapping", method="GET")).json()["data"]
     snapshot = await fleet.graphs.snapshots.get(made["snapshot_id"])
@@ -87,7 +105,9 @@ async def test_a_server_is_told_the_definitions_of_its_snapshots_version_without
         "gcs_path": f"{fleet.settings.storage_root}/{snapshot.prefix}",
         "prefix": snapshot.prefix,
         "manifest": f"{snapshot.prefix}manifest.json",
-        "node_definitions": [{"label": "Person", "primary_key": {"name": "id", "type": "INT64"}, "properties": []}],
+        "node_definitions": [
+            {"label": "Person", "primary_key": {"name": "id", "type": "INT64"}, "properties": []}
+        ],
         "edge_definitions": [],
         "limits": {"memory_bytes": 2 * 1024**3, "cpu_cores": 2},
     }
@@ -99,18 +119,37 @@ async def test_progress_is_shown_as_it_is_reported(fleet: Fleet) -> None:
         {"name": "schema_created", "status": "completed"},
         {"name": "Person", "type": "node", "status": "in_progress", "row_count": 12},
     ]
-    answer = await report(fleet, made["id"], "progress", phase="loading_nodes", current_step="Person", steps=steps)
+    answer = await report(
+        fleet, made["id"], "progress", phase="loading_nodes", current_step="Person", steps=steps
+    )
     assert answer.json() == {"data": {"updated": True}}
     shown = await fleet.ask("GET", f"/api/instances/{made['id']}/progress", who="bob")
-    assert (shown["phase"], shown["current_step"], shown["progress_percent"]) == ("loading_data", "Person", 50)
-    assert shown["steps"][1] == {"name": "Person", "type": "node", "status": "in_progress", "row_count": 12}
+    assert (shown["phase"], shown["current_step"], shown["progress_percent"]) == (
+        "loading_data",
+        "Person",
+        50,
+    )
+    assert shown["steps"][1] == {
+        "name": "Person",
+        "type": "node",
+        "status": "in_progress",
+        "row_count": 12,
+    }
     assert (await report(fleet, made["id"], "progress", phase="dancing")).status_code == 422
-    assert (await report(fleet, made["id"], "progress", phase="ready", progress_percent=101)).status_code == 422
+    assert (
+        await report(fleet, made["id"], "progress", phase="ready", progress_percent=101)
+    ).status_code == 422
 
 
 async def test_activity_moves_on_and_never_into_the_future(fleet: Fleet) -> None:
     instance_id = await loading(fleet)
-    await report(fleet, instance_id, "status", status="running", graph_stats={"node_count": 5, "edge_count": 0})
+    await report(
+        fleet,
+        instance_id,
+        "status",
+        status="running",
+        graph_stats={"node_count": 5, "edge_count": 0},
+    )
     began = (await fleet.row(instance_id)).last_activity_at
     assert began is not None
     assert (await report(fleet, instance_id, "activity", method="POST")).status_code == 204
@@ -123,7 +162,9 @@ async def test_activity_moves_on_and_never_into_the_future(fleet: Fleet) -> None
             "memory_usage_bytes": 7,
             "query_count_since_last": 2,
         }
-        assert (await report(fleet, instance_id, "metrics", **told)).json() == {"data": {"updated": True}}
+        assert (await report(fleet, instance_id, "metrics", **told)).json() == {
+            "data": {"updated": True}
+        }
     row = await fleet.row(instance_id)
     assert row.last_activity_at is not None
     assert later <= row.last_activity_at <= datetime.now(UTC) + timedelta(seconds=1)
@@ -131,16 +172,35 @@ async def test_activity_moves_on_and_never_into_the_future(fleet: Fleet) -> None
     assert (await report(fleet, instance_id, "metrics", memory_usage_bytes=-1)).status_code == 422
 
 
-async def test_no_cause_is_lost_for_its_length_or_for_a_character_that_is_not_stored(fleet: Fleet) -> None:
+async def test_no_cause_is_lost_for_its_length_or_for_a_character_that_is_not_stored(
+    fleet: Fleet,
+) -> None:
     instance_id = (await fleet.create())["id"]
     step = {"name": "Per\x00son", "status": "in_progress"}
-    answer = await report(fleet, instance_id, "progress", phase="loading_data", current_step="Per\x00son", steps=[step])
+    answer = await report(
+        fleet,
+        instance_id,
+        "progress",
+        phase="loading_data",
+        current_step="Per\x00son",
+        steps=[step],
+    )
     assert answer.json() == {"data": {"updated": True}}
-    cause = {"error_code": "DATA_LOAD_ERROR", "error_message": "row \x00" + "x" * 5000, "failed_phase": "load\x00ing"}
-    answer = await report(fleet, instance_id, "status", status="failed", stack_trace="at \x00", **cause)
+    cause = {
+        "error_code": "DATA_LOAD_ERROR",
+        "error_message": "row \x00" + "x" * 5000,
+        "failed_phase": "load\x00ing",
+    }
+    answer = await report(
+        fleet, instance_id, "status", status="failed", stack_trace="at \x00", **cause
+    )
     assert answer.json() == {"data": {"updated": True}}
     found = await fleet.ask("GET", f"/api/instances/{instance_id}")
-    assert (found["error_code"], found["failed_phase"], found["stack_trace"]) == ("DATA_LOAD_ERROR", "loading", "at ")
+    assert (found["error_code"], found["failed_phase"], found["stack_trace"]) == (
+        "DATA_LOAD_ERROR",
+        "loading",
+        "at ",
+    )
     assert found["error_message"] == "x" * 4000
     assert found["progress"]["steps"][0]["name"] == "Person"
     await fleet.ask("GET", f"/api/instances/{instance_id}/events")
@@ -149,14 +209,22 @@ async def test_no_cause_is_lost_for_its_length_or_for_a_character_that_is_not_st
 async def test_a_step_is_taken_once_and_a_cause_is_kept(fleet: Fleet) -> None:
     instance_id = await loading(fleet)
     for updated in (True, False):
-        answer = await report(fleet, instance_id, "status", status="running", graph_stats={"node_count": 1})
+        answer = await report(
+            fleet, instance_id, "status", status="running", graph_stats={"node_count": 1}
+        )
         assert answer.json() == {"data": {"updated": updated}}
     for code, updated in (("OOM_KILLED", True), ("DATABASE_ERROR", False)):
-        answer = await report(fleet, instance_id, "status", status="failed", error_code=code, error_message=code)
+        answer = await report(
+            fleet, instance_id, "status", status="failed", error_code=code, error_message=code
+        )
         assert answer.json() == {"data": {"updated": updated}}
     found = await fleet.ask("GET", f"/api/instances/{instance_id}")
     assert (found["error_code"], found["error_message"]) == ("OOM_KILLED", "OOM_KILLED")
     answer = await report(fleet, instance_id, "status", status="running")
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "INVALID_STATE_TRANSITION")
-    assert (await report(fleet, instance_id, "status", status="failed", error_code="BORED")).status_code == 422
-    assert (await report(fleet, instance_id, "progress", phase="ready")).json() == {"data": {"updated": False}}
+    assert (
+        await report(fleet, instance_id, "status", status="failed", error_code="BORED")
+    ).status_code == 422
+    assert (await report(fleet, instance_id, "progress", phase="ready")).json() == {
+        "data": {"updated": False}
+    }

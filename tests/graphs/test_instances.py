@@ -29,7 +29,9 @@ FIELDS = """
 
 
 @pytest.fixture
-async def fleet(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Fleet]:
+async def fleet(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Fleet]:
     """No tick helps here: what is not rung for never happens."""
     monkeypatch.setattr("penstock.graphs.instances.controller.LOOK_SECONDS", 600)
     async with sailing(database, tmp_path / "home") as it:
@@ -47,16 +49,28 @@ async def test_an_instance_of_a_ready_snapshot_runs_within_seconds_and_is_gone_w
     snapshot_id, began = await fleet.snapshot(), time.monotonic()
     made = await fleet.create(snapshot_id=snapshot_id, name="first", description="d", cpu_cores=1)
     assert set(made) == set(FIELDS.split())
-    assert (made["status"], made["wrapper_type"], made["memory_gb"], made["cpu_cores"]) == ("starting", "ladybug", 2, 1)
+    assert (made["status"], made["wrapper_type"], made["memory_gb"], made["cpu_cores"]) == (
+        "starting",
+        "ladybug",
+        2,
+        1,
+    )
     found = await fleet.reaches(made["id"], "running")
-    assert time.monotonic() - began < 60, "it was rung, and did not wait for the tick of ten minutes"
+    assert time.monotonic() - began < 60, (
+        "it was rung, and did not wait for the tick of ten minutes"
+    )
     assert (found["node_count"], found["edge_count"], found["error_code"]) == (3, 2, None)
-    assert found["instance_url"] == f"http://127.0.0.1:{fleet.settings.port}/wrapper/{made['url_slug']}"
+    assert (
+        found["instance_url"]
+        == f"http://127.0.0.1:{fleet.settings.port}/wrapper/{made['url_slug']}"
+    )
     assert found["started_at"] == found["last_activity_at"] != None  # noqa: E711
     assert moment(found["expires_at"]) - moment(found["created_at"]) == timedelta(days=1)
     progress = await fleet.ask("GET", f"/api/instances/{made['id']}/progress")
     assert (progress["phase"], progress["progress_percent"]) == ("ready", 100)
-    assert progress["steps"] == [{"name": "Person", "type": "node", "status": "completed", "row_count": None}]
+    assert progress["steps"] == [
+        {"name": "Person", "type": "node", "status": "completed", "row_count": None}
+    ]
     health = (await fleet.through(found, "/health")).json()
     ended = await fleet.ask("POST", f"/api/instances/{made['id']}/terminate")
     assert ended == {"id": made["id"], "status": "terminated"}
@@ -78,11 +92,16 @@ async def test_an_instance_waits_for_its_snapshot_and_starts_in_the_transaction_
     assert row.status in ("starting", "running")
     assert row.memory_gb == 13, "sized by what the snapshot turned out to be"
     await fleet.reaches(made["id"], "running")
-    kinds = [event["event_type"] for event in await fleet.ask("GET", f"/api/instances/{made['id']}/events")]
+    kinds = [
+        event["event_type"]
+        for event in await fleet.ask("GET", f"/api/instances/{made['id']}/events")
+    ]
     assert kinds == ["running", "starting", "created"]
 
 
-async def test_an_instance_whose_snapshot_fails_or_is_cancelled_fails_with_that_cause(fleet: Fleet) -> None:
+async def test_an_instance_whose_snapshot_fails_or_is_cancelled_fails_with_that_cause(
+    fleet: Fleet,
+) -> None:
     first, second = await fleet.snapshot(ready=False), await fleet.snapshot(ready=False)
     made = [await fleet.create(snapshot_id=each) for each in (first, second)]
     await fleet.graphs.exports.fail(first, actor="test", reason="The table is gone.", step="Person")
@@ -97,16 +116,31 @@ async def test_an_instance_whose_snapshot_fails_or_is_cancelled_fails_with_that_
     await fleet.ask("GET", f"/api/instances/{made[0]['id']}", expect=404)
 
 
-async def test_an_instance_of_a_mapping_takes_a_young_snapshot_only_when_it_is_told_to(fleet: Fleet) -> None:
+async def test_an_instance_of_a_mapping_takes_a_young_snapshot_only_when_it_is_told_to(
+    fleet: Fleet,
+) -> None:
     mapping_id = await fleet.mapping()
     snapshot_id = await fleet.snapshot(mapping_id=mapping_id)
-    young = await fleet.create(mapping_id=mapping_id, max_snapshot_age="PT1H", wrapper_type="ryugraph")
-    assert (young["snapshot_id"], young["status"], young["wrapper_type"]) == (snapshot_id, "starting", "ryugraph")
+    young = await fleet.create(
+        mapping_id=mapping_id, max_snapshot_age="PT1H", wrapper_type="ryugraph"
+    )
+    assert (young["snapshot_id"], young["status"], young["wrapper_type"]) == (
+        snapshot_id,
+        "starting",
+        "ryugraph",
+    )
     fresh = await fleet.ask(
-        "POST", "/api/instances/from-mapping", expect=201, mapping_id=mapping_id, name="fresh", mapping_version=1
+        "POST",
+        "/api/instances/from-mapping",
+        expect=201,
+        mapping_id=mapping_id,
+        name="fresh",
+        mapping_version=1,
     )
     newest = await fleet.create(mapping_id=mapping_id, max_snapshot_age="PT0S")
-    assert len({snapshot_id, fresh["snapshot_id"], newest["snapshot_id"]}) == 3, "no age at all is always a new one"
+    assert len({snapshot_id, fresh["snapshot_id"], newest["snapshot_id"]}) == 3, (
+        "no age at all is always a new one"
+    )
     assert fresh["snapshot_id"] != snapshot_id
     assert fresh["status"] == "waiting_for_snapshot"
     assert len(await fleet.graphs.exports.of_snapshot(fresh["snapshot_id"])) == 1
@@ -122,15 +156,21 @@ async def test_the_use_case_of_the_request_is_the_role_of_its_exports(fleet: Fle
             "VALUES ('d', 'duckdb', 'ada', '{}', true)"
         )
     headers = {"Authorization": "Bearer ada", "X-Use-Case-Id": "fraud-desk"}
-    answer = await fleet.http.post("/api/instances", json={"name": "n", "mapping_id": mapping_id}, headers=headers)
+    answer = await fleet.http.post(
+        "/api/instances", json={"name": "n", "mapping_id": mapping_id}, headers=headers
+    )
     [job] = await fleet.graphs.exports.of_snapshot(answer.json()["data"]["snapshot_id"])
     async with fleet.transaction() as tx:
-        payload = await tx.connection.fetchval("SELECT payload FROM penstock.job WHERE job_id = $1", job.job_id)
+        payload = await tx.connection.fetchval(
+            "SELECT payload FROM penstock.job WHERE job_id = $1", job.job_id
+        )
     assert json.loads(payload)["starburst_role"] == "fraud-desk"
 
 
 @pytest.mark.parametrize("code", ["DATA_LOAD_ERROR", "SCHEMA_CREATE_ERROR"])
-async def test_a_failure_that_a_server_reports_keeps_its_cause_whatever_follows(fleet: Fleet, code: str) -> None:
+async def test_a_failure_that_a_server_reports_keeps_its_cause_whatever_follows(
+    fleet: Fleet, code: str
+) -> None:
     fleet.tell(fail=code)
     made = await fleet.create()
     found = await fleet.reaches(made["id"], "failed")
@@ -141,11 +181,21 @@ async def test_a_failure_that_a_server_reports_keeps_its_cause_whatever_follows(
     await until(cleared)
     again = await fleet.ask("GET", f"/api/instances/{made['id']}")
     for each in (found, again):
-        assert (each["error_code"], each["error_message"], each["failed_phase"]) == (code, "as told", "loading_data")
+        assert (each["error_code"], each["error_message"], each["failed_phase"]) == (
+            code,
+            "as told",
+            "loading_data",
+        )
     assert again["stack_trace"] == "Traceback: stand-in"
-    assert (await fleet.ask("GET", f"/api/instances/{made['id']}", who="bob"))["stack_trace"] is None
-    assert (await fleet.ask("GET", f"/api/instances/{made['id']}", who="eve"))["stack_trace"] is None
-    assert (await fleet.ask("GET", f"/api/instances/{made['id']}", who="olga"))["stack_trace"] is not None
+    assert (await fleet.ask("GET", f"/api/instances/{made['id']}", who="bob"))[
+        "stack_trace"
+    ] is None
+    assert (await fleet.ask("GET", f"/api/instances/{made['id']}", who="eve"))[
+        "stack_trace"
+    ] is None
+    assert (await fleet.ask("GET", f"/api/instances/{made['id']}", who="olga"))[
+        "stack_trace"
+    ] is not None
     assert again["progress"]["phase"] == "failed"
     assert await fleet.launcher.list() == []
 
@@ -180,7 +230,10 @@ async def test_a_server_that_takes_too_much_memory_is_said_to_have(fleet: Fleet)
 async def test_an_algorithm_that_runs_blocks_the_end_unless_it_is_forced(fleet: Fleet) -> None:
     found = await fleet.running()
     await fleet.through(found, "/busy", method="POST", json={"busy": True})
-    for path in (f"/api/instances/{found['id']}/terminate", f"/api/instances/{found['id']}/suspend"):
+    for path in (
+        f"/api/instances/{found['id']}/terminate",
+        f"/api/instances/{found['id']}/suspend",
+    ):
         refused = await fleet.ask("POST", path, expect=409)
         assert refused["code"] == "SHUTDOWN_BLOCKED"
         assert refused["details"]["algorithm"] == "pagerank"
@@ -208,7 +261,9 @@ async def test_a_suspended_instance_has_no_process_and_resumes_with_another(flee
     await fleet.ask("POST", f"/api/instances/{found['id']}/resume", expect=409)
 
 
-async def test_a_failed_instance_is_given_more_memory_and_resumed_from_its_snapshot(fleet: Fleet) -> None:
+async def test_a_failed_instance_is_given_more_memory_and_resumed_from_its_snapshot(
+    fleet: Fleet,
+) -> None:
     found = await fleet.running()
     place = f"/api/instances/{found['id']}"
     row = await fleet.row(found["id"])
@@ -219,7 +274,11 @@ async def test_a_failed_instance_is_given_more_memory_and_resumed_from_its_snaps
     assert f"{place}/resume" in refused.json()["error"]["details"]["hint"]
     assert (await fleet.ask("PUT", f"{place}/memory", memory_gb=4))["memory_gb"] == 4
     resumed = await fleet.ask("POST", f"{place}/resume")
-    assert (resumed["status"], resumed["error_code"], resumed["error_message"]) == ("resuming", None, None)
+    assert (resumed["status"], resumed["error_code"], resumed["error_message"]) == (
+        "resuming",
+        None,
+        None,
+    )
     assert resumed["stack_trace"] is None
     again = await fleet.reaches(found["id"], "running")
     assert (again["url_slug"], again["snapshot_id"]) == (found["url_slug"], found["snapshot_id"])
@@ -248,7 +307,9 @@ async def test_what_has_no_snapshot_to_load_is_not_resumed(fleet: Fleet) -> None
     refused = await fleet.ask("POST", f"/api/instances/{made['id']}/resume", expect=409)
     assert (refused["code"], "was deleted" in refused["message"]) == ("INVALID_STATE", True)
     waiting = await fleet.create(snapshot_id=await fleet.snapshot(ready=False))
-    await fleet.graphs.exports.fail(waiting["snapshot_id"], actor="test", reason="Gone.", step="Person")
+    await fleet.graphs.exports.fail(
+        waiting["snapshot_id"], actor="test", reason="Gone.", step="Person"
+    )
     await fleet.reaches(waiting["id"], "failed")
     refused = await fleet.ask("POST", f"/api/instances/{waiting['id']}/resume", expect=409)
     assert refused["details"]["snapshot_status"] == "failed"
@@ -262,7 +323,9 @@ async def test_cores_and_memory_reach_the_process_and_memory_never_shrinks(fleet
     assert (await fleet.ask("PUT", f"{place}/cpu", cpu_cores=8))["cpu_cores"] == 8
 
     async def wider() -> bool:
-        return len((await fleet.through(found, "/environment")).json()["affinity"]) == len(os.sched_getaffinity(0))
+        return len((await fleet.through(found, "/environment")).json()["affinity"]) == len(
+            os.sched_getaffinity(0)
+        )
 
     await until(wider)
     for cores, status in ((0, 422), (9, 422), (1, 200)):
@@ -288,10 +351,18 @@ async def test_a_life_is_extended_from_now_and_never_shortened(fleet: Fleet) -> 
     shorter = await fleet.ask("PUT", place, ttl="PT1H")
     assert (shorter["ttl"], shorter["expires_at"]) == ("PT1H", made["expires_at"])
     longer = await fleet.ask("PUT", place, ttl="P5D")
-    assert timedelta(days=5) <= moment(longer["expires_at"]) - moment(made["created_at"]) < timedelta(days=5, minutes=1)
+    assert (
+        timedelta(days=5)
+        <= moment(longer["expires_at"]) - moment(made["created_at"])
+        < timedelta(days=5, minutes=1)
+    )
     assert longer["inactivity_timeout"] == "PT30M"
     endless = await fleet.ask("PUT", place, ttl=None, inactivity_timeout=None)
-    assert (endless["expires_at"], endless["ttl"], endless["inactivity_timeout"]) == (None, None, None)
+    assert (endless["expires_at"], endless["ttl"], endless["inactivity_timeout"]) == (
+        None,
+        None,
+        None,
+    )
     for bad in ("P8D", "PT", "P", "-PT1H", "PT0S", "1 day"):
         await fleet.ask("PUT", place, ttl=bad, expect=422)
         await fleet.create(snapshot_id=made["snapshot_id"], ttl=bad, expect=422)
@@ -313,7 +384,9 @@ async def test_lists_are_filtered_sorted_and_paged(fleet: Fleet) -> None:
         f"?created_before={one['created_at']}": {one["id"]},
     }
     for query, expected in cases.items():
-        assert {each["id"] for each in await fleet.ask("GET", f"/api/instances{query}")} == expected, query
+        assert {
+            each["id"] for each in await fleet.ask("GET", f"/api/instances{query}")
+        } == expected, query
     for order, first in (("asc", one), ("desc", two)):
         found = await fleet.ask("GET", f"/api/instances?sort_by=name&sort_order={order}&limit=1")
         assert [each["id"] for each in found] == [first["id"]]
@@ -332,7 +405,12 @@ async def test_lists_are_filtered_sorted_and_paged(fleet: Fleet) -> None:
 async def test_a_body_names_a_mapping_or_a_snapshot_and_not_both(fleet: Fleet) -> None:
     snapshot_id = await fleet.snapshot()
     await fleet.ask("POST", "/api/instances", name="n", expect=422)
-    for body in ({"mapping_id": 1}, {"max_snapshot_age": "PT1H"}, {"wrapper_type": "oracle"}, {"cpu_cores": 9}):
+    for body in (
+        {"mapping_id": 1},
+        {"max_snapshot_age": "PT1H"},
+        {"wrapper_type": "oracle"},
+        {"cpu_cores": 9},
+    ):
         await fleet.create(snapshot_id=snapshot_id, expect=422, **body)
     await fleet.create(snapshot_id=10**9, expect=404)
     await fleet.create(mapping_id=10**9, expect=404)
@@ -355,10 +433,14 @@ async def test_two_control_planes_of_one_home_share_the_work_and_one_takes_over_
     async with sailing(database, home) as stays:
         async with sailing(database, home) as leaves:
             snapshot_id = await stays.snapshot()
-            made = await asyncio.gather(*(each.create(snapshot_id=snapshot_id) for each in (stays, leaves) * 2))
+            made = await asyncio.gather(
+                *(each.create(snapshot_id=snapshot_id) for each in (stays, leaves) * 2)
+            )
             for each in made:
                 await stays.reaches(each["id"], "running")
-                assert (await stays.through(each, "/health")).json() == (await leaves.through(each, "/health")).json()
+                assert (await stays.through(each, "/health")).json() == (
+                    await leaves.through(each, "/health")
+                ).json()
             assert len(await stays.launcher.list()) == 4
         later = await stays.running(snapshot_id=snapshot_id)
         await stays.ask("POST", f"/api/instances/{later['id']}/terminate")
@@ -367,7 +449,9 @@ async def test_two_control_planes_of_one_home_share_the_work_and_one_takes_over_
         await sink(stays.launcher)
 
 
-async def test_a_database_that_throws_everybody_out_costs_a_moment_and_no_instance(fleet: Fleet) -> None:
+async def test_a_database_that_throws_everybody_out_costs_a_moment_and_no_instance(
+    fleet: Fleet,
+) -> None:
     before = await fleet.running()
     async with connected(fleet.dsn) as connection:
         await connection.execute(
@@ -384,12 +468,16 @@ async def test_a_database_that_throws_everybody_out_costs_a_moment_and_no_instan
     assert len(await fleet.launcher.list()) == 2
 
 
-async def test_an_instance_never_waits_for_a_snapshot_that_is_ready(database: str, tmp_path: Path) -> None:
+async def test_an_instance_never_waits_for_a_snapshot_that_is_ready(
+    database: str, tmp_path: Path
+) -> None:
     sleeper = ("/bin/sleep", "600")
     async with sailing(database, tmp_path / "home", command=sleeper) as fleet:
         for _ in range(6):
             snapshot_id = await fleet.snapshot(ready=False)
-            made, _ = await asyncio.gather(fleet.create(snapshot_id=snapshot_id), fleet.finish(snapshot_id))
+            made, _ = await asyncio.gather(
+                fleet.create(snapshot_id=snapshot_id), fleet.finish(snapshot_id)
+            )
             assert (await fleet.row(made["id"])).status == "starting"
             await fleet.ask("DELETE", f"/api/instances/{made['id']}?force=true")
         await sink(fleet.launcher)

@@ -1,4 +1,5 @@
-"""Background loops of a deployment: one process at a time, the next one when that one dies, in the right order."""
+"""Background loops of a deployment: one process at a time, the next one when that one dies, in the
+right order."""
 
 from __future__ import annotations
 
@@ -89,7 +90,10 @@ async def planes(database: str, tmp_path: Path) -> AsyncIterator[tuple[Loops, Lo
 
 
 async def _over(loop: Any) -> bool:
-    return loop.last_status is not None or loop._metrics.runs.labels(loop.name, "skipped")._value.get() > 0
+    return (
+        loop.last_status is not None
+        or loop._metrics.runs.labels(loop.name, "skipped")._value.get() > 0
+    )
 
 
 async def test_of_two_control_planes_one_runs_each_loop(planes: tuple[Loops, Loops]) -> None:
@@ -125,12 +129,16 @@ async def test_when_the_process_that_runs_a_loop_is_killed_another_one_takes_ove
     await until(taken_over, within=10)
 
 
-async def test_a_pass_of_one_control_plane_counts_for_all(planes: tuple[Loops, Loops], database: str) -> None:
+async def test_a_pass_of_one_control_plane_counts_for_all(
+    planes: tuple[Loops, Loops], database: str
+) -> None:
     [one], [other] = ([loop for loop in loops if loop.name == "lifecycle"] for loops in planes)
     assert await one.pass_() == "success"
     assert await other.pass_(if_due=True) == "skipped"
     async with connected(database) as connection:
-        await connection.execute("UPDATE penstock.background_loop SET next_run = now() WHERE name = 'lifecycle'")
+        await connection.execute(
+            "UPDATE penstock.background_loop SET next_run = now() WHERE name = 'lifecycle'"
+        )
         assert await other.pass_(if_due=True) == "success"
         assert await one.pass_(if_due=True) == "skipped"
     async with Db(database, size=1) as db:
@@ -176,11 +184,15 @@ class Room:
 
     async def _stopping(self, number: int, actor: str) -> None:
         self._check("old", number, actor)
-        await self._sql.execute("UPDATE penstock.instance SET status = 'stopping' WHERE instance_id = $1", number)
+        await self._sql.execute(
+            "UPDATE penstock.instance SET status = 'stopping' WHERE instance_id = $1", number
+        )
 
     async def _asleep(self, number: int, actor: str) -> None:
         self._check("idle", number, actor)
-        await self._sql.execute("UPDATE penstock.instance SET status = 'suspended' WHERE instance_id = $1", number)
+        await self._sql.execute(
+            "UPDATE penstock.instance SET status = 'suspended' WHERE instance_id = $1", number
+        )
 
     async def _snapshot(self, number: int, actor: str) -> None:
         self._check("snapshot", number, actor)
@@ -207,11 +219,17 @@ class Room:
         )
         return number
 
-    async def snapshot(self, mapping_id: int | None = None, *, status: str = "ready", **values: Any) -> int:
-        of: dict[str, Any] = {} if mapping_id is None else {"mapping_id": mapping_id, "mapping_version": 1}
+    async def snapshot(
+        self, mapping_id: int | None = None, *, status: str = "ready", **values: Any
+    ) -> int:
+        of: dict[str, Any] = (
+            {} if mapping_id is None else {"mapping_id": mapping_id, "mapping_version": 1}
+        )
         return await self._row("snapshot", status=status, **of, **values)
 
-    async def instance(self, snapshot_id: int | None = None, *, status: str = "running", **values: Any) -> int:
+    async def instance(
+        self, snapshot_id: int | None = None, *, status: str = "running", **values: Any
+    ) -> int:
         given: dict[str, Any] = {
             "wrapper_type": "ladybug",
             "place": "nowhere",
@@ -220,12 +238,21 @@ class Room:
             "status": status,
         }
         slug = await self._sql.fetchval("SELECT gen_random_uuid()::text")
-        return await self._row("instance", **given, snapshot_id=snapshot_id, url_slug=slug, **values)
+        return await self._row(
+            "instance", **given, snapshot_id=snapshot_id, url_slug=slug, **values
+        )
 
     async def _row(
-        self, table: str, *, age: str = "0 s", expires: str | None = None, idle: str | None = None, **values: Any
+        self,
+        table: str,
+        *,
+        age: str = "0 s",
+        expires: str | None = None,
+        idle: str | None = None,
+        **values: Any,
     ) -> int:
-        """`age` is how long ago it was made and last used; `expires` and `idle` are spans from then."""
+        """`age` is how long ago it was made and last used; `expires` and `idle` are spans from
+        then."""
         given = {"name": "n", "owner_username": "ann"} | values
         spans = {"created_at": f"now() - interval '{age}'"}
         if table != "instance":
@@ -286,7 +313,9 @@ async def test_the_last_moment_of_a_life_is_its_last(room: Room) -> None:
     assert await room.loop.run_once() == Ended(instances=1, snapshots=1, mappings=1)
 
 
-async def test_idle_ones_go_by_their_last_use_and_only_running_instances_are_idle(room: Room) -> None:
+async def test_idle_ones_go_by_their_last_use_and_only_running_instances_are_idle(
+    room: Room,
+) -> None:
     for age in ("59 min", "61 min"):
         await room.mapping(age=age, idle="1 h")
         await room.snapshot(age=age, idle="1 h")
@@ -339,7 +368,11 @@ async def test_snapshots_that_failed_a_week_ago_lose_their_files_and_what_a_new_
         metrics=LoopMetrics(CollectorRegistry()),
     )
     async with loop._db, connected(database) as connection:
-        for snapshot, days, status in ((old, 8, "failed"), (young, 6, "failed"), (ready, 8, "ready")):
+        for snapshot, days, status in (
+            (old, 8, "failed"),
+            (young, 6, "failed"),
+            (ready, 8, "ready"),
+        ):
             await connection.execute(
                 "UPDATE penstock.snapshot SET status = $2, updated_at = now() - $3 * interval '1 day'"
                 " WHERE snapshot_id = $1",
@@ -350,12 +383,15 @@ async def test_snapshots_that_failed_a_week_ago_lose_their_files_and_what_a_new_
         assert await loop.run_once() == Cleaned(snapshots=1)
         assert await loop.run_once() == Cleaned()
         places = {
-            row["snapshot_id"]: row["prefix"] for row in await connection.fetch("SELECT * FROM penstock.snapshot")
+            row["snapshot_id"]: row["prefix"]
+            for row in await connection.fetch("SELECT * FROM penstock.snapshot")
         }
         assert places == {
             old.snapshot_id: None,
             young.snapshot_id: young.prefix,
             ready.snapshot_id: ready.prefix,
         }
-        payload = await connection.fetchval("SELECT payload::text FROM penstock.job WHERE kind = 'erase'")
+        payload = await connection.fetchval(
+            "SELECT payload::text FROM penstock.job WHERE kind = 'erase'"
+        )
         assert str(old.prefix) in payload

@@ -1,4 +1,5 @@
-"""Queries checked when they are written: by the guard, and at sources that answer, refuse, vary and are away."""
+"""Queries checked when they are written: by the guard, and at sources that answer, refuse, vary and
+are away."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ NUMBER = Property(name="n", type="INT64")
 
 async def judged(stand: Stand, number: int, *queries: str, use_case: str | None = None) -> Verdict:
     """Of nodes with one column, n, that is an INT64."""
-    nodes = [node(f"N{place}", sql=sql, primary_key=NUMBER, properties=()) for place, sql in enumerate(queries)]
+    nodes = [
+        node(f"N{place}", sql=sql, primary_key=NUMBER, properties=())
+        for place, sql in enumerate(queries)
+    ]
     author = Author(username="me", role=Role.ANALYST, use_case=use_case)
     return await stand.graphs.authoring.judge(mapping(nodes), number, author)
 
@@ -48,7 +52,9 @@ async def test_whatever_is_not_one_select_never_reaches_the_source(stand: Stand,
         "SELECT 1 AS n, 2 AS n",
     )
     verdict = await judged(stand, duck, *hostile)
-    assert [problem.entity for problem in verdict.problems] == [f"Node N{place}" for place in range(len(hostile))]
+    assert [problem.entity for problem in verdict.problems] == [
+        f"Node N{place}" for place in range(len(hostile))
+    ]
     assert all(problem.column == "sql" and problem.suggestion for problem in verdict.problems)
     assert verdict.warnings == ()
 
@@ -72,11 +78,16 @@ async def test_a_postgres_says_what_its_columns_are(stand: Stand, warehouse: str
         ("Node N3", "sql"),
         ("Node N4", "sql"),
     ]
-    assert verdict.problems[0].suggestion == "Write CAST(n AS BIGINT) AS n, or declare it STRING or UUID."
+    assert (
+        verdict.problems[0].suggestion
+        == "Write CAST(n AS BIGINT) AS n, or declare it STRING or UUID."
+    )
     assert verdict.warnings == ()
 
 
-async def test_a_source_that_is_away_is_one_warning_however_many_queries_there_are(stand: Stand) -> None:
+async def test_a_source_that_is_away_is_one_warning_however_many_queries_there_are(
+    stand: Stand,
+) -> None:
     config = {"host": "127.0.0.1", "port": 1, "database": "x", "user": "x"}
     number = await stand.source("postgres", config)
     verdict = await judged(stand, number, *(["SELECT 1 AS n"] * 20))
@@ -85,12 +96,20 @@ async def test_a_source_that_is_away_is_one_warning_however_many_queries_there_a
     assert warning.problem.startswith("The source could not be asked: ")
 
 
-async def test_a_trino_is_asked_under_the_role_of_the_use_case_and_of_no_other(stand: Stand) -> None:
+async def test_a_trino_is_asked_under_the_role_of_the_use_case_and_of_no_other(
+    stand: Stand,
+) -> None:
     async with TrinoFake() as fake:
-        number = await stand.source("trino", {"url": fake.url, "user": "me", "catalog": "c", "schema": "s"})
+        number = await stand.source(
+            "trino", {"url": fake.url, "user": "me", "catalog": "c", "schema": "s"}
+        )
         asked = await judged(stand, number, "SELECT BIGINT '1' AS n", use_case="analyst")
         assert asked.problems == asked.warnings == ()
-        roles = {request.headers.get("x-trino-role") for request in fake.requests if request.method == "POST"}
+        roles = {
+            request.headers.get("x-trino-role")
+            for request in fake.requests
+            if request.method == "POST"
+        }
         assert roles == {"system=ROLE%7Banalyst%7D"}
         [warning] = (await judged(stand, number, "SELECT BIGINT '1' AS n")).warnings
         assert "Missing use case ID" in warning.problem

@@ -1,4 +1,5 @@
-"""Mappings proposed from schemas: real ones of PostgreSQL and DuckDB, exported as they were proposed."""
+"""Mappings proposed from schemas: real ones of PostgreSQL and DuckDB, exported as they were
+proposed."""
 
 from __future__ import annotations
 
@@ -49,8 +50,23 @@ INSERT INTO {s}stock VALUES (1, 1, 2), (2, NULL, NULL);
 INSERT INTO {s}visits VALUES (1, 1), (2, 99);
 INSERT INTO {s}scraps VALUES ('x');
 """
-NODES = {"Customer": 2, "Category": 2, "Product": 2, "Orders": 2, "Shelf": 2, "Stock": 2, "Visit": 2}
-EDGES = {"HAS_PARENT": 1, "HAS_CATEGORY": 1, "HAS_BUYER": 1, "ORDER_LINES": 3, "HAS_SHELF": 1, "HAS_CUSTOMER": 1}
+NODES = {
+    "Customer": 2,
+    "Category": 2,
+    "Product": 2,
+    "Orders": 2,
+    "Shelf": 2,
+    "Stock": 2,
+    "Visit": 2,
+}
+EDGES = {
+    "HAS_PARENT": 1,
+    "HAS_CATEGORY": 1,
+    "HAS_BUYER": 1,
+    "ORDER_LINES": 3,
+    "HAS_SHELF": 1,
+    "HAS_CUSTOMER": 1,
+}
 
 
 async def inferred(stand: Stand, number: int, **scope: Any) -> Inferred:
@@ -80,26 +96,41 @@ def looked_at(found: Inferred) -> None:
         ("order_1", "STRING"),
         ("born", "DATE"),
     ]
-    assert [(each.name, each.type) for each in nodes["Product"].properties][1] == ("price", "DOUBLE")
+    assert [(each.name, each.type) for each in nodes["Product"].properties][1] == (
+        "price",
+        "DOUBLE",
+    )
     assert (nodes["Shelf"].primary_key.type, len(nodes["Shelf"].properties)) == ("STRING", 3)
     edges = {edge.type: edge for edge in found.definitions.edges}
     assert (edges["HAS_PARENT"].from_node, edges["HAS_PARENT"].to_node) == ("Category", "Category")
     assert (edges["ORDER_LINES"].from_node, edges["ORDER_LINES"].to_node) == ("Orders", "Product")
-    assert [(each.name, each.type) for each in edges["ORDER_LINES"].properties] == [("quantity", "INT16")]
+    assert [(each.name, each.type) for each in edges["ORDER_LINES"].properties] == [
+        ("quantity", "INT16")
+    ]
     notes = {(note.entity, note.column) for note in found.notes}
-    assert notes == {("Table visits", "customer_id"), ("Table scraps", ""), ("Table products", "price")}
+    assert notes == {
+        ("Table visits", "customer_id"),
+        ("Table scraps", ""),
+        ("Table products", "price"),
+    }
 
 
-async def test_a_postgres_schema_with_foreign_keys_runs_as_it_is_proposed(stand: Stand, warehouse: str) -> None:
+async def test_a_postgres_schema_with_foreign_keys_runs_as_it_is_proposed(
+    stand: Stand, warehouse: str
+) -> None:
     async with connected(warehouse) as connection:
-        await connection.execute("CREATE SCHEMA shop; CREATE VIEW shop.v AS SELECT 1 AS id;" + SHOP.format(s="shop."))
+        await connection.execute(
+            "CREATE SCHEMA shop; CREATE VIEW shop.v AS SELECT 1 AS id;" + SHOP.format(s="shop.")
+        )
     number = await stand.source("postgres", postgres(warehouse), postgres_secrets(warehouse))
     found = await inferred(stand, number, schema="shop")
     looked_at(found)
     await exported(stand, number, found)
 
 
-async def test_a_duckdb_schema_with_foreign_keys_runs_as_it_is_proposed(stand: Stand, tmp_path: Path) -> None:
+async def test_a_duckdb_schema_with_foreign_keys_runs_as_it_is_proposed(
+    stand: Stand, tmp_path: Path
+) -> None:
     with duckdb.connect(str(tmp_path / "w.duckdb")) as db:
         db.execute(SHOP.format(s=""))
     number = await stand.source("duckdb", {"database": str(tmp_path / "w.duckdb")})
@@ -108,7 +139,9 @@ async def test_a_duckdb_schema_with_foreign_keys_runs_as_it_is_proposed(stand: S
     await exported(stand, number, found)
 
 
-async def test_without_declared_keys_names_are_gone_by_and_said_to_be(stand: Stand, tmp_path: Path) -> None:
+async def test_without_declared_keys_names_are_gone_by_and_said_to_be(
+    stand: Stand, tmp_path: Path
+) -> None:
     with duckdb.connect(str(tmp_path / "w.duckdb")) as db:
         db.execute("CREATE TABLE people (id INTEGER, name VARCHAR, tags VARCHAR[], wait INTERVAL)")
         db.execute("CREATE TABLE pets (pet_id INTEGER, person_id INTEGER, friend_id INTEGER)")
@@ -118,7 +151,10 @@ async def test_without_declared_keys_names_are_gone_by_and_said_to_be(stand: Sta
     found = await inferred(stand, number)
     person, pet = found.definitions.nodes
     assert (person.label, person.primary_key.name) == ("Person", "id")
-    assert [(each.name, each.type) for each in person.properties] == [("name", "STRING"), ("wait", "STRING")]
+    assert [(each.name, each.type) for each in person.properties] == [
+        ("name", "STRING"),
+        ("wait", "STRING"),
+    ]
     assert pet.primary_key.name == "pet_id"
     [owned] = found.definitions.edges
     assert (owned.type, owned.from_node, owned.to_node) == ("HAS_PERSON", "Pet", "Person")
@@ -136,7 +172,9 @@ async def test_the_tables_are_chosen_and_a_choice_that_is_not_there_is_said(
     stand: Stand, duck: int, tmp_path: Path
 ) -> None:
     with duckdb.connect(str(tmp_path / "two.duckdb")) as db:
-        db.execute("CREATE SCHEMA a; CREATE SCHEMA b; CREATE TABLE a.t (id INTEGER); CREATE TABLE b.t (id INTEGER)")
+        db.execute(
+            "CREATE SCHEMA a; CREATE SCHEMA b; CREATE TABLE a.t (id INTEGER); CREATE TABLE b.t (id INTEGER)"
+        )
         db.execute("CREATE TABLE a.nothing (x INTEGER)")
     two = await stand.source("duckdb", {"database": str(tmp_path / "two.duckdb")})
     with pytest.raises(InvalidInput, match="2 schemas") as several:
@@ -149,9 +187,10 @@ async def test_the_tables_are_chosen_and_a_choice_that_is_not_there_is_said(
             await inferred(stand, two, **scope)
     with pytest.raises(InvalidInput, match="no node to propose"):
         await inferred(stand, two, schema="a", tables=("nothing",))
-    assert [node.label for node in (await inferred(stand, duck, tables=("customers",))).definitions.nodes] == [
-        "Customer"
-    ]
+    assert [
+        node.label
+        for node in (await inferred(stand, duck, tables=("customers",))).definitions.nodes
+    ] == ["Customer"]
 
 
 async def test_nobody_looks_into_a_source_that_is_not_theirs(stand: Stand, duck: int) -> None:
@@ -174,7 +213,17 @@ def test_names_are_made_such_as_the_rules_allow() -> None:
         "HAS_A_B", "E_9", "Full_Name", "x",
     )  # fmt: skip
     assert edge_type("set") == "SET_EDGE"
-    assert (role("customer_id"), role("parentId"), role("id"), role("buyer")) == ("customer", "parent", "id", "buyer")
+    assert (role("customer_id"), role("parentId"), role("id"), role("buyer")) == (
+        "customer",
+        "parent",
+        "id",
+        "buyer",
+    )
     given = Given("taken")
-    assert [given.give(name) for name in ("Taken", "a", "A", "match")] == ["Taken_1", "a", "A_1", "match_1"]
+    assert [given.give(name) for name in ("Taken", "a", "A", "match")] == [
+        "Taken_1",
+        "a",
+        "A_1",
+        "match_1",
+    ]
     assert all(len(given.give("x" * 64)) <= 64 for _ in range(12))

@@ -26,7 +26,24 @@ if TYPE_CHECKING:
     from penstock.graphs.mappings.columns import Problem
 
 ID = Property(name="id", type="INT64")
-HOSTILE = ["", " ", "1a", "_a", "a-b", "a b", "a.b", "é", "a\n", "ａ", "../x", "a`b", 'a"b', "a;--", "a\x00", "a" * 65]
+HOSTILE = [
+    "",
+    " ",
+    "1a",
+    "_a",
+    "a-b",
+    "a b",
+    "a.b",
+    "é",
+    "a\n",
+    "ａ",
+    "../x",
+    "a`b",
+    'a"b',
+    "a;--",
+    "a\x00",
+    "a" * 65,
+]
 
 
 def only(definitions: Definitions) -> Problem:
@@ -41,7 +58,9 @@ def props(count: int) -> tuple[Property, ...]:
 
 
 def test_good_definitions_keep_the_rules_and_are_read_as_they_were_written() -> None:
-    good = mapping([node(), node("B2")], [edge(), edge(to_node="B2"), edge("OWNS", properties=props(3))])
+    good = mapping(
+        [node(), node("B2")], [edge(), edge(to_node="B2"), edge("OWNS", properties=props(3))]
+    )
     check(good)
     assert loaded(dumped(good.nodes), dumped(good.edges)) == good
     assert [str(query.entity) for query in good.queries()] == [
@@ -119,7 +138,9 @@ def test_there_is_no_such_type(kind: str) -> None:
 
 
 def test_an_entity_has_a_hundred_properties_and_no_more() -> None:
-    check(mapping([node(properties=props(MAX_PROPERTIES))], [edge(properties=props(MAX_PROPERTIES))]))
+    check(
+        mapping([node(properties=props(MAX_PROPERTIES))], [edge(properties=props(MAX_PROPERTIES))])
+    )
     assert only(mapping([node(properties=props(MAX_PROPERTIES + 1))])).column == "properties"
     assert only(mapping(edges=[edge(properties=props(MAX_PROPERTIES + 1))])).column == "properties"
 
@@ -134,14 +155,22 @@ def test_a_query_has_a_longest_length_and_is_not_empty() -> None:
 def test_all_queries_together_have_a_longest_length() -> None:
     each = MAX_ALL_SQL // 10
     check(mapping([node(f"N{n}", sql="x" * each) for n in range(10)]))
-    assert only(mapping([node(f"N{n}", sql="x" * each) for n in range(10)] + [node("M", sql="x")])).column == "sql"
+    assert (
+        only(
+            mapping([node(f"N{n}", sql="x" * each) for n in range(10)] + [node("M", sql="x")])
+        ).column
+        == "sql"
+    )
 
 
 def test_a_mapping_has_a_most_of_nodes_and_of_edges() -> None:
     check(mapping([node("Customer"), *(node(f"N{n}") for n in range(1, MAX_NODES))]))
     assert only(mapping([node(f"N{n}") for n in range(MAX_NODES + 1)])).column == "node_definitions"
     check(mapping(edges=[edge(f"E{n}") for n in range(MAX_EDGES)]))
-    assert only(mapping(edges=[edge(f"E{n}") for n in range(MAX_EDGES + 1)])).column == "edge_definitions"
+    assert (
+        only(mapping(edges=[edge(f"E{n}") for n in range(MAX_EDGES + 1)])).column
+        == "edge_definitions"
+    )
 
 
 def test_labels_are_unique_whatever_their_case() -> None:
@@ -178,5 +207,7 @@ def test_all_problems_are_told_at_once_and_none_repeats_a_long_name() -> None:
         check(bad)
     details = refused.value.details
     assert details["count"] == len(details["problems"]) == 6
-    assert all(set(each) == {"entity", "column", "problem", "suggestion"} for each in details["problems"])
+    assert all(
+        set(each) == {"entity", "column", "problem", "suggestion"} for each in details["problems"]
+    )
     assert max(len(text) for each in details["problems"] for text in each.values()) < 400

@@ -40,10 +40,20 @@ async def add(mappings: Mappings, name: str = "shop", owner: str = "ann") -> Map
 
 async def test_a_mapping_is_kept_as_it_was_made(mappings: Mappings) -> None:
     made = await mappings.add(
-        owner="ann", name="shöp", definitions=SHOP, description="d", ttl=timedelta(days=1), change_description="first"
+        owner="ann",
+        name="shöp",
+        definitions=SHOP,
+        description="d",
+        ttl=timedelta(days=1),
+        change_description="first",
     )
     assert await mappings.get(made.mapping_id) == made
-    assert (made.current_version, made.node_count, made.edge_type_count, made.snapshot_count) == (1, 1, 1, 0)
+    assert (made.current_version, made.node_count, made.edge_type_count, made.snapshot_count) == (
+        1,
+        1,
+        1,
+        0,
+    )
     assert made.expires_at == made.created_at + timedelta(days=1)
     version = await mappings.version(made.mapping_id)
     assert (version.version, version.definitions, version.created_by) == (1, SHOP, "ann")
@@ -77,9 +87,13 @@ async def test_ids_and_versions_that_do_not_exist_are_not_found(mappings: Mappin
 )
 async def test_texts_have_limits(mappings: Mappings, changes: dict[str, str], field: str) -> None:
     made = await add(mappings, name="n" * 255)
-    said = {"change_description": "c" * 1000} | {k: v for k, v in changes.items() if k == "change_description"}
+    said = {"change_description": "c" * 1000} | {
+        k: v for k, v in changes.items() if k == "change_description"
+    }
     now = replace(made, description="d" * 4000)
-    await mappings.update(now, read=made, definitions=None, change_description="c" * 1000, actor="ann")
+    await mappings.update(
+        now, read=made, definitions=None, change_description="c" * 1000, actor="ann"
+    )
     read = await mappings.get(made.mapping_id)
     spoilt = replace(read, **{k: v for k, v in changes.items() if k != "change_description"})
     with pytest.raises(InvalidInput) as refused:
@@ -88,22 +102,37 @@ async def test_texts_have_limits(mappings: Mappings, changes: dict[str, str], fi
     assert await mappings.get(made.mapping_id) == read
 
 
-async def test_a_change_of_definitions_appends_a_version_and_a_name_does_not(mappings: Mappings) -> None:
+async def test_a_change_of_definitions_appends_a_version_and_a_name_does_not(
+    mappings: Mappings,
+) -> None:
     first = await add(mappings)
     second = await mappings.update(
-        first, read=first, definitions=mapping([node("Other")]), change_description="other", actor="bob"
+        first,
+        read=first,
+        definitions=mapping([node("Other")]),
+        change_description="other",
+        actor="bob",
     )
     assert (second.current_version, second.node_count, second.edge_type_count) == (2, 1, 0)
     renamed = await mappings.update(
-        replace(second, name="new"), read=second, definitions=None, change_description="name", actor="ann"
+        replace(second, name="new"),
+        read=second,
+        definitions=None,
+        change_description="name",
+        actor="ann",
     )
     assert (renamed.name, renamed.current_version) == ("new", 2)
     assert (await mappings.version(first.mapping_id, 1)).definitions == SHOP
     listed = await mappings.versions(first.mapping_id)
-    assert [(v.version, v.created_by, v.change_description) for v in listed] == [(2, "bob", "other"), (1, "ann", None)]
+    assert [(v.version, v.created_by, v.change_description) for v in listed] == [
+        (2, "bob", "other"),
+        (1, "ann", None),
+    ]
 
 
-async def test_a_version_cannot_be_changed_or_taken_away_even_by_hand(mappings: Mappings, database: str) -> None:
+async def test_a_version_cannot_be_changed_or_taken_away_even_by_hand(
+    mappings: Mappings, database: str
+) -> None:
     made = await add(mappings)
     async with connected(database) as connection:
         for statement in (
@@ -122,7 +151,9 @@ async def test_of_many_writers_that_read_the_same_one_wins(mappings: Mappings) -
     async def write(n: int) -> int:
         changed = mapping([node(f"N{n}")])
         try:
-            made = await mappings.update(read, read=read, definitions=changed, change_description="n", actor=f"u{n}")
+            made = await mappings.update(
+                read, read=read, definitions=changed, change_description="n", actor=f"u{n}"
+            )
         except Moved:
             return 0
         return made.current_version
@@ -133,7 +164,8 @@ async def test_of_many_writers_that_read_the_same_one_wins(mappings: Mappings) -
 
 async def test_pages_filter_sort_and_count(mappings: Mappings) -> None:
     made = [
-        await add(mappings, name=name, owner=owner) for name, owner in [("b_1", "ann"), ("a%", "bob"), ("C", "ann")]
+        await add(mappings, name=name, owner=owner)
+        for name, owner in [("b_1", "ann"), ("a%", "bob"), ("C", "ann")]
     ]
 
     async def names(which: MappingFilter | None = None, **page: object) -> tuple[list[str], int]:
@@ -164,13 +196,19 @@ async def test_a_life_counts_from_when_it_is_set_and_null_clears(mappings: Mappi
     assert (cleared.ttl, cleared.expires_at, cleared.inactivity_timeout) == (None, None, day)
 
 
-async def test_a_snapshot_of_a_mapping_is_opened_with_all_its_exports_or_not_at_all(stand: Stand, duck: int) -> None:
+async def test_a_snapshot_of_a_mapping_is_opened_with_all_its_exports_or_not_at_all(
+    stand: Stand, duck: int
+) -> None:
     graphs = stand.graphs
     made = await graphs.mappings.add(owner="me", name="shop", definitions=SHOP, data_source_id=duck)
     version = await graphs.mappings.version(made.mapping_id)
     async with graphs.mapped._db.transaction() as tx:
         opened = await graphs.mapped.open(tx, mapping=made, version=version, owner="you", name="s")
-    assert (opened.status, opened.mapping_id, opened.mapping_version) == (SnapshotStatus.CREATING, made.mapping_id, 1)
+    assert (opened.status, opened.mapping_id, opened.mapping_version) == (
+        SnapshotStatus.CREATING,
+        made.mapping_id,
+        1,
+    )
     assert (opened.data_source_id, opened.owner_username) == (duck, "you")
     jobs = await stand.jobs(opened.snapshot_id)
     assert [job["entity_name"] for job in jobs] == ["Customer", "KNOWS"]
@@ -181,7 +219,9 @@ async def test_a_snapshot_of_a_mapping_is_opened_with_all_its_exports_or_not_at_
     assert (await graphs.mappings.get(made.mapping_id)).snapshot_count == 1
 
 
-async def test_a_snapshot_in_the_making_keeps_its_mapping(mappings: Mappings, database: str) -> None:
+async def test_a_snapshot_in_the_making_keeps_its_mapping(
+    mappings: Mappings, database: str
+) -> None:
     """It is inserted before the mapping's end looks for snapshots, and committed after."""
     made = await add(mappings)
 
@@ -202,15 +242,21 @@ async def test_a_snapshot_in_the_making_keeps_its_mapping(mappings: Mappings, da
     assert (await mappings.get(made.mapping_id)).snapshot_count == 1
 
 
-async def test_a_source_that_a_mapping_is_on_stays_whoever_drops_it(stand: Stand, duck: int) -> None:
-    made = await stand.graphs.mappings.add(owner="me", name="shop", definitions=SHOP, data_source_id=duck)
+async def test_a_source_that_a_mapping_is_on_stays_whoever_drops_it(
+    stand: Stand, duck: int
+) -> None:
+    made = await stand.graphs.mappings.add(
+        owner="me", name="shop", definitions=SHOP, data_source_id=duck
+    )
     with pytest.raises(DependencyExists):
         await stand.graphs.sources.drop(duck)
     await stand.graphs.mappings.drop(made.mapping_id, actor="me")
     await stand.graphs.sources.drop(duck)
 
 
-async def test_a_ready_snapshot_is_taken_again_while_it_is_young_enough(stand: Stand, duck: int) -> None:
+async def test_a_ready_snapshot_is_taken_again_while_it_is_young_enough(
+    stand: Stand, duck: int
+) -> None:
     graphs = stand.graphs
     made = await graphs.mappings.add(owner="me", name="shop", definitions=SHOP, data_source_id=duck)
     version = await graphs.mappings.version(made.mapping_id)
@@ -218,7 +264,9 @@ async def test_a_ready_snapshot_is_taken_again_while_it_is_young_enough(stand: S
 
     async def reusable(data_source_id: int, max_age: timedelta, v: int = 1) -> int | None:
         async with graphs.mapped._db.transaction() as tx:
-            found = await graphs.mapped.find_reusable(tx, made.mapping_id, v, data_source_id, max_age)
+            found = await graphs.mapped.find_reusable(
+                tx, made.mapping_id, v, data_source_id, max_age
+            )
         return None if found is None else found.snapshot_id
 
     async with graphs.mapped._db.transaction() as tx:

@@ -22,7 +22,11 @@ async def test_fifty_versions_of_twenty_snapshots_take_four_queries(database: st
         read = await mappings.add(owner="me", name="m", definitions=mapping())
         for n in range(1, VERSIONS):
             read = await mappings.update(
-                read, read=read, definitions=mapping([node(f"N{n}")]), change_description="n", actor="me"
+                read,
+                read=read,
+                definitions=mapping([node(f"N{n}")]),
+                change_description="n",
+                actor="me",
             )
         async with connected(database) as connection:
             await connection.execute(

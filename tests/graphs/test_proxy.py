@@ -27,7 +27,9 @@ NAME = "proxied"
 
 
 @pytest.fixture(scope="module")
-async def fleet(pg: Cluster, template: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
+async def fleet(
+    pg: Cluster, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Fleet]:
     """One control plane for all of these tests, for none of them changes it."""
     connection = await asyncpg.connect(pg.dsn("postgres"))
     await connection.execute(f"CREATE DATABASE {NAME} TEMPLATE {template}")
@@ -96,7 +98,9 @@ async def test_a_request_passes_with_what_we_know_of_its_caller_and_nothing_that
     assert (seen["path"], seen["query"]) == ("/a/b", "x=1&y=%2F")
 
 
-@pytest.mark.parametrize(("who", "writes"), [("ada", "1"), ("bob", "0"), ("eve", "1"), ("olga", "1")])
+@pytest.mark.parametrize(
+    ("who", "writes"), [("ada", "1"), ("bob", "0"), ("eve", "1"), ("olga", "1")]
+)
 async def test_owners_admins_and_operators_may_write(
     fleet: Fleet, server: dict[str, Any], who: str, writes: str
 ) -> None:
@@ -152,7 +156,9 @@ async def test_a_path_that_could_be_read_in_two_ways_is_not_passed_on(
 @pytest.mark.parametrize(
     "path", ["/shutdown", "/Shutdown", "/%73hutdown", "/shutdown/", "/shutdown/x", "/shutdown?x=1"]
 )
-async def test_a_server_is_not_shut_down_through_the_proxy(fleet: Fleet, server: dict[str, Any], path: str) -> None:
+async def test_a_server_is_not_shut_down_through_the_proxy(
+    fleet: Fleet, server: dict[str, Any], path: str
+) -> None:
     answer = await fleet.through(server, path, method="POST", who="olga", json={"reason": "mine"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "PERMISSION_DENIED")
 
@@ -190,7 +196,12 @@ async def test_a_body_that_could_end_in_two_places_never_makes_a_second_request(
 
 async def test_a_connection_is_not_upgraded(fleet: Fleet, server: dict[str, Any]) -> None:
     for kind in ("websocket", "h2c"):
-        headers = {"Connection": "Upgrade", "Upgrade": kind, "Sec-WebSocket-Key": "x", "Sec-WebSocket-Version": "13"}
+        headers = {
+            "Connection": "Upgrade",
+            "Upgrade": kind,
+            "Sec-WebSocket-Key": "x",
+            "Sec-WebSocket-Version": "13",
+        }
         answer = await fleet.through(server, "/x", headers=headers)
         assert answer.status_code == 422
         assert "not upgraded" in answer.json()["error"]["message"]
@@ -218,7 +229,9 @@ def _resident() -> int:
         return int(file.read().split()[1]) * 4096
 
 
-async def test_a_body_streams_to_the_server_with_or_without_a_length(fleet: Fleet, server: dict[str, Any]) -> None:
+async def test_a_body_streams_to_the_server_with_or_without_a_length(
+    fleet: Fleet, server: dict[str, Any]
+) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         for _ in range(64):
             yield CHUNK
@@ -235,7 +248,9 @@ async def test_a_caller_that_goes_away_takes_its_request_to_the_server_with_it(
     fleet: Fleet, server: dict[str, Any]
 ) -> None:
     before = await told(fleet, server)
-    waiting = asyncio.create_task(fleet.through(server, "/slow", method="POST", json={"query": "long"}))
+    waiting = asyncio.create_task(
+        fleet.through(server, "/slow", method="POST", json={"query": "long"})
+    )
 
     async def arrived() -> bool:
         return bool((await told(fleet, server))["waiting"] > before["waiting"])
@@ -256,7 +271,9 @@ async def test_a_caller_that_goes_away_in_the_middle_of_an_answer_ends_it_at_the
     before = await told(fleet, server)
     url = f"/wrapper/{server['url_slug']}/stream?chunks=1000000"
     async with (
-        httpx2.AsyncClient(base_url=fleet.http.base_url, headers={"Authorization": "Bearer ada"}) as leaving,
+        httpx2.AsyncClient(
+            base_url=fleet.http.base_url, headers={"Authorization": "Bearer ada"}
+        ) as leaving,
         leaving.stream("GET", url) as answer,
     ):
         await anext(answer.aiter_raw())
@@ -300,17 +317,32 @@ async def _rest(pieces: AsyncIterator[bytes]) -> None:
         continue
 
 
-async def test_queries_are_counted_and_other_requests_are_not(fleet: Fleet, server: dict[str, Any]) -> None:
-    for method, path in (("POST", "/query"), ("POST", "/query?x=1"), ("GET", "/query"), ("POST", "/schema")):
+async def test_queries_are_counted_and_other_requests_are_not(
+    fleet: Fleet, server: dict[str, Any]
+) -> None:
+    for method, path in (
+        ("POST", "/query"),
+        ("POST", "/query?x=1"),
+        ("GET", "/query"),
+        ("POST", "/schema"),
+    ):
         await fleet.through(server, path, who="bob", method=method)
-    assert 'penstock_statements_total{surface="cypher"} 2.0' in (await fleet.http.get("/metrics")).text
+    assert (
+        'penstock_statements_total{surface="cypher"} 2.0' in (await fleet.http.get("/metrics")).text
+    )
 
 
-async def test_a_graph_of_a_private_source_answers_only_whoever_may_use_it_now(fleet: Fleet) -> None:
-    made = await fleet.graphs.sources.add(name="private", kind="duckdb", owner="ada", config={}, secrets={})
+async def test_a_graph_of_a_private_source_answers_only_whoever_may_use_it_now(
+    fleet: Fleet,
+) -> None:
+    made = await fleet.graphs.sources.add(
+        name="private", kind="duckdb", owner="ada", config={}, secrets={}
+    )
     assert fleet.parts.people is not None
     await fleet.parts.people.users.provide("bob", role=Role.ANALYST, email=None, display_name=None)
-    server = await fleet.running(snapshot_id=await fleet.snapshot(data_source_id=made.data_source_id))
+    server = await fleet.running(
+        snapshot_id=await fleet.snapshot(data_source_id=made.data_source_id)
+    )
     shares = f"/api/data-sources/{made.data_source_id}/shares/bob"
 
     async def answered(who: str) -> int:

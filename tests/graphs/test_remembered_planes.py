@@ -30,7 +30,9 @@ SELDOM = 3600.0
 
 
 @pytest.fixture
-async def fleet(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Fleet]:
+async def fleet(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Fleet]:
     monkeypatch.setitem(cache.InvalidatedCache.__init__.__kwdefaults__, "seconds", SELDOM)
     async with sailing(database, tmp_path / "home") as it:
         yield it

@@ -28,7 +28,9 @@ STEPS = {
 
 
 @pytest.mark.parametrize(("now", "wanted"), list(product(SnapshotStatus, SnapshotStatus)))
-def test_a_snapshot_takes_these_steps_and_no_other(now: SnapshotStatus, wanted: SnapshotStatus) -> None:
+def test_a_snapshot_takes_these_steps_and_no_other(
+    now: SnapshotStatus, wanted: SnapshotStatus
+) -> None:
     if (now, wanted) in STEPS:
         check_step(1, now, wanted)
         return
@@ -38,7 +40,9 @@ def test_a_snapshot_takes_these_steps_and_no_other(now: SnapshotStatus, wanted: 
 
 
 @given(st.text(min_size=1, max_size=40), st.text(min_size=1, max_size=40))
-def test_whatever_an_owner_is_called_their_files_have_a_place_that_nobody_else_has(one: str, other: str) -> None:
+def test_whatever_an_owner_is_called_their_files_have_a_place_that_nobody_else_has(
+    one: str, other: str
+) -> None:
     first, second = prefix_of(one, 7, 2, 42), prefix_of(other, 7, 2, 42)
     check_prefix(first)
     assert first.endswith("/7/v2/42/")

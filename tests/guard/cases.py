@@ -1,4 +1,5 @@
-"""Corpora are text: a heading `## dialects expectation`, then the statement as it is, up to the next heading."""
+"""Corpora are text: a heading `## dialects expectation`, then the statement as it is, up to the
+next heading."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def statements(name: str) -> list[tuple[list[str], str, str]]:
     blocks = (_CORPUS / name).read_text(encoding="utf-8").removeprefix("## ").split("\n## ")
     headed = (block.partition("\n") for block in blocks)
     return [
-        (heading.split()[0].split(","), " ".join(heading.split()[1:]), sql.strip("\n")) for heading, _, sql in headed
+        (heading.split()[0].split(","), " ".join(heading.split()[1:]), sql.strip("\n"))
+        for heading, _, sql in headed
     ]
 
 
@@ -38,10 +40,13 @@ def cases(name: str, *, dialect: str | None = None) -> list[Case]:
 
 
 def lines(name: str) -> list[str]:
-    """A corpus of one case a line; `\\x…` and `\\u…` stand for what cannot be typed, `#` opens a comment line."""
+    """A corpus of one case a line; `\\x…` and `\\u…` stand for what cannot be typed, `#` opens a
+    comment line."""
     text = (_CORPUS / name).read_text(encoding="utf-8")
     return [_decoded(line) for line in text.splitlines() if line and not line.startswith("# ")]
 
 
 def _decoded(line: str) -> str:
-    return line.encode("ascii", "backslashreplace").decode("unicode_escape") if "\\" in line else line
+    return (
+        line.encode("ascii", "backslashreplace").decode("unicode_escape") if "\\" in line else line
+    )

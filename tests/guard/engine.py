@@ -1,6 +1,8 @@
-"""A graph engine in a process of its own, for statements that nobody has tried before: one may break its memory.
+"""A graph engine in a process of its own, for statements that nobody has tried before: one may
+break its memory.
 
-`python -m tests.guard.engine FOLDER` answers pickled requests on its standard input; `ForeignEngine` sends them.
+`python -m tests.guard.engine FOLDER` answers pickled requests on its standard input;
+`ForeignEngine` sends them.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ PERSON = NodeTable(
 )
 CITY = NodeTable(label="City", key=Property(name="name", type="STRING"))
 KNOWS = EdgeTable(
-    type="KNOWS", from_node="Person", to_node="Person", properties=(Property(name="weight", type="DOUBLE"),)
+    type="KNOWS",
+    from_node="Person",
+    to_node="Person",
+    properties=(Property(name="weight", type="DOUBLE"),),
 )
 LIVES = EdgeTable(type="LIVES_IN", from_node="Person", to_node="City")
 
@@ -75,7 +80,9 @@ class ForeignEngine:
         folder = self._folder / str(self._started)
         folder.mkdir()
         command = [sys.executable, "-m", "tests.guard.engine", str(folder)]
-        return subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        return subprocess.Popen(
+            command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
 
     def _ask(self, method: str, *arguments: object) -> Any:
         """A statement that crashes the engine is refused by that; the next one meets a new engine."""
@@ -120,7 +127,9 @@ class _Answers:
 def main() -> None:
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    engine = open_engine("ladybug", Opening(folder=Path(sys.argv[1]), memory_bytes=256 * 2**20, threads=1))
+    engine = open_engine(
+        "ladybug", Opening(folder=Path(sys.argv[1]), memory_bytes=256 * 2**20, threads=1)
+    )
     engine.create(GraphSchema(nodes=(PERSON, CITY), edges=(KNOWS, LIVES)))
     answers = _Answers(engine)
     while True:

@@ -9,7 +9,19 @@ from penstock.guard.grammar import GRAMMARS
 
 Mutation = Callable[[str, str, Random], str]
 
-GAPS = [" ", "\t", "\n", "\r\n", "/**/", "/* x */", " /* ' */ ", ' /* " */ ', " /* ; */ ", "-- x\n", "-- '\n"]
+GAPS = [
+    " ",
+    "\t",
+    "\n",
+    "\r\n",
+    "/**/",
+    "/* x */",
+    " /* ' */ ",
+    ' /* " */ ',
+    " /* ; */ ",
+    "-- x\n",
+    "-- '\n",
+]
 GAPS += [" /* SELECT 1 */ ", " /* sqlglot.anonymous */ ", " /* sqlglot.meta case_sensitive */ "]
 STRANGE_GAPS = [*GAPS, "\u00a0", "\u2003", "\u3000", "\u2028", "\u0085"]
 
@@ -40,15 +52,36 @@ WRAPPERS = [
     "({})",
     "(({}))",
 ]
-STACKS = ["{};", "SELECT 1; {}", "{}; SELECT 1", ";{}", "SELECT 1;;{}", "/* */;{}", "SELECT 1\n;\n{}"]
-LOOKALIKES = {"a": "а", "e": "е", "o": "о", "p": "р", "s": "ѕ", "i": "ı", "l": "ⅼ", "k": "\u212a", "c": "ⅽ", "_": "＿"}
+STACKS = [
+    "{};",
+    "SELECT 1; {}",
+    "{}; SELECT 1",
+    ";{}",
+    "SELECT 1;;{}",
+    "/* */;{}",
+    "SELECT 1\n;\n{}",
+]
+LOOKALIKES = {
+    "a": "а",
+    "e": "е",
+    "o": "о",
+    "p": "р",
+    "s": "ѕ",
+    "i": "ı",
+    "l": "ⅼ",
+    "k": "\u212a",
+    "c": "ⅽ",
+    "_": "＿",
+}
 INVISIBLE = ["\u200b", "\u200d", "\u2060", "\ufeff", "\u00ad", "\u202e"]
 
 
 def change_case(sql: str, dialect: str, rng: Random) -> str:
     """Another case for every word outside quotes."""
     changes: list[Callable[[str], str]] = [str.upper, str.lower, str.swapcase, str.title, str]
-    return _rebuilt(sql, dialect, lambda text, quoted: text if quoted else rng.choice(changes)(text))
+    return _rebuilt(
+        sql, dialect, lambda text, quoted: text if quoted else rng.choice(changes)(text)
+    )
 
 
 def fill_gaps(sql: str, dialect: str, rng: Random, gaps: list[str] = STRANGE_GAPS) -> str:
@@ -89,7 +122,9 @@ def quote(sql: str, dialect: str, rng: Random) -> str:
 
 
 def _words(sql: str, dialect: str) -> list[tuple[int, int]]:
-    return [(start, end) for start, end, _ in _tokens(sql, dialect) if sql[start:end].isidentifier()]
+    return [
+        (start, end) for start, end, _ in _tokens(sql, dialect) if sql[start:end].isidentifier()
+    ]
 
 
 def _tokens(sql: str, dialect: str) -> list[tuple[int, int, bool]]:

@@ -98,7 +98,9 @@ REACHING = [
 
 
 @pytest.mark.parametrize("sql", REACHING)
-async def test_a_planted_function_is_run_by_postgres_and_refused_by_us(sql: str, planted: str) -> None:
+async def test_a_planted_function_is_run_by_postgres_and_refused_by_us(
+    sql: str, planted: str
+) -> None:
     connection = await asyncpg.connect(planted)
     try:
         with pytest.raises(asyncpg.RaiseError, match=RAN):
@@ -117,7 +119,9 @@ async def test_a_planted_function_is_run_by_postgres_and_refused_by_us(sql: str,
         "WITH q AS (SELECT * FROM orders) SELECT q.name FROM q",
     ],
 )
-async def test_a_name_of_a_function_on_the_row_of_a_subquery_is_refused(sql: str, planted: str) -> None:
+async def test_a_name_of_a_function_on_the_row_of_a_subquery_is_refused(
+    sql: str, planted: str
+) -> None:
     with pytest.raises(FunctionRefused):
         run(sql, config_of(planted))
 
@@ -140,7 +144,9 @@ async def test_a_name_of_a_function_on_the_row_of_a_subquery_is_refused(sql: str
         "SELECT length(c.name) FROM customers c WHERE c.ctid IS NOT NULL",
     ],
 )
-async def test_real_columns_pass_although_functions_have_their_names(sql: str, planted: str) -> None:
+async def test_real_columns_pass_although_functions_have_their_names(
+    sql: str, planted: str
+) -> None:
     if "length" in sql:
         connection = await asyncpg.connect(planted)
         await connection.execute("DROP FUNCTION length(integer)")
@@ -189,7 +195,9 @@ async def test_planted_operators_and_casts_are_refused(plant: str, sql: str, dat
         run(sql, config_of(database))
 
 
-async def test_a_function_of_an_extension_is_not_in_the_way_and_another_one_is(database: str) -> None:
+async def test_a_function_of_an_extension_is_not_in_the_way_and_another_one_is(
+    database: str,
+) -> None:
     connection = await asyncpg.connect(database)
     sql = "SELECT abs(c.active) FROM customers c"
     try:
@@ -318,7 +326,9 @@ def test_the_words_of_a_query_are_read_by_its_tokens() -> None:
 
 
 def test_names_defined_over_names_many_times_are_looked_at_once() -> None:
-    steps = ", ".join(f"q{n} AS (SELECT a.*, b.* FROM q{n - 1} AS a, q{n - 1} AS b)" for n in range(1, 40))
+    steps = ", ".join(
+        f"q{n} AS (SELECT a.*, b.* FROM q{n - 1} AS a, q{n - 1} AS b)" for n in range(1, 40)
+    )
     sql = f"WITH q0 AS (SELECT 1 AS x), {steps} SELECT z.evil FROM q39 AS z"
     grammar = GRAMMARS["postgres"]
     (tree,) = grammar.parse(sql, grammar.tokenize(sql))

@@ -65,13 +65,17 @@ def _run(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
     return [header, *sorted(map(repr, cursor.fetchall()))]
 
 
-async def test_postgres_gives_the_same_rows_for_the_originals_and_what_was_written(database: str) -> None:
+async def test_postgres_gives_the_same_rows_for_the_originals_and_what_was_written(
+    database: str,
+) -> None:
     connection = await asyncpg.connect(database)
     try:
         await connection.execute(POSTGRES_TABLES)
         differing = []
         for case in cases("benign.sql", dialect="postgres"):
-            original, written = [await _rows(connection, sql) for sql in (case.sql, check(case.sql, "postgres").sql)]
+            original, written = [
+                await _rows(connection, sql) for sql in (case.sql, check(case.sql, "postgres").sql)
+            ]
             if case.expected == "volatile":
                 original, written = original[:1], written[:1]
             if original != written:

@@ -26,7 +26,9 @@ from penstock.guard.tables import TableName
         ("VALUES (1, 2)", None),
     ],
 )
-def test_output_columns_are_known_when_they_are_written(sql: str, expected: tuple[str, ...] | None) -> None:
+def test_output_columns_are_known_when_they_are_written(
+    sql: str, expected: tuple[str, ...] | None
+) -> None:
     assert check(sql, "postgres").columns == expected
 
 
@@ -70,10 +72,16 @@ def plain(sql: str, dialect: str = "postgres") -> PlainSelect | None:
 
 
 def test_one_table_with_some_columns_and_a_condition_is_plain() -> None:
-    assert plain("SELECT id, Name AS n FROM shop.customers AS c WHERE c.active AND id > 5") == PlainSelect(
-        table=TableName(schema="shop", name="customers"), columns=("id", "name"), where='"c"."active" AND "id" > 5'
+    assert plain(
+        "SELECT id, Name AS n FROM shop.customers AS c WHERE c.active AND id > 5"
+    ) == PlainSelect(
+        table=TableName(schema="shop", name="customers"),
+        columns=("id", "name"),
+        where='"c"."active" AND "id" > 5',
     )
-    assert plain("SELECT * FROM customers") == PlainSelect(table=TableName(name="customers"), columns=None, where=None)
+    assert plain("SELECT * FROM customers") == PlainSelect(
+        table=TableName(name="customers"), columns=None, where=None
+    )
     assert plain("TABLE customers") == plain("SELECT * FROM customers")
     assert plain("FROM customers", "duckdb") == plain("SELECT * FROM customers", "duckdb")
 

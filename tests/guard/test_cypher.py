@@ -1,4 +1,5 @@
-"""The Cypher guard against its corpora, in disguise, and against a real engine that would have done it."""
+"""The Cypher guard against its corpora, in disguise, and against a real engine that would have done
+it."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 HOSTILE = lines("hostile.cypher")
 BENIGN = lines("benign.cypher")
 EXAMPLES = int(os.environ.get("PENSTOCK_FUZZ", "1500"))
-fuzz = settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+fuzz = settings(
+    max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
 chance = st.integers(0, 2**32).map(Random)
 FILES = re.compile(r"READ_(CSV|PARQUET|NPY|PANDAS)|COPY|EXPORT|IMPORT")
 GIVEN = {"x": 1, "y": [1, 2], "z": 3}
@@ -143,7 +146,9 @@ def test_comments_become_spaces_so_that_places_stay() -> None:
     ],
 )
 def test_each_limit_holds_at_it_and_one_past_it(limit: str, at: str, past: str) -> None:
-    limits = CypherLimits(**{limit: {"length": 9, "tokens": 4, "depth": 2, "cases": 2, "steps": 2}[limit]})
+    limits = CypherLimits(
+        **{limit: {"length": 9, "tokens": 4, "depth": 2, "cases": 2, "steps": 2}[limit]}
+    )
     check_cypher(at, limits=limits)
     with pytest.raises(CypherTooLarge):
         check_cypher(past, limits=limits)
@@ -165,7 +170,11 @@ def _given(text: str) -> dict[str, Any]:
 
 
 def _plan(engine: ForeignEngine, text: str) -> str:
-    return "" if text.lstrip().upper().startswith(("EXPLAIN", "PROFILE")) else engine.plan(text, _given(text))
+    return (
+        ""
+        if text.lstrip().upper().startswith(("EXPLAIN", "PROFILE"))
+        else engine.plan(text, _given(text))
+    )
 
 
 def _disguised(text: str, rng: Random) -> str:
@@ -175,9 +184,14 @@ def _disguised(text: str, rng: Random) -> str:
         return text
     gaps = (" ", "\n", "\t", " /* x */ ", " // y\n", "/**/")
     words = [
-        t.text if t.kind != "word" else "".join(rng.choice((c.lower(), c.upper())) for c in t.text) for t in tokens
+        t.text if t.kind != "word" else "".join(rng.choice((c.lower(), c.upper())) for c in t.text)
+        for t in tokens
     ]
-    return rng.choice(gaps).join(words) if rng.random() < 0.5 else "".join(w + rng.choice(gaps) for w in words)
+    return (
+        rng.choice(gaps).join(words)
+        if rng.random() < 0.5
+        else "".join(w + rng.choice(gaps) for w in words)
+    )
 
 
 def _spliced(benign: str, hostile: str, rng: Random) -> str | None:

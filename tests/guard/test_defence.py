@@ -61,7 +61,9 @@ def test_a_locked_duckdb_refuses_what_reaches_outside(
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.parametrize("sql", ["SELECT * FROM customers.csv", "FROM 'x.csv'", "SELECT * FROM read_csv('y.csv')"])
+@pytest.mark.parametrize(
+    "sql", ["SELECT * FROM customers.csv", "FROM 'x.csv'", "SELECT * FROM read_csv('y.csv')"]
+)
 def test_an_open_duckdb_would_have_read_them(sql: str, folder: Path) -> None:
     with duckdb.connect() as connection:
         assert connection.execute(sql).fetchall() == [(1, "secret")]

@@ -10,10 +10,26 @@ from penstock.guard.allowed_functions import DUCKDB, FUNCTIONS, POSTGRES, TABLE_
 from penstock.guard.errors import SqlRefused
 from penstock.guard.sql import check
 
-RANDOM = {"clock_timestamp", "gen_random_uuid", "random", "random_normal", "uuid", "uuidv4", "uuidv7"}
+RANDOM = {
+    "clock_timestamp",
+    "gen_random_uuid",
+    "random",
+    "random_normal",
+    "uuid",
+    "uuidv4",
+    "uuidv7",
+}
 # Words of the grammar that look like calls and are in no catalogue.
 GRAMMAR = {
-    "duckdb": {"columns", "ifnull", "initcap", "percentile_cont", "percentile_disc", "try", "try_cast"},
+    "duckdb": {
+        "columns",
+        "ifnull",
+        "initcap",
+        "percentile_cont",
+        "percentile_disc",
+        "try",
+        "try_cast",
+    },
     "postgres": {"normalize"},
 }
 
@@ -73,7 +89,9 @@ async def test_of_postgres_functions_only_listed_ones_without_effects_pass(datab
     # Two names of types, which the grammar reads as a cast and a character by its number.
     assert passed - {"char", "interval"} <= FUNCTIONS["postgres"]
     assert len(passed) > 250
-    assert {row["proname"] for row in found if row["volatile"] and row["proname"] in passed} <= RANDOM
+    assert {
+        row["proname"] for row in found if row["volatile"] and row["proname"] in passed
+    } <= RANDOM
     in_from = {name for name in names if passes(f"SELECT * FROM {name}('a')", "postgres")}
     assert in_from <= TABLE_FUNCTIONS["postgres"]
     assert in_from <= {row["proname"] for row in found if row["rows"]}
@@ -82,7 +100,10 @@ async def test_of_postgres_functions_only_listed_ones_without_effects_pass(datab
 
 @pytest.mark.parametrize("dialect", sorted(FUNCTIONS))
 def test_names_are_plain_lower_case_words_listed_once(dialect: str) -> None:
-    assert all(name == name.lower() and name.replace(".", "_").isidentifier() for name in FUNCTIONS[dialect])
+    assert all(
+        name == name.lower() and name.replace(".", "_").isidentifier()
+        for name in FUNCTIONS[dialect]
+    )
 
 
 @pytest.mark.parametrize("dialect", sorted(FUNCTIONS))

@@ -1,4 +1,5 @@
-"""Each hostile statement is refused, and for the reason it is hostile: not by an accident of parsing."""
+"""Each hostile statement is refused, and for the reason it is hostile: not by an accident of
+parsing."""
 
 from __future__ import annotations
 
@@ -71,7 +72,9 @@ def test_a_syntax_error_names_its_place() -> None:
 
 def test_a_duplicate_column_is_named() -> None:
     with pytest.raises(DuplicateColumn, match="two columns the name id") as refusal:
-        check("SELECT c.id, o.id FROM customers c JOIN orders o ON o.customer_id = c.id", "postgres")
+        check(
+            "SELECT c.id, o.id FROM customers c JOIN orders o ON o.customer_id = c.id", "postgres"
+        )
     assert refusal.value.details["name"] == "id"
 
 

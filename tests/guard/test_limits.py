@@ -57,7 +57,11 @@ def test_brackets_may_nest_as_deep_as_the_limit_and_not_one_deeper(
 
 def test_the_depth_limit_leaves_room_for_a_deep_stack_of_callers() -> None:
     def called_from(frames: int) -> str:
-        return called_from(frames - 1) if frames else check(f"SELECT {'(' * 32}1{')' * 32}", "postgres").sql
+        return (
+            called_from(frames - 1)
+            if frames
+            else check(f"SELECT {'(' * 32}1{')' * 32}", "postgres").sql
+        )
 
     assert called_from(200)
 
@@ -77,7 +81,9 @@ def test_the_depth_limit_leaves_room_for_a_deep_stack_of_callers() -> None:
     ],
 )
 @pytest.mark.parametrize("dialect", ["bigquery", "duckdb", "mysql", "postgres", "trino"])
-def test_nesting_that_a_parser_reads_again_and_again_is_answered_at_once(dialect: str, nested: str) -> None:
+def test_nesting_that_a_parser_reads_again_and_again_is_answered_at_once(
+    dialect: str, nested: str
+) -> None:
     sql = "1"
     for _ in range(31):
         sql = nested.format(sql)
@@ -127,7 +133,9 @@ def test_a_caller_may_set_limits_of_its_own() -> None:
     ],
 )
 @pytest.mark.parametrize("dialect", ["bigquery", "duckdb", "mysql", "postgres", "trino"])
-def test_prefixes_without_brackets_end_in_a_sentence_too(dialect: str, repeated: str, end: str) -> None:
+def test_prefixes_without_brackets_end_in_a_sentence_too(
+    dialect: str, repeated: str, end: str
+) -> None:
     _answered(f"SELECT {repeated * 2000}{end}", dialect)
 
 

@@ -1,4 +1,5 @@
-"""A string comes out as the same string: what is written is read back by an engine, or by its documented rules."""
+"""A string comes out as the same string: what is written is read back by an engine, or by its
+documented rules."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ from hypothesis import strategies as st
 from penstock.guard.errors import SqlRefused
 from penstock.guard.sql import check
 
-texts = st.text(st.characters(exclude_categories=["Cc", "Cs"], include_characters="\t\n\r'\"\\`$%;-/*"), max_size=30)
+texts = st.text(
+    st.characters(exclude_categories=["Cc", "Cs"], include_characters="\t\n\r'\"\\`$%;-/*"),
+    max_size=30,
+)
 SIGNS = "''\"\"\\\\``$$;--/**/ab%_\n\téß漢☃\u200b"
 
 
@@ -32,9 +36,22 @@ def read_escaped(literal: str, *, doubled: bool) -> str:
     inside = literal[1:-1]
     bare = re.sub(r"\\." if not doubled else r"\\.|''", "", inside, flags=re.DOTALL)
     assert not set(bare) & set("'\\"), literal
-    known = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "0": "\0", "Z": "\x1a"}
+    known = {
+        "n": "\n",
+        "t": "\t",
+        "r": "\r",
+        "b": "\b",
+        "f": "\f",
+        "v": "\v",
+        "a": "\a",
+        "0": "\0",
+        "Z": "\x1a",
+    }
     return re.sub(
-        r"\\(.)|''", lambda found: known.get(found[1], found[1]) if found[1] else "'", inside, flags=re.DOTALL
+        r"\\(.)|''",
+        lambda found: known.get(found[1], found[1]) if found[1] else "'",
+        inside,
+        flags=re.DOTALL,
     )
 
 
@@ -57,7 +74,8 @@ def test_trino_reads_back_what_was_meant(text: str) -> None:
 def test_mysql_reads_back_what_was_meant(text: str) -> None:
     literal = written(escaped(text), "mysql")
     assert read_escaped(literal, doubled=True) == text
-    # A server that does not escape by backslashes would see other characters, but the same end of the string.
+    # A server that does not escape by backslashes would see other characters, but the same end of
+    # the string.
     assert "'" not in literal[1:-1].replace("''", "")
 
 
@@ -107,7 +125,9 @@ def test_an_alias_comes_out_as_one_identifier_or_is_refused(name: str) -> None:
     assert checked.columns == (name,)
 
 
-@pytest.mark.parametrize("number", ["1", "1.5", ".5", "5.", "1e5", "1.5e-3", "12345678901234567890"])
+@pytest.mark.parametrize(
+    "number", ["1", "1.5", ".5", "5.", "1e5", "1.5e-3", "12345678901234567890"]
+)
 @pytest.mark.parametrize("dialect", ["bigquery", "duckdb", "mysql", "postgres", "trino"])
 def test_a_number_keeps_its_digits(number: str, dialect: str) -> None:
     assert float(written(number, dialect)) == float(number)

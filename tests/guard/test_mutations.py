@@ -1,6 +1,7 @@
 """Hostile statements in disguise: none passes, and nothing but a refusal comes out.
 
-`PENSTOCK_FUZZ=100000` runs that many examples of each property instead of the few seconds' worth of every commit.
+`PENSTOCK_FUZZ=100000` runs that many examples of each property instead of the few seconds' worth of
+every commit.
 """
 
 from __future__ import annotations
@@ -35,13 +36,28 @@ def is_tight(case: Case) -> bool:
     return any(text in case.sql for text in ("my-project.sales.orders", "3--1", "1--sleep"))
 
 
-SHOP = TablePolicy(allowed=frozenset(TableName(name=name) for name in ("customers", "orders", "edges")))
-SEEDS = [case for case in cases("hostile.sql") if case.expected not in ("unreadable", "column") and not is_tight(case)]
-QUERIES = [case for case in SEEDS if case.sql.startswith(("SELECT", "WITH", "FROM", "TABLE")) and ";" not in case.sql]
+SHOP = TablePolicy(
+    allowed=frozenset(TableName(name=name) for name in ("customers", "orders", "edges"))
+)
+SEEDS = [
+    case
+    for case in cases("hostile.sql")
+    if case.expected not in ("unreadable", "column") and not is_tight(case)
+]
+QUERIES = [
+    case
+    for case in SEEDS
+    if case.sql.startswith(("SELECT", "WITH", "FROM", "TABLE")) and ";" not in case.sql
+]
 BENIGN = [case for case in cases("benign.sql") if not is_tight(case)]
 
-# A word that is hostile by itself (CURRENT_USER, FOR UPDATE) would be another word, and harmless, in other letters.
-NAMED = [case for case in QUERIES if case.expected == "table" or (case.expected == "function" and "(" in case.sql)]
+# A word that is hostile by itself (CURRENT_USER, FOR UPDATE) would be another word, and harmless,
+# in other letters.
+NAMED = [
+    case
+    for case in QUERIES
+    if case.expected == "table" or (case.expected == "function" and "(" in case.sql)
+]
 
 DISGUISES = [mutations.change_case, mutations.fill_gaps, mutations.stack]
 
@@ -55,7 +71,11 @@ def verdict(sql: str, dialect: str) -> Checked | None:
 
 
 @fuzz
-@given(case=st.sampled_from(SEEDS), disguises=st.lists(st.sampled_from(DISGUISES), min_size=1, max_size=3), rng=chance)
+@given(
+    case=st.sampled_from(SEEDS),
+    disguises=st.lists(st.sampled_from(DISGUISES), min_size=1, max_size=3),
+    rng=chance,
+)
 def test_no_disguise_lets_a_hostile_statement_pass(
     case: Case, disguises: list[mutations.Mutation], rng: Random
 ) -> None:
@@ -66,7 +86,12 @@ def test_no_disguise_lets_a_hostile_statement_pass(
 
 
 @fuzz
-@given(case=st.sampled_from(QUERIES), layers=st.integers(1, 4), disguise=st.sampled_from(DISGUISES), rng=chance)
+@given(
+    case=st.sampled_from(QUERIES),
+    layers=st.integers(1, 4),
+    disguise=st.sampled_from(DISGUISES),
+    rng=chance,
+)
 def test_no_nesting_lets_a_hostile_query_pass(
     case: Case, layers: int, disguise: mutations.Mutation, rng: Random
 ) -> None:
@@ -76,7 +101,9 @@ def test_no_nesting_lets_a_hostile_query_pass(
 
 @fuzz
 @given(case=st.sampled_from(NAMED), layers=st.integers(0, 2), rng=chance)
-def test_no_other_letters_or_quotes_let_a_hostile_name_pass(case: Case, layers: int, rng: Random) -> None:
+def test_no_other_letters_or_quotes_let_a_hostile_name_pass(
+    case: Case, layers: int, rng: Random
+) -> None:
     disguise = rng.choice([mutations.look_alike, mutations.quote])
     sql = disguise(_wrapped(case, layers, rng), case.dialect, rng)
     assert verdict(sql, case.dialect) is None, sql
@@ -106,7 +133,10 @@ WORDS = r"""
 
 
 @fuzz
-@given(dialect=st.sampled_from(sorted(GRAMMARS)), words=st.lists(st.sampled_from(WORDS.split()), max_size=25))
+@given(
+    dialect=st.sampled_from(sorted(GRAMMARS)),
+    words=st.lists(st.sampled_from(WORDS.split()), max_size=25),
+)
 def test_any_heap_of_words_is_refused_or_written_stably(dialect: str, words: list[str]) -> None:
     checked = verdict(" ".join(["SELECT", *words]), dialect)
     if checked is not None:

@@ -16,7 +16,9 @@ def names(sql: str, dialect: str = "postgres") -> list[str]:
 
 
 def test_tables_are_told_once_each_with_their_catalog_and_schema() -> None:
-    checked = check("SELECT * FROM a.b.c JOIN b.c ON 1 = 1 JOIN c ON 1 = 1 JOIN c AS d ON 1 = 1", "trino")
+    checked = check(
+        "SELECT * FROM a.b.c JOIN b.c ON 1 = 1 JOIN c ON 1 = 1 JOIN c AS d ON 1 = 1", "trino"
+    )
     assert checked.tables == (
         TableName(catalog="a", schema="b", name="c"),
         TableName(schema="b", name="c"),
@@ -27,7 +29,10 @@ def test_tables_are_told_once_each_with_their_catalog_and_schema() -> None:
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        ("SELECT (SELECT 1 FROM a) AS x WHERE EXISTS (SELECT 1 FROM b) ORDER BY (SELECT 1 FROM c)", ["a", "b", "c"]),
+        (
+            "SELECT (SELECT 1 FROM a) AS x WHERE EXISTS (SELECT 1 FROM b) ORDER BY (SELECT 1 FROM c)",
+            ["a", "b", "c"],
+        ),
         ("WITH x AS (SELECT 1 FROM a) SELECT * FROM x", ["a"]),
         ("WITH x AS (SELECT 1), y AS (SELECT * FROM x) SELECT * FROM y", []),
         ("WITH x AS (SELECT * FROM x) SELECT * FROM x", ["x"]),
@@ -61,8 +66,12 @@ def test_elsewhere_a_with_is_found_in_any_case(dialect: str) -> None:
 def test_only_tables_of_the_catalogue_may_be_read() -> None:
     policy = TablePolicy(allowed=frozenset({CUSTOMERS}))
     assert check("SELECT id FROM CUSTOMERS", "postgres", tables=policy).sql
-    assert check("WITH orders AS (SELECT 1) SELECT * FROM orders, customers", "postgres", tables=policy).sql
-    with pytest.raises(TableRefused, match=r"Table orders is not in the source's catalogue\.") as refusal:
+    assert check(
+        "WITH orders AS (SELECT 1) SELECT * FROM orders, customers", "postgres", tables=policy
+    ).sql
+    with pytest.raises(
+        TableRefused, match=r"Table orders is not in the source's catalogue\."
+    ) as refusal:
         check("SELECT id\nFROM orders", "postgres", tables=policy)
     assert refusal.value.details == {"line": 2, "column": 6}
     with pytest.raises(TableRefused):
@@ -82,7 +91,9 @@ def test_short_names_are_completed_before_they_are_looked_up() -> None:
 def test_a_policy_folds_the_catalogues_names_as_the_dialect_does() -> None:
     orders = [TableName(schema="Sales", name="Orders")]
     for dialect in ("duckdb", "trino"):
-        assert check("SELECT id FROM sales.ORDERS", dialect, tables=TablePolicy.of(dialect, orders)).sql
+        assert check(
+            "SELECT id FROM sales.ORDERS", dialect, tables=TablePolicy.of(dialect, orders)
+        ).sql
     for dialect in ("bigquery", "mysql", "postgres"):
         with pytest.raises(TableRefused):
             check("SELECT id FROM sales.orders", dialect, tables=TablePolicy.of(dialect, orders))
@@ -96,7 +107,9 @@ def test_system_tables_may_be_allowed() -> None:
         check("SELECT * FROM '/etc/passwd'", "duckdb", tables=policy)
 
 
-@pytest.mark.parametrize("name", ["orders", "Orders_2024", "größe", "a b", "a-b", "_x", "x$y", "2024_orders", "注文"])
+@pytest.mark.parametrize(
+    "name", ["orders", "Orders_2024", "größe", "a b", "a-b", "_x", "x$y", "2024_orders", "注文"]
+)
 def test_quoted_table_names_may_have_what_names_have(name: str) -> None:
     assert names(f'SELECT * FROM "{name}"', "duckdb") == [name]
 

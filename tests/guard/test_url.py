@@ -63,14 +63,19 @@ def test_a_public_name_is_pinned_to_all_its_addresses(url: str, host: str, port:
     names = Names(PUBLIC, "2606:2800:21f:cb07:6820:80da:af6b:8b2c", PUBLIC)
     pinned = resolve_public(url, resolver=names)
     assert (pinned.url, pinned.host, pinned.port) == (url, host, port)
-    assert pinned.addresses == (ip_address(PUBLIC), ip_address("2606:2800:21f:cb07:6820:80da:af6b:8b2c"))
+    assert pinned.addresses == (
+        ip_address(PUBLIC),
+        ip_address("2606:2800:21f:cb07:6820:80da:af6b:8b2c"),
+    )
     assert names.asked == [(host, port)]
 
 
 @pytest.mark.parametrize("host", ["8.8.8.8", "[2606:4700:4700::1111]"])
 def test_a_public_address_is_taken_as_it_is_and_nothing_is_asked(host: str) -> None:
     names = Names("10.0.0.1")
-    assert resolve_public(f"https://{host}/", resolver=names).addresses == (ip_address(host.strip("[]")),)
+    assert resolve_public(f"https://{host}/", resolver=names).addresses == (
+        ip_address(host.strip("[]")),
+    )
     assert names.asked == []
 
 
@@ -97,7 +102,9 @@ def test_an_allowed_network_is_reached_by_address_and_by_name_and_no_other_is() 
 
 def test_ports_are_the_callers_choice() -> None:
     assert resolve_public("http://a.example:5432/", ports=None, resolver=Names(PUBLIC)).port == 5432
-    assert resolve_public("http://a.example:9000/", ports=[9000], resolver=Names(PUBLIC)).port == 9000
+    assert (
+        resolve_public("http://a.example:9000/", ports=[9000], resolver=Names(PUBLIC)).port == 9000
+    )
     with pytest.raises(UrlRefused, match="Port 80 is not allowed"):
         resolve_public("http://a.example/", ports=[443], resolver=Names(PUBLIC))
 

@@ -1,7 +1,8 @@
 """One suite for every job store: the contract, asked of PostgreSQL directly and through HTTP.
 
-`store` is the one under test. `plane` is the control plane's own store on the same database, for what workers cannot do
-(groups, reaping, draining) and for looking at what became of it all. The tests are in `test_conformance_*.py`.
+`store` is the one under test. `plane` is the control plane's own store on the same database, for
+what workers cannot do (groups, reaping, draining) and for looking at what became of it all. The
+tests are in `test_conformance_*.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
-from penstock.jobs.model import Beat, Claimed, Ending, Failed, Fence, JobSpec, Status, Succeeded, Verdict
+from penstock.jobs.model import (
+    Beat,
+    Claimed,
+    Ending,
+    Failed,
+    Fence,
+    JobSpec,
+    Status,
+    Succeeded,
+    Verdict,
+)
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
@@ -64,7 +75,9 @@ class Subject:
         [added] = await self.store.enqueue([JobSpec(**({"kind": "work"} | values))])
         return added.job_id
 
-    async def claim(self, limit: int = 1, *, queue: str = "default", worker: str = "w1") -> list[Claimed]:
+    async def claim(
+        self, limit: int = 1, *, queue: str = "default", worker: str = "w1"
+    ) -> list[Claimed]:
         return await self.store.claim(worker, [queue], limit)
 
     async def claim_one(self, *, queue: str = "default", worker: str = "w1") -> Claimed:
@@ -88,7 +101,10 @@ class Subject:
         return [w.name for w in await self.parts.browser.workers()]
 
     async def sessions(self) -> list[UUID]:
-        return [r["session"] for r in await self.clock.fetch("SELECT session FROM penstock.worker_session")]
+        return [
+            r["session"]
+            for r in await self.clock.fetch("SELECT session FROM penstock.worker_session")
+        ]
 
     async def forget(self) -> None:
         """What the retention does with workers and their sessions."""

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 KINDS = Kinds([KindPolicy(name="work", lease=60, heartbeat=10, timeout=600, max_attempts=3)])
 PATIENCE = 60.0
-"""How long a test waits for the service to come back before it fails; how long it takes is a matter of `bench`."""
+"""How long a test waits for the service to come back before it fails; how long it takes is a matter
+of `bench`."""
 
 
 def cluster(data_dir: Path) -> Cluster:
@@ -52,7 +53,13 @@ async def follow(standby: Cluster, primary: Cluster) -> None:
     command += ["--checkpoint", "fast", "--host", primary.places.sockets, "--username", "penstock"]
     environment = {"PGPASSFILE": str(primary.places.password)}
     await asyncio.to_thread(
-        subprocess.run, command, check=True, capture_output=True, cwd="/", env=environment, **account
+        subprocess.run,
+        command,
+        check=True,
+        capture_output=True,
+        cwd="/",
+        env=environment,
+        **account,
     )
     await asyncio.to_thread(shutil.copy2, primary.places.password, standby.places.password)
     await standby.start()
@@ -76,7 +83,9 @@ class Traffic:
     async def produce(self) -> None:
         while True:
             with suppress(DatabaseUnavailable):
-                self.enqueued += [e.job_id for e in await self.store.enqueue([JobSpec(kind="work")] * 3)]
+                self.enqueued += [
+                    e.job_id for e in await self.store.enqueue([JobSpec(kind="work")] * 3)
+                ]
             await asyncio.sleep(0.01)
 
     async def work(self) -> None:
@@ -85,7 +94,9 @@ class Traffic:
                 claimed = await self.store.claim("w", ["default"], 5, wait=0.2)
                 endings = [Ending(fence=c.fence, outcome=Succeeded()) for c in claimed]
                 verdicts = await self.store.finish(endings)
-                self.ended += [c.job_id for c, v in zip(claimed, verdicts, strict=True) if v is Verdict.DONE]
+                self.ended += [
+                    c.job_id for c, v in zip(claimed, verdicts, strict=True) if v is Verdict.DONE
+                ]
             await asyncio.sleep(0.01)
 
     async def goes_on(self) -> None:

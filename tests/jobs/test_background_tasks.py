@@ -44,10 +44,20 @@ async def test_a_listener_comes_back_from_an_error_that_nobody_foresaw(
             assert store.metrics.background.failing == {}
 
             await admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-            await admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name)
+            await admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name
+            )
             await admin.execute(f"ALTER DATABASE {name} RENAME TO {name}_away")
-            await until(lambda: "does not exist" in store.metrics.background.failing.get("notification listener", ""))
-            assert b'penstock_background_errors_total{task="notification listener"}' in generate_latest(registry)
+            await until(
+                lambda: (
+                    "does not exist"
+                    in store.metrics.background.failing.get("notification listener", "")
+                )
+            )
+            assert (
+                b'penstock_background_errors_total{task="notification listener"}'
+                in generate_latest(registry)
+            )
 
             await admin.execute(f"ALTER DATABASE {name}_away RENAME TO {name}")
             await admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")

@@ -18,7 +18,9 @@ async def test_the_most_urgent_goes_first_and_then_the_oldest(subject: Subject) 
     assert [c.job_id for c in claimed] == [urgent, normal, normal_too, low]
 
 
-async def test_a_job_that_waited_long_enough_goes_before_a_more_urgent_one(subject: Subject) -> None:
+async def test_a_job_that_waited_long_enough_goes_before_a_more_urgent_one(
+    subject: Subject,
+) -> None:
     old = await subject.add(priority=9)
     await subject.clock.advance(9 * 60 - 10)
     urgent = await subject.add(priority=0)
@@ -30,12 +32,21 @@ async def test_a_job_that_waited_long_enough_goes_before_a_more_urgent_one(subje
 async def test_a_claim_makes_an_attempt_with_a_fence_of_its_own(subject: Subject) -> None:
     job_id = await subject.add()
     claimed = await subject.claim_one(worker="ann")
-    assert (claimed.job_id, claimed.attempt_no, claimed.polls, claimed.state) == (job_id, 1, 0, None)
+    assert (claimed.job_id, claimed.attempt_no, claimed.polls, claimed.state) == (
+        job_id,
+        1,
+        0,
+        None,
+    )
     view = await subject.store.job(job_id)
     assert (view.status, view.worker) == (Status.RUNNING, "ann")
     assert view.lease_until is not None
     [attempt] = view.attempts
-    assert (attempt.attempt_id, attempt.how, attempt.ended_at) == (claimed.fence.attempt_id, "running", None)
+    assert (attempt.attempt_id, attempt.how, attempt.ended_at) == (
+        claimed.fence.attempt_id,
+        "running",
+        None,
+    )
     await subject.store.release([Release(fence=claimed.fence, reason="")])
     assert (await subject.claim_one()).fence != claimed.fence
 
@@ -68,7 +79,9 @@ async def test_a_claim_that_waits_in_vain_comes_back_empty_in_time(subject: Subj
     assert time.monotonic() - started >= 0.2
 
 
-async def test_who_waits_is_woken_and_need_not_look_again(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_waits_is_woken_and_need_not_look_again(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(queue_watch, "LOOK_SECONDS", 25.0)
     for n in range(5):
         waiting = asyncio.create_task(subject.store.claim("w1", ["default"], 1, wait=25))
@@ -82,7 +95,8 @@ async def test_who_waits_is_woken_and_need_not_look_again(subject: Subject, monk
 async def test_a_job_that_comes_between_the_look_and_the_wait_is_not_missed(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An enqueue at every moment of a claim's way: none may have to wait for the next look by itself."""
+    """An enqueue at every moment of a claim's way: none may have to wait for the next look by
+    itself."""
     monkeypatch.setattr(queue_watch, "LOOK_SECONDS", 25.0)
     for delay in range(12):
         started = time.monotonic()
@@ -94,14 +108,19 @@ async def test_a_job_that_comes_between_the_look_and_the_wait_is_not_missed(
 
 
 async def test_one_job_wakes_many_and_is_given_to_one(subject: Subject) -> None:
-    waiting = [asyncio.create_task(subject.store.claim(f"w{n}", ["default"], 1, wait=0.6)) for n in range(8)]
+    waiting = [
+        asyncio.create_task(subject.store.claim(f"w{n}", ["default"], 1, wait=0.6))
+        for n in range(8)
+    ]
     await _settled()
     await subject.add()
     assert sum([len(await w) for w in waiting]) == 1
 
 
 async def test_many_jobs_wake_everybody_who_waits(subject: Subject) -> None:
-    waiting = [asyncio.create_task(subject.store.claim(f"w{n}", ["default"], 1, wait=10)) for n in range(8)]
+    waiting = [
+        asyncio.create_task(subject.store.claim(f"w{n}", ["default"], 1, wait=10)) for n in range(8)
+    ]
     await _settled()
     await subject.store.enqueue([JobSpec(kind="work")] * 8)
     assert [len(await w) for w in waiting] == [1] * 8
@@ -118,7 +137,9 @@ async def test_who_waits_is_woken_when_a_job_that_was_put_off_is_due(
 
 async def test_a_parked_job_keeps_its_state_and_costs_no_attempt(subject: Subject) -> None:
     claimed = await subject.held(max_attempts=1)
-    assert await subject.store.park([Parking(fence=claimed.fence, state={"query": "q1"}, wake_in=30)]) == [True]
+    assert await subject.store.park(
+        [Parking(fence=claimed.fence, state={"query": "q1"}, wake_in=30)]
+    ) == [True]
     assert await subject.status(claimed.job_id) is Status.PARKED
     assert await subject.claim() == []
     await subject.clock.advance(31)
@@ -141,7 +162,9 @@ async def test_a_released_job_goes_back_to_its_place_uncounted(subject: Subject)
     assert [c.job_id for c in again] == [first, second]
     assert again[0].attempt_no == 1
     history = (await subject.store.job(first)).attempts
-    assert [(a.how, a.detail) for a in history if a.how == "released"] == [("released", {"reason": "SIGTERM"})]
+    assert [(a.how, a.detail) for a in history if a.how == "released"] == [
+        ("released", {"reason": "SIGTERM"})
+    ]
 
 
 async def test_a_retry_comes_after_its_pause_and_counts(subject: Subject) -> None:
@@ -157,7 +180,10 @@ async def test_a_lapsed_lease_gives_the_job_to_another(subject: Subject) -> None
     await subject.lapse()
     again = await subject.claim_one(worker="w2")
     assert (again.job_id, again.attempt_no) == (claimed.job_id, 2)
-    assert [a.how for a in (await subject.store.job(again.job_id)).attempts] == ["lapsed", "running"]
+    assert [a.how for a in (await subject.store.job(again.job_id)).attempts] == [
+        "lapsed",
+        "running",
+    ]
 
 
 async def test_a_job_whose_attempts_are_used_up_fails(subject: Subject) -> None:
@@ -180,7 +206,9 @@ async def test_a_renewed_lease_does_not_lapse(subject: Subject) -> None:
 
 async def test_progress_is_shown_while_the_job_runs(subject: Subject) -> None:
     claimed = await subject.held()
-    assert await subject.store.progress([ProgressUpdate(fence=claimed.fence, progress={"rows": 7})]) == [True]
+    assert await subject.store.progress(
+        [ProgressUpdate(fence=claimed.fence, progress={"rows": 7})]
+    ) == [True]
     assert (await subject.store.job(claimed.job_id)).progress == {"rows": 7}
 
 

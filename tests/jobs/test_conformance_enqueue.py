@@ -8,7 +8,12 @@ from penstock.jobs.model import GroupSpec, JobSpec, Status
 from penstock.kit.errors import Conflict, Draining, InvalidInput, InvalidState, ResourceLocked
 from tests.jobs.conformance import DONE, Subject, done, failed
 
-EVERYTHING = {"text": "Grüße, 水, 🌊", "deep": [{"a": [1, 2.5, None, True]}], "big": 2**53, "backslash": "\\u0000"}
+EVERYTHING = {
+    "text": "Grüße, 水, 🌊",
+    "deep": [{"a": [1, 2.5, None, True]}],
+    "big": 2**53,
+    "backslash": "\\u0000",
+}
 
 
 async def test_jobs_come_back_in_their_order_with_ids_of_their_own(subject: Subject) -> None:
@@ -16,7 +21,9 @@ async def test_jobs_come_back_in_their_order_with_ids_of_their_own(subject: Subj
     assert all(a.created for a in added)
     assert len({a.job_id for a in added}) == 5
     claimed = await subject.claim(10)
-    assert [(c.job_id, c.payload["n"]) for c in claimed] == [(a.job_id, n) for n, a in enumerate(added)]
+    assert [(c.job_id, c.payload["n"]) for c in claimed] == [
+        (a.job_id, n) for n, a in enumerate(added)
+    ]
 
 
 async def test_an_empty_batch_makes_nothing(subject: Subject) -> None:
@@ -45,7 +52,12 @@ async def test_what_a_spec_says_is_what_its_claimer_and_its_reader_get(subject: 
     assert 80 < claimed.seconds_left <= 90
     view = await subject.store.job(added.job_id)
     assert view == await subject.plane.job(added.job_id)
-    assert (view.payload, view.created_by, view.unique_key, view.status) == (EVERYTHING, "ann", "a-1", Status.RUNNING)
+    assert (view.payload, view.created_by, view.unique_key, view.status) == (
+        EVERYTHING,
+        "ann",
+        "a-1",
+        Status.RUNNING,
+    )
 
 
 async def test_a_payload_may_be_any_json(subject: Subject) -> None:
@@ -59,7 +71,9 @@ async def test_one_bad_spec_refuses_the_whole_batch(subject: Subject) -> None:
     assert await subject.claim(10) == []
 
 
-async def test_a_unique_key_makes_one_job_also_within_a_batch_and_after_its_end(subject: Subject) -> None:
+async def test_a_unique_key_makes_one_job_also_within_a_batch_and_after_its_end(
+    subject: Subject,
+) -> None:
     spec = JobSpec(kind="work", unique_key="only")
     first, twin = await subject.store.enqueue([spec, spec])
     assert (first.created, twin.created, twin.job_id) == (True, False, first.job_id)

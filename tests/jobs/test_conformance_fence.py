@@ -1,4 +1,5 @@
-"""The zombie matrix: every way to lose a job, and every verb that a worker which did not notice may still call."""
+"""The zombie matrix: every way to lose a job, and every verb that a worker which did not notice may
+still call."""
 
 from __future__ import annotations
 
@@ -60,14 +61,20 @@ async def test_a_zombie_changes_nothing_and_is_told_so(
     before = await subject.plane.job(zombie.job_id)
     fence = zombie.fence
 
-    assert await subject.store.finish([done(zombie, "the zombie's", spawn=[JobSpec(kind="elsewhere")])]) == [STALE]
+    assert await subject.store.finish(
+        [done(zombie, "the zombie's", spawn=[JobSpec(kind="elsewhere")])]
+    ) == [STALE]
     assert await subject.store.finish([failed(zombie)]) == [STALE]
     assert await subject.store.finish([failed(zombie, retry_in=1)]) == [STALE]
-    assert await subject.store.progress([ProgressUpdate(fence=fence, progress="the zombie's")]) == [False]
+    assert await subject.store.progress([ProgressUpdate(fence=fence, progress="the zombie's")]) == [
+        False
+    ]
     exchanged = await subject.store.exchange([done(zombie)], "w1", ["nothing-here"], 1)
     assert list(exchanged.verdicts) == [STALE]
     if lose is not parked_and_taken:
-        assert await subject.store.park([Parking(fence=fence, state="the zombie's", wake_in=0)]) == [False]
+        assert await subject.store.park(
+            [Parking(fence=fence, state="the zombie's", wake_in=0)]
+        ) == [False]
     if lose is not released_and_taken:
         assert await subject.store.release([Release(fence=fence, reason="the zombie's")]) == [False]
 
@@ -110,14 +117,18 @@ async def test_a_fence_that_no_claim_made_opens_nothing(subject: Subject) -> Non
 async def test_a_write_whose_reply_was_lost_may_be_repeated(subject: Subject) -> None:
     parked, released, retried = [await subject.held() for _ in range(3)]
     for _ in range(2):
-        assert await subject.store.park([Parking(fence=parked.fence, state=1, wake_in=60)]) == [True]
+        assert await subject.store.park([Parking(fence=parked.fence, state=1, wake_in=60)]) == [
+            True
+        ]
         assert await subject.store.release([Release(fence=released.fence, reason="")]) == [True]
         [verdict] = await subject.store.finish([failed(retried, retry_in=60)])
         assert verdict.accepted
     assert verdict is RETRYING
 
 
-async def test_stale_and_good_writes_share_a_batch_and_each_gets_its_own_answer(subject: Subject) -> None:
+async def test_stale_and_good_writes_share_a_batch_and_each_gets_its_own_answer(
+    subject: Subject,
+) -> None:
     good, stale = [await subject.held() for _ in range(2)]
     await subject.store.cancel(stale.job_id, actor="ann")
     updates = [ProgressUpdate(fence=f, progress=1) for f in (stale.fence, good.fence, nobody(999))]

@@ -6,7 +6,17 @@ import pytest
 
 from penstock.jobs.model import GroupSpec, JobSpec, Parking, Status
 from penstock.kit.errors import InvalidState, NotFound
-from tests.jobs.conformance import DONE, REPEATED, RETRYING, SESSION, STALE, Subject, beat, done, failed
+from tests.jobs.conformance import (
+    DONE,
+    REPEATED,
+    RETRYING,
+    SESSION,
+    STALE,
+    Subject,
+    beat,
+    done,
+    failed,
+)
 
 
 async def test_a_result_is_kept(subject: Subject) -> None:
@@ -43,7 +53,9 @@ async def test_an_empty_batch_of_anything_is_answered_with_nothing(subject: Subj
     assert (list(exchanged.verdicts), list(exchanged.claimed)) == ([], [])
 
 
-async def test_an_end_that_is_written_again_is_a_repetition_and_the_first_one_stands(subject: Subject) -> None:
+async def test_an_end_that_is_written_again_is_a_repetition_and_the_first_one_stands(
+    subject: Subject,
+) -> None:
     claimed = await subject.held()
     assert await subject.store.finish([done(claimed, 1)]) == [DONE]
     assert await subject.store.finish([done(claimed, 2)]) == [REPEATED]
@@ -51,7 +63,9 @@ async def test_an_end_that_is_written_again_is_a_repetition_and_the_first_one_st
     assert (await subject.store.job(claimed.job_id)).result == 1
 
 
-async def test_a_retry_that_is_asked_for_again_is_still_a_retry_and_no_end(subject: Subject) -> None:
+async def test_a_retry_that_is_asked_for_again_is_still_a_retry_and_no_end(
+    subject: Subject,
+) -> None:
     claimed = await subject.held()
     assert await subject.store.finish([failed(claimed, retry_in=1)]) == [RETRYING]
     assert await subject.store.finish([failed(claimed, retry_in=1)]) == [RETRYING]
@@ -77,7 +91,9 @@ async def test_an_exchange_ends_and_claims_at_once(subject: Subject) -> None:
 
 async def test_an_exchange_writes_its_ends_before_it_waits(subject: Subject) -> None:
     claimed = await subject.held()
-    waiting = asyncio.create_task(subject.store.exchange([done(claimed)], "w1", ["default"], 1, wait=10))
+    waiting = asyncio.create_task(
+        subject.store.exchange([done(claimed)], "w1", ["default"], 1, wait=10)
+    )
     await subject.until(claimed.job_id, Status.SUCCEEDED)
     assert not waiting.done()
     job_id = await subject.add()
@@ -120,7 +136,9 @@ async def test_a_group_waits_for_what_its_members_spawn(subject: Subject) -> Non
     await subject.claim_one(queue="other")
 
 
-async def test_a_member_that_fails_ends_the_waiting_ones_and_opens_the_other_way(subject: Subject) -> None:
+async def test_a_member_that_fails_ends_the_waiting_ones_and_opens_the_other_way(
+    subject: Subject,
+) -> None:
     group = GroupSpec(
         name="g",
         on_success=[JobSpec(kind="elsewhere", payload="good")],

@@ -29,7 +29,9 @@ async def test_a_payload_may_have_a_megabyte_and_not_a_byte_more(subject: Subjec
 async def test_so_may_a_result_an_error_a_state_and_progress(subject: Subject) -> None:
     claimed = await subject.held()
     fits, too_much = text_of(MEGABYTE), text_of(MEGABYTE + 1)
-    assert await subject.store.progress([ProgressUpdate(fence=claimed.fence, progress=fits)]) == [True]
+    assert await subject.store.progress([ProgressUpdate(fence=claimed.fence, progress=fits)]) == [
+        True
+    ]
     for refused in (
         subject.store.progress([ProgressUpdate(fence=claimed.fence, progress=too_much)]),
         subject.store.park([Parking(fence=claimed.fence, state=too_much, wake_in=0)]),
@@ -48,7 +50,9 @@ async def test_many_large_results_at_once_are_all_written(subject: Subject) -> N
     for _ in range(12):
         await subject.add()
     claimed = await subject.claim(12)
-    exchanged = await subject.store.exchange([done(c, text_of(MEGABYTE)) for c in claimed], "w1", ["default"], 1)
+    exchanged = await subject.store.exchange(
+        [done(c, text_of(MEGABYTE)) for c in claimed], "w1", ["default"], 1
+    )
     assert list(exchanged.verdicts) == [DONE] * 12
 
 
@@ -94,8 +98,12 @@ async def test_a_job_is_put_off_for_up_to_a_day(subject: Subject) -> None:
         with pytest.raises(InvalidInput):
             await subject.store.park([Parking(fence=claimed.fence, state=None, wake_in=pause)])
         with pytest.raises(InvalidInput):
-            await subject.store.finish([Ending(fence=claimed.fence, outcome=Failed(error=1, retry_in=pause))])
-    assert await subject.store.park([Parking(fence=claimed.fence, state=None, wake_in=86_400)]) == [True]
+            await subject.store.finish(
+                [Ending(fence=claimed.fence, outcome=Failed(error=1, retry_in=pause))]
+            )
+    assert await subject.store.park([Parking(fence=claimed.fence, state=None, wake_in=86_400)]) == [
+        True
+    ]
 
 
 WRONG: list[dict[str, object]] = [

@@ -28,7 +28,9 @@ T = TypeVar("T")
 
 
 @pytest.fixture(params=["postgres", "http"])
-async def planes(request: pytest.FixtureRequest, database: str, clock: Clock) -> AsyncIterator[tuple[Subject, Subject]]:
+async def planes(
+    request: pytest.FixtureRequest, database: str, clock: Clock
+) -> AsyncIterator[tuple[Subject, Subject]]:
     """Two stores that share nothing but the database; over HTTP each has a server of its own."""
     async with AsyncExitStack() as stack:
         made = []
@@ -43,7 +45,9 @@ async def planes(request: pytest.FixtureRequest, database: str, clock: Clock) ->
         yield made[0], made[1]
 
 
-async def test_a_job_of_one_plane_wakes_who_waits_at_the_other(planes: tuple[Subject, Subject]) -> None:
+async def test_a_job_of_one_plane_wakes_who_waits_at_the_other(
+    planes: tuple[Subject, Subject],
+) -> None:
     here, there = planes
     waits = []
     for _ in range(5):
@@ -59,19 +63,27 @@ async def test_a_job_of_one_plane_wakes_who_waits_at_the_other(planes: tuple[Sub
 async def test_no_job_is_claimed_at_both_and_none_is_left(planes: tuple[Subject, Subject]) -> None:
     here, there = planes
     added = await here.store.enqueue([JobSpec(kind="work", payload=n) for n in range(60)])
-    batches = await asyncio.gather(*(p.claim(7, worker=f"w{n}") for n in range(5) for p in (here, there)))
+    batches = await asyncio.gather(
+        *(p.claim(7, worker=f"w{n}") for n in range(5) for p in (here, there))
+    )
     claimed = [c.job_id for batch in batches for c in batch]
     assert sorted(claimed) == [a.job_id for a in added]
 
 
-async def test_an_attempt_may_end_at_the_other_plane_and_only_once(planes: tuple[Subject, Subject]) -> None:
+async def test_an_attempt_may_end_at_the_other_plane_and_only_once(
+    planes: tuple[Subject, Subject],
+) -> None:
     here, there = planes
     claimed = await here.held()
-    verdicts = await asyncio.gather(here.store.finish([done(claimed, 1)]), there.store.finish([done(claimed, 2)]))
+    verdicts = await asyncio.gather(
+        here.store.finish([done(claimed, 1)]), there.store.finish([done(claimed, 2)])
+    )
     assert sorted(v for [v] in verdicts) == sorted([DONE, REPEATED])
 
 
-async def test_a_fence_rotated_at_one_plane_is_stale_at_the_other(planes: tuple[Subject, Subject]) -> None:
+async def test_a_fence_rotated_at_one_plane_is_stale_at_the_other(
+    planes: tuple[Subject, Subject],
+) -> None:
     here, there = planes
     claimed = await here.held()
     await there.store.cancel(claimed.job_id, actor="ann")
@@ -88,7 +100,9 @@ async def test_two_reapers_take_a_lapsed_job_back_once(planes: tuple[Subject, Su
     assert (await there.claim_one()).job_id == claimed.job_id
 
 
-async def test_draining_at_one_plane_is_draining_everywhere(planes: tuple[Subject, Subject]) -> None:
+async def test_draining_at_one_plane_is_draining_everywhere(
+    planes: tuple[Subject, Subject],
+) -> None:
     here, there = planes
     await here.plane.drain(True, actor="ann")
     with pytest.raises(Draining):
@@ -99,7 +113,10 @@ async def test_nothing_is_lost_when_the_database_restarts_in_the_middle(
     planes: tuple[Subject, Subject], pg: Cluster
 ) -> None:
     here, there = planes
-    ids = [a.job_id for a in await here.store.enqueue([JobSpec(kind="work", payload=n) for n in range(20)])]
+    ids = [
+        a.job_id
+        for a in await here.store.enqueue([JobSpec(kind="work", payload=n) for n in range(20)])
+    ]
     held = await here.claim(5)
     retried, rest = held[0], held[1:]
     waiting = asyncio.create_task(there.store.claim("w2", ["nothing-here"], 1, wait=3))

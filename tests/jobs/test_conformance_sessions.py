@@ -38,7 +38,9 @@ class Process:
 
     async def start(self) -> Registered:
         return await self._subject.store.register(
-            Registration(worker=self.name, session=self.session, queues=["default"], slots=4, version="0")
+            Registration(
+                worker=self.name, session=self.session, queues=["default"], slots=4, version="0"
+            )
         )
 
     async def claim(self, limit: int = 1) -> list[Claimed]:
@@ -77,7 +79,9 @@ async def test_the_first_process_of_a_name_takes_nothing(subject: Subject) -> No
     assert (await subject.plane.job(theirs.job_id)).status is Status.RUNNING
 
 
-async def test_a_process_that_starts_again_has_the_jobs_of_its_predecessor_back_at_once(subject: Subject) -> None:
+async def test_a_process_that_starts_again_has_the_jobs_of_its_predecessor_back_at_once(
+    subject: Subject,
+) -> None:
     killed = await started(subject)
     jobs = [await subject.add(lock_key="table:orders"), await subject.add()]
     await killed.claim(2)
@@ -98,7 +102,9 @@ async def test_what_a_superseded_process_writes_changes_nothing(subject: Subject
     heir = await new.claim_one()
     before = await subject.plane.job(heir.job_id)
 
-    assert await subject.store.finish([done(zombie, "the zombie's", spawn=[JobSpec(kind="elsewhere")])]) == [STALE]
+    assert await subject.store.finish(
+        [done(zombie, "the zombie's", spawn=[JobSpec(kind="elsewhere")])]
+    ) == [STALE]
     assert await subject.store.finish([failed(zombie, retry_in=1)]) == [STALE]
     assert await subject.store.progress([ProgressUpdate(fence=zombie.fence, progress=1)]) == [False]
     assert await subject.store.park([Parking(fence=zombie.fence, state=1, wake_in=0)]) == [False]
@@ -125,12 +131,16 @@ async def test_a_superseded_process_gets_no_job_until_it_has_heard_so(subject: S
     with capture_logs() as logs:
         renewal = await old.beat(lost)
     assert (renewal.superseded, list(renewal.lost)) == (True, [lost.fence])
-    assert [(e["log_level"], e["worker"]) for e in logs if e["event"] == "worker_name_shared"] == [("error", "w1")]
+    assert [(e["log_level"], e["worker"]) for e in logs if e["event"] == "worker_name_shared"] == [
+        ("error", "w1")
+    ]
     assert not (await new.beat()).superseded
     assert len(await old.claim()) == 1
 
 
-async def test_processes_that_share_a_name_do_not_take_each_others_work_in_turns(subject: Subject) -> None:
+async def test_processes_that_share_a_name_do_not_take_each_others_work_in_turns(
+    subject: Subject,
+) -> None:
     old = await started(subject)
     new = await started(subject)
     await old.beat()
@@ -146,7 +156,9 @@ async def test_processes_that_share_a_name_do_not_take_each_others_work_in_turns
     assert await subject.store.finish([done(theirs), done(ours)]) == [DONE, DONE]
 
 
-async def test_a_name_that_is_known_to_be_shared_is_registered_without_a_take_over(subject: Subject) -> None:
+async def test_a_name_that_is_known_to_be_shared_is_registered_without_a_take_over(
+    subject: Subject,
+) -> None:
     old = await started(subject)
     current = await started(subject)
     await old.beat()
@@ -187,12 +199,16 @@ async def test_a_process_that_left_in_order_is_over_and_so_is_its_session(subjec
     assert await Process(subject).start() == Registered(requeued=1)
 
 
-async def test_what_an_older_control_plane_claimed_for_another_is_left_alone(subject: Subject) -> None:
+async def test_what_an_older_control_plane_claimed_for_another_is_left_alone(
+    subject: Subject,
+) -> None:
     """It does not know of sessions, so the one of an earlier attempt stays on the row."""
     old = await started(subject)
     await subject.add()
     claimed = await subject.claim_one(worker="w2")
-    await subject.clock.execute("UPDATE penstock.live SET session = $1 WHERE status = 1", old.session)
+    await subject.clock.execute(
+        "UPDATE penstock.live SET session = $1 WHERE status = 1", old.session
+    )
     assert await Process(subject).start() == Registered()
     assert await subject.store.finish([done(claimed)]) == [DONE]
 
@@ -218,7 +234,9 @@ async def test_a_job_without_attempts_left_fails_and_so_does_its_group(subject: 
     assert opened.payload == {"after": True}
 
 
-async def test_what_was_claimed_while_a_successor_registered_is_taken_by_the_next_one(subject: Subject) -> None:
+async def test_what_was_claimed_while_a_successor_registered_is_taken_by_the_next_one(
+    subject: Subject,
+) -> None:
     """A claim that ran beside the registration belongs to a session which is over, and is fenced as
     any other."""
     old = await started(subject)
@@ -232,7 +250,9 @@ async def test_what_was_claimed_while_a_successor_registered_is_taken_by_the_nex
 async def _claimed_too_late(subject: Subject, old: Process) -> Claimed:
     """As a claim whose statement began before the registration was there to be seen."""
     claimed = await subject.claim_one(worker=old.name)
-    await subject.clock.execute("UPDATE penstock.live SET session = $1 WHERE status = 1", old.session)
+    await subject.clock.execute(
+        "UPDATE penstock.live SET session = $1 WHERE status = 1", old.session
+    )
     return claimed
 
 
@@ -243,9 +263,17 @@ async def test_a_session_has_one_name(subject: Subject) -> None:
         await process.start()
 
 
-@pytest.mark.parametrize("change", [{"worker": ""}, {"worker": "a b"}, {"queues": ["no good"]}, {"version": "x" * 501}])
+@pytest.mark.parametrize(
+    "change", [{"worker": ""}, {"worker": "a b"}, {"queues": ["no good"]}, {"version": "x" * 501}]
+)
 async def test_a_registration_is_checked(subject: Subject, change: dict[str, object]) -> None:
-    values = {"worker": "w1", "session": uuid4(), "queues": ["default"], "slots": 4, "version": "0"} | change
+    values = {
+        "worker": "w1",
+        "session": uuid4(),
+        "queues": ["default"],
+        "slots": 4,
+        "version": "0",
+    } | change
     with pytest.raises(InvalidInput):
         await subject.store.register(Registration(**values))
 

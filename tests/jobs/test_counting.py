@@ -48,7 +48,9 @@ async def add(table: Connection, queue: str, status: int, rows: int) -> None:
     await table.execute(ADD, queue, status, rows)
 
 
-def view(queue: str, ready: int = 0, running: int = 0, parked: int = 0, scheduled: int = 0) -> tuple[object, ...]:
+def view(
+    queue: str, ready: int = 0, running: int = 0, parked: int = 0, scheduled: int = 0
+) -> tuple[object, ...]:
     return queue, ready, running, parked, scheduled
 
 

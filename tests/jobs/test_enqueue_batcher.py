@@ -84,7 +84,9 @@ async def test_producers_that_enqueue_again_and_again_stay_together() -> None:
     assert database.statements == [[f"{name}{number}" for name in "abc"] for number in range(3)]
 
 
-async def test_those_who_come_meanwhile_share_the_next_statement_and_get_their_own_answers() -> None:
+async def test_those_who_come_meanwhile_share_the_next_statement_and_get_their_own_answers() -> (
+    None
+):
     database = Database()
     answers = await database.after_first(["a"], ["b", "c"], ["d"])
     assert answers == [["id of a"], ["id of b", "id of c"], ["id of d"]]
@@ -116,7 +118,9 @@ async def test_a_caller_that_goes_away_takes_nobody_with_it() -> None:
 
 
 @pytest.mark.parametrize(("limit", "statements"), [(3, 2), (2, 3)])
-async def test_a_statement_has_its_most_rows(monkeypatch: pytest.MonkeyPatch, limit: int, statements: int) -> None:
+async def test_a_statement_has_its_most_rows(
+    monkeypatch: pytest.MonkeyPatch, limit: int, statements: int
+) -> None:
     monkeypatch.setattr(enqueue_batcher, "MOST_ROWS", limit)
     database = Database()
     await database.after_first(["a"], ["b"], ["c"], ["d"])

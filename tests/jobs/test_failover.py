@@ -1,4 +1,5 @@
-"""A primary that dies and one that is demoted: a real standby takes over, and nothing that was promised is lost."""
+"""A primary that dies and one that is demoted: a real standby takes over, and nothing that was
+promised is lost."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def folder() -> Iterator[Path]:
 async def test_a_standby_that_is_promoted_has_all_that_was_promised(folder: Path) -> None:
     async with AsyncExitStack() as stack:
         first, second = await stack.enter_async_context(primary_and_standby(folder))
-        db = await stack.enter_async_context(Db(both(first, second), size=4, settings=ENGINE_SETTINGS))
+        db = await stack.enter_async_context(
+            Db(both(first, second), size=4, settings=ENGINE_SETTINGS)
+        )
         store = await stack.enter_async_context(PgJobStore(db, KINDS))
         async with traffic(store) as running:
             await running.goes_on()
@@ -70,7 +73,9 @@ async def test_a_primary_that_is_made_read_only_is_left_and_found_again(folder: 
                         await store.enqueue([JobSpec(kind="work")])
                     except DatabaseUnavailable:
                         break
-            await until(lambda: not store.bell.listening.is_set(), PATIENCE)  # nobody notifies it there
+            await until(
+                lambda: not store.bell.listening.is_set(), PATIENCE
+            )  # nobody notifies it there
             with pytest.raises(DatabaseUnavailable):
                 await store.control()
             await execute(server.dsn(), "ALTER SYSTEM RESET ALL")

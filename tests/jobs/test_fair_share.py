@@ -48,7 +48,9 @@ async def test_two_users_are_served_in_turn(parts: Services) -> None:
     assert await served(parts, 8) == ["ann", "ben"] * 4
 
 
-async def test_a_list_that_is_added_job_by_job_is_spread_like_one_that_comes_at_once(parts: Services) -> None:
+async def test_a_list_that_is_added_job_by_job_is_spread_like_one_that_comes_at_once(
+    parts: Services,
+) -> None:
     for _ in range(20):
         await add(parts, "ann", 1)
     await add(parts, "ben", 3)

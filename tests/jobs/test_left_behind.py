@@ -54,10 +54,17 @@ async def test_somebody_is_sent_to_stop_it(store: PgJobStore, code: str) -> None
     assert await end(store, job, code) is Verdict.DONE
     [cancelling] = await sent(store)
     assert cancelling.kind == "cancel_query"
-    assert cancelling.payload == {"job_id": job.job_id, "kind": "unload", "payload": {"n": 1}, "state": STATE}
+    assert cancelling.payload == {
+        "job_id": job.job_id,
+        "kind": "unload",
+        "payload": {"n": 1},
+        "state": STATE,
+    }
 
 
-async def test_nobody_is_sent_where_the_handler_ended_it_or_nothing_was_begun(store: PgJobStore) -> None:
+async def test_nobody_is_sent_where_the_handler_ended_it_or_nothing_was_begun(
+    store: PgJobStore,
+) -> None:
     assert await end(store, await held(store), "SOURCE_QUERY_ERROR") is Verdict.DONE
     assert await end(store, await held(store, state=None), "WORKER_STOPPED") is Verdict.DONE
     assert await sent(store) == []

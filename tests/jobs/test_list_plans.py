@@ -77,7 +77,9 @@ async def browse(database: str) -> AsyncIterator[Connection]:
     await connection.close()
 
 
-async def pages_read(browse: Connection, name: str, filtered: dict[str, object] | None = None) -> int:
+async def pages_read(
+    browse: Connection, name: str, filtered: dict[str, object] | None = None
+) -> int:
     statement = getattr(SQL, name.removesuffix("_well"))
     page = {"offset": 0, "limit": PAGE}
     values = dict.fromkeys(FILTERS) | (filtered or {}) | LISTS[name] | page
@@ -90,7 +92,9 @@ async def pages_of_all_lists(browse: Connection) -> dict[str, int]:
     return {name: await pages_read(browse, name) for name in LISTS}
 
 
-async def test_a_page_reads_a_page_after_a_burst_that_no_statistics_know(table: Connection, browse: Connection) -> None:
+async def test_a_page_reads_a_page_after_a_burst_that_no_statistics_know(
+    table: Connection, browse: Connection
+) -> None:
     await table.execute(ENQUEUE, 100)
     await table.execute("ANALYZE")
     await table.execute(ENQUEUE, ROWS)
@@ -99,7 +103,9 @@ async def test_a_page_reads_a_page_after_a_burst_that_no_statistics_know(table: 
     assert max(pages.values()) <= MOST_PAGES_READ, pages
 
 
-async def test_a_page_reads_a_page_with_fresh_statistics(table: Connection, browse: Connection) -> None:
+async def test_a_page_reads_a_page_with_fresh_statistics(
+    table: Connection, browse: Connection
+) -> None:
     await table.execute(ENQUEUE, ROWS)
     await table.execute(START_AND_PARK_OLD_ONES)
     await table.execute("ANALYZE")
@@ -182,7 +188,9 @@ async def test_a_page_of_what_few_jobs_have_does_not_read_them_all(
     assert pages < all_pages / 4, f"{pages} of {all_pages} pages"
 
 
-async def test_a_list_that_takes_too_long_is_no_database_that_is_away(table: Connection, database: str) -> None:
+async def test_a_list_that_takes_too_long_is_no_database_that_is_away(
+    table: Connection, database: str
+) -> None:
     impatient = BROWSE_SETTINGS | {"statement_timeout": "50ms"}
     async with Db(database, settings=impatient) as db, table.transaction():
         await table.execute("LOCK TABLE penstock.job IN ACCESS EXCLUSIVE MODE")

@@ -1,7 +1,9 @@
-"""Each statement is prepared against the real schema, and each hot one keeps its index at 50,000 rows.
+"""Each statement is prepared against the real schema, and each hot one keeps its index at 50,000
+rows.
 
-The kernel's connections pin their plans, so what is explained here is what runs in production: the generic plan under
-`ENGINE_SETTINGS`. Budgets are counted, not timed: commits, bytes of write-ahead log, and pages touched.
+The kernel's connections pin their plans, so what is explained here is what runs in production: the
+generic plan under `ENGINE_SETTINGS`. Budgets are counted, not timed: commits, bytes of write-ahead
+log, and pages touched.
 """
 
 from __future__ import annotations
@@ -73,8 +75,15 @@ HOT = {
     "take_over": {"live_running", "live_pkey", "job_pkey"},
     "view": {"job_pkey", "live_pkey"},
 }
-IN_LOCK_ORDER = {"exchange": "result", "park": "input", "progress": "input", "release": "input", "retry": "input"}
-"""Statements that wait for several live rows take them in the order of their input, which their callers sort."""
+IN_LOCK_ORDER = {
+    "exchange": "result",
+    "park": "input",
+    "progress": "input",
+    "release": "input",
+    "retry": "input",
+}
+"""Statements that wait for several live rows take them in the order of their input, which their
+callers sort."""
 
 _FILL = """
 INSERT INTO penstock.job_group (group_id, name, payload, opens, deadline)
@@ -150,17 +159,22 @@ class Filled:
     """Tables and partitions that nobody may read from end to end."""
 
     async def generic(self, name: str) -> Node:
-        """The plan that every call on an engine connection gets; a generic plan does not look at its values."""
+        """The plan that every call on an engine connection gets; a generic plan does not look at
+        its values."""
         statement = getattr(SQL, name)
         nulls = ", ".join(["NULL"] * len(statement.parameters))
         await self.engine.execute(f"PREPARE guarded AS {statement.text}")
-        explained = await self.engine.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE guarded{f'({nulls})' if nulls else ''}")
+        explained = await self.engine.fetchval(
+            f"EXPLAIN (FORMAT JSON) EXECUTE guarded{f'({nulls})' if nulls else ''}"
+        )
         await self.engine.execute("DEALLOCATE guarded")
         return node(_plan_of(explained))
 
     async def custom(self, name: str, **values: object) -> Node:
         statement = getattr(SQL, name)
-        explained = await self.browser.fetchval(f"EXPLAIN (FORMAT JSON) {statement.text}", *statement.bind(values))
+        explained = await self.browser.fetchval(
+            f"EXPLAIN (FORMAT JSON) {statement.text}", *statement.bind(values)
+        )
         return node(_plan_of(explained))
 
 
@@ -175,7 +189,9 @@ async def filled(cluster: Cluster) -> AsyncIterator[Filled]:
     await browser.execute("SET statement_timeout = 0")
     await browser.execute(_FILL)
     await browser.execute("VACUUM ANALYZE")
-    big = await browser.fetch("SELECT relname FROM pg_class WHERE relkind = 'r' AND reltuples > 1000")
+    big = await browser.fetch(
+        "SELECT relname FROM pg_class WHERE relkind = 'r' AND reltuples > 1000"
+    )
     yield Filled(dsn, engine, browser, frozenset(r["relname"] for r in big))
     await engine.close()
     await browser.close()
@@ -184,7 +200,9 @@ async def filled(cluster: Cluster) -> AsyncIterator[Filled]:
 
 
 @pytest.fixture(scope="module", params=["ours", "oldest"])
-async def tables(request: pytest.FixtureRequest, pg: Cluster, short_dir: Path) -> AsyncIterator[Filled]:
+async def tables(
+    request: pytest.FixtureRequest, pg: Cluster, short_dir: Path
+) -> AsyncIterator[Filled]:
     """The full tables, on the server of this run and on the oldest that we support."""
     if request.param == "ours":
         async with filled(pg) as made:
@@ -207,7 +225,9 @@ async def test_a_hot_statement_keeps_its_indexes(tables: Filled, name: str) -> N
 
 
 @pytest.mark.parametrize("name", IN_LOCK_ORDER)
-async def test_a_statement_takes_its_rows_in_the_order_of_its_input(tables: Filled, name: str) -> None:
+async def test_a_statement_takes_its_rows_in_the_order_of_its_input(
+    tables: Filled, name: str
+) -> None:
     plan = await tables.generic(name)
     writes = [n for n in plan.walk() if n.kind == "ModifyTable" and n.table == "live"]
     assert writes[0].reads_first().table == IN_LOCK_ORDER[name]
@@ -225,7 +245,9 @@ async def test_the_guards_see_a_plan_without_an_index(tables: Filled) -> None:
 # budgets
 
 
-async def pages(connection: asyncpg.Connection[asyncpg.Record], *, queue: str = "default", mark: int = NO_MARK) -> int:
+async def pages(
+    connection: asyncpg.Connection[asyncpg.Record], *, queue: str = "default", mark: int = NO_MARK
+) -> int:
     """How many pages one claim of a batch touches; it is undone."""
     values = {
         "job_ids": [],
@@ -248,7 +270,11 @@ async def pages(connection: asyncpg.Connection[asyncpg.Record], *, queue: str = 
 
 
 async def add(
-    connection: asyncpg.Connection[asyncpg.Record], jobs: int, *, queue: str, run_in: timedelta | None
+    connection: asyncpg.Connection[asyncpg.Record],
+    jobs: int,
+    *,
+    queue: str,
+    run_in: timedelta | None,
 ) -> None:
     values = dict.fromkeys(SQL.enqueue.parameters) | {
         "payloads": ["{}"] * jobs,
@@ -279,7 +305,9 @@ async def test_a_claim_touches_as_many_pages_at_any_depth(database: str) -> None
     )
 
 
-async def test_a_claim_touches_as_many_pages_while_an_old_transaction_holds_every_dead_row(database: str) -> None:
+async def test_a_claim_touches_as_many_pages_while_an_old_transaction_holds_every_dead_row(
+    database: str,
+) -> None:
     engine = await asyncpg.connect(database, server_settings=ENGINE_SETTINGS)
     await add(engine, ROWS, queue="default", run_in=None)
     fresh = await pages(engine)
@@ -312,9 +340,11 @@ class Ledger:
 
 
 async def test_a_job_costs_little_of_a_commit_and_few_bytes_of_log(database: str) -> None:
-    """Batches of 100, after a round that warms up; the better of two rounds, as a checkpoint may fall into one.
+    """Batches of 100, after a round that warms up; the better of two rounds, as a checkpoint may
+    fall into one.
 
-    So what is counted is what the rows themselves cost; after a checkpoint a server adds images of touched pages.
+    So what is counted is what the rows themselves cost; after a checkpoint a server adds images of
+    touched pages.
     """
     jobs, ledger = 3000, Ledger()
     added, drained = [], []

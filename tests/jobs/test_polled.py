@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 async def park_one(store: PgJobStore, *, wake_in: float = 0) -> int:
     [job] = await store.claim("w", ["default"], 1)
-    assert await store.park([Parking(fence=job.fence, state={"seen": True}, wake_in=wake_in)]) == [True]
+    assert await store.park([Parking(fence=job.fence, state={"seen": True}, wake_in=wake_in)]) == [
+        True
+    ]
     return job.job_id
 
 
@@ -54,7 +56,10 @@ async def test_one_who_waits_for_what_was_never_parked_keeps_no_other_from_being
     await store.bell.listening.wait()
     await store.enqueue([JobSpec(kind="work")])
     [job] = await store.claim("w", ["default"], 1)
-    picky = [asyncio.create_task(store.claim("p", ["default"], 1, wait=20, polled=False)) for _ in range(3)]
+    picky = [
+        asyncio.create_task(store.claim("p", ["default"], 1, wait=20, polled=False))
+        for _ in range(3)
+    ]
     anybody = asyncio.create_task(store.claim("a", ["default"], 1, wait=20))
     await store.park([Parking(fence=job.fence, state=1, wake_in=0)])
     async with asyncio.timeout(15):

@@ -80,7 +80,9 @@ def waiting(store: PgJobStore, count: int) -> list[asyncio.Task[list[object]]]:
     return [asyncio.create_task(claim(number)) for number in range(count)]
 
 
-async def test_many_who_wait_cost_no_more_than_one(store: PgJobStore, statements: CountedStatements) -> None:
+async def test_many_who_wait_cost_no_more_than_one(
+    store: PgJobStore, statements: CountedStatements
+) -> None:
     tasks = waiting(store, WAITERS)
     await statements.until("heads", 2)
     before = statements.counts.copy()

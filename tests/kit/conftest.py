@@ -47,7 +47,8 @@ def newest() -> Binaries:
 
 @pytest.fixture(scope="session")
 async def prepared(short_dir: Path) -> Callable[[Binaries], Awaitable[Path]]:
-    """Gives the folder of a stopped cluster, made once a major: most tests need a server, not a new one."""
+    """Gives the folder of a stopped cluster, made once a major: most tests need a server, not a new
+    one."""
     made: dict[str, Path] = {}
 
     async def prepare(binaries: Binaries) -> Path:
@@ -107,7 +108,12 @@ async def supervise() -> AsyncIterator[Callable[..., Awaitable[Supervisor]]]:
 
     async def start(*arguments: str | Path) -> Supervisor:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "penstock.kit.postgres", "run", *arguments, stdout=asyncio.subprocess.PIPE
+            sys.executable,
+            "-m",
+            "penstock.kit.postgres",
+            "run",
+            *arguments,
+            stdout=asyncio.subprocess.PIPE,
         )
         started.append(process)
         assert process.stdout is not None

@@ -44,7 +44,9 @@ class Server:
     async def reached(self, limit: int = 4) -> AsyncIterator[Connections]:
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        connections = Connections(Origin(host="127.0.0.1", port=port), limit=limit, connect_seconds=5)
+        connections = Connections(
+            Origin(host="127.0.0.1", port=port), limit=limit, connect_seconds=5
+        )
         try:
             yield connections
         finally:

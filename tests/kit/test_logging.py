@@ -24,12 +24,18 @@ def log_settings() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_a_secret_is_in_no_log_line_and_no_trace(log_settings: None, form: Literal["json", "text"]) -> None:
+def test_a_secret_is_in_no_log_line_and_no_trace(
+    log_settings: None, form: Literal["json", "text"]
+) -> None:
     written = io.StringIO()
     logging.configure(level="DEBUG", form=form, stream=written)
     log = logging.get("penstock.kit.test")
     log.debug(
-        "opened", password=MARK, inner={"api_key": MARK}, url=f"postgresql://ann:{MARK}@db/x", said=[f"Bearer {MARK}"]
+        "opened",
+        password=MARK,
+        inner={"api_key": MARK},
+        url=f"postgresql://ann:{MARK}@db/x",
+        said=[f"Bearer {MARK}"],
     )
     conninfo = f"dbname=x password='{MARK}'"
     try:

@@ -98,7 +98,9 @@ async def test_an_error_is_counted_noted_and_survived(db: Db) -> None:
     assert ("ticking", "success") in notes.seen
 
 
-async def test_what_another_process_did_lately_is_not_done_again_unless_it_is_asked_for(db: Db) -> None:
+async def test_what_another_process_did_lately_is_not_done_again_unless_it_is_asked_for(
+    db: Db,
+) -> None:
     ticking, notes = Ticking(db), Notes()
     ticking.start(notes)
     try:
@@ -138,7 +140,9 @@ async def test_a_triggered_loop_comes_after_the_process_that_has_its_turn(
         await other.stop()
 
 
-async def test_a_turn_ends_with_its_connection_and_the_next_one_begins_on_a_new_one(db: Db, database: str) -> None:
+async def test_a_turn_ends_with_its_connection_and_the_next_one_begins_on_a_new_one(
+    db: Db, database: str
+) -> None:
     one, other = Ticking(db), Ticking(db)
     async with Db(database, size=1) as third, one._turn() as mine:
         assert mine
@@ -149,6 +153,8 @@ async def test_a_turn_ends_with_its_connection_and_the_next_one_begins_on_a_new_
             )
         async with asyncio.timeout(5):
             while await other.pass_() != "success":  # noqa: ASYNC110
-                await asyncio.sleep(0)  # a turn that is held here asks nobody: let the news of its end come in
+                await asyncio.sleep(
+                    0
+                )  # a turn that is held here asks nobody: let the news of its end come in
         assert other.passes == 1
     assert await one.pass_() == "success"

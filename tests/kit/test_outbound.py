@@ -66,7 +66,9 @@ class Server:
 
 
 @asynccontextmanager
-async def server(answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi") -> AsyncIterator[Server]:
+async def server(
+    answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+) -> AsyncIterator[Server]:
     it = Server(answer)
     listening = await asyncio.start_server(it.serve, "127.0.0.1", 0)
     async with listening:
@@ -133,7 +135,9 @@ def test_an_allow_list_opens_a_network_a_name_and_all_names_below_one() -> None:
 
 def test_an_allowed_name_does_not_open_metadata_services_and_an_allowed_network_does() -> None:
     metadata = ip_address("169.254.169.254")
-    assert not OutboundPolicy(private=True, allow=("cloud.example",)).permits("cloud.example", metadata)
+    assert not OutboundPolicy(private=True, allow=("cloud.example",)).permits(
+        "cloud.example", metadata
+    )
     assert OutboundPolicy(allow=("169.254.169.254",)).permits("cloud.example", metadata)
 
 
@@ -145,7 +149,9 @@ def test_an_entry_that_is_neither_network_nor_name_is_refused(entry: str) -> Non
         load(outbound_allow=entry)
 
 
-@pytest.mark.parametrize(("megabytes", "fits"), [(0, False), (1, True), (4096, True), (4097, False)])
+@pytest.mark.parametrize(
+    ("megabytes", "fits"), [(0, False), (1, True), (4096, True), (4097, False)]
+)
 def test_the_largest_answer_has_bounds(megabytes: int, fits: bool) -> None:
     if fits:
         assert load(outbound_answer_mb=megabytes).outbound_policy.answer_bytes == megabytes * 2**20
@@ -176,9 +182,14 @@ async def test_a_name_that_leads_elsewhere_the_second_time_is_refused_at_the_con
         assert inside.heads == []
 
 
-async def test_a_connection_goes_to_the_address_that_was_checked_under_the_name_of_the_url() -> None:
+async def test_a_connection_goes_to_the_address_that_was_checked_under_the_name_of_the_url() -> (
+    None
+):
     names = Names("127.0.0.1", "169.254.169.254")
-    async with server() as inside, checked_client(Outbound(WITH_PRIVATE, resolver=names), timeout=5) as client:
+    async with (
+        server() as inside,
+        checked_client(Outbound(WITH_PRIVATE, resolver=names), timeout=5) as client,
+    ):
         answer = await client.get(f"http://trino.example:{inside.port}/v1")
     assert (answer.text, names.questions) == ("hi", ["trino.example"])
     assert f"host: trino.example:{inside.port}\r\n" in inside.heads[0].lower()
@@ -187,13 +198,17 @@ async def test_a_connection_goes_to_the_address_that_was_checked_under_the_name_
 async def test_a_redirect_is_not_followed() -> None:
     async with server() as inside:
         moved = f"HTTP/1.1 302 X\r\nLocation: http://127.0.0.1:{inside.port}/\r\nContent-Length: 0\r\n\r\n"
-        async with server(moved.encode()) as outside, checked_client(Outbound(WITH_PRIVATE), timeout=5) as client:
+        async with (
+            server(moved.encode()) as outside,
+            checked_client(Outbound(WITH_PRIVATE), timeout=5) as client,
+        ):
             answer = await client.get(f"http://127.0.0.1:{outside.port}/")
         assert (answer.status_code, inside.heads) == (302, [])
 
 
 async def test_what_a_server_names_leads_no_further_inside_than_the_server_itself() -> None:
-    """The first server is at a public address as far as anybody can tell, the second is this machine."""
+    """The first server is at a public address as far as anybody can tell, the second is this
+    machine."""
     outbound = Outbound(WITH_PRIVATE)
     async with server() as inside:
         first = CheckedTransport(outbound)

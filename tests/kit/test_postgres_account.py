@@ -13,7 +13,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from penstock.kit.postgres import Binaries, Cluster, ClusterSettings, PostgresFailed, account, template
+from penstock.kit.postgres import (
+    Binaries,
+    Cluster,
+    ClusterSettings,
+    PostgresFailed,
+    account,
+    template,
+)
 from tests.kit.conftest import execute, root_only, value
 
 NOBODY = 65534
@@ -70,7 +77,9 @@ async def test_a_private_home_stays_private_and_a_link_shows_where_the_data_went
         await Cluster(home / "postgres", newest, settings=settings).start()
 
 
-async def test_data_that_the_account_cannot_reach_are_not_moved_behind_its_back(folder: Path, newest: Binaries) -> None:
+async def test_data_that_the_account_cannot_reach_are_not_moved_behind_its_back(
+    folder: Path, newest: Binaries
+) -> None:
     home = folder / "home"
     home.mkdir(mode=0o700)
     (home / "postgres").mkdir()
@@ -80,7 +89,9 @@ async def test_data_that_the_account_cannot_reach_are_not_moved_behind_its_back(
     assert (home / "postgres" / "precious").exists()
 
 
-async def test_programs_in_a_private_place_are_copied_once(data_dir: Path, folder: Path, newest: Binaries) -> None:
+async def test_programs_in_a_private_place_are_copied_once(
+    data_dir: Path, folder: Path, newest: Binaries
+) -> None:
     hidden = _hide(newest, folder / "venv")
     settings = ClusterSettings(shared=folder / "shared")
     for _ in range(2):
@@ -102,7 +113,9 @@ async def test_a_home_that_happens_to_hold_the_programs_is_not_copied(
     assert not (folder / "shared").exists()
 
 
-async def test_a_link_in_the_servers_folder_does_not_lead_root_astray(cluster: Cluster, folder: Path) -> None:
+async def test_a_link_in_the_servers_folder_does_not_lead_root_astray(
+    cluster: Cluster, folder: Path
+) -> None:
     await cluster.stop()
     mine = folder / "mine"
     mine.write_text("root's own\n")
@@ -117,7 +130,9 @@ async def test_a_link_in_the_servers_folder_does_not_lead_root_astray(cluster: C
     assert mine.stat().st_uid == 0
 
 
-async def test_a_plain_user_is_told_where_it_may_not_write(folder: Path, anyones_python: str) -> None:
+async def test_a_plain_user_is_told_where_it_may_not_write(
+    folder: Path, anyones_python: str
+) -> None:
     said = await _start_as(NOBODY, anyones_python, folder / "pg")
     assert f"The system does not permit us to write to {folder}/pg." in said
 
@@ -133,10 +148,14 @@ async def test_a_plain_user_and_root_take_turns_on_the_same_data(
     folder: Path, newest: Binaries, anyones_python: str
 ) -> None:
     os.chown(folder, NOBODY, NOBODY)
-    assert await _start_as(NOBODY, anyones_python, folder / "pg") == f"uid {NOBODY}, server {NOBODY}"
+    assert (
+        await _start_as(NOBODY, anyones_python, folder / "pg") == f"uid {NOBODY}, server {NOBODY}"
+    )
     async with Cluster(folder / "pg", newest) as cluster:
         assert psutil.Process(cluster.pid).uids().real == NOBODY
-    assert await _start_as(NOBODY, anyones_python, folder / "pg") == f"uid {NOBODY}, server {NOBODY}"
+    assert (
+        await _start_as(NOBODY, anyones_python, folder / "pg") == f"uid {NOBODY}, server {NOBODY}"
+    )
 
 
 async def test_a_user_without_an_entry_begins_from_a_template(
@@ -161,7 +180,9 @@ def _hide(binaries: Binaries, venv: Path) -> Binaries:
     if libraries.exists():
         shutil.copytree(libraries, venv / libraries.name)
     venv.chmod(0o700)
-    return Binaries(bin_dir=venv / install.parent.name / install.name / "bin", version=binaries.version)
+    return Binaries(
+        bin_dir=venv / install.parent.name / install.name / "bin", version=binaries.version
+    )
 
 
 async def _start_as(uid: int, python: str, *arguments: str | Path) -> str:

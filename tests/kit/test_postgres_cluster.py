@@ -42,12 +42,16 @@ IN_FORCE = {
 }
 
 
-async def test_a_first_start_is_quick_and_leaves_a_server_as_we_want_it(folder: Path, binaries: Binaries) -> None:
+async def test_a_first_start_is_quick_and_leaves_a_server_as_we_want_it(
+    folder: Path, binaries: Binaries
+) -> None:
     began = time.monotonic()
     async with Cluster(folder / "pg", binaries) as cluster:
         assert time.monotonic() - began < 10
         assert await value(cluster.dsn(), "SELECT current_database()") == "penstock"
-        assert await value(cluster.dsn(), "SELECT split_part(version(), ' ', 2)") == binaries.version
+        assert (
+            await value(cluster.dsn(), "SELECT split_part(version(), ' ', 2)") == binaries.version
+        )
         found = {name: await value(cluster.dsn(), f"SHOW {name}") for name in IN_FORCE}
         assert found == IN_FORCE
 
@@ -60,7 +64,10 @@ async def test_rows_outlive_every_way_of_stopping(
         for how in Shutdown:
             await execute(cluster.dsn(), f"INSERT INTO said VALUES ('{how.name}')")
             await cluster.restart(how)
-        assert await value(cluster.dsn(), "SELECT string_agg(body, ' ') FROM said") == "FAST IMMEDIATE KILL"
+        assert (
+            await value(cluster.dsn(), "SELECT string_agg(body, ' ') FROM said")
+            == "FAST IMMEDIATE KILL"
+        )
 
 
 async def test_only_the_servers_account_can_reach_the_socket(cluster: Cluster) -> None:
@@ -78,7 +85,9 @@ def moved(data_dir: Path, folder: Path, request: pytest.FixtureRequest) -> Itera
 
 
 @pytest.mark.parametrize(
-    "moved", ["x" * 150, "with,comma", "white space", 'quo"te', "ünï", "per%cent&and?"], indirect=True
+    "moved",
+    ["x" * 150, "with,comma", "white space", 'quo"te', "ünï", "per%cent&and?"],
+    indirect=True,
 )
 async def test_any_path_will_do_and_data_may_be_moved(moved: Path, newest: Binaries) -> None:
     async with Cluster(moved, newest) as cluster:
@@ -88,7 +97,9 @@ async def test_any_path_will_do_and_data_may_be_moved(moved: Path, newest: Binar
         cluster.places.sockets.rmdir()
 
 
-async def test_a_socket_folder_that_somebody_prepared_for_us_is_refused(folder: Path, newest: Binaries) -> None:
+async def test_a_socket_folder_that_somebody_prepared_for_us_is_refused(
+    folder: Path, newest: Binaries
+) -> None:
     cluster = Cluster(folder / ("x" * 150), newest)
     cluster.places.sockets.symlink_to(folder)
     try:
@@ -101,14 +112,21 @@ async def test_a_socket_folder_that_somebody_prepared_for_us_is_refused(folder: 
 async def test_the_environment_cannot_lead_the_server_or_its_clients_astray(
     data_dir: Path, newest: Binaries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, misleading in {"PGPORT": "1", "PGHOST": "nowhere", "PGUSER": "nobody", "PGDATA": "/nowhere"}.items():
+    for name, misleading in {
+        "PGPORT": "1",
+        "PGHOST": "nowhere",
+        "PGUSER": "nobody",
+        "PGDATA": "/nowhere",
+    }.items():
         monkeypatch.setenv(name, misleading)
     async with Cluster(data_dir, newest) as cluster:
         assert await value(cluster.dsn(), "SELECT current_user::text") == "penstock"
 
 
 async def test_a_port_and_the_socket_ask_for_the_password(data_dir: Path, newest: Binaries) -> None:
-    async with Cluster(data_dir, newest, settings=ClusterSettings(tcp=Tcp(port=_free_port()))) as cluster:
+    async with Cluster(
+        data_dir, newest, settings=ClusterSettings(tcp=Tcp(port=_free_port()))
+    ) as cluster:
         assert await value(cluster.dsn(), "SELECT 1") == 1
         assert await value(cluster.tcp_dsn(), "SELECT host(inet_server_addr())") == "127.0.0.1"
         secret = read_password(cluster.places)
@@ -150,7 +168,9 @@ async def test_a_cluster_of_an_earlier_version_that_trusted_everybody_asks_from_
     async with Cluster(folder / "pg", binaries) as cluster:
         await execute(cluster.dsn(), "CREATE TABLE note AS SELECT 7 AS body")
         await execute(cluster.dsn(), "ALTER ROLE penstock PASSWORD NULL")
-    cluster.places.rules.write_text("local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
+    cluster.places.rules.write_text(
+        "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+    )
     cluster.places.password.unlink()
     async with Cluster(folder / "pg", binaries) as cluster:
         assert await value(cluster.dsn(), "SELECT body FROM note") == 7
@@ -170,7 +190,9 @@ async def test_a_start_that_was_killed_before_the_password_was_written_down_make
         assert read_password(cluster.places) != lost
 
 
-async def test_a_password_of_other_data_is_an_error_with_the_way_out(folder: Path, newest: Binaries) -> None:
+async def test_a_password_of_other_data_is_an_error_with_the_way_out(
+    folder: Path, newest: Binaries
+) -> None:
     async with Cluster(folder / "pg", newest) as cluster:
         pass
     cluster.places.password.write_text("*:*:*:penstock:of-other-data\n")
@@ -194,19 +216,29 @@ async def test_without_a_port_there_is_no_address_to_hand_out(cluster: Cluster) 
         cluster.tcp_dsn()
 
 
-async def test_a_setting_that_postgresql_refuses_is_quoted(data_dir: Path, newest: Binaries) -> None:
+async def test_a_setting_that_postgresql_refuses_is_quoted(
+    data_dir: Path, newest: Binaries
+) -> None:
     settings = ClusterSettings(server={"shared_buffers": "plenty"})
-    with pytest.raises(PostgresFailed, match='FATAL:  invalid value for parameter "shared_buffers"'):
+    with pytest.raises(
+        PostgresFailed, match='FATAL:  invalid value for parameter "shared_buffers"'
+    ):
         await Cluster(data_dir, newest, settings=settings).start()
 
 
-async def test_data_of_another_major_are_named_before_a_server_touches_them(cluster: Cluster, oldest: Binaries) -> None:
+async def test_data_of_another_major_are_named_before_a_server_touches_them(
+    cluster: Cluster, oldest: Binaries
+) -> None:
     await cluster.stop()
-    with pytest.raises(PostgresFailed, match=f"are of PostgreSQL 18, the programs of {oldest.version}"):
+    with pytest.raises(
+        PostgresFailed, match=f"are of PostgreSQL 18, the programs of {oldest.version}"
+    ):
         await Cluster(cluster.places.folder, oldest).start()
 
 
-async def test_a_start_that_is_cancelled_leaves_nothing_behind(folder: Path, newest: Binaries) -> None:
+async def test_a_start_that_is_cancelled_leaves_nothing_behind(
+    folder: Path, newest: Binaries
+) -> None:
     cluster = Cluster(folder / "pg", newest)
     starting = asyncio.create_task(cluster.start())
     await until((folder / "pg" / "data.new").exists)
@@ -248,7 +280,9 @@ async def test_a_database_that_is_given_is_taken(folder: Path, database: str) ->
     assert _is_empty(folder)
 
 
-async def test_without_one_a_server_runs_for_as_long_as_it_is_needed(folder: Path, data_dir: Path) -> None:
+async def test_without_one_a_server_runs_for_as_long_as_it_is_needed(
+    folder: Path, data_dir: Path
+) -> None:
     (folder / "postgres").symlink_to(data_dir)
     async with embedded(Settings(home=folder)) as dsn:
         assert await value(dsn, "SELECT current_database()") == "penstock"
@@ -268,7 +302,9 @@ async def test_a_detached_server_outlives_its_starter_until_it_is_stopped(data_d
     dsn = await detached.start(data_dir)
     try:
         assert await value(dsn, "SELECT 1") == 1
-        with pytest.raises(PostgresFailed, match=r"held by process \d+ .* -m penstock.kit.postgres run"):
+        with pytest.raises(
+            PostgresFailed, match=r"held by process \d+ .* -m penstock.kit.postgres run"
+        ):
             await detached.start(data_dir)
     finally:
         assert await detached.stop(data_dir)

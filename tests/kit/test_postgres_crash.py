@@ -30,12 +30,16 @@ async def test_no_acknowledged_row_is_lost(
 ) -> None:
     data_dir = await prepared(binaries)
     async with Cluster(data_dir, binaries) as cluster:
-        await execute(cluster.dsn(), "DROP TABLE IF EXISTS note; CREATE TABLE note (id int PRIMARY KEY)")
+        await execute(
+            cluster.dsn(), "DROP TABLE IF EXISTS note; CREATE TABLE note (id int PRIMARY KEY)"
+        )
     acknowledged: set[int] = set()
     for turn in range(TURNS):
         running = await supervise(data_dir)
         before = len(acknowledged)
-        writers = [asyncio.create_task(_write(running.dsn, acknowledged, turn, n)) for n in range(WRITERS)]
+        writers = [
+            asyncio.create_task(_write(running.dsn, acknowledged, turn, n)) for n in range(WRITERS)
+        ]
         await until(lambda: len(acknowledged) > before + 150)  # noqa: B023 - awaited within the turn
         family = await running.kill(all_of_them=all_of_them)
         await asyncio.gather(*writers)
@@ -108,7 +112,15 @@ async def _kill_when(sign: Path, data_dir: Path, binaries: Binaries) -> None:
 async def _unshared(script: str, folder: Path) -> str:
     """Run in a mount namespace of its own, which takes its mounts with it."""
     child = await asyncio.create_subprocess_exec(
-        "unshare", "-m", "sh", "-c", script, "sh", folder, sys.executable, stderr=asyncio.subprocess.PIPE
+        "unshare",
+        "-m",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        folder,
+        sys.executable,
+        stderr=asyncio.subprocess.PIPE,
     )
     try:
         _, said = await asyncio.wait_for(child.communicate(), 30)

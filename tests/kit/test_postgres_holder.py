@@ -46,10 +46,20 @@ async def test_two_first_starts_at_once_make_one_server(folder: Path, newest: Bi
             await one.stop()
 
 
-async def test_a_server_that_somebody_started_by_hand_is_named(cluster: Cluster, newest: Binaries) -> None:
+async def test_a_server_that_somebody_started_by_hand_is_named(
+    cluster: Cluster, newest: Binaries
+) -> None:
     await cluster.stop()
     account = cluster.places.account
-    command = (newest.postgres, "-D", cluster.places.data, "-k", cluster.places.sockets, "-c", "listen_addresses=")
+    command = (
+        newest.postgres,
+        "-D",
+        cluster.places.data,
+        "-k",
+        cluster.places.sockets,
+        "-c",
+        "listen_addresses=",
+    )
     async with _spawned(account, *command) as by_hand:
         await until(lambda: _is_ready(cluster))
         with pytest.raises(ClusterHeld, match=f"held by process {by_hand.pid} .*postgres -D"):
@@ -57,7 +67,9 @@ async def test_a_server_that_somebody_started_by_hand_is_named(cluster: Cluster,
     await cluster.start()
 
 
-async def test_a_zombie_in_the_pid_file_is_seen_through(cluster: Cluster, zombie: Callable[[Account], int]) -> None:
+async def test_a_zombie_in_the_pid_file_is_seen_through(
+    cluster: Cluster, zombie: Callable[[Account], int]
+) -> None:
     await _restart_with_pid(cluster, str(zombie(cluster.places.account)))
 
 
@@ -80,7 +92,9 @@ async def test_a_torn_pid_file_is_seen_through(cluster: Cluster, content: str) -
     await _restart_with_pid(cluster, content)
 
 
-async def test_a_busy_backend_without_its_postmaster_does_not_hold_up_the_next_start(cluster: Cluster) -> None:
+async def test_a_busy_backend_without_its_postmaster_does_not_hold_up_the_next_start(
+    cluster: Cluster,
+) -> None:
     connection = await asyncpg.connect(cluster.dsn())
     pid = await connection.fetchval("SELECT pg_backend_pid()")
     busy = asyncio.create_task(connection.execute("DO $$ BEGIN LOOP END LOOP; END $$"))
@@ -124,9 +138,13 @@ def zombie() -> Iterator[Callable[[Account], int]]:
 
 
 @asynccontextmanager
-async def _spawned(account: Account, *command: str | Path, cwd: Path | None = None) -> AsyncIterator[Process]:
+async def _spawned(
+    account: Account, *command: str | Path, cwd: Path | None = None
+) -> AsyncIterator[Process]:
     quiet = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(*command, user=_user(account), cwd=cwd, stdout=quiet, stderr=quiet)
+    process = await asyncio.create_subprocess_exec(
+        *command, user=_user(account), cwd=cwd, stdout=quiet, stderr=quiet
+    )
     try:
         yield process
     finally:

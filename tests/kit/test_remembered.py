@@ -13,7 +13,9 @@ class Source:
         self.version: int | None = 1
         self.now = 0.0
         self.looks = 0
-        self.answers = InvalidatedCache[str](lambda: self.version, seconds=1.0, most=2, ticks=lambda: self.now)
+        self.answers = InvalidatedCache[str](
+            lambda: self.version, seconds=1.0, most=2, ticks=lambda: self.now
+        )
 
     async def look(self) -> str | None:
         self.looks += 1

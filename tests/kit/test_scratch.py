@@ -96,10 +96,16 @@ async def test_the_folder_of_a_killed_process_is_swept(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == [alive]
 
 
-@pytest.mark.skipif(not os.access(_LAST_PID, os.W_OK), reason="only root can choose a process number")
-def test_a_folder_is_swept_though_another_process_has_the_number_of_its_owner(tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    not os.access(_LAST_PID, os.W_OK), reason="only root can choose a process number"
+)
+def test_a_folder_is_swept_though_another_process_has_the_number_of_its_owner(
+    tmp_path: Path,
+) -> None:
     """Without asyncio, whose watcher of children takes two of one number for the same."""
-    with subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as first:
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as first:
         assert first.stdout is not None
         folder, pid = Path(first.stdout.readline().strip()), first.pid
         first.kill()

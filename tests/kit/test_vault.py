@@ -62,7 +62,9 @@ def test_a_vault_without_a_key_keeps_nothing_and_names_the_setting() -> None:
         assert "PENSTOCK_SECRET_KEY" in str(missing.value.hint)
 
 
-@pytest.mark.parametrize("key", ["", "short", "x" * 43, base64.b64encode(b"x" * 31).decode(), "ü" * 44, "A" * 88])
+@pytest.mark.parametrize(
+    "key", ["", "short", "x" * 43, base64.b64encode(b"x" * 31).decode(), "ü" * 44, "A" * 88]
+)
 def test_a_key_that_is_none_is_refused_and_not_repeated(key: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         Vault([key])

@@ -36,7 +36,9 @@ SLEEPER = server("import time\nprint('up', flush=True)\ntime.sleep(600)")
 STUBBORN = server(
     "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(600)"
 )
-PARENT = server("import os, time\nif not os.fork():\n    os.setsid()\nprint(os.getpid(), flush=True)\ntime.sleep(600)")
+PARENT = server(
+    "import os, time\nif not os.fork():\n    os.setsid()\nprint(os.getpid(), flush=True)\ntime.sleep(600)"
+)
 EATER = server(
     "import time\nkept = []\nprint('up', flush=True)\n"
     "while True:\n    kept.append(bytearray(b'x') * (4 << 20))\n    time.sleep(0.01)"
@@ -48,7 +50,9 @@ SHOW = server(
 )
 
 
-def order(handle: Handle = RUN, *, memory: int = GIB, cpu: int = 1, secret: str = "storage-secret") -> LaunchRequest:
+def order(
+    handle: Handle = RUN, *, memory: int = GIB, cpu: int = 1, secret: str = "storage-secret"
+) -> LaunchRequest:
     return LaunchRequest(
         handle=handle,
         slug="s",
@@ -88,7 +92,10 @@ class Yard:
 
     async def said(self, handle: Handle = RUN) -> str:
         await until(
-            lambda: self.file(supervisor.LOG, handle).exists() and self.file(supervisor.LOG, handle).stat().st_size > 0
+            lambda: (
+                self.file(supervisor.LOG, handle).exists()
+                and self.file(supervisor.LOG, handle).stat().st_size > 0
+            )
         )
         return self.file(supervisor.LOG, handle).read_text()
 
@@ -128,7 +135,9 @@ async def test_a_place_is_named_once_for_all_who_use_it(yard: Yard, short_dir: P
     assert SubprocessLauncher(short_dir / "elsewhere", command=SLEEPER).place not in names
 
 
-async def test_a_launcher_that_comes_later_knows_what_runs_and_how_the_rest_ended(yard: Yard) -> None:
+async def test_a_launcher_that_comes_later_knows_what_runs_and_how_the_rest_ended(
+    yard: Yard,
+) -> None:
     await yard.launcher(SLEEPER).start(order())
     other = Handle(instance_id=8, launch=3)
     await yard.launcher(server("raise SystemExit(3)")).start(order(other))
@@ -155,10 +164,17 @@ async def test_a_server_that_does_not_hear_is_killed_after_its_grace(yard: Yard)
     assert found.ended == Ended(code=-signal.SIGKILL)
 
 
-async def test_what_a_server_has_started_ends_with_it_even_in_a_session_of_its_own(yard: Yard) -> None:
+async def test_what_a_server_has_started_ends_with_it_even_in_a_session_of_its_own(
+    yard: Yard,
+) -> None:
     launcher = yard.launcher(PARENT)
     await launcher.start(order())
-    await until(lambda: yard.file(supervisor.LOG).exists() and yard.file(supervisor.LOG).read_text().count("\n") == 2)
+    await until(
+        lambda: (
+            yard.file(supervisor.LOG).exists()
+            and yard.file(supervisor.LOG).read_text().count("\n") == 2
+        )
+    )
     family = [int(line) for line in yard.file(supervisor.LOG).read_text().split()]
     os.kill(yard.pids()[1], signal.SIGKILL)
     await asyncio.wait_for(launcher.wait(RUN), 10)
@@ -175,14 +191,21 @@ async def test_a_server_dies_with_its_warden_and_is_said_to_have_vanished(yard: 
 
 
 @pytest.mark.parametrize("change", ["start", "boot"])
-async def test_a_pid_that_went_to_somebody_else_is_neither_believed_nor_hit(yard: Yard, change: str) -> None:
+async def test_a_pid_that_went_to_somebody_else_is_neither_believed_nor_hit(
+    yard: Yard, change: str
+) -> None:
     launcher = yard.launcher(server("pass"))
     await launcher.start(order())
     await asyncio.wait_for(launcher.wait(RUN), 10)
     with subprocess.Popen(SLEEPER, stdout=subprocess.DEVNULL) as stranger:  # noqa: ASYNC220 - it returns at once
         start = supervisor.start_time(stranger.pid)
         assert start is not None
-        known = {"pid": stranger.pid, "start": start, "boot": supervisor.boot_id(), "child": stranger.pid}
+        known = {
+            "pid": stranger.pid,
+            "start": start,
+            "boot": supervisor.boot_id(),
+            "child": stranger.pid,
+        }
         known[change] = start + 1 if change == "start" else "another boot"
         yard.file(supervisor.PROCESS).write_text(json.dumps(known))
         found = await launcher.inspect(RUN)
@@ -233,7 +256,12 @@ async def test_more_memory_and_cores_reach_a_run_that_is_under_way(yard: Yard) -
 async def test_a_server_is_told_what_it_needs_and_nothing_else_of_ours(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("PENSTOCK_DATABASE_URL", "PENSTOCK_SECRET_KEY", "PENSTOCK_SERVICE_TOKEN", "AWS_SECRET_ACCESS_KEY"):
+    for name in (
+        "PENSTOCK_DATABASE_URL",
+        "PENSTOCK_SECRET_KEY",
+        "PENSTOCK_SERVICE_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+    ):
         monkeypatch.setenv(name, "canary")
     launcher = yard.launcher(SHOW)
     await launcher.start(order(cpu=1))
@@ -253,12 +281,16 @@ async def test_a_server_is_told_what_it_needs_and_nothing_else_of_ours(
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE((yard.root / "sockets").stat().st_mode) == 0o700
     written = b"".join(
-        file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.name != supervisor.LOG
+        file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file() and file.name != supervisor.LOG
     )
     assert b"instance-token" not in written
 
 
-async def test_no_process_of_a_run_has_a_secret_in_its_environment_or_command_line(yard: Yard) -> None:
+async def test_no_process_of_a_run_has_a_secret_in_its_environment_or_command_line(
+    yard: Yard,
+) -> None:
     launcher = yard.launcher(SLEEPER)
     await launcher.start(order())
     for pid in yard.pids():
@@ -270,7 +302,9 @@ async def test_no_process_of_a_run_has_a_secret_in_its_environment_or_command_li
 
 async def test_secrets_may_fill_a_pipe_and_not_overfill_it(yard: Yard) -> None:
     launcher = yard.launcher(server("import json, sys\nprint(len(sys.stdin.read()), flush=True)"))
-    empty = len(json.dumps({"PENSTOCK_INSTANCE_TOKEN": "instance-token", **order(secret="").secrets}))
+    empty = len(
+        json.dumps({"PENSTOCK_INSTANCE_TOKEN": "instance-token", **order(secret="").secrets})
+    )
     most = supervisor.SECRET_BYTES - empty
     await launcher.start(order(secret="x" * most))
     await asyncio.wait_for(launcher.wait(RUN), 10)

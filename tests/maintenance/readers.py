@@ -1,6 +1,8 @@
-"""Other implementations that read Iceberg tables, each in a folder of its own: their versions do not go with ours.
+"""Other implementations that read Iceberg tables, each in a folder of its own: their versions do
+not go with ours.
 
-DuckDB's extension exists for one version of DuckDB, and the provider of pyiceberg-core fits one of DataFusion.
+DuckDB's extension exists for one version of DuckDB, and the provider of pyiceberg-core fits one of
+DataFusion.
 """
 
 from __future__ import annotations

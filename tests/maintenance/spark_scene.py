@@ -53,7 +53,9 @@ class SparkScene(Scene):
         return self.spark.door.hold(*COMMIT)
 
     async def told(self, job_id: int) -> dict[str, dict[str, Any]]:
-        return {each["action"]: each["result"] for each in await self.kept.desk.store.actions(job_id)}
+        return {
+            each["action"]: each["result"] for each in await self.kept.desk.store.actions(job_id)
+        }
 
     async def state(self, job_id: int) -> dict[str, Any]:
         """What the job's next look begins with."""
@@ -91,7 +93,9 @@ class SparkScene(Scene):
 
     async def lapse(self) -> None:
         async with connected(self.dsn) as db:
-            await db.execute("UPDATE penstock.live SET lease_until = penstock.now() - interval '1 s' WHERE status = 1")
+            await db.execute(
+                "UPDATE penstock.live SET lease_until = penstock.now() - interval '1 s' WHERE status = 1"
+            )
         await self.store.reap()
 
 

@@ -37,7 +37,9 @@ SCHEMA = Schema(
     NestedField(3, "note", StringType(), required=False),
     NestedField(4, "at", TimestamptzType(), required=False),
 )
-BY_DAY = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="day"))
+BY_DAY = PartitionSpec(
+    PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="day")
+)
 LATER = datetime.now(UTC) + timedelta(days=30)
 
 
@@ -49,7 +51,8 @@ def rows(start: int, count: int, *, day: str | None = None) -> pa.Table:
             "day": pa.array([day or f"d{i % 3}" for i in ids], pa.string()),
             "note": pa.array([None if i % 7 == 0 else f"note {i}" for i in ids], pa.string()),
             "at": pa.array(
-                [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=i) for i in ids], pa.timestamp("us", "UTC")
+                [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=i) for i in ids],
+                pa.timestamp("us", "UTC"),
             ),
         }
     )
@@ -70,7 +73,9 @@ class Stand:
     def table(self) -> Table:
         return self.catalog.load_table(self.name)
 
-    def create(self, *, files: int = 6, each: int = 10, partitioned: bool = False, **properties: str) -> Stand:
+    def create(
+        self, *, files: int = 6, each: int = 10, partitioned: bool = False, **properties: str
+    ) -> Stand:
         self.catalog.create_namespace_if_not_exists(self.name[0])
         spec = {"partition_spec": BY_DAY} if partitioned else {}
         self.catalog.create_table(self.name, SCHEMA, properties=properties, **spec)
@@ -87,7 +92,11 @@ class Stand:
         table.append(pa.Table.from_pylist([{"id": start}], schema=table.schema().as_arrow()))
 
     def ids(self, snapshot_id: int | None = None) -> list[int]:
-        found = self.table.scan(selected_fields=("id",), snapshot_id=snapshot_id).to_arrow()["id"].to_pylist()
+        found = (
+            self.table.scan(selected_fields=("id",), snapshot_id=snapshot_id)
+            .to_arrow()["id"]
+            .to_pylist()
+        )
         return sorted(found)
 
     def all_rows(self) -> list[dict[str, object]]:
@@ -106,7 +115,11 @@ class Stand:
                 if positions := [i for i, value in enumerate(held) if value in wanted]:
                     file = write_deletes(draft.table, run, entry.data_file, positions)
                     number = draft.table.metadata.next_sequence_number()
-                    made.append(draft.manifest(file.spec_id, ManifestContent.DELETES, [draft.added(file, number)]))
+                    made.append(
+                        draft.manifest(
+                            file.spec_id, ManifestContent.DELETES, [draft.added(file, number)]
+                        )
+                    )
             totals = head.snapshot.summary.additional_properties
             return [*made, *head.manifests], carried(totals, {"total-delete-files": len(made)})
 
@@ -138,14 +151,19 @@ class Stand:
             )
             file.spec_id = spec_id
             number = draft.table.metadata.next_sequence_number()
-            return [draft.manifest(spec_id, ManifestContent.DATA, [draft.added(file, number)]), *head.manifests], {}
+            return [
+                draft.manifest(spec_id, ManifestContent.DATA, [draft.added(file, number)]),
+                *head.manifests,
+            ], {}
 
         if self.table.current_snapshot() is None:
             self.table.append(self.table.schema().as_arrow().empty_table())
         commit(self.lake, run, ManifestReader(self.table.io), build)
         return path
 
-    def run(self, *actions: object, step: Callable[[str], None] = lambda _: None, **kept: object) -> Outcome:
+    def run(
+        self, *actions: object, step: Callable[[str], None] = lambda _: None, **kept: object
+    ) -> Outcome:
         [action] = parse(actions)
         return embedded.execute(self.lake, self.attempt(step=step, **kept), action)
 

@@ -1,4 +1,5 @@
-"""Tables whose metadata or files are broken: every action ends in words that name what is wrong, or does its work."""
+"""Tables whose metadata or files are broken: every action ends in words that name what is wrong, or
+does its work."""
 
 from __future__ import annotations
 
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
     from tests.maintenance.tables import Stand
 
 ACTIONS = {
-    "data": {"name": "rewrite_data_files", "force": True, "rewrite_all": True, "min_input_files": 2},
+    "data": {
+        "name": "rewrite_data_files",
+        "force": True,
+        "rewrite_all": True,
+        "min_input_files": 2,
+    },
     "deletes": {"name": "rewrite_position_delete_files", "min_input_files": 1},
     "manifests": {"name": "rewrite_manifests"},
     "expire": {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1},
@@ -81,9 +87,14 @@ def test_a_broken_manifest_list_is_named(stand: Stand, action: str) -> None:
 
 @pytest.mark.parametrize("codec", ["uncompressed", "zstd", "snappy", "GZIP", "of a later release"])
 @pytest.mark.parametrize("action", REWRITES)
-def test_manifests_are_written_whatever_their_compression_is_called(stand: Stand, action: str, codec: str) -> None:
+def test_manifests_are_written_whatever_their_compression_is_called(
+    stand: Stand, action: str, codec: str
+) -> None:
     worn(stand)
-    edit(stand, lambda document: document["properties"].update({"write.avro.compression-codec": codec}))
+    edit(
+        stand,
+        lambda document: document["properties"].update({"write.avro.compression-codec": codec}),
+    )
     before = stand.ids()
     assert act(stand, action).status is Ended.COMPLETED
     assert stand.ids() == before
@@ -95,7 +106,9 @@ def test_totals_that_are_no_numbers_are_left_out(stand: Stand, action: str, reco
     worn(stand)
 
     def change(document: dict) -> None:
-        document["snapshots"][-1]["summary"].update({"total-records": records, "total-data-files": "3.0"})
+        document["snapshots"][-1]["summary"].update(
+            {"total-records": records, "total-data-files": "3.0"}
+        )
 
     edit(stand, change)
     before = stand.ids()
@@ -109,20 +122,27 @@ def test_totals_that_are_no_numbers_are_left_out(stand: Stand, action: str, reco
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_name_mapping_that_is_none_is_refused(stand: Stand, action: str) -> None:
     worn(stand)
-    edit(stand, lambda document: document["properties"].update({"schema.name-mapping.default": "{"}))
+    edit(
+        stand, lambda document: document["properties"].update({"schema.name-mapping.default": "{"})
+    )
     outcome = act(stand, action)
     assert outcome.status is Ended.REFUSED
     assert "schema.name-mapping.default" in outcome.message
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_code_that_a_property_names_is_not_loaded(stand: Stand, action: str, tmp_path: Path) -> None:
+def test_code_that_a_property_names_is_not_loaded(
+    stand: Stand, action: str, tmp_path: Path
+) -> None:
     worn(stand)
     (tmp_path / "module_of_a_table.py").write_text("raise AssertionError('it was loaded')")
     sys.path.insert(0, str(tmp_path))
     try:
         name = "write.py-location-provider.impl"
-        edit(stand, lambda document: document["properties"].update({name: "module_of_a_table.Provider"}))
+        edit(
+            stand,
+            lambda document: document["properties"].update({name: "module_of_a_table.Provider"}),
+        )
         outcome = act(stand, action)
     finally:
         sys.path.remove(str(tmp_path))
@@ -147,7 +167,9 @@ def test_a_partition_transform_of_a_later_release_is_refused(stand: Stand, actio
 
 
 @pytest.mark.parametrize("action", ["data", "manifests"])
-def test_lists_of_the_first_version_without_counts_are_given_them(stand: Stand, action: str) -> None:
+def test_lists_of_the_first_version_without_counts_are_given_them(
+    stand: Stand, action: str
+) -> None:
     stand.catalog.create_namespace_if_not_exists("shop")
     stand.catalog.create_table(stand.name, SCHEMA, properties={"format-version": "1"})
     for n in range(3):
@@ -161,7 +183,9 @@ def test_lists_of_the_first_version_without_counts_are_given_them(stand: Stand, 
     snapshot = stand.table.current_snapshot()
     for manifest in snapshot.manifests(stand.table.io):
         entries = manifest.fetch_manifest_entry(stand.table.io, discard_deleted=True)
-        assert (manifest.added_files_count or 0) + (manifest.existing_files_count or 0) == len(entries)
+        assert (manifest.added_files_count or 0) + (manifest.existing_files_count or 0) == len(
+            entries
+        )
 
 
 def drop_counts(stand: Stand) -> None:

@@ -58,7 +58,9 @@ def test_every_action_takes_budgets_within_their_limits(name: str, option: str, 
 
 @pytest.mark.parametrize("name", ORDER)
 def test_an_option_that_an_action_does_not_know_is_refused_by_name(name: str) -> None:
-    others = {key for options in OPTIONS.values() for key in options} - set(OPTIONS[parse([name])[0].name])
+    others = {key for options in OPTIONS.values() for key in options} - set(
+        OPTIONS[parse([name])[0].name]
+    )
     for strange in ("max_file", *others):
         with pytest.raises(InvalidInput, match=strange):
             parse([{"name": name, strange: 1}])
@@ -70,7 +72,12 @@ def test_compaction_rewrites_as_many_files_as_it_may_and_not_one_more(stand: Sta
     assert len(stand.plan({**COMPACT, "max_files": 7}).files) == 6
     assert len(stand.plan({**COMPACT, "max_files": 8}).files) == 8
     done = stand.run({**COMPACT, "max_files": 8})
-    assert (done.status, done.rewritten_files, done.skipped["budget"], done.message) == (Ended.PARTIAL, 8, 10, SPENT)
+    assert (done.status, done.rewritten_files, done.skipped["budget"], done.message) == (
+        Ended.PARTIAL,
+        8,
+        10,
+        SPENT,
+    )
     assert stand.all_rows() == before
     rest = stand.run({**COMPACT, "min_input_files": 2, "max_files": 13})
     assert (rest.status, rest.skipped.get("budget")) == (Ended.COMPLETED, None)
@@ -99,12 +106,18 @@ def test_expiry_deletes_as_many_files_as_it_may_and_the_oldest_first(stand: Stan
     overwritten(stand)
     whole = stand.plan(EXPIRE, now=lambda: LATER)
     oldest = stand.table.metadata.snapshots[0].snapshot_id
-    assert stand.plan({**EXPIRE, "max_files": whole.deleted_files}, now=lambda: LATER).files == whole.files
+    assert (
+        stand.plan({**EXPIRE, "max_files": whole.deleted_files}, now=lambda: LATER).files
+        == whole.files
+    )
     less = stand.plan({**EXPIRE, "max_files": whole.deleted_files - 1}, now=lambda: LATER)
     assert 0 < less.expired_snapshots < whole.expired_snapshots
     done = stand.run({**EXPIRE, "max_files": whole.deleted_files - 1}, now=lambda: LATER)
     assert (done.status, done.message) == (Ended.PARTIAL, SPENT)
-    assert (done.expired_snapshots, done.deleted_files) == (less.expired_snapshots, less.deleted_files)
+    assert (done.expired_snapshots, done.deleted_files) == (
+        less.expired_snapshots,
+        less.deleted_files,
+    )
     assert oldest not in {s.snapshot_id for s in stand.table.metadata.snapshots}
     rest = stand.run(EXPIRE, now=lambda: LATER)
     assert done.deleted_files + rest.deleted_files == whole.deleted_files
@@ -121,7 +134,9 @@ def test_expiry_deletes_as_many_bytes_as_it_may(stand: Stand) -> None:
     assert (none.status, none.commits, none.message) == (Ended.PARTIAL, 0, TOO_SMALL)
 
 
-def test_expiry_ends_between_two_commits_when_its_time_is_over(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expiry_ends_between_two_commits_when_its_time_is_over(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(expiry, "ROUND", 1)
     stand.create(files=5)
     done = timed(stand, EXPIRE, 0, 10, 11)
@@ -179,7 +194,12 @@ def test_manifests_are_rewritten_round_by_round_while_there_is_time(
     monkeypatch.setattr(manifest_rewrite, "ROUND", 2)
     stand.create(files=6)
     done = timed(stand, MANIFESTS, 0, 10, 11)
-    assert (done.status, done.rewritten_files, done.commits, done.after["manifests"]) == (Ended.PARTIAL, 4, 2, 4)
+    assert (done.status, done.rewritten_files, done.commits, done.after["manifests"]) == (
+        Ended.PARTIAL,
+        4,
+        2,
+        4,
+    )
     assert len(stand.ids()) == 60
 
 

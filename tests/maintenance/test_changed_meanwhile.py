@@ -125,7 +125,9 @@ def test_right_after_an_expiry_no_file_is_deleted_until_the_table_is_let_go(stan
     assert len(stand.ids()) == 60
 
 
-def test_orphans_are_moved_until_the_table_is_locked(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_orphans_are_moved_until_the_table_is_locked(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(orphans, "BATCH", 2)
     stand.create(files=12)
     paths = junk(stand, 5)

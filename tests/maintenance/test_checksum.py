@@ -46,7 +46,10 @@ def totals(checksum: Checksum, values: Sequence[object], type_: pa.DataType) -> 
     ("type_", "values"),
     [
         (LONGS, [None, [], [None], [None, None], [0], [0, None], [None, 0], [0, 0]]),
-        (LISTS, [None, [], [None], [[]], [[None]], [[1], [2]], [[1, 2]], [[1, 2], []], [[], [1, 2]]]),
+        (
+            LISTS,
+            [None, [], [None], [[]], [[None]], [[1], [2]], [[1, 2]], [[1, 2], []], [[], [1, 2]]],
+        ),
         (LISTS, [[[1], None, [2]], [[1], [], [2]], [[1], [None], [2]], [[1], [2], None]]),
         (STRUCT, [None, NOTHING, {"a": 1, "b": None}, {"a": None, "b": 1}]),
         (STRUCTS, [None, [], [None], [NOTHING], [NOTHING, None], [{"a": 1, "b": 2}]]),
@@ -63,9 +66,13 @@ def totals(checksum: Checksum, values: Sequence[object], type_: pa.DataType) -> 
         ),
     ],
 )
-def test_nested_values_of_different_shapes_differ(checksum: Checksum, type_: pa.DataType, values: list[object]) -> None:
+def test_nested_values_of_different_shapes_differ(
+    checksum: Checksum, type_: pa.DataType, values: list[object]
+) -> None:
     sums = totals(checksum, values, type_)
-    pairs = [(values[a], values[b]) for a, b in combinations(range(len(sums)), 2) if sums[a] == sums[b]]
+    pairs = [
+        (values[a], values[b]) for a, b in combinations(range(len(sums)), 2) if sums[a] == sums[b]
+    ]
     assert not pairs
 
 
@@ -74,7 +81,9 @@ _lists = st.one_of(st.none(), st.lists(_longs, max_size=3))
 
 
 @given(one=_lists, other=_lists)
-def test_lists_of_lists_have_one_checksum_only_when_they_are_equal(one: object, other: object) -> None:
+def test_lists_of_lists_have_one_checksum_only_when_they_are_equal(
+    one: object, other: object
+) -> None:
     own = Checksum()
     first, second = totals(own, [one, other], LISTS)
     own.close()
@@ -82,7 +91,9 @@ def test_lists_of_lists_have_one_checksum_only_when_they_are_equal(one: object, 
 
 
 @given(st.lists(_lists, max_size=8), st.integers(0, 8))
-def test_where_an_array_begins_in_its_buffers_does_not_matter(values: list[object], start: int) -> None:
+def test_where_an_array_begins_in_its_buffers_does_not_matter(
+    values: list[object], start: int
+) -> None:
     own = Checksum()
     array = pa.array([*values, *values], LISTS)
     part = array.slice(start, len(values))
@@ -102,7 +113,8 @@ def test_where_an_array_begins_in_its_buffers_does_not_matter(values: list[objec
 def test_a_shape_that_is_lost_when_it_is_written_is_never_committed(
     stand: Stand, monkeypatch: pytest.MonkeyPatch, kind: object, value: object, written: object
 ) -> None:
-    """As if a writer took a missing list for an empty one: readers of what it wrote see nothing wrong."""
+    """As if a writer took a missing list for an empty one: readers of what it wrote see nothing
+    wrong."""
     create(stand, field(1, "id", LongType()), field(2, "c", kind))
     append(stand, [{"id": 1, "c": value}])
     append(stand, [{"id": 2, "c": value}])

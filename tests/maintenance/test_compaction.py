@@ -20,7 +20,9 @@ def test_the_probe_proves_the_conflict_check_with_the_installed_library() -> Non
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
-def test_small_files_become_one_a_partition_with_the_same_rows(stand: Stand, partitioned: bool) -> None:
+def test_small_files_become_one_a_partition_with_the_same_rows(
+    stand: Stand, partitioned: bool
+) -> None:
     stand.create(files=6, partitioned=partitioned)
     before, partitions = stand.all_rows(), 3 if partitioned else 1
     planned = stand.plan(COMPACT)
@@ -28,13 +30,23 @@ def test_small_files_become_one_a_partition_with_the_same_rows(stand: Stand, par
     assert len(planned.files) == 6 * partitions
     assert stand.operations() == ["append"] * 6
     done = stand.run(COMPACT)
-    assert (done.status, done.rewritten_files, done.added_files) == (Ended.COMPLETED, 6 * partitions, partitions)
-    assert (done.before["files"], done.after["files"], done.rows) == (6 * partitions, partitions, 60)
+    assert (done.status, done.rewritten_files, done.added_files) == (
+        Ended.COMPLETED,
+        6 * partitions,
+        partitions,
+    )
+    assert (done.before["files"], done.after["files"], done.rows) == (
+        6 * partitions,
+        partitions,
+        60,
+    )
     assert done.rewritten_bytes == planned.rewritten_bytes
     assert stand.all_rows() == before
 
 
-def test_the_snapshot_is_a_replace_that_names_its_maker_and_keeps_the_plans_sequence_number(stand: Stand) -> None:
+def test_the_snapshot_is_a_replace_that_names_its_maker_and_keeps_the_plans_sequence_number(
+    stand: Stand,
+) -> None:
     table = stand.create().table
     planned_on = table.current_snapshot().sequence_number
     stand.run(COMPACT)
@@ -46,7 +58,10 @@ def test_the_snapshot_is_a_replace_that_names_its_maker_and_keeps_the_plans_sequ
     assert (summary["total-data-files"], summary["total-records"]) == ("1", "60")
     assert (summary["added-data-files"], summary["deleted-data-files"]) == ("1", "6")
     [entry] = ManifestReader(table.io).content(snapshot).data
-    assert (entry.sequence_number, entry.file_sequence_number) == (planned_on, snapshot.sequence_number)
+    assert (entry.sequence_number, entry.file_sequence_number) == (
+        planned_on,
+        snapshot.sequence_number,
+    )
 
 
 def test_deleted_rows_are_left_out_and_stay_out(stand: Stand) -> None:
@@ -107,12 +122,16 @@ def test_only_files_that_may_match_where_are_rewritten(stand: Stand) -> None:
 def test_large_output_is_cut_at_the_target_on_disk(stand: Stand) -> None:
     stand.create(files=6, each=20_000)
     size = sum(e.data_file.file_size_in_bytes for e in _data(stand))
-    done = stand.run({**COMPACT, "target_file_bytes": max(MB // 16, size // 3), "rewrite_all": True})
+    done = stand.run(
+        {**COMPACT, "target_file_bytes": max(MB // 16, size // 3), "rewrite_all": True}
+    )
     assert 2 <= done.added_files <= 4
     assert len(stand.ids()) == 120_000
 
 
-def test_files_of_a_good_size_and_young_partitions_and_small_tables_are_left_alone(stand: Stand) -> None:
+def test_files_of_a_good_size_and_young_partitions_and_small_tables_are_left_alone(
+    stand: Stand,
+) -> None:
     stand.create(partitioned=True)
     assert stand.run("rewrite_data_files").skipped == {"small_table": 18}
     hot = stand.run({**COMPACT, "hot_seconds": 3600})
@@ -127,7 +146,9 @@ def test_files_of_a_good_size_and_young_partitions_and_small_tables_are_left_alo
 @pytest.mark.parametrize("step", ["files_written", "manifests_written"])
 def test_appends_beside_it_stand(stand: Stand, step: str) -> None:
     stand.create()
-    done = stand.run(COMPACT, step=once(step, lambda: [stand.append(1000, 5), stand.append(2000, 5)]))
+    done = stand.run(
+        COMPACT, step=once(step, lambda: [stand.append(1000, 5), stand.append(2000, 5)])
+    )
     assert done.status is Ended.COMPLETED
     assert done.tries == (1 if step == "files_written" else 2)
     assert len(stand.ids()) == len(set(stand.ids())) == 70
@@ -135,7 +156,9 @@ def test_appends_beside_it_stand(stand: Stand, step: str) -> None:
 
 @pytest.mark.parametrize("step", ["files_written", "manifests_written"])
 @pytest.mark.parametrize("then", ["nothing", "append"])
-def test_a_position_delete_beside_it_wins_even_when_another_commit_follows(stand: Stand, step: str, then: str) -> None:
+def test_a_position_delete_beside_it_wins_even_when_another_commit_follows(
+    stand: Stand, step: str, then: str
+) -> None:
     stand.create()
 
     def meanwhile() -> None:
@@ -153,7 +176,9 @@ def test_a_position_delete_beside_it_wins_even_when_another_commit_follows(stand
 
 def test_a_delete_elsewhere_does_not_disturb(stand: Stand) -> None:
     stand.create(partitioned=True)
-    done = stand.run({**COMPACT, "where": "day = 'd1'"}, step=once("files_written", lambda: stand.delete([5])))
+    done = stand.run(
+        {**COMPACT, "where": "day = 'd1'"}, step=once("files_written", lambda: stand.delete([5]))
+    )
     assert done.status is Ended.COMPLETED
     assert 5 not in stand.ids()
     assert len(stand.ids()) == 59
@@ -176,12 +201,16 @@ def test_it_is_given_up_when_an_input_goes_away(stand: Stand, what: str) -> None
                 stand.table.manage_snapshots().rollback_to_snapshot(first).commit()
 
     expected: list[int] = []
-    done = stand.run(COMPACT, step=once("manifests_written", lambda: [meanwhile(), expected.extend(stand.ids())]))
+    done = stand.run(
+        COMPACT, step=once("manifests_written", lambda: [meanwhile(), expected.extend(stand.ids())])
+    )
     assert (done.status, stand.ids()) == (Ended.ABANDONED, expected)
     assert not _files_of(stand, 7)
 
 
-def test_content_that_differs_is_never_committed(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_content_that_differs_is_never_committed(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stand.create()
     read = group_writer.Checksum.of
     calls = []
@@ -225,7 +254,9 @@ def test_a_commit_without_an_answer_is_looked_up_and_nothing_is_deleted(
     assert _files_of(stand, 7)
 
 
-def test_partial_progress_is_committed_a_few_groups_at_a_time(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partial_progress_is_committed_a_few_groups_at_a_time(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compaction, "GROUPS_A_COMMIT", 1)
     stand.create(partitioned=True)
     done = stand.run(COMPACT)
@@ -241,7 +272,9 @@ def test_partial_progress_is_committed_a_few_groups_at_a_time(stand: Stand, monk
         ({"self-optimizing.enabled": "true"}, "Amoro"),
     ],
 )
-def test_tables_that_are_not_ours_to_touch_are_refused(stand: Stand, properties: dict[str, str], word: str) -> None:
+def test_tables_that_are_not_ours_to_touch_are_refused(
+    stand: Stand, properties: dict[str, str], word: str
+) -> None:
     stand.create(**properties)
     done = stand.run(COMPACT)
     assert done.status is Ended.REFUSED
@@ -250,7 +283,12 @@ def test_tables_that_are_not_ours_to_touch_are_refused(stand: Stand, properties:
 
 def test_an_empty_table_has_nothing_to_do(stand: Stand) -> None:
     stand.create(files=0)
-    for name in ("expire_snapshots", "rewrite_data_files", "rewrite_manifests", "rewrite_position_delete_files"):
+    for name in (
+        "expire_snapshots",
+        "rewrite_data_files",
+        "rewrite_manifests",
+        "rewrite_position_delete_files",
+    ):
         assert stand.run(name).status is Ended.NOTHING_TO_DO
 
 

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry, ManifestEntryStatus
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+)
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
@@ -54,11 +60,17 @@ def entry(
     )
     file.spec_id = 0
     return ManifestEntry.from_args(
-        status=ManifestEntryStatus.ADDED, snapshot_id=1, sequence_number=1, file_sequence_number=1, data_file=file
+        status=ManifestEntryStatus.ADDED,
+        snapshot_id=1,
+        sequence_number=1,
+        file_sequence_number=1,
+        data_file=file,
     )
 
 
-def planned(stand: Stand, sizes: list[int], *, now_ms: int = NOW, day: str | None = None, **options: object):
+def planned(
+    stand: Stand, sizes: list[int], *, now_ms: int = NOW, day: str | None = None, **options: object
+):
     table = stand.table
     snapshot = table.current_snapshot()
     assert snapshot is not None
@@ -113,7 +125,9 @@ def test_groups_hold_two_gigabytes(table: Stand) -> None:
     st.sampled_from((2048 * MB, 600 * MB, 900 * MB)),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_what_a_plan_makes_is_not_taken_by_the_next_one(table: Stand, sizes: list[int], group: int) -> None:
+def test_what_a_plan_makes_is_not_taken_by_the_next_one(
+    table: Stand, sizes: list[int], group: int
+) -> None:
     """Two files of 300 MB became two files of 300 MB, in each job again."""
     options = {"force": True, "max_group_bytes": group}
     for _ in range(6):
@@ -136,10 +150,14 @@ def test_a_table_under_two_files_or_32_megabytes_is_skipped_unless_forced(table:
     assert planned(table, [2 * 1024 * MB]).skipped == {"small_table": 1}
     small = [32 * MB // 8] * 7 + [32 * MB // 8 - 1]
     assert planned(table, small).skipped == {"small_table": 8}
-    assert files(planned(table, [32 * MB // 8] * 8)) == files(planned(table, small, force=True)) == 8
+    assert (
+        files(planned(table, [32 * MB // 8] * 8)) == files(planned(table, small, force=True)) == 8
+    )
 
 
-def test_a_partition_that_was_written_in_the_last_five_minutes_is_skipped_unless_forced(stand: Stand) -> None:
+def test_a_partition_that_was_written_in_the_last_five_minutes_is_skipped_unless_forced(
+    stand: Stand,
+) -> None:
     table = stand.create(files=1, partitioned=True)
     snapshot = table.table.current_snapshot()
     assert snapshot is not None
@@ -155,7 +173,9 @@ def test_the_other_defaults_are_those_that_are_promised() -> None:
     assert MANIFEST_TARGET == 8 * MB
 
 
-def test_equality_deletes_and_other_formats_are_refused_before_anything_is_written(stand: Stand) -> None:
+def test_equality_deletes_and_other_formats_are_refused_before_anything_is_written(
+    stand: Stand,
+) -> None:
     table = stand.create(files=2).table
     content = ManifestReader(table.io).content(table.current_snapshot())
     unknown = replace(content, deletes=(entry(1, content=DataFileContent.EQUALITY_DELETES),))
@@ -167,9 +187,13 @@ def test_equality_deletes_and_other_formats_are_refused_before_anything_is_writt
 
 
 @pytest.mark.parametrize("key", protection.LOCKS)
-def test_a_table_that_another_writer_holds_is_refused_by_every_action(stand: Stand, key: str) -> None:
+def test_a_table_that_another_writer_holds_is_refused_by_every_action(
+    stand: Stand, key: str
+) -> None:
     stand.create(files=1, **{f"loader.{key}": "nightly"})
-    assert {stand.run(name).status for name in ("expire_snapshots", "rewrite_manifests")} == {Ended.REFUSED}
+    assert {stand.run(name).status for name in ("expire_snapshots", "rewrite_manifests")} == {
+        Ended.REFUSED
+    }
     with stand.table.transaction() as change:
         change.set_properties({f"loader.{key}": ""})
     assert stand.run("expire_snapshots").status is Ended.NOTHING_TO_DO
@@ -177,12 +201,17 @@ def test_a_table_that_another_writer_holds_is_refused_by_every_action(stand: Sta
 
 def test_a_killed_attempts_metadata_in_any_metastore_is_found_by_its_name(tmp_path: Path) -> None:
     properties = {"warehouse": (tmp_path / "lake").as_uri()}
-    config = CatalogConfig(name="lake", type="sql", uri=f"sqlite:///{tmp_path}/c.db", properties=properties)
+    config = CatalogConfig(
+        name="lake", type="sql", uri=f"sqlite:///{tmp_path}/c.db", properties=properties
+    )
     stand = Stand(open_catalog(config)).create()
     run = stand.attempt()
     catalog = open_catalog(config, mark=run.mark)
     [compact] = parse([COMPACT])
-    assert embedded.execute(CatalogTableAccess(catalog, stand.name), run, compact).status is Ended.COMPLETED
+    assert (
+        embedded.execute(CatalogTableAccess(catalog, stand.name), run, compact).status
+        is Ended.COMPLETED
+    )
     assert run.mark in stand.table.metadata_location
     left = Path(stand.table.metadata_location.removeprefix("file://"))
     orphan = left.with_name(f"00099-killed.{run.mark}.metadata.json")
@@ -197,7 +226,9 @@ def test_a_killed_attempts_metadata_in_any_metastore_is_found_by_its_name(tmp_pa
 
 
 @pytest.mark.parametrize("kind", [kind for kind in TYPES if kind not in ("sql", "rest")])
-def test_other_catalogs_are_configured_alike_and_say_what_they_need(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_catalogs_are_configured_alike_and_say_what_they_need(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = Catalogs({"far": {"type": kind, "uri": "thrift://127.0.0.1:1"}}).get()
     assert not config.shared
     monkeypatch.setitem(sys.modules, TYPES[kind].rpartition(".")[0], None)
@@ -220,9 +251,13 @@ def test_a_commit_that_nobody_answers_for_deletes_no_snapshots_files(stand: Stan
     assert set(Path(stand.table.location().removeprefix("file://")).rglob("*.parquet")) == there
 
 
-def test_files_of_a_partition_that_is_called_like_an_attempt_are_not_leftovers(stand: Stand) -> None:
+def test_files_of_a_partition_that_is_called_like_an_attempt_are_not_leftovers(
+    stand: Stand,
+) -> None:
     """A writer has written them, and not committed them yet."""
-    by_day = PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="penstock-1-day")
+    by_day = PartitionField(
+        source_id=2, field_id=1000, transform=IdentityTransform(), name="penstock-1-day"
+    )
     stand.catalog.create_namespace("shop")
     stand.catalog.create_table(stand.name, SCHEMA, partition_spec=PartitionSpec(by_day))
     stand.append(0, 3)

@@ -62,7 +62,9 @@ def live_ids(stand: Stand) -> list[int]:
     for entry in now.data:
         path = entry.data_file.file_path
         deletes = [d for d in now.deletes if d.sequence_number >= entry.sequence_number]
-        deleted = {row["pos"] for d in deletes for row in read(stand, d) if row["file_path"] == path}
+        deleted = {
+            row["pos"] for d in deletes for row in read(stand, d) if row["file_path"] == path
+        }
         ids += [row["id"] for at, row in enumerate(read(stand, entry)) if at not in deleted]
     return sorted(ids)
 
@@ -72,7 +74,9 @@ def read(stand: Stand, entry: ManifestEntry) -> list[dict[str, object]]:
         return pq.read_table(source).to_pylist()
 
 
-def delete_at(stand: Stand, positions: Mapping[str, Sequence[int]], *, under: DataFile | None = None) -> None:
+def delete_at(
+    stand: Stand, positions: Mapping[str, Sequence[int]], *, under: DataFile | None = None
+) -> None:
     """One delete file for all of them, recorded under the partition of `under`, or else of the
     first data file."""
     run = stand.attempt()
@@ -101,7 +105,9 @@ def remove(stand: Stand, paths: Collection[str]) -> None:
             if not any(entry.data_file.file_path in paths for entry in entries):
                 manifests.append(manifest)
                 continue
-            changed = [draft.deleted(e) if e.data_file.file_path in paths else kept(e) for e in entries]
+            changed = [
+                draft.deleted(e) if e.data_file.file_path in paths else kept(e) for e in entries
+            ]
             manifests.append(draft.manifest(manifest.partition_spec_id, manifest.content, changed))
         return manifests, {}
 
@@ -173,7 +179,9 @@ def test_a_compaction_applies_a_delete_file_to_those_inputs_only_that_are_older(
 
 
 @pytest.mark.parametrize("step", ["files_written", "manifests_written"])
-def test_a_file_that_is_removed_and_added_again_meanwhile_is_not_replaced(stand: Stand, step: str) -> None:
+def test_a_file_that_is_removed_and_added_again_meanwhile_is_not_replaced(
+    stand: Stand, step: str
+) -> None:
     paths = added_files(stand, 3)
     delete_at(stand, {paths[0]: [0, 1]})
 
@@ -200,7 +208,9 @@ def test_files_that_are_live_twice_are_left_alone(stand: Stand, options: dict[st
 
 
 @pytest.mark.parametrize("step", ["files_written", "manifests_written"])
-def test_a_file_that_is_added_a_second_time_meanwhile_is_not_replaced(stand: Stand, step: str) -> None:
+def test_a_file_that_is_added_a_second_time_meanwhile_is_not_replaced(
+    stand: Stand, step: str
+) -> None:
     paths = added_files(stand, 3)
     done = stand.run(ALL, step=once(step, lambda: add_again(stand, paths[0])))
     assert (done.status, done.skipped["conflict"]) == (Ended.ABANDONED, 3)

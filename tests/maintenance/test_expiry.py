@@ -26,7 +26,10 @@ def test_snapshots_go_with_the_files_that_only_they_named(stand: Stand) -> None:
     planned = stand.plan(KEEP_ONE, now=lambda: LATER)
     done = stand.run(KEEP_ONE, now=lambda: LATER)
     assert (done.status, done.expired_snapshots, done.after["snapshots"]) == (Ended.COMPLETED, 6, 1)
-    assert (done.deleted_files, done.deleted_bytes) == (planned.deleted_files, planned.deleted_bytes)
+    assert (done.deleted_files, done.deleted_bytes) == (
+        planned.deleted_files,
+        planned.deleted_bytes,
+    )
     assert not set(planned.files) & on_disk(stand)
     assert stand.all_rows() == before
     named = references(stand.table)
@@ -48,7 +51,9 @@ def test_young_snapshots_and_the_last_three_stay_by_default(stand: Stand) -> Non
         ({}, 1),
     ],
 )
-def test_a_request_never_undercuts_what_the_table_promises(stand: Stand, properties: dict[str, str], left: int) -> None:
+def test_a_request_never_undercuts_what_the_table_promises(
+    stand: Stand, properties: dict[str, str], left: int
+) -> None:
     stand.create(**properties)
     assert stand.run(KEEP_ONE, now=lambda: LATER).after["snapshots"] == left
 
@@ -121,8 +126,14 @@ def test_five_days_are_the_default_age(stand: Stand) -> None:
     from datetime import UTC, datetime
 
     first = datetime.fromtimestamp(made, UTC)
-    assert stand.plan("expire_snapshots", now=lambda: first + timedelta(days=4.99)).expired_snapshots == 0
-    assert stand.plan("expire_snapshots", now=lambda: first + timedelta(days=5.01)).expired_snapshots == 3
+    assert (
+        stand.plan("expire_snapshots", now=lambda: first + timedelta(days=4.99)).expired_snapshots
+        == 0
+    )
+    assert (
+        stand.plan("expire_snapshots", now=lambda: first + timedelta(days=5.01)).expired_snapshots
+        == 3
+    )
 
 
 @pytest.mark.parametrize("name", ["max-snapshot-age-ms", "min-snapshots-to-keep", "max-ref-age-ms"])

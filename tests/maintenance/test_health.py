@@ -59,13 +59,21 @@ def test_what_is_wrong_lowers_the_score_and_says_why() -> None:
     assert score(snapshots=500) == 85
     assert score(manifests=400) == 85
     worst = judge_all(
-        data_files=5000, bytes=5000 * MB, small_files=5000, delete_files=9000, snapshots=500, manifests=400
+        data_files=5000,
+        bytes=5000 * MB,
+        small_files=5000,
+        delete_files=9000,
+        snapshots=500,
+        manifests=400,
     )
     assert worst.score <= 3
     assert [i.code for i in worst.issues] == ["small_files", "deletes", "history", "manifests"]
     assert worst.actions == (Name.EXPIRE_SNAPSHOTS, Name.REWRITE_DATA_FILES, Name.REWRITE_MANIFESTS)
     assert worst.level == "critical"
-    assert (worst.gain.files, worst.gain.planning_seconds) == (5000 - 10 + 9000, pytest.approx(0.798))
+    assert (worst.gain.files, worst.gain.planning_seconds) == (
+        5000 - 10 + 9000,
+        pytest.approx(0.798),
+    )
 
 
 def judge_all(**changed: object):
@@ -78,7 +86,12 @@ def test_each_tier_says_what_it_looked_at_and_the_rest_is_not_known(stand: Stand
     stand.create()
     table = stand.table
     metadata, manifests, storage = (look(table, tier, now=NOW) for tier in Tier)
-    assert (metadata.data_files, metadata.snapshots, metadata.manifests, metadata.orphan_files) == (6, 6, None, None)
+    assert (metadata.data_files, metadata.snapshots, metadata.manifests, metadata.orphan_files) == (
+        6,
+        6,
+        None,
+        None,
+    )
     assert (manifests.manifests, manifests.small_files, manifests.orphan_files) == (6, 6, None)
     assert (storage.orphan_files, storage.orphan_bytes) == (0, 0)
     old = Path(table.location().removeprefix("file://")) / "data/old"
@@ -135,7 +148,10 @@ def test_what_is_expected_of_manifests_and_history_is_what_their_plans_take(stan
     stand.create()
     for now in (NOW, NOW + timedelta(days=6)):
         facts = look(stand.table, Tier.MANIFESTS, now=now)
-        assert facts.expirable_snapshots == stand.plan("expire_snapshots", now=lambda at=now: at).expired_snapshots
+        assert (
+            facts.expirable_snapshots
+            == stand.plan("expire_snapshots", now=lambda at=now: at).expired_snapshots
+        )
         planned = stand.plan("rewrite_manifests").rewritten_files
         assert (facts.manifests, facts.manifests_after, planned) == (6, 1, 6)
     stand.run("rewrite_manifests")
@@ -146,13 +162,21 @@ def test_what_is_expected_of_manifests_and_history_is_what_their_plans_take(stan
 
 def test_a_table_that_refuses_an_action_is_not_unwell_for_it(stand: Stand) -> None:
     stand.create(**{"gc.enabled": "false", "writer.lock-owner": "somebody"})
-    facts = look(stand.table, Tier.MANIFESTS, now=NOW + timedelta(days=30), judged=Judged.by(parse([COMPACT])))
+    facts = look(
+        stand.table,
+        Tier.MANIFESTS,
+        now=NOW + timedelta(days=30),
+        judged=Judged.by(parse([COMPACT])),
+    )
     assert (facts.expirable_snapshots, facts.manifests_after) == (0, 6)
     assert facts.compaction is not None
     assert "lock-owner" in str(facts.compaction.refused)
     health = judge(facts, now_ms=int((NOW + timedelta(days=30)).timestamp() * 1000))
     assert health.score == 100
-    assert {issue.code: issue.severity for issue in health.issues} == {"small_files": "info", "history": "info"}
+    assert {issue.code: issue.severity for issue in health.issues} == {
+        "small_files": "info",
+        "history": "info",
+    }
 
 
 def test_only_what_can_be_cured_weighs() -> None:
@@ -162,15 +186,35 @@ def test_only_what_can_be_cured_weighs() -> None:
     assert score(**small, compaction=none) == 100
     assert score(**small) < score(**small, compaction=half) < 100
     deleted = {"delete_files": 20, "position_deletes": 300_000}
-    of_deletes = Compaction(rewrites=(Rewrite(files=2, bytes=1000 * MB, outputs=2, delete_files=10),))
+    of_deletes = Compaction(
+        rewrites=(Rewrite(files=2, bytes=1000 * MB, outputs=2, delete_files=10),)
+    )
     assert [score(**deleted, compaction=c) for c in (None, of_deletes, none)] == [70, 85, 100]
-    assert [score(snapshots=500, expirable_snapshots=n) for n in (None, 480, 390, 0)] == [85, 85, 92, 100]
-    assert [score(manifests=400, manifests_after=n) for n in (None, 1, 105, 400)] == [85, 85, 92, 100]
+    assert [score(snapshots=500, expirable_snapshots=n) for n in (None, 480, 390, 0)] == [
+        85,
+        85,
+        92,
+        100,
+    ]
+    assert [score(manifests=400, manifests_after=n) for n in (None, 1, 105, 400)] == [
+        85,
+        85,
+        92,
+        100,
+    ]
 
 
 def test_actions_come_in_their_order_whatever_is_asked_and_options_have_limits() -> None:
-    given = ["remove_orphan_files", {"name": "rewrite_data_files", "max_files": 1}, "expire_snapshots"]
-    assert [a.name for a in parse(given)] == ["expire_snapshots", "rewrite_data_files", "remove_orphan_files"]
+    given = [
+        "remove_orphan_files",
+        {"name": "rewrite_data_files", "max_files": 1},
+        "expire_snapshots",
+    ]
+    assert [a.name for a in parse(given)] == [
+        "expire_snapshots",
+        "rewrite_data_files",
+        "remove_orphan_files",
+    ]
     for wrong in ([], ["vacuum"], [{"options": 1}], ["expire_snapshots", "expire_snapshots"]):
         with pytest.raises(UnknownAction):
             parse(wrong)
@@ -188,7 +232,13 @@ def test_actions_come_in_their_order_whatever_is_asked_and_options_have_limits()
 
 def test_catalogs_are_configured_by_name_and_opened_by_type(tmp_path: Path) -> None:
     sqlite = {"uri": f"sqlite:///{tmp_path}/c.db", "warehouse": tmp_path.as_uri()}
-    catalogs = Catalogs({"lake": sqlite, "ours": {"type": "sql"}, "far": {"type": "rest", "uri": "http://127.0.0.1:1"}})
+    catalogs = Catalogs(
+        {
+            "lake": sqlite,
+            "ours": {"type": "sql"},
+            "far": {"type": "rest", "uri": "http://127.0.0.1:1"},
+        }
+    )
     assert catalogs.get().name == "lake"
     assert [c.shared for c in catalogs] == [False, True, False]
     opened = open_catalog(catalogs.get("lake"))

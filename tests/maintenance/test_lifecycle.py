@@ -68,7 +68,9 @@ class Scene:
     def working(self, step: Callable[[str], None] = lambda _: None):
         planes = client_factory(self.plane.settings, MaintenanceControlPlane)
         maintainer = Maintainer(planes, step=step)
-        handlers = Handlers({MAINTENANCE: maintainer, REMOTE: maintainer, CANCEL_REMOTE: RemoteCanceller(planes)})
+        handlers = Handlers(
+            {MAINTENANCE: maintainer, REMOTE: maintainer, CANCEL_REMOTE: RemoteCanceller(planes)}
+        )
         return self.plane.working(handlers=handlers, queues=(MAINTENANCE,))
 
 
@@ -109,7 +111,11 @@ class Zygote:
 @asynccontextmanager
 async def zygote() -> AsyncIterator[Zygote]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.maintenance.victim", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        sys.executable,
+        "-m",
+        "tests.maintenance.victim",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
     )
     try:
         yield Zygote(process)
@@ -155,7 +161,9 @@ async def test_a_dry_run_is_a_job_that_changes_nothing(scene: Scene) -> None:
     from penstock.maintenance.actions.model import parse
     from penstock.maintenance.payloads import Order
 
-    order = Order(name=scene.kept.desk.name(None, "shop", "orders"), actions=parse(COMPACT), dry_run=True)
+    order = Order(
+        name=scene.kept.desk.name(None, "shop", "orders"), actions=parse(COMPACT), dry_run=True
+    )
     job_id = await scene.kept.desk.submit(order, actor="me")
     async with scene.working():
         await scene.over(job_id)
@@ -178,12 +186,16 @@ async def test_a_job_fails_when_the_table_refuses_all_of_it(scene: Scene) -> Non
 
 
 @pytest.mark.parametrize("step", ["files_written", "manifests_written"])
-async def test_a_cancelled_job_commits_nothing_and_frees_the_table_at_once(scene: Scene, step: str) -> None:
+async def test_a_cancelled_job_commits_nothing_and_frees_the_table_at_once(
+    scene: Scene, step: str
+) -> None:
     job_id = await scene.submit(COMPACT)
     loop, done = asyncio.get_running_loop(), asyncio.Event()
 
     def cancel() -> None:
-        asyncio.run_coroutine_threadsafe(scene.plane.parts.store.cancel(job_id, actor="me"), loop).result()
+        asyncio.run_coroutine_threadsafe(
+            scene.plane.parts.store.cancel(job_id, actor="me"), loop
+        ).result()
         loop.call_soon_threadsafe(done.set)
 
     async with scene.working(once(step, cancel)):
@@ -238,7 +250,9 @@ async def test_a_job_whose_worker_does_not_come_back_is_run_again_when_its_lease
     assert (view.status, view.attempt_no, view.worker) == (Status.SUCCEEDED, 2, "another")
 
 
-async def test_a_job_that_kills_every_worker_fails_after_three_and_frees_its_table(scene: Scene) -> None:
+async def test_a_job_that_kills_every_worker_fails_after_three_and_frees_its_table(
+    scene: Scene,
+) -> None:
     store = scene.plane.parts.store
     job_id = await scene.submit()
     async with zygote() as victims:
@@ -248,12 +262,17 @@ async def test_a_job_that_kills_every_worker_fails_after_three_and_frees_its_tab
         await victims.say(url=scene.url, token=TOKEN, name="maintainer-0", wait="0.1")
         assert await victims.hear("code") == 0, "there was no job left"
     view = await store.job(job_id)
-    assert (view.status, view.error["code"], view.attempt_no) == (Status.FAILED, "ATTEMPTS_USED_UP", 3)
+    assert (view.status, view.error["code"], view.attempt_no) == (
+        Status.FAILED,
+        "ATTEMPTS_USED_UP",
+        3,
+    )
     assert await scene.submit()
 
 
 def keep_all_metadata(table: Stand) -> None:
-    """Metadata that fell off the table's log is left alone for a day, for a reader may be about to open it."""
+    """Metadata that fell off the table's log is left alone for a day, for a reader may be about to
+    open it."""
     with table.table.transaction() as change:
         change.set_properties({"write.metadata.previous-versions-max": "10000"})
 
@@ -322,7 +341,9 @@ async def test_one_job_decides_the_exit_code(scene: Scene) -> None:
         await scene.submit(COMPACT)
         await victims.say(url=scene.url, token=TOKEN)
         assert await victims.hear("code") == 0
-        await scene.submit([{"name": "rewrite_data_files", "rewrite_all": True, "sort_order": "nothing"}])
+        await scene.submit(
+            [{"name": "rewrite_data_files", "rewrite_all": True, "sort_order": "nothing"}]
+        )
         await victims.say(url=scene.url, token=TOKEN)
         assert await victims.hear("code") == 1
 

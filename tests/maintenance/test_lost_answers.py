@@ -108,7 +108,9 @@ def test_a_commit_that_the_metadata_log_has_forgotten_leaves_all_files(stand: St
 
 
 @pytest.mark.parametrize("action", [COMPACT, COMPACT_DELETES, "rewrite_manifests", KEEP_ONE])
-def test_a_job_that_is_lost_before_the_answer_deletes_nothing_live(stand: Stand, action: object) -> None:
+def test_a_job_that_is_lost_before_the_answer_deletes_nothing_live(
+    stand: Stand, action: object
+) -> None:
     stand.create()
     stand.delete([3, 14])
     before = stand.ids()
@@ -162,7 +164,9 @@ class RepeatingCatalog(SqlCatalog):
 
 
 @pytest.mark.parametrize("action", [COMPACT, COMPACT_DELETES, "rewrite_manifests"])
-def test_a_commit_stands_that_was_refused_when_it_was_repeated(stand: Stand, action: object) -> None:
+def test_a_commit_stands_that_was_refused_when_it_was_repeated(
+    stand: Stand, action: object
+) -> None:
     stand.create()
     stand.delete([3, 14])
     before = stand.ids()
@@ -174,7 +178,9 @@ def test_a_commit_stands_that_was_refused_when_it_was_repeated(stand: Stand, act
 
 
 @pytest.mark.parametrize("action", [COMPACT, "rewrite_manifests"])
-def test_a_commit_to_another_branch_in_between_is_no_unknown_outcome(stand: Stand, action: object) -> None:
+def test_a_commit_to_another_branch_in_between_is_no_unknown_outcome(
+    stand: Stand, action: object
+) -> None:
     stand.create()
     head = stand.table.metadata.current_snapshot_id
     stand.table.manage_snapshots().create_branch(head, "dev").commit()

@@ -13,12 +13,20 @@ def content(stand: Stand):
 def test_many_manifests_become_one_with_every_entry_as_it_was(stand: Stand) -> None:
     stand.create(files=8, partitioned=True)
     stand.delete([4])
-    before = {(e.data_file.file_path, e.sequence_number, e.snapshot_id) for e in content(stand).data}
+    before = {
+        (e.data_file.file_path, e.sequence_number, e.snapshot_id) for e in content(stand).data
+    }
     rows = stand.all_rows()
     assert stand.plan("rewrite_manifests").rewritten_files == 9
     done = stand.run("rewrite_manifests")
-    assert (done.status, done.before["manifests"], done.after["manifests"]) == (Ended.COMPLETED, 9, 2)
-    assert {(e.data_file.file_path, e.sequence_number, e.snapshot_id) for e in content(stand).data} == before
+    assert (done.status, done.before["manifests"], done.after["manifests"]) == (
+        Ended.COMPLETED,
+        9,
+        2,
+    )
+    assert {
+        (e.data_file.file_path, e.sequence_number, e.snapshot_id) for e in content(stand).data
+    } == before
     partitions = [e.data_file.partition[0] for e in content(stand).data]
     assert partitions == sorted(partitions)
     assert stand.all_rows() == rows
@@ -28,7 +36,9 @@ def test_many_manifests_become_one_with_every_entry_as_it_was(stand: Stand) -> N
 
 def test_an_append_beside_it_is_taken_in(stand: Stand) -> None:
     stand.create()
-    done = stand.run("rewrite_manifests", step=once("manifests_written", lambda: stand.append(1000, 5)))
+    done = stand.run(
+        "rewrite_manifests", step=once("manifests_written", lambda: stand.append(1000, 5))
+    )
     assert (done.status, done.tries, len(stand.ids())) == (Ended.COMPLETED, 2, 65)
 
 
@@ -67,7 +77,9 @@ def test_a_delete_that_comes_beside_a_merge_stands(stand: Stand) -> None:
     stand.create()
     for row in (3, 4):
         stand.delete([row])
-    done = stand.run("rewrite_position_delete_files", step=once("manifests_written", lambda: stand.delete([5])))
+    done = stand.run(
+        "rewrite_position_delete_files", step=once("manifests_written", lambda: stand.delete([5]))
+    )
     assert done.status is Ended.COMPLETED
     assert not {3, 4, 5} & set(stand.ids())
     assert len(stand.ids()) == 57

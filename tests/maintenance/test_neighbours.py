@@ -16,7 +16,12 @@ from penstock.maintenance.actions.leftovers import remove_leftovers
 from penstock.maintenance.actions.model import Ended, parse
 from penstock.maintenance.engines.adoption import check_elsewhere
 from penstock.maintenance.errors import Refused
-from penstock.maintenance.tables.catalogs import CatalogConfig, all_namespaces, all_tables, open_catalog
+from penstock.maintenance.tables.catalogs import (
+    CatalogConfig,
+    all_namespaces,
+    all_tables,
+    open_catalog,
+)
 from penstock.maintenance.tables.facts import look
 from penstock.maintenance.tables.neighbors import TablePointer
 from penstock.maintenance.tables.table_access import CatalogTableAccess, FencedTableAccess

@@ -37,7 +37,10 @@ def test_old_junk_goes_to_the_trash_and_nothing_else_does(stand: Stand) -> None:
     stand.create()
     stand.run(COMPACT)
     age_all(stand)
-    old, young = junk(stand, "data/old.parquet"), junk(stand, "data/young.parquet", at=datetime.now(UTC))
+    old, young = (
+        junk(stand, "data/old.parquet"),
+        junk(stand, "data/young.parquet", at=datetime.now(UTC)),
+    )
     planned = stand.plan("remove_orphan_files")
     assert (planned.deleted_files, planned.deleted_bytes, planned.files) == (1, 10, (str(old),))
     assert old.exists()
@@ -74,7 +77,9 @@ def test_a_file_that_is_committed_after_the_listing_stays(stand: Stand) -> None:
     junk(stand, "data/old.parquet")
     future = datetime.now(UTC) + timedelta(days=10)
     done = stand.run(
-        "remove_orphan_files", now=lambda: future, step=once("storage_listed", lambda: stand.append(1000, 5))
+        "remove_orphan_files",
+        now=lambda: future,
+        step=once("storage_listed", lambda: stand.append(1000, 5)),
     )
     assert done.status is Ended.COMPLETED
     assert len(stand.ids()) == 65
@@ -82,7 +87,9 @@ def test_a_file_that_is_committed_after_the_listing_stays(stand: Stand) -> None:
 
 def test_a_location_that_another_table_shares_is_refused(stand: Stand) -> None:
     stand.create()
-    stand.catalog.create_table(("shop", "inner"), stand.table.schema(), location=f"{stand.table.location()}/inner")
+    stand.catalog.create_table(
+        ("shop", "inner"), stand.table.schema(), location=f"{stand.table.location()}/inner"
+    )
     junk(stand, "data/old.parquet")
     done = stand.run("remove_orphan_files")
     assert done.status is Ended.REFUSED
@@ -120,8 +127,12 @@ def test_more_than_half_of_the_bytes_is_refused(stand: Stand) -> None:
 def test_what_a_killed_attempt_left_is_removed_when_it_cannot_come_back(stand: Stand) -> None:
     stand.create()
     stand.run(COMPACT)
-    mine = junk(stand, "data/penstock-3-xdead/00001.parquet", at=datetime.now(UTC) - timedelta(minutes=1))
-    manifest = junk(stand, "metadata/penstock-3-xdead-m-1.avro", at=datetime.now(UTC) - timedelta(minutes=1))
+    mine = junk(
+        stand, "data/penstock-3-xdead/00001.parquet", at=datetime.now(UTC) - timedelta(minutes=1)
+    )
+    manifest = junk(
+        stand, "metadata/penstock-3-xdead-m-1.avro", at=datetime.now(UTC) - timedelta(minutes=1)
+    )
     assert remove_leftovers(stand.lake, stand.attempt(job_id=9)) == 0
     lake = stand.lake
     lake.exact = True
@@ -132,7 +143,9 @@ def test_what_a_killed_attempt_left_is_removed_when_it_cannot_come_back(stand: S
 
 
 @pytest.mark.parametrize("step", ["files_verified", "manifests_written"])
-def test_files_of_an_attempt_that_may_be_alive_elsewhere_stay_a_day(stand: Stand, step: str) -> None:
+def test_files_of_an_attempt_that_may_be_alive_elsewhere_stay_a_day(
+    stand: Stand, step: str
+) -> None:
     """The table was in another catalog too, under another lock: its files went and it committed."""
     stand.create()
     lake, removed = stand.lake, []
@@ -149,7 +162,9 @@ def test_files_of_an_attempt_that_may_be_alive_elsewhere_stay_a_day(stand: Stand
 
 
 @pytest.mark.parametrize("action", [COMPACT, "rewrite_position_delete_files"])
-def test_a_new_file_that_somebody_removes_before_the_commit_is_not_committed(stand: Stand, action: object) -> None:
+def test_a_new_file_that_somebody_removes_before_the_commit_is_not_committed(
+    stand: Stand, action: object
+) -> None:
     stand.create()
     stand.delete([1])
     stand.delete([2])
@@ -166,19 +181,30 @@ def test_a_new_file_that_somebody_removes_before_the_commit_is_not_committed(sta
     assert stand.operations() == [*before, "append"]
 
 
-def test_metadata_of_a_killed_attempt_goes_and_what_may_have_been_current_stays_a_day(stand: Stand) -> None:
+def test_metadata_of_a_killed_attempt_goes_and_what_may_have_been_current_stays_a_day(
+    stand: Stand,
+) -> None:
     stand.create(files=3)
     log = stand.table.metadata.metadata_log
     begins = datetime.fromtimestamp(log[0].timestamp_ms / 1000, UTC)
     uuid = "6c97e413-d51b-4538-ac70-12fe2a85cb83"
     killed = junk(stand, f"metadata/00009-{uuid}.penstockx1a.metadata.json", at=datetime.now(UTC))
-    before = junk(stand, f"metadata/00001-{uuid}.penstockx1b.metadata.json", at=begins - timedelta(hours=23))
-    long_before = junk(stand, f"metadata/00000-{uuid}.penstockx1c.metadata.json", at=begins - timedelta(hours=25))
+    before = junk(
+        stand, f"metadata/00001-{uuid}.penstockx1b.metadata.json", at=begins - timedelta(hours=23)
+    )
+    long_before = junk(
+        stand, f"metadata/00000-{uuid}.penstockx1c.metadata.json", at=begins - timedelta(hours=25)
+    )
     foreign = junk(stand, f"metadata/00010-{uuid}.metadata.json")
     lake = stand.lake
     lake.exact = True
     assert remove_leftovers(lake, stand.attempt()) == 2
-    assert [path.exists() for path in (killed, before, long_before, foreign)] == [False, True, False, True]
+    assert [path.exists() for path in (killed, before, long_before, foreign)] == [
+        False,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_a_file_that_was_added_from_the_trash_is_not_purged(stand: Stand) -> None:

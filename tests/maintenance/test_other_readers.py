@@ -31,11 +31,17 @@ def everything(stand: Stand) -> None:
 
 
 def some_of_it(stand: Stand) -> None:
-    """Partitioned; one partition rewritten, the deletes of the others merged and still pending, history expired."""
+    """Partitioned; one partition rewritten, the deletes of the others merged and still pending,
+    history expired."""
     stand.create(partitioned=True)
     stand.delete([3, 14])
     stand.delete([17, 20, 21])
-    for action in ({**COMPACT, "where": "day = 'd0'"}, "rewrite_position_delete_files", "rewrite_manifests", ALL[0]):
+    for action in (
+        {**COMPACT, "where": "day = 'd0'"},
+        "rewrite_position_delete_files",
+        "rewrite_manifests",
+        ALL[0],
+    ):
         assert stand.run(action, now=lambda: LATER).status is Ended.COMPLETED
 
 
@@ -56,7 +62,9 @@ def of_two_schemas(stand: Stand) -> None:
 def maintained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Stand]]:
     folder = tmp_path_factory.mktemp("lake")
     uri, warehouse = f"sqlite:///{folder}/catalog.db", (folder / "warehouse").as_uri()
-    catalog = open_catalog(CatalogConfig(name="lake", type="sql", uri=uri, properties={"warehouse": warehouse}))
+    catalog = open_catalog(
+        CatalogConfig(name="lake", type="sql", uri=uri, properties={"warehouse": warehouse})
+    )
     stands = []
     for make in (everything, some_of_it, on_a_curve, of_two_schemas):
         stands.append(Stand(catalog, ("shop", make.__name__)))
@@ -72,7 +80,9 @@ def test_another_implementation_reads_every_row_of_every_maintained_table(
     found = reader.read([stand.table.metadata_location for stand in maintained])
     assert [len(rows) for rows in found] == [58, 55, 60, 61]
     for stand, rows in zip(maintained, found, strict=True):
-        assert rows == [[r["id"], r["day"], r["note"], _micros(r["at"])] for r in stand.all_rows()], stand.name
+        assert rows == [
+            [r["id"], r["day"], r["note"], _micros(r["at"])] for r in stand.all_rows()
+        ], stand.name
 
 
 def _micros(at: object) -> int | None:

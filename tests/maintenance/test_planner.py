@@ -95,19 +95,28 @@ class Scene:
         return asked
 
     def working(self):
-        handlers = Handlers({MAINTENANCE: Maintainer(client_factory(self.plane.settings, MaintenanceControlPlane))})
+        handlers = Handlers(
+            {MAINTENANCE: Maintainer(client_factory(self.plane.settings, MaintenanceControlPlane))}
+        )
         return self.plane.working(handlers=handlers, queues=(MAINTENANCE,))
 
     def write(self, days: int = PARTITIONS) -> None:
         """One file more in each of so many partitions."""
         texts = [os.urandom(TEXT_BYTES // 2).hex() for _ in range(days)]
-        rows = {"id": range(days), "day": [f"d{n:02}" for n in range(days)], "note": texts, "at": [None] * days}
+        rows = {
+            "id": range(days),
+            "day": [f"d{n:02}" for n in range(days)],
+            "note": texts,
+            "at": [None] * days,
+        }
         table = self.table.table
         table.append(pa.table(rows, schema=table.schema().as_arrow()))
 
 
 @pytest.fixture
-async def scene(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+async def scene(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Scene]:
     catalog = {
         "warehouse": (tmp_path / "warehouse").as_uri(),
         "py-io-impl": f"{CountingFileIO.__module__}.{CountingFileIO.__name__}",
@@ -135,7 +144,9 @@ async def spread(scene: Scene) -> Scene:
     return scene
 
 
-async def test_a_table_is_not_unwell_for_what_its_maintenance_would_leave_alone(spread: Scene) -> None:
+async def test_a_table_is_not_unwell_for_what_its_maintenance_would_leave_alone(
+    spread: Scene,
+) -> None:
     await spread.pass_by(HALF_AN_HOUR)
     facts, health = await spread.kept.desk.look(spread.name, Tier.MANIFESTS)
     assert (facts.data_files, facts.small_files) == (PARTITIONS * FILES, PARTITIONS * FILES)
@@ -146,10 +157,15 @@ async def test_a_table_is_not_unwell_for_what_its_maintenance_would_leave_alone(
     assert (told.points, told.severity, told.evidence["rewritten_files"]) == (0, "info", 0)
     assert "too few in any one place" in told.message
     [outcome] = await spread.kept.desk.plan(spread.name, parse(["rewrite_data_files"]))
-    assert (outcome.status, outcome.skipped["too_few_files"]) == ("nothing_to_do", PARTITIONS * FILES)
+    assert (outcome.status, outcome.skipped["too_few_files"]) == (
+        "nothing_to_do",
+        PARTITIONS * FILES,
+    )
 
 
-async def test_the_planner_asks_for_nothing_in_two_days_of_passes_over_such_a_table(spread: Scene) -> None:
+async def test_the_planner_asks_for_nothing_in_two_days_of_passes_over_such_a_table(
+    spread: Scene,
+) -> None:
     await spread.govern(health_below=80)
     async with spread.working():
         assert await spread.jobs_over(timedelta(days=2), timedelta(minutes=10)) == []
@@ -167,7 +183,9 @@ async def test_what_the_score_promises_is_what_the_plan_takes(spread: Scene) -> 
     assert issue.points > 0
 
 
-async def test_partitions_that_are_being_written_to_weigh_when_they_are_left_alone(spread: Scene) -> None:
+async def test_partitions_that_are_being_written_to_weigh_when_they_are_left_alone(
+    spread: Scene,
+) -> None:
     """And nobody reads a manifest to find that out: the table does not change, only its age
     does."""
     await asyncio.to_thread(spread.write)
@@ -183,11 +201,14 @@ async def test_partitions_that_are_being_written_to_weigh_when_they_are_left_alo
 async def test_a_policy_is_judged_by_its_own_actions(spread: Scene) -> None:
     await spread.pass_by(HALF_AN_HOUR)
     await spread.govern(
-        health_below=80, actions=["expire_snapshots", {"name": "rewrite_data_files", "min_input_files": 4}]
+        health_below=80,
+        actions=["expire_snapshots", {"name": "rewrite_data_files", "min_input_files": 4}],
     )
     _, health = await spread.kept.desk.look(spread.name, Tier.MANIFESTS)
     assert health.score < 80
-    await spread.govern(health_below=80, actions=[{"name": "rewrite_data_files", "min_input_files": 4}])
+    await spread.govern(
+        health_below=80, actions=[{"name": "rewrite_data_files", "min_input_files": 4}]
+    )
     assert await spread.planned() == 1
     await spread.plane.parts.store.cancel(
         (await spread.kept.desk.store.last_jobs(spread.name))[0]["job_id"], actor="me"
@@ -216,7 +237,9 @@ async def test_jobs_whose_budget_is_too_small_for_any_of_it_back_off_too(spread:
     async with spread.working():
         asked = await spread.jobs_over(timedelta(hours=8), HALF_AN_HOUR)
         assert [at.total_seconds() / 3600 for at in asked] == [0, 1, 3, 7]
-    [result] = await spread.kept.desk.store.actions((await spread.kept.desk.store.last_jobs(spread.name))[0]["job_id"])
+    [result] = await spread.kept.desk.store.actions(
+        (await spread.kept.desk.store.last_jobs(spread.name))[0]["job_id"]
+    )
     assert (result["status"], result["result"]["commits"]) == ("partial", 0)
 
 
@@ -324,7 +347,9 @@ async def test_the_last_jobs_of_a_table_are_found_by_index(database: str) -> Non
         await connection.execute("ANALYZE")
         await connection.execute(f"PREPARE guarded AS {statement.text}")
         nulls = ", ".join(["NULL"] * len(statement.parameters))
-        plan = json.loads(await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE guarded({nulls})"))[0]["Plan"]
+        plan = json.loads(
+            await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE guarded({nulls})")
+        )[0]["Plan"]
     finally:
         await connection.close()
     nodes = list(_walk(plan))
@@ -339,13 +364,17 @@ def _walk(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _walk(child)
 
 
-async def test_a_table_that_becomes_unreadable_during_a_pass_does_not_end_the_pass(scene: Scene) -> None:
+async def test_a_table_that_becomes_unreadable_during_a_pass_does_not_end_the_pass(
+    scene: Scene,
+) -> None:
     await asyncio.to_thread(scene.table.create, files=2)
     await scene.govern(commits=1)
     await scene.kept.desk.refresh(tier=Tier.MANIFESTS)
     [seen], _ = await scene.kept.desk.store.tables()
     policies = await scene.kept.policies.all()
     assert (await scene.kept.planner.judge(seen, policies)).due is not None
-    location = (await asyncio.to_thread(lambda: scene.table.table.metadata_location)).removeprefix("file://")
+    location = (await asyncio.to_thread(lambda: scene.table.table.metadata_location)).removeprefix(
+        "file://"
+    )
     await asyncio.to_thread(os.unlink, location)
     assert (await scene.kept.planner.judge(seen, policies)).skipped == "not readable"

@@ -39,7 +39,9 @@ def serving(catalog: Stand, overrides: dict[str, str]) -> HttpServer:
                 if "snapshots=refs" in request.query:
                     metadata = loaded["metadata"]
                     heads = {ref["snapshot-id"] for ref in metadata["refs"].values()}
-                    metadata["snapshots"] = [s for s in metadata["snapshots"] if s["snapshot-id"] in heads]
+                    metadata["snapshots"] = [
+                        s for s in metadata["snapshots"] if s["snapshot-id"] in heads
+                    ]
                 return loaded
         raise AssertionError(request.path)
 

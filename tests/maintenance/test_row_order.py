@@ -90,7 +90,10 @@ KINDS = {
     "double": (DoubleType(), [n / 7 for n in range(1000)]),
     "decimal": (DecimalType(12, 2), [decimal.Decimal(n) / 4 for n in range(1000)]),
     "date": (DateType(), [dt.date(2020, 1, 1) + dt.timedelta(days=n) for n in range(1000)]),
-    "timestamp": (TimestampType(), [dt.datetime(2020, 1, 1) + dt.timedelta(minutes=n) for n in range(1000)]),  # noqa: DTZ001
+    "timestamp": (
+        TimestampType(),
+        [dt.datetime(2020, 1, 1) + dt.timedelta(minutes=n) for n in range(1000)],  # noqa: DTZ001
+    ),
     "string": (StringType(), [f"{n:05d}" for n in range(1000)]),
     "boolean": (BooleanType(), [n >= 500 for n in range(1000)]),
     "uuid": (UUIDType(), [n.to_bytes(16, "big") for n in range(1000)]),
@@ -127,7 +130,9 @@ def test_a_value_that_was_not_sampled_has_its_place_too() -> None:
         ("table", "no sort order"),
     ],
 )
-def test_an_order_that_cannot_be_is_refused_before_anything_is_written(stand: Stand, order: str, why: str) -> None:
+def test_an_order_that_cannot_be_is_refused_before_anything_is_written(
+    stand: Stand, order: str, why: str
+) -> None:
     scattered(stand, files=2, each=10)
     done = stand.run({**COMPACT, "min_input_files": 1, "sort_order": order})
     assert done.status is Ended.REFUSED
@@ -142,7 +147,10 @@ def test_the_tables_own_order_is_kept_with_its_nulls_and_named_on_the_files(stan
     )
     numbers, texts = [1, None, 2, 2], ["a", "b", None, "c"]
     _ordered(stand, order, numbers, texts)
-    assert stand.run({**COMPACT, "min_input_files": 1, "sort_order": "table"}).status is Ended.COMPLETED
+    assert (
+        stand.run({**COMPACT, "min_input_files": 1, "sort_order": "table"}).status
+        is Ended.COMPLETED
+    )
     found = stand.table.scan().to_arrow()
     assert found["x"].to_pylist() == [2, 2, 1, None]
     assert found["y"].to_pylist() == [None, "c", "a", "b"]
@@ -158,9 +166,16 @@ def test_a_table_that_sorts_by_a_transform_is_refused(stand: Stand) -> None:
     assert "bucket" in done.message
 
 
-def _ordered(stand: Stand, order: SortOrder, numbers: Sequence[int | None], texts: Sequence[str | None]) -> None:
-    schema = Schema(NestedField(1, "x", LongType(), required=False), NestedField(2, "y", StringType(), required=False))
+def _ordered(
+    stand: Stand, order: SortOrder, numbers: Sequence[int | None], texts: Sequence[str | None]
+) -> None:
+    schema = Schema(
+        NestedField(1, "x", LongType(), required=False),
+        NestedField(2, "y", StringType(), required=False),
+    )
     stand.catalog.create_namespace_if_not_exists(stand.name[0])
     stand.catalog.create_table(stand.name, schema, sort_order=order)
     for x, y in zip(numbers, texts, strict=True):
-        stand.table.append(pa.table({"x": pa.array([x], pa.int64()), "y": pa.array([y], pa.string())}))
+        stand.table.append(
+            pa.table({"x": pa.array([x], pa.int64()), "y": pa.array([y], pa.string())})
+        )

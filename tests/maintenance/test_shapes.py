@@ -1,7 +1,9 @@
-"""Schemas, values and files that PyIceberg does not write by itself: a rewrite changes nothing that a reader sees.
+"""Schemas, values and files that PyIceberg does not write by itself: a rewrite changes nothing that
+a reader sees.
 
-The rows that are expected are those that the test wrote. They are read by PyIceberg's scan where it reads them right,
-and else by DuckDB's own Parquet reader by field id. Spark reads such tables in `differential/`.
+The rows that are expected are those that the test wrote. They are read by PyIceberg's scan where it
+reads them right, and else by DuckDB's own Parquet reader by field id. Spark reads such tables in
+`differential/`.
 """
 
 from __future__ import annotations
@@ -82,7 +84,10 @@ def data_files(stand: Stand) -> list[DataFile]:
 
 def by_field_id(stand: Stand, columns: dict[int, str]) -> list[tuple[object, ...]]:
     """All rows of the current data files, as DuckDB reads these columns of these types."""
-    pairs = [f"{id_}: {{name: 'c{id_}', type: '{type_}', default_value: NULL}}" for id_, type_ in columns.items()]
+    pairs = [
+        f"{id_}: {{name: 'c{id_}', type: '{type_}', default_value: NULL}}"
+        for id_, type_ in columns.items()
+    ]
     paths = [file.file_path.removeprefix("file://") for file in data_files(stand)]
     with duckdb.connect() as engine:
         engine.execute("SET TimeZone = 'UTC'")
@@ -104,11 +109,18 @@ STRUCTS = field(
     7,
     "lines",
     ListType(
-        8, StructType(field(9, "unit price", DoubleType()), field(10, "a.b", StringType())), element_required=False
+        8,
+        StructType(field(9, "unit price", DoubleType()), field(10, "a.b", StringType())),
+        element_required=False,
     ),
 )
 NESTED_ROWS: Rows = [
-    {"id": 1, "tags": ["x", None], "counts": [("k", 1), ("l", None)], "lines": [{"unit price": -0.0, "a.b": "p"}]},
+    {
+        "id": 1,
+        "tags": ["x", None],
+        "counts": [("k", 1), ("l", None)],
+        "lines": [{"unit price": -0.0, "a.b": "p"}],
+    },
     {"id": 2, "tags": [], "counts": [], "lines": []},
     {"id": 3, "tags": ["y"], "counts": [("k", 2)], "lines": [{"unit price": NAN, "a.b": None}]},
 ]
@@ -139,7 +151,9 @@ def test_lists_and_maps_beside_a_changed_schema(stand: Stand) -> None:
         update.add_column(("lines", "element", "tax"), DecimalType(9, 2))
         update.rename_column(("lines", "element", "unit price"), "price per unit")
         update.delete_column(("lines", "element", "a.b"))
-    append(stand, [{"id": 4, "lines": [{"price per unit": 1.5, "tax": Decimal("0.10")}], "later": 9}])
+    append(
+        stand, [{"id": 4, "lines": [{"price per unit": 1.5, "tax": Decimal("0.10")}], "later": 9}]
+    )
     outcome = stand.run(ALL)
     assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 1), outcome.message
     lines = sorted(
@@ -151,11 +165,15 @@ def test_lists_and_maps_beside_a_changed_schema(stand: Stand) -> None:
     assert math.copysign(1, lines[0][1][0][0]) == -1
 
 
-def test_struct_fields_with_a_dot_or_a_space_keep_their_values_when_the_schema_changed(stand: Stand) -> None:
+def test_struct_fields_with_a_dot_or_a_space_keep_their_values_when_the_schema_changed(
+    stand: Stand,
+) -> None:
     create(
         stand,
         field(1, "id", LongType()),
-        field(2, "who", StructType(field(3, "e.mail", StringType()), field(4, "zip code", LongType()))),
+        field(
+            2, "who", StructType(field(3, "e.mail", StringType()), field(4, "zip code", LongType()))
+        ),
     )
     append(stand, [{"id": 1, "who": {"e.mail": "a@b", "zip code": 4051}}])
     append(stand, [{"id": 2, "who": None}])
@@ -164,12 +182,20 @@ def test_struct_fields_with_a_dot_or_a_space_keep_their_values_when_the_schema_c
         update.add_column(("who", "last name"), StringType())
     outcome = stand.run(ALL)
     assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 1), outcome.message
-    rows = by_field_id(stand, {1: "BIGINT", 2: "STRUCT(e_x2Email VARCHAR, zip_x20code BIGINT, last_x20name VARCHAR)"})
+    rows = by_field_id(
+        stand,
+        {1: "BIGINT", 2: "STRUCT(e_x2Email VARCHAR, zip_x20code BIGINT, last_x20name VARCHAR)"},
+    )
     assert rows == [(1, {"e_x2Email": "a@b", "zip_x20code": 4051, "last_x20name": None}), (2, None)]
 
 
 def test_int96_timestamps_of_any_year_keep_their_instant(stand: Stand) -> None:
-    create(stand, field(1, "id", LongType()), field(2, "at", TimestampType()), field(3, "zoned", TimestamptzType()))
+    create(
+        stand,
+        field(1, "id", LongType()),
+        field(2, "at", TimestampType()),
+        field(3, "zoned", TimestamptzType()),
+    )
     texts = ("0001-01-01", "1677-09-21", "2024-02-29 12:00:00.123456", "9999-12-31 23:59:59")
     moments = [datetime.fromisoformat(text) for text in texts]
     schema = file_schema(stand.table.schema())
@@ -184,11 +210,16 @@ def test_int96_timestamps_of_any_year_keep_their_instant(stand: Stand) -> None:
 
 def by_double(stand: Stand, values: Sequence[float | None]) -> list[str]:
     """A table with one file for each value of its partition column; the paths."""
-    spec = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="rate"))
+    spec = PartitionSpec(
+        PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="rate")
+    )
     create(stand, field(1, "id", LongType()), field(2, "rate", DoubleType()), partition_spec=spec)
     schema = file_schema(stand.table.schema())
     return [
-        stand.add_file(pa.table({"id": [number, 100 + number], "rate": [value] * 2}, schema), partition=Record(value))
+        stand.add_file(
+            pa.table({"id": [number, 100 + number], "rate": [value] * 2}, schema),
+            partition=Record(value),
+        )
         for number, value in enumerate(values)
     ]
 
@@ -252,11 +283,15 @@ def test_a_double_in_a_manifest_keeps_all_its_bits(stand: Stand) -> None:
 
 def test_partition_values_of_a_required_column_may_be_null(stand: Stand) -> None:
     """As those of `void` are, which is what a dropped partition field of format version 1 became."""
-    spec = PartitionSpec(PartitionField(source_id=1, field_id=1000, transform=VoidTransform(), name="gone"))
+    spec = PartitionSpec(
+        PartitionField(source_id=1, field_id=1000, transform=VoidTransform(), name="gone")
+    )
     create(stand, field(1, "flag", BooleanType(), required=True), partition_spec=spec)
     schema = file_schema(stand.table.schema())
     for _ in range(2):
-        stand.add_file(pa.Table.from_arrays([pa.array([True])], schema=schema), partition=Record(None))
+        stand.add_file(
+            pa.Table.from_arrays([pa.array([True])], schema=schema), partition=Record(None)
+        )
     for action in ("rewrite_manifests", ALL):
         assert stand.run(action).status is Ended.COMPLETED
         assert {file.partition[0] for file in data_files(stand)} == {None}
@@ -282,9 +317,14 @@ def test_a_manifest_that_was_cut_short_is_not_taken_for_whole(stand: Stand) -> N
 def test_what_cannot_be_stored_for_all_readers_is_refused(
     stand: Stand, kind: object, partitioned: bool, word: str
 ) -> None:
-    spec = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="code"))
+    spec = PartitionSpec(
+        PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="code")
+    )
     create(
-        stand, field(1, "id", LongType()), field(2, "code", kind), **({"partition_spec": spec} if partitioned else {})
+        stand,
+        field(1, "id", LongType()),
+        field(2, "code", kind),
+        **({"partition_spec": spec} if partitioned else {}),
     )
     append(stand, [])
     schema = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])
@@ -298,7 +338,8 @@ def test_a_struct_that_came_later_with_a_required_field_is_null_in_old_rows(stan
     create(stand, field(1, "id", LongType()))
     append(stand, [{"id": 1}])
     inner = StructType(
-        field(3, "code", LongType(), required=True), field(4, "tags", ListType(5, StringType()), required=True)
+        field(3, "code", LongType(), required=True),
+        field(4, "tags", ListType(5, StringType()), required=True),
     )
     with stand.table.update_schema() as update:
         update.add_column("later", inner)
@@ -329,7 +370,9 @@ def test_a_target_size_that_is_no_number_is_as_good_as_none(stand: Stand) -> Non
         ("write.parquet.compression-level", "99"),
     ],
 )
-def test_a_parquet_property_that_cannot_be_followed_is_refused_by_name(stand: Stand, name: str, value: str) -> None:
+def test_a_parquet_property_that_cannot_be_followed_is_refused_by_name(
+    stand: Stand, name: str, value: str
+) -> None:
     stand.create()
     with stand.table.transaction() as change:
         change.set_properties({name: value})
@@ -367,7 +410,10 @@ def test_partition_bounds_of_a_rewritten_manifest_hold_both_zeros(stand: Stand) 
     table = stand.table
     [manifest] = [m for m in table.current_snapshot().manifests(table.io) if m.partitions]
     [summary] = manifest.partitions
-    assert (bits(struct.unpack("<d", summary.lower_bound)[0]), summary.contains_nan) == (bits(-0.0), True)
+    assert (bits(struct.unpack("<d", summary.lower_bound)[0]), summary.contains_nan) == (
+        bits(-0.0),
+        True,
+    )
 
 
 EVERY_TYPE = [
@@ -451,7 +497,9 @@ def test_every_primitive_type_keeps_its_extremes(stand: Stand) -> None:
         ("a" * 16, "a" * 16),
     ],
 )
-def test_an_upper_bound_is_no_less_than_the_text_that_it_shortens(stand: Stand, text: str, bound: str | None) -> None:
+def test_an_upper_bound_is_no_less_than_the_text_that_it_shortens(
+    stand: Stand, text: str, bound: str | None
+) -> None:
     create(stand, field(1, "id", LongType()), field(2, "s", StringType()))
     for number in range(2):
         stand.add_file(pa.table({"id": [number], "s": [text]}, file_schema(stand.table.schema())))
@@ -466,7 +514,8 @@ def test_an_upper_bound_is_no_less_than_the_text_that_it_shortens(stand: Stand, 
 def test_a_row_group_without_bounds_leaves_its_column_without_bounds(
     stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Arrow leaves out what is longer than 4 KB; bounds of the other row groups would hide those rows."""
+    """Arrow leaves out what is longer than 4 KB; bounds of the other row groups would hide those
+    rows."""
     create(stand, field(1, "id", LongType()), field(2, "s", StringType()))
     long = "z" * 5000
     for number, text in enumerate(["a", long, "b"]):
@@ -482,12 +531,20 @@ def test_a_row_group_without_bounds_leaves_its_column_without_bounds(
 
 def test_names_that_files_must_not_tell_apart_by_case_or_by_escaping(stand: Stand) -> None:
     create(
-        stand, *(field(n, name, LongType()) for n, name in enumerate(["a b", "a_x20b", "A b", "1", "select", "é"], 1))
+        stand,
+        *(
+            field(n, name, LongType())
+            for n, name in enumerate(["a b", "a_x20b", "A b", "1", "select", "é"], 1)
+        ),
     )
     schema = file_schema(stand.table.schema())
     assert len(set(schema.names)) == 6
     for number in range(2):
-        stand.add_file(pa.Table.from_arrays([pa.array([10 * id_ + number]) for id_ in range(1, 7)], schema=schema))
+        stand.add_file(
+            pa.Table.from_arrays(
+                [pa.array([10 * id_ + number]) for id_ in range(1, 7)], schema=schema
+            )
+        )
     outcome = stand.run(ALL)
     assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 1), outcome.message
     rows = by_field_id(stand, dict.fromkeys(range(1, 7), "BIGINT"))
@@ -496,7 +553,9 @@ def test_names_that_files_must_not_tell_apart_by_case_or_by_escaping(stand: Stan
 
 def test_a_partition_column_that_is_only_in_the_metadata_is_written_out(stand: Stand) -> None:
     """As Hive's folders have it, and `add_files` brings them in."""
-    spec = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="day"))
+    spec = PartitionSpec(
+        PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="day")
+    )
     create(stand, field(1, "id", LongType()), field(2, "day", DateType()), partition_spec=spec)
     for number in range(2):
         stand.add_file(
@@ -513,8 +572,15 @@ def test_files_without_field_ids_are_read_by_the_name_mapping(stand: Stand) -> N
         '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["old name"], "fields":'
         ' [{"field-id": 3, "names": ["element"], "fields": [{"field-id": 4, "names": ["q"]}]}]}]'
     )
-    items = field(2, "items", ListType(3, StructType(field(4, "amount", LongType())), element_required=False))
-    create(stand, field(1, "id", LongType()), items, properties={"schema.name-mapping.default": mapping})
+    items = field(
+        2, "items", ListType(3, StructType(field(4, "amount", LongType())), element_required=False)
+    )
+    create(
+        stand,
+        field(1, "id", LongType()),
+        items,
+        properties={"schema.name-mapping.default": mapping},
+    )
     for number in range(2):
         rows = pa.table({"old name": [[{"q": number}, None]], "id": [number], "stranger": ["?"]})
         stand.add_file(rows)
@@ -576,7 +642,12 @@ def missing(stand: Stand) -> None:
 
 @pytest.mark.parametrize(
     ("damage", "word"),
-    [(unmapped, "no field ids"), (of_another_type, "double"), (truncated, "cannot be read"), (missing, "is not there")],
+    [
+        (unmapped, "no field ids"),
+        (of_another_type, "double"),
+        (truncated, "cannot be read"),
+        (missing, "is not there"),
+    ],
 )
 def test_a_file_that_cannot_be_read_fails_the_action_with_its_name(
     stand: Stand, damage: Callable[[Stand], None], word: str
@@ -613,7 +684,9 @@ def _value(stand: Stand) -> None:
         change.update_column("pairs.value", required=True)
 
 
-@pytest.mark.parametrize(("made_required", "name"), [(_column, "id"), (_element, "element"), (_value, "value")])
+@pytest.mark.parametrize(
+    ("made_required", "name"), [(_column, "id"), (_element, "element"), (_value, "value")]
+)
 def test_a_column_that_was_made_required_over_nulls_fails_the_action_with_the_file(
     stand: Stand, made_required: Callable[[Stand], None], name: str
 ) -> None:
@@ -626,7 +699,9 @@ def test_a_column_that_was_made_required_over_nulls_fails_the_action_with_the_fi
 
 
 def test_an_old_partition_spec_whose_column_was_dropped(stand: Stand) -> None:
-    spec = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="region"))
+    spec = PartitionSpec(
+        PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="region")
+    )
     create(stand, field(1, "id", LongType()), field(2, "region", StringType()), partition_spec=spec)
     for number in range(4):
         append(stand, [{"id": number, "region": "north" if number % 2 else "south"}])
@@ -638,7 +713,9 @@ def test_an_old_partition_spec_whose_column_was_dropped(stand: Stand) -> None:
     for action in (ALL, "rewrite_manifests"):
         outcome = stand.run(action)
         assert outcome.status is Ended.COMPLETED, outcome.message
-    partitions = sorted((file.spec_id, file.partition[0]) for file in data_files(stand) if file.spec_id == 0)
+    partitions = sorted(
+        (file.spec_id, file.partition[0]) for file in data_files(stand) if file.spec_id == 0
+    )
     assert partitions == [(0, "north"), (0, "south")]
     assert [id_ for (id_,) in by_field_id(stand, {1: "BIGINT"})] == [0, 1, 2, 3, 9]
 
@@ -671,11 +748,19 @@ def test_counts_that_the_inputs_promise_must_hold_for_the_outputs(
 
 
 @pytest.mark.parametrize(("low", "high"), [(5, 6), (0, 2), (-1, 3), (0, 4)])
-def test_bounds_that_the_inputs_promise_must_hold_for_the_outputs(stand: Stand, low: int, high: int) -> None:
+def test_bounds_that_the_inputs_promise_must_hold_for_the_outputs(
+    stand: Stand, low: int, high: int
+) -> None:
     create(stand, field(1, "id", LongType()))
     schema = file_schema(stand.table.schema())
-    bounds = {"lower_bounds": {1: struct.pack("<q", low)}, "upper_bounds": {1: struct.pack("<q", high)}}
-    true_bounds = {"lower_bounds": {1: struct.pack("<q", 1)}, "upper_bounds": {1: struct.pack("<q", 2)}}
+    bounds = {
+        "lower_bounds": {1: struct.pack("<q", low)},
+        "upper_bounds": {1: struct.pack("<q", high)},
+    }
+    true_bounds = {
+        "lower_bounds": {1: struct.pack("<q", 1)},
+        "upper_bounds": {1: struct.pack("<q", 2)},
+    }
     stand.add_file(pa.table({"id": [1, 2]}, schema), statistics=true_bounds)
     stand.add_file(pa.table({"id": [0, 3]}, schema), statistics=bounds)
     outcome = stand.run(ALL)
@@ -687,7 +772,8 @@ def test_bounds_that_the_inputs_promise_must_hold_for_the_outputs(stand: Stand, 
 def test_another_reader_that_sees_other_values_stops_the_rewrite(
     stand: Stand, monkeypatch: pytest.MonkeyPatch, reader: str
 ) -> None:
-    """Our own reader is made to change a value, as a defect of it would: each of the others alone finds it."""
+    """Our own reader is made to change a value, as a defect of it would: each of the others alone
+    finds it."""
     from penstock.maintenance.tables import data_file_reader, independent_readers
 
     create(stand, field(1, "id", LongType()))
@@ -696,19 +782,27 @@ def test_another_reader_that_sees_other_values_stops_the_rewrite(
     project = data_file_reader.project
     other = {"_scanned": "_queried", "_queried": "_scanned"}[reader]
     monkeypatch.setattr(independent_readers.IndependentReaders, other, lambda *_: {})
-    monkeypatch.setattr(data_file_reader, "project", lambda *a, **k: [pa.compute.add(x, 1) for x in project(*a, **k)])
+    monkeypatch.setattr(
+        data_file_reader,
+        "project",
+        lambda *a, **k: [pa.compute.add(x, 1) for x in project(*a, **k)],
+    )
     outcome = stand.run(ALL)
     assert outcome.status is Ended.FAILED
     assert "reads other values than we do" in outcome.message
     assert [id_ for (id_,) in by_field_id(stand, {1: "BIGINT"})] == [0, 1]
 
 
-def test_deletes_are_applied_as_other_readers_apply_them(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deletes_are_applied_as_other_readers_apply_them(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from penstock.maintenance.tables import data_file_reader
 
     stand.create(files=3)
     stand.delete([1, 12])
-    monkeypatch.setattr(data_file_reader, "_without", lambda batch, start, positions: batch.slice(1))
+    monkeypatch.setattr(
+        data_file_reader, "_without", lambda batch, start, positions: batch.slice(1)
+    )
     snapshot = stand.table.current_snapshot().snapshot_id
     outcome = stand.run(ALL)
     assert outcome.status is Ended.FAILED

@@ -29,7 +29,9 @@ def cut(rows: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
 
 
 def ordered(rows: pa.Table, ways: Sequence[str], *, size: int = 100) -> list[tuple[object, ...]]:
-    found = sorting.in_order(cut(rows, size), lambda batch: batch.columns[: len(ways)], ways, check=lambda: None)
+    found = sorting.in_order(
+        cut(rows, size), lambda batch: batch.columns[: len(ways)], ways, check=lambda: None
+    )
     table = pa.Table.from_batches(found, rows.schema)
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
@@ -37,17 +39,23 @@ def ordered(rows: pa.Table, ways: Sequence[str], *, size: int = 100) -> list[tup
 def people(count: int) -> pa.Table:
     chance = random.Random(5)
     names = [None if chance.random() < 0.05 else f"n{chance.randrange(40)}" for _ in range(count)]
-    return pa.table({"name": names, "age": [chance.randrange(90) for _ in range(count)], "number": range(count)})
+    return pa.table(
+        {"name": names, "age": [chance.randrange(90) for _ in range(count)], "number": range(count)}
+    )
 
 
 @pytest.mark.parametrize("bucket", [1, 500, 10_000, 10**9])
-def test_rows_come_in_order_however_many_buckets_there_are(bucket: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_come_in_order_however_many_buckets_there_are(
+    bucket: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sorting, "BUCKET_BYTES", bucket)
     rows = people(2_000)
     found = ordered(rows, ["DESC NULLS FIRST", "ASC"])
     given = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
     by_age = sorted(given, key=lambda row: row[1])
-    named = sorted((row for row in by_age if row[0] is not None), key=lambda row: row[0], reverse=True)
+    named = sorted(
+        (row for row in by_age if row[0] is not None), key=lambda row: row[0], reverse=True
+    )
     assert found == [row for row in by_age if row[0] is None] + named
 
 
@@ -64,7 +72,10 @@ def test_hardly_any_rows_are_in_order(count: int) -> None:
 def test_rows_of_a_megabyte_are_no_matter() -> None:
     """More than the engine may hold, each of them; it never sees them."""
     wide = ["x" * 1_000_000] * 8
-    batches = (pa.record_batch({"id": [n * 8 + k for k in range(8)][::-1], "text": wide}) for n in range(30)[::-1])
+    batches = (
+        pa.record_batch({"id": [n * 8 + k for k in range(8)][::-1], "text": wide})
+        for n in range(30)[::-1]
+    )
     found = sorting.in_order(batches, lambda batch: [batch.column(0)], ["ASC"], check=lambda: None)
     ids = []
     for batch in found:
@@ -86,12 +97,18 @@ def test_who_stops_it_leaves_nothing_behind() -> None:
         raise Stopped
 
     with pytest.raises(Stopped):
-        list(sorting.in_order(cut(people(500), 50), lambda batch: [batch.column(1)], ["ASC"], check=stop))
+        list(
+            sorting.in_order(
+                cut(people(500), 50), lambda batch: [batch.column(1)], ["ASC"], check=stop
+            )
+        )
 
 
 def test_who_stops_listening_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sorting, "BUCKET_BYTES", 500)
-    found = sorting.in_order(cut(people(500), 50), lambda batch: [batch.column(1)], ["ASC"], check=lambda: None)
+    found = sorting.in_order(
+        cut(people(500), 50), lambda batch: [batch.column(1)], ["ASC"], check=lambda: None
+    )
     next(found)
     found.close()
 

@@ -49,7 +49,9 @@ def litter(table: Stand) -> Path:
 
 
 @pytest.mark.parametrize("engine", ["hive", "connect"])
-async def test_spark_does_every_action_and_the_table_reads_the_same(scene: SparkScene, engine: str) -> None:
+async def test_spark_does_every_action_and_the_table_reads_the_same(
+    scene: SparkScene, engine: str
+) -> None:
     junk = await asyncio.to_thread(litter, scene.table)
     before = await asyncio.to_thread(scene.table.all_rows)
     job_id = await scene.ask(engine, *ALL)
@@ -67,16 +69,25 @@ async def test_spark_does_every_action_and_the_table_reads_the_same(scene: Spark
     assert {each["engine"] for each in told.values()} == {"spark"}
     rewritten = told["rewrite_data_files"]
     assert (rewritten["before"]["files"], rewritten["after"]["files"]) == (18, 8)
-    assert (rewritten["rewritten_files"], rewritten["added_files"], rewritten["commits"]) == (12, 2, 1)
+    assert (rewritten["rewritten_files"], rewritten["added_files"], rewritten["commits"]) == (
+        12,
+        2,
+        1,
+    )
     assert told["expire_snapshots"]["expired_snapshots"] == 7
-    assert told["rewrite_manifests"]["after"]["manifests"] < told["rewrite_manifests"]["before"]["manifests"]
+    assert (
+        told["rewrite_manifests"]["after"]["manifests"]
+        < told["rewrite_manifests"]["before"]["manifests"]
+    )
     assert (told["remove_orphan_files"]["deleted_files"], junk.exists()) == (1, False)
     assert await asyncio.to_thread(scene.table.all_rows) == before
     assert await scene.spark.content("shop.orders") == content(before)
 
 
 @pytest.mark.parametrize("engine", ["hive", "connect"])
-async def test_a_dry_run_names_the_orphans_and_changes_nothing(scene: SparkScene, engine: str) -> None:
+async def test_a_dry_run_names_the_orphans_and_changes_nothing(
+    scene: SparkScene, engine: str
+) -> None:
     junk = await asyncio.to_thread(litter, scene.table)
     snapshot = scene.table.table.metadata.current_snapshot_id
     job_id = await scene.ask(engine, *ALL, dry_run=True)
@@ -84,7 +95,9 @@ async def test_a_dry_run_names_the_orphans_and_changes_nothing(scene: SparkScene
         assert (await scene.over(job_id)).status is Status.SUCCEEDED
     told = await scene.told(job_id)
     assert {each["status"] for each in told.values()} == {"planned"}
-    assert [each.removeprefix("file:") for each in told["remove_orphan_files"]["files"]] == [str(junk)]
+    assert [each.removeprefix("file:") for each in told["remove_orphan_files"]["files"]] == [
+        str(junk)
+    ]
     assert "CALL `kept`.system.rewrite_data_files" in told["rewrite_data_files"]["message"]
     assert junk.exists()
     assert scene.table.table.metadata.current_snapshot_id == snapshot

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
     from tests.servers.spark import Spark
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.parametrize("engine", ["hive", "connect"])]
+pytestmark = [
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.parametrize("engine", ["hive", "connect"]),
+]
 
 
 @pytest.fixture
@@ -35,7 +38,9 @@ def replaced(scene: SparkScene) -> int:
     return scene.table.operations().count("replace")
 
 
-async def test_a_cancelled_job_ends_its_statement_and_commits_nothing(scene: SparkScene, engine: str) -> None:
+async def test_a_cancelled_job_ends_its_statement_and_commits_nothing(
+    scene: SparkScene, engine: str
+) -> None:
     gate = scene.hold_commit()
     job_id = await scene.ask(engine, COMPACT)
     async with scene.working():
@@ -121,17 +126,25 @@ async def test_what_a_lost_statement_committed_counts_and_else_a_new_one_begins(
     assert await asyncio.to_thread(replaced, scene) == 1
 
 
-async def test_a_server_that_is_gone_is_tried_again_and_then_named(scene: SparkScene, engine: str) -> None:
+async def test_a_server_that_is_gone_is_tried_again_and_then_named(
+    scene: SparkScene, engine: str
+) -> None:
     nowhere = scene.spark.engines[engine]["url"].rpartition(":")[0] + ":1"
     scene.kept.desk.pool.catalogs.engines[engine] = scene.spark.engines[engine] | {"url": nowhere}
     job_id = await scene.ask(engine, COMPACT)
     async with scene.working():
         view = await scene.over(job_id)
-    assert (view.status, view.error["code"], view.attempt_no) == (Status.FAILED, "ENGINE_UNAVAILABLE", 3)
+    assert (view.status, view.error["code"], view.attempt_no) == (
+        Status.FAILED,
+        "ENGINE_UNAVAILABLE",
+        3,
+    )
     assert nowhere in view.error["message"]
 
 
-async def test_a_table_that_spark_does_not_find_fails_the_action_with_its_words(scene: SparkScene, engine: str) -> None:
+async def test_a_table_that_spark_does_not_find_fails_the_action_with_its_words(
+    scene: SparkScene, engine: str
+) -> None:
     scene.spark.door.hold("GET", r"/tables/orders$", once=False).refuse(404, "NoSuchTableException")
     job_id = await scene.ask(engine, COMPACT)
     async with scene.working():
@@ -140,7 +153,9 @@ async def test_a_table_that_spark_does_not_find_fails_the_action_with_its_words(
     assert "Couldn't load table" in (await scene.told(job_id))["rewrite_data_files"]["message"]
 
 
-async def test_a_delete_that_came_meanwhile_wins_and_the_rewrite_is_abandoned(scene: SparkScene, engine: str) -> None:
+async def test_a_delete_that_came_meanwhile_wins_and_the_rewrite_is_abandoned(
+    scene: SparkScene, engine: str
+) -> None:
     gate = scene.hold_commit()
     job_id = await scene.ask(engine, COMPACT)
     async with scene.working():

@@ -29,7 +29,17 @@ if TYPE_CHECKING:
 
 NAME = TableName(catalog="lake", db="shop", table="orders")
 NOON = datetime(2026, 5, 10, 12, tzinfo=UTC)
-HOSTILE = ["o'); DROP TABLE x --", "a\\", "\\'", "`", "*/ SELECT 1 /*", "${env:HOME}", "line\nbreak", "\\u0027", "'''"]
+HOSTILE = [
+    "o'); DROP TABLE x --",
+    "a\\",
+    "\\'",
+    "`",
+    "*/ SELECT 1 /*",
+    "${env:HOME}",
+    "line\nbreak",
+    "\\u0027",
+    "'''",
+]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +47,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
     home = tmp_path_factory.mktemp("lake")
     properties = {"warehouse": (home / "warehouse").as_uri()}
     catalog = open_catalog(
-        CatalogConfig(name="lake", type="sql", uri=f"sqlite:///{home}/catalog.db", properties=properties)
+        CatalogConfig(
+            name="lake", type="sql", uri=f"sqlite:///{home}/catalog.db", properties=properties
+        )
     )
     yield Stand(catalog).create(files=0).table
     catalog.close()
@@ -65,11 +77,21 @@ def said(table: Table) -> Any:
         ),
         ("rewrite_data_files", "options => map('min-input-files', '5')"),
         (
-            {"name": "rewrite_data_files", "target_file_bytes": 1 << 20, "min_input_files": 2, "max_files": 9},
+            {
+                "name": "rewrite_data_files",
+                "target_file_bytes": 1 << 20,
+                "min_input_files": 2,
+                "max_files": 9,
+            },
             "options => map('target-file-size-bytes', '1048576', 'min-input-files', '2', 'max-files-to-rewrite', '9')",
         ),
         (
-            {"name": "rewrite_data_files", "rewrite_all": True, "max_group_bytes": 1 << 30, "force": True},
+            {
+                "name": "rewrite_data_files",
+                "rewrite_all": True,
+                "max_group_bytes": 1 << 30,
+                "force": True,
+            },
             "options => map('min-input-files', '5', 'max-file-group-size-bytes', '1073741824', 'rewrite-all', 'true')",
         ),
         (
@@ -90,14 +112,19 @@ def said(table: Table) -> Any:
             "options => map('min-input-files', '5'), strategy => 'sort'",
         ),
         ("rewrite_position_delete_files", "options => map()"),
-        ({"name": "rewrite_position_delete_files", "min_input_files": 2}, "options => map('min-input-files', '2')"),
+        (
+            {"name": "rewrite_position_delete_files", "min_input_files": 2},
+            "options => map('min-input-files', '2')",
+        ),
         ("rewrite_manifests", "use_caching => false"),
         ("remove_orphan_files", "older_than => TIMESTAMP '2026-05-07 12:00:00.000000Z'"),
     ],
 )
 def test_an_action_is_one_call_with_its_options(said: Any, action: Any, arguments: str) -> None:
     name = action if isinstance(action, str) else action["name"]
-    assert said(action).endswith(f"*/ CALL `kept`.system.{name}(table => '`shop`.`orders`', {arguments})")
+    assert said(action).endswith(
+        f"*/ CALL `kept`.system.{name}(table => '`shop`.`orders`', {arguments})"
+    )
 
 
 def test_only_the_orphans_of_a_dry_run_are_asked_for(said: Any) -> None:
@@ -118,7 +145,10 @@ def test_a_statement_says_who_asks(said: Any) -> None:
 
 
 def test_what_a_table_promises_its_readers_is_not_undercut(stand: Stand) -> None:
-    kept = {"history.expire.max-snapshot-age-ms": str(10 * 86_400_000), "history.expire.min-snapshots-to-keep": "5"}
+    kept = {
+        "history.expire.max-snapshot-age-ms": str(10 * 86_400_000),
+        "history.expire.min-snapshots-to-keep": "5",
+    }
     table = stand.create(files=0, **kept).table
     [action] = parse([{"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}])
     sql = statement(action, NAME, "kept", table, Run(job_id=7, attempt="a", now=lambda: NOON))
@@ -128,7 +158,14 @@ def test_what_a_table_promises_its_readers_is_not_undercut(stand: Stand) -> None
 MAPPED = {
     Name.EXPIRE_SNAPSHOTS: {"older_than_seconds", "retain_last"},
     Name.REWRITE_DATA_FILES: {
-        *("target_file_bytes", "min_input_files", "max_group_bytes", "max_files", "sort_order", "where"),
+        *(
+            "target_file_bytes",
+            "min_input_files",
+            "max_group_bytes",
+            "max_files",
+            "sort_order",
+            "where",
+        ),
         *("rewrite_all", "force"),
     },
     Name.REWRITE_POSITION_DELETE_FILES: {"min_input_files"},
@@ -141,7 +178,9 @@ MAPPED = {
     ("name", "option"),
     [(name, option) for name in Name for option in OPTIONS[name] if option not in MAPPED[name]],
 )
-def test_an_option_that_spark_has_no_word_for_is_refused_with_the_reason(said: Any, name: Name, option: str) -> None:
+def test_an_option_that_spark_has_no_word_for_is_refused_with_the_reason(
+    said: Any, name: Name, option: str
+) -> None:
     known = OPTIONS[name][option]
     value: Any = "text" if known.kind is str else True if known.kind is bool else int(known.high)
     with pytest.raises(Refused, match=option):
@@ -156,7 +195,8 @@ def test_an_order_that_is_none_is_refused(said: Any, order: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_leaves_its_literal(text: str) -> None:
-    """As Spark reads one: to the first quote that no backslash stands before, and no variable on the way."""
+    """As Spark reads one: to the first quote that no backslash stands before, and no variable on
+    the way."""
     assert re.fullmatch(r"'(?:[^'\\]|\\.)*'", literal(text), re.DOTALL)
     assert "$" not in literal(text)
     assert "\n" not in literal(text)
@@ -170,7 +210,8 @@ def test_no_name_leaves_its_quotes_or_the_comment(said: Any, text: str) -> None:
     assert "*/" not in comment
     assert comment.count("/*") == 1
     assert re.fullmatch(
-        r"CALL `kept`\.system\.rewrite_manifests\(table => '(?:[^'\\]|\\.)*', use_caching => false\)", call
+        r"CALL `kept`\.system\.rewrite_manifests\(table => '(?:[^'\\]|\\.)*', use_caching => false\)",
+        call,
     )
 
 
@@ -194,11 +235,17 @@ def test_a_name_that_spark_would_take_for_a_variable_is_refused(said: Any) -> No
             "Cannot commit",
         ),
         ("x.CommitStateUnknownException: Timed out", CommitUnknown, "does not know whether"),
-        ("java.lang.IllegalStateException: SparkContext has been shutdown", EngineUnavailable, "shutdown"),
+        (
+            "java.lang.IllegalStateException: SparkContext has been shutdown",
+            EngineUnavailable,
+            "shutdown",
+        ),
         ("", EngineFailed, "Spark says nothing"),
     ],
 )
-def test_what_spark_says_is_one_line_and_of_its_kind(text: str, kind: type[PenstockError], message: str) -> None:
+def test_what_spark_says_is_one_line_and_of_its_kind(
+    text: str, kind: type[PenstockError], message: str
+) -> None:
     error = failure(text)
     assert type(error) is kind
     assert message in error.message
@@ -215,7 +262,9 @@ def test_what_spark_says_is_one_line_and_of_its_kind(text: str, kind: type[Penst
         ({"url": "sc://spark", "token": "x"}, "in the clear"),
     ],
 )
-def test_an_address_that_is_none_or_gives_a_secret_away_is_refused(told: dict[str, str], why: str) -> None:
+def test_an_address_that_is_none_or_gives_a_secret_away_is_refused(
+    told: dict[str, str], why: str
+) -> None:
     with pytest.raises(InvalidInput, match=why):
         Catalogs({}, {"far": {"type": "spark", "catalog": "lake", **told}})
 
@@ -225,14 +274,19 @@ def test_an_address_says_how_it_is_spoken_to() -> None:
     assert (plain.port, plain.tls, plain.http, plain.connect) == (10_000, False, False, False)
     http = read_address({"url": "hive2+https://spark:1/thrift", "catalog": "lake", "password": "x"})
     assert (http.port, http.tls, http.http, http.path) == (1, True, True, "thrift")
-    connect = read_address({"url": "sc+tls://spark", "catalog": "lake", "token": "hush", "password": "hush"})
+    connect = read_address(
+        {"url": "sc+tls://spark", "catalog": "lake", "token": "hush", "password": "hush"}
+    )
     assert (connect.port, connect.tls, connect.connect) == (443, True, True)
     assert "hush" not in repr(connect)
 
 
 def test_a_thrift_answer_that_is_cut_anywhere_is_an_error_and_never_a_wrong_value() -> None:
     head = b"\x80\x01\x00\x02\x00\x00\x00\x01x\x00\x00\x00\x00"
-    text, numbers = b"\x0b\x00\x02\x00\x00\x00\x03abc", b"\x0f\x00\x03\x08\x00\x00\x00\x01\x00\x00\x00\x07"
+    text, numbers = (
+        b"\x0b\x00\x02\x00\x00\x00\x03abc",
+        b"\x0f\x00\x03\x08\x00\x00\x00\x01\x00\x00\x00\x07",
+    )
     whole = head + b"\x0c\x00\x00" + text + numbers + b"\x00\x00"
     found = thrift.answer(whole)
     assert (found.text(2), list(found.values(3))) == ("abc", [7])

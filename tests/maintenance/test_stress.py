@@ -21,7 +21,9 @@ def test_beside_writers_in_other_processes_no_row_is_lost_doubled_or_brought_bac
     database: str, tmp_path: Path
 ) -> None:
     properties = {"warehouse": tmp_path.as_uri()}
-    catalog = open_catalog(CatalogConfig(name="lake", type="sql", uri=database, properties=properties))
+    catalog = open_catalog(
+        CatalogConfig(name="lake", type="sql", uri=database, properties=properties)
+    )
     stand = Stand(catalog).create()
     command = [sys.executable, "-m", "tests.maintenance.writer", database, properties["warehouse"]]
     writers = {
@@ -33,7 +35,10 @@ def test_beside_writers_in_other_processes_no_row_is_lost_doubled_or_brought_bac
     while any(writer.poll() is None for writer in writers.values()) and time.monotonic() < until:
         actions = (EXPIRE, COMPACT, "rewrite_position_delete_files", "rewrite_manifests")
         ended += [stand.run(action).status for action in actions]
-    said = {role: json.loads(writer.communicate()[0].splitlines()[-1]) for role, writer in writers.items()}
+    said = {
+        role: json.loads(writer.communicate()[0].splitlines()[-1])
+        for role, writer in writers.items()
+    }
     assert all(writer.returncode == 0 for writer in writers.values())
     found = stand.ids()
     assert len(found) == len(set(found))

@@ -53,7 +53,9 @@ def test_an_action_is_one_statement_that_says_who_asks(action: Any, call: str) -
     assert sql.startswith('/* {"app":"penstock","job":7,')
 
 
-@pytest.mark.parametrize("action", ["rewrite_position_delete_files", {"name": "rewrite_data_files", "max_files": 3}])
+@pytest.mark.parametrize(
+    "action", ["rewrite_position_delete_files", {"name": "rewrite_data_files", "max_files": 3}]
+)
 def test_what_trino_has_no_word_for_is_refused(action: Any) -> None:
     with pytest.raises(Refused):
         statement(parse([action])[0], NAME, "kept", Run(job_id=7, attempt="a"))
@@ -92,7 +94,9 @@ async def ask(server: Trino, sql: str) -> list[list[Any]]:
         await client.close()
 
 
-async def test_trino_reads_what_we_maintained_on_s3_and_maintains_it_itself(database: str, tmp_path: Path) -> None:
+async def test_trino_reads_what_we_maintained_on_s3_and_maintains_it_itself(
+    database: str, tmp_path: Path
+) -> None:
     for name in ("weed", "trino"):
         (tmp_path / name).mkdir()
     with weed(tmp_path / "weed", "lake") as (s3, _):
@@ -118,7 +122,8 @@ async def test_trino_reads_what_we_maintained_on_s3_and_maintains_it_itself(data
 
 
 def _maintained(table: Stand) -> None:
-    """Rewritten, with deletes applied, merged and still pending, manifests rewritten, snapshots expired."""
+    """Rewritten, with deletes applied, merged and still pending, manifests rewritten, snapshots
+    expired."""
     table.create(partitioned=True)
     table.delete([3, 14])
     table.run({**COMPACT, "where": "day = 'd0'"})
@@ -152,4 +157,6 @@ async def _maintain_there(scene: Scene, server: Trino) -> None:
     assert compacted["after"]["files"] < compacted["before"]["files"]
     assert told["rewrite_position_delete_files"]["status"] == "refused"
     assert await asyncio.to_thread(scene.table.ids) == before
-    assert (await scene.plane.parts.store.job(job_id)).result["actions"]["rewrite_data_files"] == "completed"
+    assert (await scene.plane.parts.store.job(job_id)).result["actions"][
+        "rewrite_data_files"
+    ] == "completed"

@@ -30,14 +30,17 @@ ACTIONS = ("expire_snapshots", "rewrite_data_files", "rewrite_position_delete_fi
 
 
 class Committing:
-    """In place of the engine: what a statement does to the table is a snapshot that names the query."""
+    """In place of the engine: what a statement does to the table is a snapshot that names the
+    query."""
 
     def __init__(self, far: Far) -> None:
         self._far = far
 
     def run(self, sql: str) -> Result:
         if "optimize(" in sql and self._far.commits:
-            [query] = [q for q in self._far.trino.queries.values() if q.sql == sql and q.state == "QUEUED"]
+            [query] = [
+                q for q in self._far.trino.queries.values() if q.sql == sql and q.state == "QUEUED"
+            ]
             table = self._far.scene.table.table
             table.append(rows(1000, 1), snapshot_properties={QUERY_ID: query.id})
         return Result(columns=[], table=pa.table({}), update="ALTER TABLE EXECUTE")
@@ -85,7 +88,9 @@ class Far:
 
     async def lapse(self) -> None:
         async with connected(self.dsn) as db:
-            await db.execute("UPDATE penstock.live SET lease_until = penstock.now() - interval '1 s' WHERE status = 1")
+            await db.execute(
+                "UPDATE penstock.live SET lease_until = penstock.now() - interval '1 s' WHERE status = 1"
+            )
         await self.store.reap()
 
     async def told(self, job_id: int) -> dict[str, str]:
@@ -116,7 +121,9 @@ async def test_a_job_is_parked_with_the_handle_of_its_query_and_holds_the_table(
         query = await far.running()
         await far.parked(job_id)
         async with connected(far.dsn) as db:
-            state = await db.fetchval("SELECT state->>'query_id' FROM penstock.live WHERE job_id = $1", job_id)
+            state = await db.fetchval(
+                "SELECT state->>'query_id' FROM penstock.live WHERE job_id = $1", job_id
+            )
         assert state == query.id
         with pytest.raises(ResourceLocked, match=str(job_id)):
             await far.submit()
@@ -171,8 +178,11 @@ async def test_whoever_is_told_to_stop_in_a_look_ends_the_query_first(far: Far, 
     assert await far.submit()
 
 
-async def test_the_query_of_a_process_that_has_no_time_to_end_it_is_ended_by_another(far: Far) -> None:
-    """It hangs in a look, so nobody there can cancel: the end is written beside it, and sends somebody."""
+async def test_the_query_of_a_process_that_has_no_time_to_end_it_is_ended_by_another(
+    far: Far,
+) -> None:
+    """It hangs in a look, so nobody there can cancel: the end is written beside it, and sends
+    somebody."""
     job_id = await far.submit("rewrite_data_files")
     async with zygote() as victims:
         await victims.say(url=far.scene.url, token=TOKEN)
@@ -210,7 +220,9 @@ async def test_the_query_of_a_worker_that_died_is_adopted_by_the_next(far: Far) 
 
 
 @pytest.mark.parametrize("landed", [True, False])
-async def test_what_a_lost_query_committed_counts_and_else_a_new_one_begins(far: Far, landed: bool) -> None:
+async def test_what_a_lost_query_committed_counts_and_else_a_new_one_begins(
+    far: Far, landed: bool
+) -> None:
     far.commits = landed
     job_id = await far.submit("rewrite_data_files")
     async with far.scene.working():

@@ -35,7 +35,9 @@ def is_read(folder: Path, content: bytes) -> bool:
     return True
 
 
-def test_a_file_that_is_cut_anywhere_but_behind_a_block_is_refused(manifest: bytes, tmp_path: Path) -> None:
+def test_a_file_that_is_cut_anywhere_but_behind_a_block_is_refused(
+    manifest: bytes, tmp_path: Path
+) -> None:
     sync = manifest[-SYNC:]
     ends = {at for at in range(SYNC, len(manifest) + 1) if manifest[at - SYNC : at] == sync}
     assert len(ends) > 2
@@ -43,7 +45,9 @@ def test_a_file_that_is_cut_anywhere_but_behind_a_block_is_refused(manifest: byt
     assert read == ends
 
 
-def test_other_bytes_behind_the_last_block_or_between_blocks_are_refused(manifest: bytes, tmp_path: Path) -> None:
+def test_other_bytes_behind_the_last_block_or_between_blocks_are_refused(
+    manifest: bytes, tmp_path: Path
+) -> None:
     sync = manifest[-SYNC:]
     other = bytes(byte ^ 1 for byte in sync)
     assert not is_read(tmp_path, manifest + b"\0")

@@ -1,7 +1,8 @@
-"""A worker process that stops at the step it is told: dies there by SIGKILL, or hangs there as in a driver.
+"""A worker process that stops at the step it is told: dies there by SIGKILL, or hangs there as in a
+driver.
 
-`python -m tests.maintenance.victim` imports all it needs once, then forks a worker for every JSON line on its input
-and answers with its pid and, when it is over, how it ended.
+`python -m tests.maintenance.victim` imports all it needs once, then forks a worker for every JSON
+line on its input and answers with its pid and, when it is over, how it ended.
 """
 
 from __future__ import annotations
@@ -57,11 +58,15 @@ def work(order: dict[str, str]) -> int:
             tell(hangs=name)
             time.sleep(60)
 
-    told = config.Settings(url=order["url"], service_token=order["token"], worker_port=0, log_level="WARNING")
+    told = config.Settings(
+        url=order["url"], service_token=order["token"], worker_port=0, log_level="WARNING"
+    )
     maintainer = Maintainer(client_factory(told, MaintenanceControlPlane), step=step)
     handlers = Handlers({MAINTENANCE: maintainer, REMOTE: maintainer})
     wait, name = float(order.get("wait", 20)), order.get("name")
-    return run_worker(told, handlers=handlers, queues=[MAINTENANCE], name=name, once=True, wait=wait)
+    return run_worker(
+        told, handlers=handlers, queues=[MAINTENANCE], name=name, once=True, wait=wait
+    )
 
 
 def main() -> None:

@@ -1,6 +1,8 @@
-"""Another writer, in a process of its own: `python -m tests.maintenance.writer URI WAREHOUSE ROLE SECONDS START`.
+"""Another writer, in a process of its own: `python -m tests.maintenance.writer URI WAREHOUSE ROLE
+SECONDS START`.
 
-It tells on its output which rows it appended or deleted, each after its commit, and nothing that it did not commit.
+It tells on its output which rows it appended or deleted, each after its commit, and nothing that it
+did not commit.
 """
 
 from __future__ import annotations

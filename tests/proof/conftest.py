@@ -28,7 +28,8 @@ async def stand(database: str) -> AsyncIterator[Stand]:
 
 @pytest.fixture(scope="module")
 async def explorer(pg: Cluster, template: str) -> AsyncIterator[Explorer]:
-    """Three actors on one stand for all orders of a module: emptied before each, their plans made once."""
+    """Three actors on one stand for all orders of a module: emptied before each, their plans made
+    once."""
     admin = await asyncpg.connect(pg.dsn("postgres"))
     await admin.execute(f"CREATE DATABASE orders TEMPLATE {template}")
     async with stand_on(pg.dsn("orders")) as made:

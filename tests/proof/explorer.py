@@ -1,14 +1,15 @@
 """Runs a few actors over one database in every order of their statements.
 
-An actor is real code of the kernel on a connection of its own. Before each statement and each commit it waits for its
-turn; who has the turn is decided from outside, so an order of steps can be chosen, repeated and varied. A statement
-that waits for another actor's lock is recognised by PostgreSQL's own account of who blocks whom; its turn goes to the
-others until the lock is free. All orders are walked depth first: run one, note where another actor could have had the
-turn, and run again from there. With `switches` only orders with that many changes of a willing actor are walked, which
-is where bugs are and keeps three actors affordable.
+An actor is real code of the kernel on a connection of its own. Before each statement and each
+commit it waits for its turn; who has the turn is decided from outside, so an order of steps can be
+chosen, repeated and varied. A statement that waits for another actor's lock is recognised by
+PostgreSQL's own account of who blocks whom; its turn goes to the others until the lock is free. All
+orders are walked depth first: run one, note where another actor could have had the turn, and run
+again from there. With `switches` only orders with that many changes of a willing actor are walked,
+which is where bugs are and keeps three actors affordable.
 
-`BEGIN` and savepoints change nothing that another session sees (each statement has its own snapshot), so they are no
-steps. A crash is a step at which an actor's connection is cut instead.
+`BEGIN` and savepoints change nothing that another session sees (each statement has its own
+snapshot), so they are no steps. A crash is a step at which an actor's connection is cut instead.
 """
 
 from __future__ import annotations
@@ -129,7 +130,8 @@ class Explorer:
         switches: int | None = None,
         crash: tuple[str, int] | None = None,
     ) -> AsyncIterator[Order]:
-        """Every order of the scripts that `arrange` gives; it is called afresh, on empty tables, for each of them."""
+        """Every order of the scripts that `arrange` gives; it is called afresh, on empty tables,
+        for each of them."""
         self._forks = []
         while True:
             await self.stand.empty()
@@ -171,7 +173,8 @@ class Explorer:
         return Order(steps=steps, results={a.name: a.result for a in cast}, deadlocks=deadlocks)
 
     def _choose(self, depth: int, width: int) -> int:
-        """Two that wait for one lock may be woken in either order, so a fork can be wider or narrower than before."""
+        """Two that wait for one lock may be woken in either order, so a fork can be wider or
+        narrower than before."""
         if depth == len(self._forks):
             self._forks.append(_Fork(0, width))
         fork = self._forks[depth]
@@ -197,7 +200,9 @@ class Explorer:
 
     async def _blocked(self, moving: Sequence[Actor], cast: Sequence[Actor]) -> bool:
         """By each other: what a vacuum holds up goes on by itself."""
-        blocked = await self.stand.eye.fetch(_BLOCKED, [a.pid for a in moving], [a.pid for a in cast])
+        blocked = await self.stand.eye.fetch(
+            _BLOCKED, [a.pid for a in moving], [a.pid for a in cast]
+        )
         return len(blocked) == len(moving)
 
     async def _end_of(self, pid: int) -> None:

@@ -1,7 +1,9 @@
-"""A database that fails on purpose: before a statement takes effect, or after its commit, when only the reply is lost.
+"""A database that fails on purpose: before a statement takes effect, or after its commit, when only
+the reply is lost.
 
-The second kind is the cruel one: the write stands and the writer is told that it failed. Each operation may be given
-one fault; the connection is really cut, so whatever it had not committed is undone by the server itself.
+The second kind is the cruel one: the write stands and the writer is told that it failed. Each
+operation may be given one fault; the connection is really cut, so whatever it had not committed is
+undone by the server itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What must be true of the kernel's tables at every moment, asked of the tables alone.
 
-Each entry is a sentence and a query for the rows that contradict it. The sentences follow the promises: one end a job
-(1), nothing lost (2), one holder a lock (3), gates that fired only when nobody was left (4), attempts within their
-number (6). What needs a memory (a cancel that was acknowledged, a fence that was seen) is checked by whoever has it.
+Each entry is a sentence and a query for the rows that contradict it. The sentences follow the
+promises: one end a job (1), nothing lost (2), one holder a lock (3), gates that fired only when
+nobody was left (4), attempts within their number (6). What needs a memory (a cancel that was
+acknowledged, a fence that was seen) is checked by whoever has it.
 """
 
 from __future__ import annotations

@@ -49,7 +49,9 @@ async def lines_of_tables(stand: Stand) -> set[str]:
 def lines_of_model(model: Model) -> set[str]:
     lines = {f"control {'t' if model.draining else 'f'}"}
     lines.update(
-        _words(f"schedule {name} {_us(plan.next_at)}", again=_us(plan.try_at), failures=plan.failures)
+        _words(
+            f"schedule {name} {_us(plan.next_at)}", again=_us(plan.try_at), failures=plan.failures
+        )
         for name, plan in model.schedules.items()
     )
     lines.update(_group(g) for g in model.groups.values())
@@ -120,7 +122,9 @@ def _session(session: Session) -> str:
 
 
 def _words(head: str, **values: object) -> str:
-    return " ".join([head, *(f"{name}={value}" for name, value in values.items() if value is not None)])
+    return " ".join(
+        [head, *(f"{name}={value}" for name, value in values.items() if value is not None)]
+    )
 
 
 def _us(seconds: int | None) -> int | None:

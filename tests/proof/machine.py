@@ -1,4 +1,5 @@
-"""The sentences of a story: everything that can be done to the kernel, each with what must come of it."""
+"""The sentences of a story: everything that can be done to the kernel, each with what must come of
+it."""
 
 from __future__ import annotations
 
@@ -28,7 +29,19 @@ from penstock.kit.errors import DatabaseUnavailable, StaleAttempt
 from penstock.kit.loop import LoopMetrics
 from tests.proof.model import Group, Plan, next_minute
 from tests.proof.stand import EPOCH, beat, registration
-from tests.proof.telling import CALM, DRAFTS, ENDS, HURRIED, QUEUES, SIMPLE, STORES, WHICH, Draft, Telling, span
+from tests.proof.telling import (
+    CALM,
+    DRAFTS,
+    ENDS,
+    HURRIED,
+    QUEUES,
+    SIMPLE,
+    STORES,
+    WHICH,
+    Draft,
+    Telling,
+    span,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,19 +52,31 @@ if TYPE_CHECKING:
 
 
 class Kernel(Telling):
-    @initialize(drafts=st.lists(DRAFTS, min_size=4, max_size=8), members=st.lists(SIMPLE, min_size=1, max_size=3))
+    @initialize(
+        drafts=st.lists(DRAFTS, min_size=4, max_size=8),
+        members=st.lists(SIMPLE, min_size=1, max_size=3),
+    )
     def once_upon_a_time(self, drafts: list[Draft], members: list[Draft]) -> None:
         """A story begins with work under way: with no job there is little to tell."""
         for draft in drafts:
             self.enqueue(store=0, drafts=[draft], which=0, join=False)
             self.run(self.name_the_newborn())
-        self.open_group(store=1, members=members, follow=True, fragile=True, force=False, deadline_in=400)
+        self.open_group(
+            store=1, members=members, follow=True, fragile=True, force=False, deadline_in=400
+        )
         self.run(self.name_the_newborn())
-        self.claim_calmly(store=0, queue="default", limit=len(drafts) // 2, worker="w1", polled=None)
+        self.claim_calmly(
+            store=0, queue="default", limit=len(drafts) // 2, worker="w1", polled=None
+        )
 
     # giving work
 
-    @rule(store=STORES, drafts=st.lists(DRAFTS, min_size=1, max_size=3), which=WHICH, join=st.booleans())
+    @rule(
+        store=STORES,
+        drafts=st.lists(DRAFTS, min_size=1, max_size=3),
+        which=WHICH,
+        join=st.booleans(),
+    )
     def enqueue(self, store: int, drafts: list[Draft], which: int, join: bool) -> None:
         group_id = self.pick(list(self.model.groups), which) if join and self.model.groups else None
         unique = {d.unique_key or i: d for i, d in enumerate(drafts)}.values()
@@ -74,7 +99,13 @@ class Kernel(Telling):
         deadline_in=st.sampled_from([None, 100, 400]),
     )
     def open_group(
-        self, store: int, members: list[Draft], follow: bool, fragile: bool, force: bool, deadline_in: int | None
+        self,
+        store: int,
+        members: list[Draft],
+        follow: bool,
+        fragile: bool,
+        force: bool,
+        deadline_in: int | None,
     ) -> None:
         group = GroupSpec(
             name="g",
@@ -106,7 +137,11 @@ class Kernel(Telling):
     def retry_what_is_over(self, store: int, which: int) -> None:
         job = self.pick([j for j in self.model.jobs if j.over], which)
         spec = self._again(job)
-        code = self.model.refusal([spec]) if job.status in (Status.FAILED, Status.CANCELLED) else "INVALID_STATE"
+        code = (
+            self.model.refusal([spec])
+            if job.status in (Status.FAILED, Status.CANCELLED)
+            else "INVALID_STATE"
+        )
         added = self.answer_or(code, self.stores[store].retry(job.job_id, actor="somebody"))
         if added is not None and added.created:
             self.model.add(spec)
@@ -136,18 +171,23 @@ class Kernel(Telling):
         worker=st.sampled_from(["w1", "w2"]),
         polled=st.sampled_from([None, None, True, False]),
     )
-    def claim_calmly(self, store: int, queue: str, limit: int, worker: str, polled: bool | None) -> None:
+    def claim_calmly(
+        self, store: int, queue: str, limit: int, worker: str, polled: bool | None
+    ) -> None:
         self.world.pace.at += CALM
         claimed = self.run(self.stores[store].claim(worker, [queue], limit, polled=polled))
         self.model.promote()
         wanted = [j for j in self.model.ready(queue) if polled is None or (j.polls > 0) == polled]
         keys = [self.model.of(c.job_id).order_key for c in claimed]
-        assert keys == [j.order_key for j in wanted[:limit]], f"{keys} were claimed, not the first of the queue"
+        assert keys == [j.order_key for j in wanted[:limit]], (
+            f"{keys} were claimed, not the first of the queue"
+        )
         self._take(claimed, worker)
 
     @rule(store=STORES, queue=st.sampled_from(QUEUES), limit=st.integers(1, 4))
     def claim_in_a_hurry(self, store: int, queue: str, limit: int) -> None:
-        """A mark may hide the head of the queue for a moment, but never all of it, and nothing in between."""
+        """A mark may hide the head of the queue for a moment, but never all of it, and nothing in
+        between."""
         self.world.pace.at += HURRIED
         claimed = self.run(self.stores[store].claim("w3", [queue], limit))
         self.model.promote()
@@ -168,7 +208,10 @@ class Kernel(Telling):
         self.world.pace.at += CALM
         claimed = self.run(self.stores[store].claim("w4", QUEUES, limit))
         self.model.promote()
-        heads = sorted((q for q in QUEUES if self.model.ready(q)), key=lambda q: self.model.ready(q)[0].order_key)
+        heads = sorted(
+            (q for q in QUEUES if self.model.ready(q)),
+            key=lambda q: self.model.ready(q)[0].order_key,
+        )
         expected = [j.order_key for q in heads for j in self.model.ready(q)][:limit]
         assert [self.model.of(c.job_id).order_key for c in claimed] == expected
         self._take(claimed, "w4")
@@ -193,7 +236,9 @@ class Kernel(Telling):
 
     def _register(self, store: int, worker: str, session: UUID) -> None:
         refusal = self.model.refusal_of(session, worker)
-        registered = self.answer_or(refusal, self.stores[store].register(registration(session, worker)))
+        registered = self.answer_or(
+            refusal, self.stores[store].register(registration(session, worker))
+        )
         if registered is not None:
             foretold = self.model.register(session, worker)
             assert (registered.requeued, registered.failed, registered.shared) == foretold
@@ -203,10 +248,14 @@ class Kernel(Telling):
     def a_process_claims(self, store: int, which: int, queue: str, limit: int) -> None:
         process = self.pick(list(self.model.sessions.values()), which)
         self.world.pace.at += CALM
-        claimed = self.run(self.stores[store].claim(process.worker, [queue], limit, session=process.session))
+        claimed = self.run(
+            self.stores[store].claim(process.worker, [queue], limit, session=process.session)
+        )
         self.model.promote()
         ready = self.model.ready(queue) if self.model.may_claim(process.session) else []
-        assert [self.model.of(c.job_id).order_key for c in claimed] == [j.order_key for j in ready[:limit]]
+        assert [self.model.of(c.job_id).order_key for c in claimed] == [
+            j.order_key for j in ready[:limit]
+        ]
         self._take(claimed, process.worker, process.session)
 
     @precondition(lambda self: self.model.sessions)
@@ -216,7 +265,9 @@ class Kernel(Telling):
         process = self.pick(list(self.model.sessions.values()), which)
         mine = [j for j in self.model.jobs if j.session == process.session and j.fence is not None]
         shown = [j.fence for j in mine if j.fence is not None]
-        renewal = self.run(self.stores[store].renew(beat(*shown, worker=process.worker, session=process.session)))
+        renewal = self.run(
+            self.stores[store].renew(beat(*shown, worker=process.worker, session=process.session))
+        )
         assert renewal.superseded == self.model.beat(process.session)
         assert (list(renewal.lost), list(renewal.cancelled)) == ([], [])
         for job in mine:
@@ -247,7 +298,9 @@ class Kernel(Telling):
     @rule(store=STORES, which=st.lists(WHICH, min_size=1, max_size=3), end=ENDS)
     def finish(self, store: int, which: list[int], end: str) -> None:
         chosen = {self.pick(self.model.held, w)[0] for w in which}
-        self._finish(store, [(j, j.fence, self._outcome(j, end)) for j in chosen if j.fence is not None])
+        self._finish(
+            store, [(j, j.fence, self._outcome(j, end)) for j in chosen if j.fence is not None]
+        )
 
     @precondition(lambda self: self.model.lapsed)
     @rule(store=STORES, which=WHICH, end=ENDS, beside=st.booleans())
@@ -261,7 +314,9 @@ class Kernel(Telling):
 
     def _finish(self, store: int, endings: Sequence[tuple[Job, Fence, Outcome]]) -> None:
         foretold = [self.model.verdict(*e) for e in endings]
-        verdicts = self.run(self.stores[store].finish([Ending(fence=f, outcome=o) for _, f, o in endings]))
+        verdicts = self.run(
+            self.stores[store].finish([Ending(fence=f, outcome=o) for _, f, o in endings])
+        )
         assert verdicts == foretold
         self.model.finish(endings)
 
@@ -293,7 +348,9 @@ class Kernel(Telling):
         pool = [*self.model.held, *self.model.lapsed]
         shown = dict.fromkeys(self.pick(pool, w) for w in which)
         renewal = self.run(self.stores[store].renew(beat(*(fence for _, fence in shown))))
-        gone = [(j, f) for j, f in shown if j.fence != f and j.ways[f].how in ("lapsed", "cancelled")]
+        gone = [
+            (j, f) for j, f in shown if j.fence != f and j.ways[f].how in ("lapsed", "cancelled")
+        ]
         assert set(renewal.cancelled) == {f for j, f in gone if j.status is Status.CANCELLED}
         assert set(renewal.lost) == {f for j, f in gone if j.status is not Status.CANCELLED}
         for job, fence in shown:
@@ -355,7 +412,12 @@ class Kernel(Telling):
     @rule(store=STORES)
     def reap(self, store: int) -> None:
         reaped = self.run(self.stores[store].reap())
-        assert (reaped.requeued, reaped.failed, reaped.expired, reaped.groups_fired) == self.model.reap()
+        assert (
+            reaped.requeued,
+            reaped.failed,
+            reaped.expired,
+            reaped.groups_fired,
+        ) == self.model.reap()
 
     @rule(fail=st.booleans())
     def break_or_mend_the_gate_handlers(self, fail: bool) -> None:
@@ -391,14 +453,18 @@ class Kernel(Telling):
     @rule(store=STORES, name=st.sampled_from(["s1", "s2"]), locked=st.booleans())
     def put_a_schedule(self, store: int, name: str, locked: bool) -> None:
         lock_key = f"l{name[1]}" if locked else None
-        schedule = Schedule(name=name, cron="* * * * *", spec=JobSpec(kind="plain", lock_key=lock_key))
+        schedule = Schedule(
+            name=name, cron="* * * * *", spec=JobSpec(kind="plain", lock_key=lock_key)
+        )
         self.run(Schedules(self.stand.db, self.stores[store]).put(schedule))
         self.model.schedules[name] = Plan(next_at=next_minute(self.model.now), lock_key=lock_key)
 
     @precondition(lambda self: self.model.schedules)
     @rule(store=STORES)
     def tick(self, store: int) -> None:
-        scheduler = Scheduler(self.stand.db, self.stores[store], every=1, metrics=LoopMetrics(CollectorRegistry()))
+        scheduler = Scheduler(
+            self.stand.db, self.stores[store], every=1, metrics=LoopMetrics(CollectorRegistry())
+        )
         ticked = self.run(scheduler.run_once())
         due = self.model.tick()
         assert ticked.enqueued == len(due)
@@ -406,8 +472,12 @@ class Kernel(Telling):
             plan = self.model.schedules[name]
             at = EPOCH + timedelta(seconds=plan.next_at)
             key = f"schedule:{name}:{at.isoformat()}"
-            self.model.add(Draft(kind="plain", unique_key=key, lock_key=plan.lock_key).spec("", None))
-            self.model.schedules[name] = Plan(next_at=next_minute(self.model.now), lock_key=plan.lock_key)
+            self.model.add(
+                Draft(kind="plain", unique_key=key, lock_key=plan.lock_key).spec("", None)
+            )
+            self.model.schedules[name] = Plan(
+                next_at=next_minute(self.model.now), lock_key=plan.lock_key
+            )
 
 
 def _stands(job: Job, fence: Fence, how: str) -> bool:

@@ -1,7 +1,9 @@
-"""The kernel in plain Python: what it should do, with no database, no concurrency and no cleverness.
+"""The kernel in plain Python: what it should do, with no database, no concurrency and no
+cleverness.
 
-The state machine does everything twice, here and in PostgreSQL, and compares. Times are whole seconds since the stand's
-epoch. Identifiers, fences and the exact place within a batch are the kernel's to choose; the model takes them over.
+The state machine does everything twice, here and in PostgreSQL, and compares. Times are whole
+seconds since the stand's epoch. Identifiers, fences and the exact place within a batch are the
+kernel's to choose; the model takes them over.
 """
 
 from __future__ import annotations
@@ -193,11 +195,15 @@ class Model:
         return "RESOURCE_LOCKED" if taken.intersection(wanted) else None
 
     def twin(self, spec: JobSpec) -> Job | None:
-        return next((j for j in self.jobs if spec.unique_key and j.unique_key == spec.unique_key), None)
+        return next(
+            (j for j in self.jobs if spec.unique_key and j.unique_key == spec.unique_key), None
+        )
 
     def add(self, spec: JobSpec) -> Job:
         policy = POLICY[spec.kind]
-        deadline = None if spec.deadline_in is None else self.now + int(spec.deadline_in.total_seconds())
+        deadline = (
+            None if spec.deadline_in is None else self.now + int(spec.deadline_in.total_seconds())
+        )
         job = Job(
             tag=tag_of(spec),
             kind=spec.kind,
@@ -240,7 +246,12 @@ class Model:
         job.lease_until = earliest(job.deadline_at, self.now + policy.lease)
         job.overdue = False
         job.deadline = earliest(job.deadline, self.now + policy.timeout)
-        job.status, job.fence, job.worker, job.session = Status.RUNNING, claimed.fence, worker, session
+        job.status, job.fence, job.worker, job.session = (
+            Status.RUNNING,
+            claimed.fence,
+            worker,
+            session,
+        )
         job.attempt_no += 1
 
     # sessions
@@ -301,7 +312,11 @@ class Model:
                     return Verdict.RETRYING
                 case _:
                     return Verdict.STALE
-        again = isinstance(outcome, Failed) and outcome.retry_in is not None and job.attempt_no < job.max_attempts
+        again = (
+            isinstance(outcome, Failed)
+            and outcome.retry_in is not None
+            and job.attempt_no < job.max_attempts
+        )
         return Verdict.RETRYING if again else Verdict.DONE
 
     def finish(self, endings: Iterable[tuple[Job, Fence, Outcome]]) -> None:
@@ -354,7 +369,11 @@ class Model:
         """How many were requeued, failed and expired, and how many gates fired."""
         lapsed = [j for j in self.alive if j.lease_until is not None and j.lease_until <= self.now]
         failed = [j for j in lapsed if self.lapse(j)]
-        expired = [j for j in self.alive if not j.running and j.deadline is not None and j.deadline <= self.now]
+        expired = [
+            j
+            for j in self.alive
+            if not j.running and j.deadline is not None and j.deadline <= self.now
+        ]
         for job in expired:
             self.stop(job, Status.FAILED, "expired", "DEADLINE_EXCEEDED")
         fired = self.settle([*failed, *expired])
@@ -364,7 +383,9 @@ class Model:
         """Back to the queue, or True: this was the last of it."""
         used_up = job.overdue or (job.deadline_at is not None and job.deadline_at <= self.now)
         if used_up or job.attempt_no >= job.max_attempts:
-            self.stop(job, Status.FAILED, "lapsed", "DEADLINE_EXCEEDED" if used_up else "ATTEMPTS_USED_UP")
+            self.stop(
+                job, Status.FAILED, "lapsed", "DEADLINE_EXCEEDED" if used_up else "ATTEMPTS_USED_UP"
+            )
             return True
         job.leave("lapsed", Status.READY)
         job.deadline, job.progress = job.deadline_at, None
@@ -415,7 +436,8 @@ class Model:
     # schedules
 
     def tick(self) -> list[str]:
-        """The schedules whose jobs a pass of the scheduler makes; the caller adds them. The others wait."""
+        """The schedules whose jobs a pass of the scheduler makes; the caller adds them. The others
+        wait."""
         if self.draining:
             return []
         due = [name for name, plan in self.schedules.items() if plan.due_at <= self.now]

@@ -1,10 +1,12 @@
-"""A model checker for the kernel's rules: every story of two workers, breadth first, until something is wrong.
+"""A model checker for the kernel's rules: every story of two workers, breadth first, until
+something is wrong.
 
-The model keeps of the kernel what its promises rest on: rows with a status, a fence and a lease; workers that believe
-what they were told last; requests that are late, lost or delivered twice; a database that may forget a claim which it
-did not yet write to disk. `Rules` are ours. Each field set otherwise is a rule that some queue really has, and a story
-in which it breaks a promise: the shortest one is the answer of `check`. A checker that finds nothing in our rules is
-worth something only because it finds these.
+The model keeps of the kernel what its promises rest on: rows with a status, a fence and a lease;
+workers that believe what they were told last; requests that are late, lost or delivered twice; a
+database that may forget a claim which it did not yet write to disk. `Rules` are ours. Each field
+set otherwise is a rule that some queue really has, and a story in which it breaks a promise: the
+shortest one is the answer of `check`. A checker that finds nothing in our rules is worth something
+only because it finds these.
 """
 
 from __future__ import annotations
@@ -16,7 +18,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-READY, RUNNING, PARKED, DONE, FAILED, CANCELLED = "ready", "running", "parked", "done", "failed", "cancelled"
+READY, RUNNING, PARKED, DONE, FAILED, CANCELLED = (
+    "ready",
+    "running",
+    "parked",
+    "done",
+    "failed",
+    "cancelled",
+)
 OVER = (DONE, FAILED, CANCELLED)
 ATTEMPTS = 2
 RESCUE = "somebody cancels"
@@ -60,7 +69,8 @@ class Scope:
 
 
 class Row(NamedTuple):
-    """A job as the database has it. `claim` is who really holds it: the checker knows, the rules may not."""
+    """A job as the database has it. `claim` is who really holds it: the checker knows, the rules
+    may not."""
 
     status: str = READY
     token: int | None = None
@@ -105,7 +115,11 @@ class Found:
     wrong: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.wrong}: {' → '.join(self.story)}" if self.wrong else f"{self.worlds:,} worlds, all well"
+        return (
+            f"{self.wrong}: {' → '.join(self.story)}"
+            if self.wrong
+            else f"{self.worlds:,} worlds, all well"
+        )
 
 
 def check(rules: Rules, scope: Scope) -> Found:
@@ -125,7 +139,11 @@ def check(rules: Rules, scope: Scope) -> Found:
                 queue.append(after)
         leads_to[world] = [after for name, after in nexts if not name.startswith(RESCUE)]
     if stuck := _stuck(leads_to):
-        return Found(worlds=len(came_from), story=_story(came_from, stuck), wrong="something never ends by itself")
+        return Found(
+            worlds=len(came_from),
+            story=_story(came_from, stuck),
+            wrong="something never ends by itself",
+        )
     return Found(worlds=len(came_from))
 
 
@@ -175,7 +193,10 @@ def _steps(rules: Rules, scope: Scope, world: World) -> Iterator[Step]:
     for job, row in enumerate(world.rows):
         yield from _by_itself(rules, world, job, row)
         if scope.successors and row.status == RUNNING and row.holder is not None:
-            yield f"the successor of {'AB'[row.holder]} takes {job} over", _take_over(rules, world, job)
+            yield (
+                f"the successor of {'AB'[row.holder]} takes {job} over",
+                _take_over(rules, world, job),
+            )
         if row.status == READY:
             for worker, mind in enumerate(world.minds):
                 if mind is None and (worker == job or not scope.own_jobs):
@@ -194,11 +215,19 @@ def _by_itself(rules: Rules, world: World, job: int, row: Row) -> Iterator[Step]
         yield f"the lease of {job} lapses", _put(world, job, row._replace(lapsed=True, before=None))
     if row.status == RUNNING and row.lapsed and rules.reaper_looks_again:
         yield f"the reaper takes {job}", _reap(rules, world, job)
-    if row.status == RUNNING and row.lapsed and not rules.reaper_looks_again and job not in world.doomed:
+    if (
+        row.status == RUNNING
+        and row.lapsed
+        and not rules.reaper_looks_again
+        and job not in world.doomed
+    ):
         yield f"the reaper reads {job}", world._replace(doomed=world.doomed | {job})
     if job in world.doomed:
         after = world._replace(doomed=world.doomed - {job})
-        yield f"the reaper takes {job}", _reap(rules, after, job) if row.status == RUNNING else after
+        yield (
+            f"the reaper takes {job}",
+            _reap(rules, after, job) if row.status == RUNNING else after,
+        )
     if row.status == PARKED:
         yield f"{job} is due", _put(world, job, row._replace(status=READY))
     if row.status not in OVER and not any(j == job for j, _ in world.open_ends):
@@ -218,8 +247,14 @@ def _by_worker(rules: Rules, scope: Scope, world: World, worker: int, mind: Mind
         asked = _think(world, worker, mind._replace(asked=True))
         yield f"{name} sends its end of {mind.job}", asked._replace(post=world.post | {letter})
     if scope.giving_up and not mind.asked:
-        yield f"{name} releases {mind.job}", _give_up(rules, world, mind, READY, rules.release_takes_the_fence)
-        yield f"{name} parks {mind.job}", _give_up(rules, world, mind, PARKED, rules.park_takes_the_fence)
+        yield (
+            f"{name} releases {mind.job}",
+            _give_up(rules, world, mind, READY, rules.release_takes_the_fence),
+        )
+        yield (
+            f"{name} parks {mind.job}",
+            _give_up(rules, world, mind, PARKED, rules.park_takes_the_fence),
+        )
 
 
 def _delivered(rules: Rules, world: World, letter: Mind) -> Iterator[Step]:
@@ -231,9 +266,14 @@ def _delivered(rules: Rules, world: World, letter: Mind) -> Iterator[Step]:
     for worker, mind in enumerate(world.minds):
         if mind is not None and mind.asked and mind._replace(asked=False) == letter:
             told = _think(gone, worker, None)
-            stands = world.rows[letter.job].ended_by == letter.claim or gone.rows[letter.job].ended_by == letter.claim
+            stands = (
+                world.rows[letter.job].ended_by == letter.claim
+                or gone.rows[letter.job].ended_by == letter.claim
+            )
             if answer == "stale" and stands:
-                told = told._replace(wrong="a worker was told that it was stale, and its end stands")
+                told = told._replace(
+                    wrong="a worker was told that it was stale, and its end stands"
+                )
             yield f"the end of {letter.job} arrives, {'AB'[worker]} hears {answer}", told
 
 
@@ -253,11 +293,15 @@ def _usurped(world: World, row: Row, mind: Mind, what: str) -> World:
 def _claim(rules: Rules, scope: Scope, world: World, worker: int, job: int) -> World:
     row = world.rows[job]
     claim, counter = _unused(world), row.counter + 1
-    token = {"random": claim, "counter": counter, "attempt number": row.attempts + 1, "state": 0}[rules.fence]
+    token = {"random": claim, "counter": counter, "attempt number": row.attempts + 1, "state": 0}[
+        rules.fence
+    ]
     before = (row.status, row.attempts, row.counter) if scope.lost_claims else None
     kept = counter if rules.fence == "counter" else 0
     holder = worker if scope.successors else None
-    taken = Row(RUNNING, token, claim, attempts=row.attempts + 1, counter=kept, holder=holder, before=before)
+    taken = Row(
+        RUNNING, token, claim, attempts=row.attempts + 1, counter=kept, holder=holder, before=before
+    )
     return _think(_put(world, job, taken), worker, Mind(job, token, claim))
 
 
@@ -279,7 +323,11 @@ def _end(rules: Rules, world: World, letter: Mind) -> tuple[World, str]:
         return world, "repeated" if seen else "stale"
     world = _usurped(world, row, letter, "ended the job")
     ended = _put(
-        world, job, row._replace(status=DONE, token=None, claim=None, holder=None, ended_by=letter.claim, before=None)
+        world,
+        job,
+        row._replace(
+            status=DONE, token=None, claim=None, holder=None, ended_by=letter.claim, before=None
+        ),
     )
     return _settle(rules, ended, job), "done"
 
@@ -291,7 +339,9 @@ def _settle(rules: Rules, world: World, job: int) -> World:
     if rules.gate_looks_after_its_lock:
         return _fire(world)
     others = [j for j, row in enumerate(world.rows) if j != job]
-    last = all(world.rows[j].status in OVER and j not in {k for k, _ in world.open_ends} for j in others)
+    last = all(
+        world.rows[j].status in OVER and j not in {k for k, _ in world.open_ends} for j in others
+    )
     return world._replace(open_ends=(*world.open_ends, (job, last)))
 
 
@@ -301,7 +351,11 @@ def _commit(world: World, place: int, last: bool) -> World:
 
 
 def _fire(world: World) -> World:
-    return world._replace(fired=1) if all(row.status in OVER for row in world.rows) and not world.fired else world
+    return (
+        world._replace(fired=1)
+        if all(row.status in OVER for row in world.rows) and not world.fired
+        else world
+    )
 
 
 def _count(world: World) -> World:
@@ -347,7 +401,9 @@ def _take_over(rules: Rules, world: World, job: int) -> World:
 
 
 def _failed(rules: Rules, world: World, job: int) -> World:
-    failed = world.rows[job]._replace(status=FAILED, token=None, claim=None, holder=None, before=None)
+    failed = world.rows[job]._replace(
+        status=FAILED, token=None, claim=None, holder=None, before=None
+    )
     return _settle(rules, _put(world, job, failed), job)
 
 

@@ -49,7 +49,8 @@ def reap() -> Script:
 
 
 async def check(stand: Stand, order: Order) -> None:
-    """What holds after any order: no deadlock, no broken invariant, and with a worker alive every job ends."""
+    """What holds after any order: no deadlock, no broken invariant, and with a worker alive every
+    job ends."""
     assert not order.deadlocks, f"deadlock: {order}"
     assert await broken(stand.eye) == [], f"{order}"
     for _ in range(12):

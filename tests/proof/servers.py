@@ -22,5 +22,7 @@ async def oldest_server(folder: Path) -> AsyncIterator[Cluster]:
     """A running server; the test is skipped where the whole run is on it already."""
     if os.environ.get("PENSTOCK_TEST_PG") == postgres.OLDEST:
         pytest.skip(f"the whole run is on PostgreSQL {postgres.OLDEST}")
-    async with Cluster(folder, postgres.binaries(postgres.OLDEST), settings=ClusterSettings(server=FAST)) as cluster:
+    async with Cluster(
+        folder, postgres.binaries(postgres.OLDEST), settings=ClusterSettings(server=FAST)
+    ) as cluster:
         yield cluster

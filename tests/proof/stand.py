@@ -1,7 +1,8 @@
-"""The stand that the proofs run on: a store on a database of its own, kinds made for trouble, a clock that obeys.
+"""The stand that the proofs run on: a store on a database of its own, kinds made for trouble, a
+clock that obeys.
 
-The kernel asks one SQL function for the time. Here that function reads a row, so a proof moves a lease past its end
-without waiting for it.
+The kernel asks one SQL function for the time. Here that function reads a row, so a proof moves a
+lease past its end without waiting for it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,14 @@ POLICIES = (
     KindPolicy(name="plain", lease=LEASE, heartbeat=10, timeout=TIMEOUT, max_attempts=3),
     KindPolicy(name="once", lease=LEASE, heartbeat=10, timeout=TIMEOUT, max_attempts=1),
     KindPolicy(name="brief", lease=LEASE, heartbeat=10, timeout=30, max_attempts=2),
-    KindPolicy(name="remote", lease=LEASE, heartbeat=10, timeout=TIMEOUT, max_attempts=2, cleanup_kind="sweep"),
+    KindPolicy(
+        name="remote",
+        lease=LEASE,
+        heartbeat=10,
+        timeout=TIMEOUT,
+        max_attempts=2,
+        cleanup_kind="sweep",
+    ),
     KindPolicy(name="sweep", lease=LEASE, heartbeat=10, timeout=TIMEOUT, max_attempts=2),
 )
 
@@ -59,7 +67,11 @@ CREATE TRIGGER proof_order BEFORE INSERT ON penstock.live FOR EACH ROW EXECUTE F
 """
 _NAME = "SELECT quote_ident(current_database())"
 _LEFT = "SELECT (SELECT count(*) FROM penstock.live) + (SELECT count(*) FROM penstock.job_group WHERE status < 10)"
-_EMPTY = "; ".join(f"DELETE FROM penstock.{t}" for t in (*KERNEL_TABLES, "worker", "worker_session") if t != "control")
+_EMPTY = "; ".join(
+    f"DELETE FROM penstock.{t}"
+    for t in (*KERNEL_TABLES, "worker", "worker_session")
+    if t != "control"
+)
 _DUMP = " UNION ALL ".join(
     f"SELECT '{t}' AS name, to_jsonb(t)::text AS line FROM penstock.{t} t" for t in KERNEL_TABLES
 )
@@ -76,7 +88,8 @@ class Stand:
         self.store = PgJobStore(db, Kinds(POLICIES))
 
     def another_store(self) -> PgJobStore:
-        """A second control plane, or the first one after a restart: it shares nothing but the database."""
+        """A second control plane, or the first one after a restart: it shares nothing but the
+        database."""
         return PgJobStore(self.db, Kinds(POLICIES))
 
     async def advance(self, seconds: float) -> None:
@@ -92,8 +105,8 @@ class Stand:
     async def order_without_ties(self) -> None:
         """Add the job's number, times a hundred, to its place in the queue.
 
-        The clock stands still, so two batches can share a place, and PostgreSQL takes equal places in any order:
-        the same story could be told in two ways.
+        The clock stands still, so two batches can share a place, and PostgreSQL takes equal places
+        in any order: the same story could be told in two ways.
         """
         await self.eye.execute(_WITHOUT_TIES)
 
@@ -106,8 +119,13 @@ class Stand:
         return last
 
     async def read_only(self, on: bool) -> None:
-        """A primary that was demoted: it takes no writes on connections that are open, nor on new ones."""
-        setting = "SET default_transaction_read_only = on" if on else "RESET default_transaction_read_only"
+        """A primary that was demoted: it takes no writes on connections that are open, nor on new
+        ones."""
+        setting = (
+            "SET default_transaction_read_only = on"
+            if on
+            else "RESET default_transaction_read_only"
+        )
         async with AsyncExitStack() as stack:
             for _ in range(self.db.connections()["idle"]):
                 connection = await stack.enter_async_context(self.db.connection())
@@ -126,7 +144,9 @@ class Stand:
     async def add(self, *specs: JobSpec) -> list[int]:
         return [e.job_id for e in await self.store.enqueue(specs)]
 
-    async def claim(self, worker: str = "w1", *, limit: int = 1, session: UUID | None = None) -> list[Claimed]:
+    async def claim(
+        self, worker: str = "w1", *, limit: int = 1, session: UUID | None = None
+    ) -> list[Claimed]:
         return await self.store.claim(worker, ["default"], limit, session=session)
 
     async def claim_one(self, worker: str = "w1") -> Claimed:

@@ -1,7 +1,8 @@
-"""Workers, people and a reaper over a database that fails; they remember what they were told, and that is checked.
+"""Workers, people and a reaper over a database that fails; they remember what they were told, and
+that is checked.
 
-Whoever gets no reply asks again, as a real worker does. The storm does not judge: `contradictions` reads the tables
-afterwards and compares them with what everybody was told.
+Whoever gets no reply asks again, as a real worker does. The storm does not judge: `contradictions`
+reads the tables afterwards and compares them with what everybody was told.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
     from tests.proof.stand import Stand
 
 T = TypeVar("T")
-NOTE = parse("note", "INSERT INTO penstock.proof_note VALUES (:note, :job_id, :attempt_id) ON CONFLICT DO NOTHING")
+NOTE = parse(
+    "note",
+    "INSERT INTO penstock.proof_note VALUES (:note, :job_id, :attempt_id) ON CONFLICT DO NOTHING",
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,9 +57,12 @@ class Story:
 
 
 class Storm:
-    """Three workers, a person and a reaper, one operation at a time, in an order that the seed decides."""
+    """Three workers, a person and a reaper, one operation at a time, in an order that the seed
+    decides."""
 
-    def __init__(self, stand: Stand, store: PgJobStore, saboteur: Saboteur, rng: random.Random) -> None:
+    def __init__(
+        self, stand: Stand, store: PgJobStore, saboteur: Saboteur, rng: random.Random
+    ) -> None:
         self.stand = stand
         self.store = store
         self.saboteur = saboteur
@@ -115,7 +122,9 @@ class Storm:
         self.held += [c.fence for c in claimed]
 
     async def finish(self) -> None:
-        endings = [self.ending(fence) for fence in {self.some() for _ in range(self.rng.randint(1, 3))}]
+        endings = [
+            self.ending(fence) for fence in {self.some() for _ in range(self.rng.randint(1, 3))}
+        ]
         self.told(endings, await self.insist(lambda: self.store.finish(endings)))
 
     async def exchange(self) -> None:
@@ -142,7 +151,9 @@ class Storm:
         for ending, verdict in zip(endings, verdicts, strict=True):
             self.story.repeats += verdict is Verdict.REPEATED
             self.story.verdicts.setdefault(ending.fence, verdict)
-            assert self.story.verdicts[ending.fence].accepted == verdict.accepted, "a verdict was taken back"
+            assert self.story.verdicts[ending.fence].accepted == verdict.accepted, (
+                "a verdict was taken back"
+            )
             self.drop(ending.fence)
 
     async def renew(self) -> None:
@@ -152,11 +163,15 @@ class Storm:
 
     async def progress(self) -> None:
         fence = self.some()
-        await self.insist(lambda: self.store.progress([ProgressUpdate(fence=fence, progress={"n": self.count})]))
+        await self.insist(
+            lambda: self.store.progress([ProgressUpdate(fence=fence, progress={"n": self.count})])
+        )
 
     async def park(self) -> None:
         fence = self.some()
-        await self.insist(lambda: self.store.park([Parking(fence=fence, state={"n": 1}, wake_in=5)]))
+        await self.insist(
+            lambda: self.store.park([Parking(fence=fence, state={"n": 1}, wake_in=5)])
+        )
         self.drop(fence)
 
     async def release(self) -> None:
@@ -192,12 +207,22 @@ class Storm:
         await self.stand.advance(self.rng.choice([1, 10, LEASE + 1]))
 
     async def rage(self, operations: int) -> None:
-        busy = [self.claim, self.claim, self.finish, self.finish, self.exchange, self.exchange, self.renew]
+        busy = [
+            self.claim,
+            self.claim,
+            self.finish,
+            self.finish,
+            self.exchange,
+            self.exchange,
+            self.renew,
+        ]
         rare = [self.progress, self.park, self.release, self.write]
         idle = [self.enqueue, self.enqueue, self.enqueue, self.open_group, self.reap, self.wait]
         await self.enqueue()
         while self.operations < operations:
-            calls = [*idle, *busy, *rare, self.cancel] if self.held or self.old else [*idle, self.claim]
+            calls = (
+                [*idle, *busy, *rare, self.cancel] if self.held or self.old else [*idle, self.claim]
+            )
             await self.rng.choice(calls)()
 
     async def calm(self) -> None:
@@ -206,8 +231,12 @@ class Storm:
             await self.stand.advance(LEASE + 1)
             await self.stand.store.reap()
             claimed = await self.stand.another_store().claim("last", ["default"], 1000)
-            await self.stand.store.finish([Ending(fence=c.fence, outcome=Succeeded()) for c in claimed])
-            if not claimed and not await self.stand.eye.fetchval("SELECT count(*) FROM penstock.live"):
+            await self.stand.store.finish(
+                [Ending(fence=c.fence, outcome=Succeeded()) for c in claimed]
+            )
+            if not claimed and not await self.stand.eye.fetchval(
+                "SELECT count(*) FROM penstock.live"
+            ):
                 return
 
 
@@ -219,8 +248,12 @@ async def contradictions(stand: Stand, story: Story) -> list[str]:
     spawned = [r["payload"] for r in jobs.values() if "spawned" in r["payload"]]
     notes = {r["note"] for r in await stand.eye.fetch("SELECT note FROM penstock.proof_note")}
     found = [f"job {job_id} was lost" for job_id in jobs if job_id not in ends]
-    found += [f"{tag} was accepted as {j}" for tag, j in story.accepted.items() if by_key.get(tag) != j]
-    found += [f"{j} was cancelled" for j in story.cancelled if ends[j]["status"] != Status.CANCELLED]
+    found += [
+        f"{tag} was accepted as {j}" for tag, j in story.accepted.items() if by_key.get(tag) != j
+    ]
+    found += [
+        f"{j} was cancelled" for j in story.cancelled if ends[j]["status"] != Status.CANCELLED
+    ]
     for fence, verdict in story.verdicts.items():
         ended_by_it = ends[fence.job_id]["attempt_id"] == fence.attempt_id
         if verdict is Verdict.STALE and ended_by_it:
@@ -232,7 +265,11 @@ async def contradictions(stand: Stand, story: Story) -> list[str]:
         expected = int(ended_by_it and isinstance(outcome, Succeeded) and bool(outcome.spawn))
         if spawned.count(wanted) != expected:
             found.append(f"{fence} spawned {spawned.count(wanted)} times")
-    found += [f"note {n} was refused and is there" for n, stood in story.notes.items() if stood != (n in notes)]
+    found += [
+        f"note {n} was refused and is there"
+        for n, stood in story.notes.items()
+        if stood != (n in notes)
+    ]
     groups = await stand.eye.fetch("SELECT name, status FROM penstock.job_group")
     found += [f"group {g['name']} has status {g['status']}" for g in groups if g["status"] < 10]
     return found

@@ -1,4 +1,5 @@
-"""A `Db` whose every statement can be held, failed or cut off from outside, while real code runs over it."""
+"""A `Db` whose every statement can be held, failed or cut off from outside, while real code runs
+over it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _NAMES = {statement.text: statement.name for statement in load("penstock.jobs.sq
 
 
 def name_of(text: str) -> str:
-    """`exchange`, `COMMIT`, …: what a statement is called; what only concerns savepoints is a SAVEPOINT."""
+    """`exchange`, `COMMIT`, …: what a statement is called; what only concerns savepoints is a
+    SAVEPOINT."""
     if "SAVEPOINT" in text or text.startswith("ROLLBACK TO"):
         return "SAVEPOINT"
     return _NAMES.get(text) or text.split(maxsplit=1)[0].rstrip(";")
@@ -51,7 +53,9 @@ class TappedConnection(RealConnection):
     async def execute(self, query: str, *args: Any, **kwargs: Any) -> Any:
         return await self._tapped(query, super().execute, *args, **kwargs)
 
-    async def _tapped(self, query: str, call: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any) -> Any:
+    async def _tapped(
+        self, query: str, call: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
+    ) -> Any:
         name = name_of(query)
         await self.tap.before(self, name)
         try:
@@ -64,7 +68,8 @@ class TappedConnection(RealConnection):
 
 
 class TappedDb(Db):
-    """`size=1` makes it one actor with one connection. Deadlocks are counted here, whoever catches the error."""
+    """`size=1` makes it one actor with one connection. Deadlocks are counted here, whoever catches
+    the error."""
 
     def __init__(self, dsn: str, tap: Tap, *, size: int = 1) -> None:
         super().__init__(dsn, size=size, settings=ENGINE_SETTINGS | {"deadlock_timeout": "50ms"})

@@ -30,7 +30,8 @@ T = TypeVar("T")
 QUEUES = ["default", "other"]
 CALM = 1.1
 HURRIED = 0.3
-"""Seconds of pace: a calm claim looks at the whole queue, a hurried one may begin at its mark; both promote."""
+"""Seconds of pace: a calm claim looks at the whole queue, a hurried one may begin at its mark; both
+promote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +144,9 @@ class Telling(RuleBasedStateMachine):
     async def _compare(self) -> None:
         await self.name_the_newborn()
         tables, model = await lines_of_tables(self.stand), lines_of_model(self.model)
-        assert tables == model, "\n".join(["tables:", *sorted(tables - model), "model:", *sorted(model - tables)])
+        assert tables == model, "\n".join(
+            ["tables:", *sorted(tables - model), "model:", *sorted(model - tables)]
+        )
         assert await broken(self.stand.eye) == []
 
     async def name_the_newborn(self) -> None:
@@ -154,7 +157,9 @@ class Telling(RuleBasedStateMachine):
             job = unborn.pop(row["tag"], None)
             assert job is not None, f"the kernel made {row['tag']!r} of its own accord"
             job.job_id, job.order_key = row["job_id"], row["order_key"]
-            assert self.promised.get(job.tag, job.job_id) == job.job_id, f"{job.tag} was promised another number"
+            assert self.promised.get(job.tag, job.job_id) == job.job_id, (
+                f"{job.tag} was promised another number"
+            )
             place = job.order_key - job.base_key - (job.job_id - self.first_id) * 100
             assert job.over or 0 < place <= 100, f"{job.tag} stands at the wrong place"
         assert not unborn, f"the kernel did not make {sorted(unborn)}"

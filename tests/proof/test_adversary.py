@@ -1,4 +1,5 @@
-"""One hostile request at a time: what a clumsy caller, a broken handler or a long outage could do to the kernel."""
+"""One hostile request at a time: what a clumsy caller, a broken handler or a long outage could do
+to the kernel."""
 
 from __future__ import annotations
 
@@ -49,20 +50,30 @@ async def test_of_two_endings_in_one_batch_the_first_one_stands(stand: Stand) ->
     assert await stand.claim(limit=10) == []
 
 
-async def test_a_plan_that_ends_well_in_a_failing_group_ends_and_its_chunks_are_not_begun(stand: Stand) -> None:
+async def test_a_plan_that_ends_well_in_a_failing_group_ends_and_its_chunks_are_not_begun(
+    stand: Stand,
+) -> None:
     group_id, [left, right] = await stand.store.open_group(
-        GroupSpec(name="g", on_failure=[JobSpec(kind="once")]), [JobSpec(kind="plain"), JobSpec(kind="plain")]
+        GroupSpec(name="g", on_failure=[JobSpec(kind="once")]),
+        [JobSpec(kind="plain"), JobSpec(kind="plain")],
     )
     first, second = await stand.claim(limit=2)
     await stand.store.finish([Ending(fence=first.fence, outcome=Failed(error={"code": "BAD"}))])
     chunk = JobSpec(kind="plain", group_id=group_id)
-    verdicts = await stand.store.finish([Ending(fence=second.fence, outcome=Succeeded(spawn=[chunk]))])
+    verdicts = await stand.store.finish(
+        [Ending(fence=second.fence, outcome=Succeeded(spawn=[chunk]))]
+    )
     assert verdicts == [Verdict.DONE]
-    assert {await stand.status(left.job_id), await stand.status(right.job_id)} == {"FAILED", "SUCCEEDED"}
+    assert {await stand.status(left.job_id), await stand.status(right.job_id)} == {
+        "FAILED",
+        "SUCCEEDED",
+    }
     assert [c.kind for c in await stand.claim(limit=10)] == ["once"]
 
 
-async def test_a_gate_handler_that_is_broken_in_any_way_does_not_undo_the_end_nor_stop_the_reaper(stand: Stand) -> None:
+async def test_a_gate_handler_that_is_broken_in_any_way_does_not_undo_the_end_nor_stop_the_reaper(
+    stand: Stand,
+) -> None:
     fail = True
 
     async def gate(tx: Tx, fired: Fired) -> None:
@@ -70,9 +81,13 @@ async def test_a_gate_handler_that_is_broken_in_any_way_does_not_undo_the_end_no
             raise AttributeError("a bug in a handler")
 
     stand.store.gates.handle("broken", gate)
-    _, [member] = await stand.store.open_group(GroupSpec(name="g", gate="broken"), [JobSpec(kind="plain")])
+    _, [member] = await stand.store.open_group(
+        GroupSpec(name="g", gate="broken"), [JobSpec(kind="plain")]
+    )
     claimed = await stand.claim_one()
-    assert await stand.store.finish([Ending(fence=claimed.fence, outcome=Succeeded())]) == [Verdict.DONE]
+    assert await stand.store.finish([Ending(fence=claimed.fence, outcome=Succeeded())]) == [
+        Verdict.DONE
+    ]
     assert await stand.status(member.job_id) == "SUCCEEDED"
     await stand.advance(GATE_PAUSE)
     assert (await stand.store.reap()).groups_fired == 0
@@ -90,14 +105,19 @@ async def test_what_a_gate_opens_may_begin_at_once_or_later(stand: Stand) -> Non
     assert [c.kind for c in await stand.claim()] == ["once"]
 
 
-async def test_a_group_whose_follow_up_could_never_be_enqueued_is_refused_when_it_is_opened(stand: Stand) -> None:
+async def test_a_group_whose_follow_up_could_never_be_enqueued_is_refused_when_it_is_opened(
+    stand: Stand,
+) -> None:
     with pytest.raises(InvalidInput):
         await stand.store.open_group(
-            GroupSpec(name="g", on_failure=[JobSpec(kind="once", priority=77)]), [JobSpec(kind="plain")]
+            GroupSpec(name="g", on_failure=[JobSpec(kind="once", priority=77)]),
+            [JobSpec(kind="plain")],
         )
 
 
-async def test_a_parked_job_with_a_large_payload_and_a_large_state_can_be_cancelled(stand: Stand) -> None:
+async def test_a_parked_job_with_a_large_payload_and_a_large_state_can_be_cancelled(
+    stand: Stand,
+) -> None:
     [job_id] = await stand.add(JobSpec(kind="remote", payload={"x": "p" * 700_000}))
     claimed = await stand.claim_one()
     await stand.store.park([Parking(fence=claimed.fence, state={"y": "s" * 700_000}, wake_in=5)])
@@ -119,11 +139,15 @@ async def test_a_refused_enqueue_leaves_nothing_in_the_callers_transaction(stand
     [holder] = await stand.add(JobSpec(kind="plain", lock_key="t"))
     async with stand.db.transaction() as tx:
         with pytest.raises(ResourceLocked):
-            await stand.store.enqueue([JobSpec(kind="once"), JobSpec(kind="plain", lock_key="t")], tx=tx)
+            await stand.store.enqueue(
+                [JobSpec(kind="once"), JobSpec(kind="plain", lock_key="t")], tx=tx
+            )
     assert [c.job_id for c in await stand.claim(limit=10)] == [holder]
 
 
-async def test_a_worker_that_vanished_during_a_long_outage_costs_one_attempt_not_the_job(stand: Stand) -> None:
+async def test_a_worker_that_vanished_during_a_long_outage_costs_one_attempt_not_the_job(
+    stand: Stand,
+) -> None:
     [job_id] = await stand.add(JobSpec(kind="plain"))
     await stand.claim_one()
     await stand.advance(10 * TIMEOUT)
@@ -131,7 +155,9 @@ async def test_a_worker_that_vanished_during_a_long_outage_costs_one_attempt_not
     assert await stand.status(job_id) == "READY"
 
 
-async def test_a_job_whose_worker_renews_up_to_the_timeout_fails_at_the_timeout(stand: Stand) -> None:
+async def test_a_job_whose_worker_renews_up_to_the_timeout_fails_at_the_timeout(
+    stand: Stand,
+) -> None:
     [job_id] = await stand.add(JobSpec(kind="plain"))
     claimed = await stand.claim_one()
     for _ in range(TIMEOUT // LEASE * 2):
@@ -141,8 +167,12 @@ async def test_a_job_whose_worker_renews_up_to_the_timeout_fails_at_the_timeout(
     assert (await stand.store.job(job_id)).error["code"] == "DEADLINE_EXCEEDED"
 
 
-@pytest.mark.parametrize("survives", [0, LEASE / 2, TIMEOUT - LEASE - 1, TIMEOUT - LEASE / 2, TIMEOUT - 1])
-async def test_a_worker_that_vanishes_at_any_time_costs_one_attempt(stand: Stand, survives: float) -> None:
+@pytest.mark.parametrize(
+    "survives", [0, LEASE / 2, TIMEOUT - LEASE - 1, TIMEOUT - LEASE / 2, TIMEOUT - 1]
+)
+async def test_a_worker_that_vanishes_at_any_time_costs_one_attempt(
+    stand: Stand, survives: float
+) -> None:
     [job_id] = await stand.add(JobSpec(kind="plain"))
     claimed = await stand.claim_one()
     alive_for = 0.0
@@ -158,7 +188,9 @@ async def test_a_worker_that_vanishes_at_any_time_costs_one_attempt(stand: Stand
     assert again.seconds_left == TIMEOUT
 
 
-async def test_a_timeout_that_is_shorter_than_the_lease_does_not_cost_the_retries(stand: Stand) -> None:
+async def test_a_timeout_that_is_shorter_than_the_lease_does_not_cost_the_retries(
+    stand: Stand,
+) -> None:
     [job_id] = await stand.add(JobSpec(kind="brief"))
     for _ in range(2):
         await stand.claim_one()
@@ -167,7 +199,9 @@ async def test_a_timeout_that_is_shorter_than_the_lease_does_not_cost_the_retrie
     assert (await stand.store.job(job_id)).error["code"] == "ATTEMPTS_USED_UP"
 
 
-async def test_a_worker_that_is_heard_of_after_a_short_timeout_ran_out_of_time(stand: Stand) -> None:
+async def test_a_worker_that_is_heard_of_after_a_short_timeout_ran_out_of_time(
+    stand: Stand,
+) -> None:
     [job_id] = await stand.add(JobSpec(kind="brief"))
     claimed = await stand.claim_one()
     await stand.advance(29)
@@ -200,7 +234,9 @@ async def test_a_schedule_that_cannot_be_read_does_not_stop_the_others(stand: St
     assert (ticked.enqueued, ticked.failed) == (1, 1)
 
 
-async def test_a_renewal_does_not_call_an_attempt_stale_that_ended_by_its_own_hand(stand: Stand) -> None:
+async def test_a_renewal_does_not_call_an_attempt_stale_that_ended_by_its_own_hand(
+    stand: Stand,
+) -> None:
     await stand.add(*[JobSpec(kind="plain")] * 4)
     done, parked, released, retried = await stand.claim(limit=4)
     await stand.store.finish([Ending(fence=done.fence, outcome=Succeeded())])
@@ -235,7 +271,9 @@ async def test_a_text_that_spells_a_nul_is_stored_and_a_nul_is_refused(stand: St
 async def test_answers_come_in_the_order_of_the_questions_whatever_their_keys(stand: Stand) -> None:
     [first] = await stand.add(JobSpec(kind="plain", unique_key="b"))
     keys = ["c", None, "b", "a"]
-    added = await stand.store.enqueue([JobSpec(kind="plain", unique_key=key, payload={"key": key}) for key in keys])
+    added = await stand.store.enqueue(
+        [JobSpec(kind="plain", unique_key=key, payload={"key": key}) for key in keys]
+    )
     assert [a.created for a in added] == [True, True, False, True]
     assert added[2].job_id == first
     found = [(await stand.store.job(a.job_id)).unique_key for a in added]
@@ -244,7 +282,9 @@ async def test_answers_come_in_the_order_of_the_questions_whatever_their_keys(st
     assert [c.payload.get("key") for c in claimed] == [None, "c", None, "a"]
 
 
-async def test_a_job_that_nobody_hurries_is_overtaken_for_nine_minutes_and_no_longer(stand: Stand) -> None:
+async def test_a_job_that_nobody_hurries_is_overtaken_for_nine_minutes_and_no_longer(
+    stand: Stand,
+) -> None:
     [patient] = await stand.add(JobSpec(kind="plain", priority=9))
     turns = 0
     while True:
@@ -313,7 +353,12 @@ async def test_a_group_whose_members_all_exist_already_fires(stand: Stand) -> No
     """As when it was opened before and only the reply was lost."""
     members = [JobSpec(kind="plain", unique_key="u1")]
     await stand.store.open_group(GroupSpec(name="first"), members)
-    again, [member] = await stand.store.open_group(GroupSpec(name="again", on_success=[JobSpec(kind="once")]), members)
+    again, [member] = await stand.store.open_group(
+        GroupSpec(name="again", on_success=[JobSpec(kind="once")]), members
+    )
     assert not member.created
-    assert await stand.eye.fetchval("SELECT status FROM penstock.job_group WHERE group_id = $1", again) == 10
+    assert (
+        await stand.eye.fetchval("SELECT status FROM penstock.job_group WHERE group_id = $1", again)
+        == 10
+    )
     assert sorted(c.kind for c in await stand.claim(limit=10)) == ["once", "plain"]

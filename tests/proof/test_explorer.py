@@ -1,4 +1,5 @@
-"""The explorer itself: it walks every order, sees a lock for what it is, and finds a deadlock where there is one."""
+"""The explorer itself: it walks every order, sees a lock for what it is, and finds a deadlock where
+there is one."""
 
 from __future__ import annotations
 

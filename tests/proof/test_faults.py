@@ -31,7 +31,9 @@ async def test_no_lost_statement_and_no_lost_reply_breaks_a_promise(stand: Stand
     seed = int(os.environ.get("PENSTOCK_SEED") or random.SystemRandom().getrandbits(32))
     rng = random.Random(seed)
     saboteur = Saboteur(rng=rng)
-    await stand.eye.execute("CREATE TABLE penstock.proof_note (note text PRIMARY KEY, job_id bigint, attempt_id uuid)")
+    await stand.eye.execute(
+        "CREATE TABLE penstock.proof_note (note text PRIMARY KEY, job_id bigint, attempt_id uuid)"
+    )
     db = TappedDb(stand.dsn, saboteur, size=2)
     with capture_logs():
         async with db:
@@ -49,7 +51,9 @@ async def test_the_reply_to_ones_own_finish_may_be_lost_and_the_finish_stands(st
     async with TappedDb(stand.dsn, saboteur) as db:
         store = PgJobStore(db, Kinds(POLICIES))
         await stand.add(JobSpec(kind="plain"))
-        ending = Ending(fence=(await stand.claim_one()).fence, outcome=Succeeded(result={"rows": 7}))
+        ending = Ending(
+            fence=(await stand.claim_one()).fence, outcome=Succeeded(result={"rows": 7})
+        )
         saboteur.after_rate = 1.0
         lost = 0
         while not saboteur.done[Fault.AFTER]:
@@ -65,7 +69,9 @@ async def test_the_reply_to_ones_own_finish_may_be_lost_and_the_finish_stands(st
         assert [e for e in logs if e["event"] == "stale_attempt"] == []
 
 
-async def test_claims_that_were_made_are_returned_when_the_next_queue_cannot_be_asked(stand: Stand) -> None:
+async def test_claims_that_were_made_are_returned_when_the_next_queue_cannot_be_asked(
+    stand: Stand,
+) -> None:
     class Cutter:
         async def before(self, connection: object, name: str) -> None:
             self.exchanges = getattr(self, "exchanges", 0) + (name == "exchange")

@@ -13,7 +13,16 @@ from uuid import UUID
 
 import pytest
 
-from penstock.jobs.model import Ending, Failed, GroupSpec, JobSpec, Parking, ProgressUpdate, Release, Succeeded
+from penstock.jobs.model import (
+    Ending,
+    Failed,
+    GroupSpec,
+    JobSpec,
+    Parking,
+    ProgressUpdate,
+    Release,
+    Succeeded,
+)
 from penstock.kit.errors import PenstockError
 from tests.proof.scripts import BADLY, PLAIN, WELL, cancel, check, enqueue, reap, register
 from tests.proof.stand import DEPTH, LEASE, beat, registration
@@ -86,11 +95,21 @@ def renew(*claimed: Claimed) -> Script:
 VERBS: Mapping[str, Verb] = {
     "cancel": lambda jobs: cancel(jobs.b.job_id),
     "end_and_claim": lambda jobs: exchange(2, (jobs.other, WELL), (jobs.b, WELL)),
-    "end_and_take_lock_a": lambda jobs: exchange(2, (jobs.b, spawning(jobs.locked("a"))), (jobs.other, WELL)),
-    "end_and_take_lock_b": lambda jobs: exchange(2, (jobs.a, spawning(jobs.locked("b", joins=False)))),
-    "end_and_take_lock_c": lambda jobs: exchange(2, (jobs.other, spawning(jobs.locked("c"))), (jobs.a, WELL)),
-    "enqueue_with_locks": lambda jobs: enqueue(jobs.locked("c"), jobs.locked("b"), jobs.locked("a", joins=False)),
-    "fail_or_retry": lambda jobs: exchange(1, (jobs.other, AGAIN), (jobs.b, BADLY), (jobs.a, AGAIN)),
+    "end_and_take_lock_a": lambda jobs: exchange(
+        2, (jobs.b, spawning(jobs.locked("a"))), (jobs.other, WELL)
+    ),
+    "end_and_take_lock_b": lambda jobs: exchange(
+        2, (jobs.a, spawning(jobs.locked("b", joins=False)))
+    ),
+    "end_and_take_lock_c": lambda jobs: exchange(
+        2, (jobs.other, spawning(jobs.locked("c"))), (jobs.a, WELL)
+    ),
+    "enqueue_with_locks": lambda jobs: enqueue(
+        jobs.locked("c"), jobs.locked("b"), jobs.locked("a", joins=False)
+    ),
+    "fail_or_retry": lambda jobs: exchange(
+        1, (jobs.other, AGAIN), (jobs.b, BADLY), (jobs.a, AGAIN)
+    ),
     "park": lambda jobs: park(jobs.other, jobs.b, jobs.a),
     "progress": lambda jobs: progress(jobs.b, jobs.a, jobs.other),
     "reap": lambda _jobs: reap(),
@@ -100,7 +119,12 @@ VERBS: Mapping[str, Verb] = {
 }
 NEVER_WAIT = {"reap", "renew"}
 """They skip what others hold, so three at once show nothing that two do not."""
-TAKE_LOCKS = {"end_and_take_lock_a", "end_and_take_lock_b", "end_and_take_lock_c", "enqueue_with_locks"}
+TAKE_LOCKS = {
+    "end_and_take_lock_a",
+    "end_and_take_lock_b",
+    "end_and_take_lock_c",
+    "enqueue_with_locks",
+}
 THREE = [
     three
     for three in combinations(sorted(VERBS.keys() - NEVER_WAIT), 3)
@@ -117,11 +141,15 @@ async def walk(explorer: Explorer, names: Sequence[str], switches: int) -> None:
 
     async for order in explorer.walk(arrange, switches=switches):
         for result in order.results.values():
-            assert not isinstance(result, Exception) or isinstance(result, PenstockError), f"{order}"
+            assert not isinstance(result, Exception) or isinstance(result, PenstockError), (
+                f"{order}"
+            )
         await check(stand, order)
 
 
-@pytest.mark.parametrize("names", [(n, n) for n in VERBS] + list(combinations(VERBS, 2)), ids="-".join)
+@pytest.mark.parametrize(
+    "names", [(n, n) for n in VERBS] + list(combinations(VERBS, 2)), ids="-".join
+)
 async def test_two_verbs_do_not_deadlock(explorer: Explorer, names: Sequence[str]) -> None:
     await walk(explorer, names, switches=1 if DEPTH == 1 else 4)
 

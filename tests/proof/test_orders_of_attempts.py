@@ -1,4 +1,5 @@
-"""Every order in which two or three want to decide about one attempt: one fate, agreed upon, and no deadlock."""
+"""Every order in which two or three want to decide about one attempt: one fate, agreed upon, and no
+deadlock."""
 
 from __future__ import annotations
 
@@ -25,7 +26,20 @@ from penstock.jobs.model import (
 )
 from penstock.kit.errors import Conflict, InvalidState, StaleAttempt
 from penstock.kit.sqlfile import parse
-from tests.proof.scripts import AFTER, BADLY, FEW, PLAIN, WELL, cancel, check, claim, count, finish, reap, register
+from tests.proof.scripts import (
+    AFTER,
+    BADLY,
+    FEW,
+    PLAIN,
+    WELL,
+    cancel,
+    check,
+    claim,
+    count,
+    finish,
+    reap,
+    register,
+)
 from tests.proof.stand import LEASE, SESSION, beat, registration
 
 if TYPE_CHECKING:
@@ -44,13 +58,17 @@ async def test_two_claims_never_take_one_job(explorer: Explorer) -> None:
         return {"A": claim("a", 2), "B": claim("b", 2)}
 
     async for order in explorer.walk(arrange):
-        taken = [c.job_id for found in order.results.values() if isinstance(found, list) for c in found]
+        taken = [
+            c.job_id for found in order.results.values() if isinstance(found, list) for c in found
+        ]
         assert len(taken) == len(set(taken)), f"{order}"
         await check(stand, order)
 
 
 @pytest.mark.parametrize("outcome", [WELL, BADLY, Failed(error={}, retry_in=5)])
-async def test_a_finish_and_the_reaper_agree_on_one_fate(explorer: Explorer, outcome: Outcome) -> None:
+async def test_a_finish_and_the_reaper_agree_on_one_fate(
+    explorer: Explorer, outcome: Outcome
+) -> None:
     stand = explorer.stand
 
     async def arrange() -> Mapping[str, Script]:
@@ -121,7 +139,11 @@ async def test_a_release_and_a_cancel_agree_on_one_fate(explorer: Explorer) -> N
         await stand.add(PLAIN)
         claimed = await stand.claim_one()
         release = Release(fence=claimed.fence, reason="SIGTERM")
-        return {"A": lambda store, _db: store.release([release]), "B": cancel(claimed.job_id), "C": claim("c")}
+        return {
+            "A": lambda store, _db: store.release([release]),
+            "B": cancel(claimed.job_id),
+            "C": claim("c"),
+        }
 
     async for order in explorer.walk(arrange, switches=FEW):
         assert isinstance(order.results["B"], Cancelled), f"{order}"
@@ -141,25 +163,36 @@ async def test_a_job_that_comes_due_is_claimed_or_cancelled(explorer: Explorer) 
         await check(stand, order)
 
 
-@pytest.mark.parametrize("outcome", [WELL, BADLY, Failed(error={}, retry_in=5), Succeeded(spawn=[AFTER])])
-async def test_a_request_that_is_sent_twice_at_once_ends_its_jobs_once(explorer: Explorer, outcome: Outcome) -> None:
+@pytest.mark.parametrize(
+    "outcome", [WELL, BADLY, Failed(error={}, retry_in=5), Succeeded(spawn=[AFTER])]
+)
+async def test_a_request_that_is_sent_twice_at_once_ends_its_jobs_once(
+    explorer: Explorer, outcome: Outcome
+) -> None:
     stand = explorer.stand
 
     async def arrange() -> Mapping[str, Script]:
         await stand.add(PLAIN, PLAIN)
         left, right = await stand.claim(limit=2)
-        return {"A": finish(left, right, outcome=outcome), "B": finish(right, left, outcome=outcome)}
+        return {
+            "A": finish(left, right, outcome=outcome),
+            "B": finish(right, left, outcome=outcome),
+        }
 
     async for order in explorer.walk(arrange):
         answers = sorted(order.results.values())
         again = isinstance(outcome, Failed) and outcome.retry_in is not None
         first, second = [Verdict.RETRYING] * 2 if again else [Verdict.DONE, Verdict.REPEATED]
         assert answers == [[first, first], [second, second]], f"{order}"
-        assert await count(stand, "once") == (2 if isinstance(outcome, Succeeded) and outcome.spawn else 0)
+        assert await count(stand, "once") == (
+            2 if isinstance(outcome, Succeeded) and outcome.spawn else 0
+        )
         await check(stand, order)
 
 
-async def test_an_exchange_that_is_sent_twice_at_once_claims_no_job_twice(explorer: Explorer) -> None:
+async def test_an_exchange_that_is_sent_twice_at_once_claims_no_job_twice(
+    explorer: Explorer,
+) -> None:
     stand = explorer.stand
 
     async def arrange() -> Mapping[str, Script]:
@@ -189,15 +222,22 @@ async def test_progress_and_ends_of_the_same_jobs_do_not_deadlock(explorer: Expl
             Ending(fence=held[1].fence, outcome=BADLY),
             Ending(fence=held[2].fence, outcome=Failed(error={}, retry_in=5)),
         ]
-        return {"A": lambda store, _db: store.progress(updates), "B": lambda store, _db: store.finish(endings)}
+        return {
+            "A": lambda store, _db: store.progress(updates),
+            "B": lambda store, _db: store.finish(endings),
+        }
 
     async for order in explorer.walk(arrange):
         await check(stand, order)
 
 
-async def test_a_fenced_transaction_is_whole_or_refused_beside_a_cancel_and_the_reaper(explorer: Explorer) -> None:
+async def test_a_fenced_transaction_is_whole_or_refused_beside_a_cancel_and_the_reaper(
+    explorer: Explorer,
+) -> None:
     stand = explorer.stand
-    await stand.eye.execute("CREATE TABLE IF NOT EXISTS penstock.proof_note (job_id bigint, note text)")
+    await stand.eye.execute(
+        "CREATE TABLE IF NOT EXISTS penstock.proof_note (job_id bigint, note text)"
+    )
     write = parse("note", "INSERT INTO penstock.proof_note VALUES (:job_id, :note)")
 
     async def arrange() -> Mapping[str, Script]:
@@ -217,7 +257,9 @@ async def test_a_fenced_transaction_is_whole_or_refused_beside_a_cancel_and_the_
     async for order in explorer.walk(arrange, switches=FEW):
         notes = await stand.eye.fetchval("SELECT count(*) FROM penstock.proof_note")
         assert notes == (2 if order.results["A"] == "written" else 0), f"{order}"
-        assert order.results["A"] == "written" or isinstance(order.results["A"], StaleAttempt), f"{order}"
+        assert order.results["A"] == "written" or isinstance(order.results["A"], StaleAttempt), (
+            f"{order}"
+        )
         assert isinstance(order.results["B"], Cancelled), f"{order}"
         await check(stand, order)
 
@@ -226,7 +268,9 @@ NEW = UUID(int=99)
 
 
 @pytest.mark.parametrize("outcome", [WELL, BADLY, Failed(error={}, retry_in=5)])
-async def test_a_finish_and_a_successor_agree_on_one_fate(explorer: Explorer, outcome: Outcome) -> None:
+async def test_a_finish_and_a_successor_agree_on_one_fate(
+    explorer: Explorer, outcome: Outcome
+) -> None:
     stand = explorer.stand
 
     async def arrange() -> Mapping[str, Script]:
@@ -279,7 +323,9 @@ async def test_the_reaper_and_a_successor_take_an_attempt_once(explorer: Explore
         await check(stand, order)
 
 
-async def test_a_claim_beside_a_successor_is_given_or_refused_and_nothing_in_between(explorer: Explorer) -> None:
+async def test_a_claim_beside_a_successor_is_given_or_refused_and_nothing_in_between(
+    explorer: Explorer,
+) -> None:
     stand = explorer.stand
 
     async def arrange() -> Mapping[str, Script]:
@@ -294,7 +340,9 @@ async def test_a_claim_beside_a_successor_is_given_or_refused_and_nothing_in_bet
         await check(stand, order)
 
 
-async def test_of_several_processes_that_start_at_once_one_is_the_current_one(explorer: Explorer) -> None:
+async def test_of_several_processes_that_start_at_once_one_is_the_current_one(
+    explorer: Explorer,
+) -> None:
     stand = explorer.stand
     current = "SELECT count(*) FROM penstock.worker_session WHERE ended_at IS NULL"
 
@@ -331,7 +379,9 @@ async def test_a_farewell_and_a_successor_do_not_wait_in_a_circle(explorer: Expl
         await check(stand, order)
 
 
-async def test_a_heartbeat_on_its_way_does_not_put_back_a_worker_that_left(explorer: Explorer) -> None:
+async def test_a_heartbeat_on_its_way_does_not_put_back_a_worker_that_left(
+    explorer: Explorer,
+) -> None:
     stand = explorer.stand
 
     async def arrange() -> Mapping[str, Script]:

@@ -1,4 +1,5 @@
-"""Every order in which members end, fail, join, spawn and die: the gate fires once, for all of them."""
+"""Every order in which members end, fail, join, spawn and die: the gate fires once, for all of
+them."""
 
 from __future__ import annotations
 
@@ -51,12 +52,16 @@ async def test_a_gate_fires_once_whoever_finishes_last(explorer: Explorer) -> No
         assert await count(stand, "once") == 1, f"{order}"
 
 
-async def test_a_gate_fires_once_among_a_last_finisher_a_failure_and_the_reaper(explorer: Explorer) -> None:
+async def test_a_gate_fires_once_among_a_last_finisher_a_failure_and_the_reaper(
+    explorer: Explorer,
+) -> None:
     stand = explorer.stand
 
     async def arrange() -> Mapping[str, Script]:
         spec = GroupSpec(name="g", on_failure=[AFTER], deadline_in=timedelta(seconds=10))
-        await stand.store.open_group(spec, [PLAIN, PLAIN, JobSpec(kind="plain", run_in=timedelta(hours=1))])
+        await stand.store.open_group(
+            spec, [PLAIN, PLAIN, JobSpec(kind="plain", run_in=timedelta(hours=1))]
+        )
         left, right = await stand.claim(limit=2)
         await stand.advance(11)
         return {"A": finish(left), "B": finish(right, outcome=BADLY), "C": reap()}
@@ -82,11 +87,15 @@ async def test_a_job_joins_a_group_before_its_gate_fires_or_not_at_all(explorer:
         assert await count(stand, "once") == 1, f"{order}"
 
 
-async def test_two_plans_of_one_group_both_spawn_and_the_gate_waits_for_all(explorer: Explorer) -> None:
+async def test_two_plans_of_one_group_both_spawn_and_the_gate_waits_for_all(
+    explorer: Explorer,
+) -> None:
     stand = explorer.stand
 
     async def arrange() -> Mapping[str, Script]:
-        group_id, _ = await stand.store.open_group(GroupSpec(name="g", on_success=[AFTER]), [PLAIN, PLAIN])
+        group_id, _ = await stand.store.open_group(
+            GroupSpec(name="g", on_success=[AFTER]), [PLAIN, PLAIN]
+        )
         left, right = await stand.claim(limit=2)
         chunks = Succeeded(spawn=[JobSpec(kind="brief", group_id=group_id)] * 2)
         return {"A": finish(left, outcome=chunks), "B": finish(right, outcome=chunks)}
@@ -117,7 +126,9 @@ async def test_two_reapers_reap_a_job_once(explorer: Explorer) -> None:
     stand = explorer.stand
 
     async def arrange() -> Mapping[str, Script]:
-        await stand.store.open_group(GroupSpec(name="g", on_failure=[AFTER]), [JobSpec(kind="once", queue="q"), PLAIN])
+        await stand.store.open_group(
+            GroupSpec(name="g", on_failure=[AFTER]), [JobSpec(kind="once", queue="q"), PLAIN]
+        )
         await stand.store.claim("w", ["q"], 1)
         await stand.advance(LEASE + 1)
         return {"A": reap(), "B": reap()}
@@ -129,8 +140,11 @@ async def test_two_reapers_reap_a_job_once(explorer: Explorer) -> None:
         assert await count(stand, "once") == 2, f"{order}"
 
 
-async def test_a_job_that_joins_while_the_reaper_looks_at_its_group_is_not_cancelled(database: str) -> None:
-    """The reaper's statement is held between its snapshot and its lock, which no order of steps can do."""
+async def test_a_job_that_joins_while_the_reaper_looks_at_its_group_is_not_cancelled(
+    database: str,
+) -> None:
+    """The reaper's statement is held between its snapshot and its lock, which no order of steps can
+    do."""
 
     async def gate(tx: Tx, fired: Fired) -> None:
         raise ValueError("not yet")

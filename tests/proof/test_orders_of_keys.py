@@ -1,4 +1,5 @@
-"""Every order in which two want the same name or the same lock: one has it, the other is told, and no deadlock."""
+"""Every order in which two want the same name or the same lock: one has it, the other is told, and
+no deadlock."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ async def test_one_unique_key_makes_one_job(explorer: Explorer) -> None:
         await check(stand, order)
 
 
-async def test_batches_that_name_the_same_keys_in_opposite_orders_do_not_deadlock(explorer: Explorer) -> None:
+async def test_batches_that_name_the_same_keys_in_opposite_orders_do_not_deadlock(
+    explorer: Explorer,
+) -> None:
     stand = explorer.stand
 
     async def arrange() -> Mapping[str, Script]:
@@ -52,7 +55,9 @@ async def test_batches_that_name_the_same_keys_in_opposite_orders_do_not_deadloc
         await check(stand, order)
 
 
-async def test_a_lock_passes_from_its_holder_to_the_next_or_the_next_is_refused(explorer: Explorer) -> None:
+async def test_a_lock_passes_from_its_holder_to_the_next_or_the_next_is_refused(
+    explorer: Explorer,
+) -> None:
     stand = explorer.stand
 
     async def arrange() -> Mapping[str, Script]:
@@ -66,21 +71,28 @@ async def test_a_lock_passes_from_its_holder_to_the_next_or_the_next_is_refused(
         await check(stand, order)
 
 
-async def test_a_lock_that_is_taken_again_within_one_group_does_not_deadlock(explorer: Explorer) -> None:
+async def test_a_lock_that_is_taken_again_within_one_group_does_not_deadlock(
+    explorer: Explorer,
+) -> None:
     stand = explorer.stand
 
     async def arrange() -> Mapping[str, Script]:
         spec = JobSpec(kind="plain", lock_key="t")
         group_id, _ = await stand.store.open_group(GroupSpec(name="g"), [spec, PLAIN])
         claimed = next(c for c in await stand.claim(limit=2) if c.lock_key)
-        return {"A": finish(claimed), "B": enqueue(JobSpec(kind="plain", lock_key="t", group_id=group_id))}
+        return {
+            "A": finish(claimed),
+            "B": enqueue(JobSpec(kind="plain", lock_key="t", group_id=group_id)),
+        }
 
     async for order in explorer.walk(arrange):
         assert isinstance(order.results["B"], list | Conflict), f"{order}"
         await check(stand, order)
 
 
-async def test_a_spawn_that_wants_the_lock_of_a_member_that_is_cancelled_does_not_deadlock(explorer: Explorer) -> None:
+async def test_a_spawn_that_wants_the_lock_of_a_member_that_is_cancelled_does_not_deadlock(
+    explorer: Explorer,
+) -> None:
     stand = explorer.stand
 
     async def arrange() -> Mapping[str, Script]:

@@ -1,8 +1,10 @@
-"""Random stories, told to PostgreSQL and to a model in plain Python, which must agree after every sentence.
+"""Random stories, told to PostgreSQL and to a model in plain Python, which must agree after every
+sentence.
 
-Two control planes take turns on one database. The clock is moved by a rule; the pace of the low-water marks and of
-promotion moves with each claim, so a story is the same whenever it is told. A failing story is shrunk to its shortest
-form and printed with what is needed to tell it again. `PENSTOCK_PROOF=deep` tells many more.
+Two control planes take turns on one database. The clock is moved by a rule; the pace of the
+low-water marks and of promotion moves with each claim, so a story is the same whenever it is told.
+A failing story is shrunk to its shortest form and printed with what is needed to tell it again.
+`PENSTOCK_PROOF=deep` tells many more.
 """
 
 from __future__ import annotations
@@ -47,9 +49,13 @@ def tell(dsn: str, monkeypatch: pytest.MonkeyPatch, *, stories: int) -> int:
     return world.sentences
 
 
-def test_the_kernel_does_what_its_model_does(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernel_does_what_its_model_does(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert tell(database, monkeypatch, stories=200 * DEPTH) > 2000 * DEPTH
 
 
-def test_the_oldest_server_does_what_the_model_does(old_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_server_does_what_the_model_does(
+    old_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert tell(old_database, monkeypatch, stories=10 * DEPTH) > 100 * DEPTH

@@ -39,8 +39,11 @@ async def test_an_empty_month_of_outcomes_is_dropped(stand: Stand, metrics: Loop
     assert await stand.eye.fetchval("SELECT to_regclass('penstock.outcome_202003')") is None
 
 
-async def test_a_system_that_slept_for_months_gets_its_partitions_back(stand: Stand, metrics: LoopMetrics) -> None:
-    """Ends that came before the first pass of the retention lie in the partition for the rest, and are moved."""
+async def test_a_system_that_slept_for_months_gets_its_partitions_back(
+    stand: Stand, metrics: LoopMetrics
+) -> None:
+    """Ends that came before the first pass of the retention lie in the partition for the rest, and
+    are moved."""
     await stand.advance(200 * 86_400)
     job_id = await end_a_job(stand)
     assert await stand.eye.fetchval("SELECT count(*) FROM penstock.outcome_rest") == 1
@@ -49,8 +52,11 @@ async def test_a_system_that_slept_for_months_gets_its_partitions_back(stand: St
     assert await stand.status(job_id) == "SUCCEEDED"
 
 
-async def test_a_month_that_is_being_read_is_dropped_another_time(stand: Stand, metrics: LoopMetrics) -> None:
-    """Dropping takes a lock that every end would queue up behind; it is not waited for long enough to be felt."""
+async def test_a_month_that_is_being_read_is_dropped_another_time(
+    stand: Stand, metrics: LoopMetrics
+) -> None:
+    """Dropping takes a lock that every end would queue up behind; it is not waited for long enough
+    to be felt."""
     await stand.eye.execute("SELECT penstock.make_outcome_partition('2020-03-01')")
     retention = Retention(stand.db, every=1, metrics=metrics, days=30)
     reader = await asyncpg.connect(stand.dsn)
@@ -61,7 +67,9 @@ async def test_a_month_that_is_being_read_is_dropped_another_time(stand: Stand, 
     assert (await retention.run_once()).partitions >= 1
 
 
-async def test_what_is_old_is_forgotten_and_what_is_not_is_not_even_read(stand: Stand, metrics: LoopMetrics) -> None:
+async def test_what_is_old_is_forgotten_and_what_is_not_is_not_even_read(
+    stand: Stand, metrics: LoopMetrics
+) -> None:
     old = [await end_a_job(stand) for _ in range(3)]
     await stand.add(JobSpec(kind="plain", run_in=timedelta(days=300)))
     await stand.advance(31 * 86_400)
@@ -78,11 +86,15 @@ async def _read(stand: Stand) -> int:
     async with stand.db.connection() as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")
     await stand.eye.execute("SELECT pg_stat_clear_snapshot()")
-    read: int = await stand.eye.fetchval("SELECT idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'job'")
+    read: int = await stand.eye.fetchval(
+        "SELECT idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'job'"
+    )
     return read
 
 
-async def test_one_pass_of_the_reaper_takes_back_all_that_a_dead_fleet_held(stand: Stand, metrics: LoopMetrics) -> None:
+async def test_one_pass_of_the_reaper_takes_back_all_that_a_dead_fleet_held(
+    stand: Stand, metrics: LoopMetrics
+) -> None:
     await stand.add(*[JobSpec(kind="plain")] * 120)
     await stand.claim(limit=120)
     await stand.advance(LEASE + 1)
@@ -91,10 +103,14 @@ async def test_one_pass_of_the_reaper_takes_back_all_that_a_dead_fleet_held(stan
     assert (reaped.requeued, reaped.kinds) == (120, {"plain": 120})
 
 
-async def test_a_reaper_that_starts_or_comes_back_lets_workers_renew_first(stand: Stand, metrics: LoopMetrics) -> None:
+async def test_a_reaper_that_starts_or_comes_back_lets_workers_renew_first(
+    stand: Stand, metrics: LoopMetrics
+) -> None:
     """Nobody heard their heartbeats meanwhile: a lease that lapsed then is not their fault."""
     ticks = [0.0]
-    reaper = Reaper(stand.db, stand.store, every=5, metrics=metrics, grace=30, ticks=lambda: ticks[0])
+    reaper = Reaper(
+        stand.db, stand.store, every=5, metrics=metrics, grace=30, ticks=lambda: ticks[0]
+    )
 
     async def taken(seconds: float) -> int:
         ticks[0] += seconds
@@ -114,7 +130,9 @@ async def test_a_reaper_that_starts_or_comes_back_lets_workers_renew_first(stand
     assert [await taken(seconds) for seconds in (15, 14, 1)] == [0, 0, 1]
 
 
-async def test_a_reaper_that_starts_beside_others_takes_what_lapsed_at_once(stand: Stand, metrics: LoopMetrics) -> None:
+async def test_a_reaper_that_starts_beside_others_takes_what_lapsed_at_once(
+    stand: Stand, metrics: LoopMetrics
+) -> None:
     """Somebody heard the workers all the time; and where there is no worker, none can renew."""
     for heard in (True, False):
         await stand.empty()
@@ -127,10 +145,14 @@ async def test_a_reaper_that_starts_beside_others_takes_what_lapsed_at_once(stan
         assert (await reaper.run_once()).requeued == 1
 
 
-async def test_what_is_past_its_deadline_fails_while_the_reaper_waits(stand: Stand, metrics: LoopMetrics) -> None:
+async def test_what_is_past_its_deadline_fails_while_the_reaper_waits(
+    stand: Stand, metrics: LoopMetrics
+) -> None:
     reaper = Reaper(stand.db, stand.store, every=5, metrics=metrics, grace=30)
     running = JobSpec(kind="plain", deadline_in=timedelta(seconds=TIMEOUT / 2))
-    await stand.add(running, JobSpec(kind="plain", run_in=timedelta(0), deadline_in=timedelta(seconds=5)))
+    await stand.add(
+        running, JobSpec(kind="plain", run_in=timedelta(0), deadline_in=timedelta(seconds=5))
+    )
     await stand.claim()
     await stand.store.renew(beat())
     await stand.advance(TIMEOUT)

@@ -1,7 +1,9 @@
-"""A worker that lost its job and does not know it: every late write of its, after every way of losing the job.
+"""A worker that lost its job and does not know it: every late write of its, after every way of
+losing the job.
 
-Each pair is refused, changes nothing in any table, and is logged and counted. The one exception is a write that
-repeats what the same attempt did before: it stands already, so it is answered with yes, and changes nothing either.
+Each pair is refused, changes nothing in any table, and is logged and counted. The one exception is
+a write that repeats what the same attempt did before: it stands already, so it is answered with
+yes, and changes nothing either.
 """
 
 from __future__ import annotations
@@ -115,7 +117,9 @@ async def exchanges(stand: Stand, zombie: Claimed) -> bool:
 
 
 async def parks(stand: Stand, zombie: Claimed) -> bool:
-    return await stand.store.park([Parking(fence=zombie.fence, state={"query": 8}, wake_in=1)]) == [True]
+    return await stand.store.park([Parking(fence=zombie.fence, state={"query": 8}, wake_in=1)]) == [
+        True
+    ]
 
 
 async def releases(stand: Stand, zombie: Claimed) -> bool:
@@ -123,7 +127,9 @@ async def releases(stand: Stand, zombie: Claimed) -> bool:
 
 
 async def shows_progress(stand: Stand, zombie: Claimed) -> bool:
-    return await stand.store.progress([ProgressUpdate(fence=zombie.fence, progress={"rows": 1})]) == [True]
+    return await stand.store.progress(
+        [ProgressUpdate(fence=zombie.fence, progress={"rows": 1})]
+    ) == [True]
 
 
 async def renews(stand: Stand, zombie: Claimed) -> bool:
@@ -164,7 +170,9 @@ CANCELLED_RENEWAL = ("renews", cancelled)
 
 async def a_zombie(stand: Stand) -> Claimed:
     await stand.empty()
-    await stand.store.open_group(GroupSpec(name="g", deadline_in=None), [JobSpec(kind="plain", lock_key=LOCK)])
+    await stand.store.open_group(
+        GroupSpec(name="g", deadline_in=None), [JobSpec(kind="plain", lock_key=LOCK)]
+    )
     await stand.store.register(registration(SESSION))
     [zombie] = await stand.claim(session=SESSION)
     return zombie
@@ -196,7 +204,9 @@ async def try_late(stand: Stand, write: str) -> None:
         assert taken == (pair in OWN_HAND), f"{write} after {lose.__name__}"
         told = [e for e in logs if e["event"] == "stale_attempt"]
         expected = 0 if pair in OWN_HAND or pair == CANCELLED_RENEWAL else 1
-        assert (len(told), stale_count(stand) - counted) == (expected, expected), f"{write} after {lose.__name__}"
+        assert (len(told), stale_count(stand) - counted) == (expected, expected), (
+            f"{write} after {lose.__name__}"
+        )
         assert all(e["attempt_id"] == str(zombie.fence.attempt_id) for e in told)
 
 
@@ -229,12 +239,16 @@ async def test_pgqueuer_takes_the_late_complete_of_a_zombie(database: str) -> No
     await queries.install()
     await queries.enqueue("work", b"")
     limits = {QueueEntrypoint("work"): EntrypointExecutionParameter(0)}
-    [zombie] = await queries.dequeue(1, limits, QueueManagerId(uuid4()), None, timedelta(seconds=30))
+    [zombie] = await queries.dequeue(
+        1, limits, QueueManagerId(uuid4()), None, timedelta(seconds=30)
+    )
     await connection.execute("UPDATE pgqueuer SET heartbeat = heartbeat - interval '1 hour'")
     [owner] = await queries.dequeue(1, limits, QueueManagerId(uuid4()), None, timedelta(seconds=30))
     assert owner.id == zombie.id
     await queries.log_jobs([(zombie, "successful", None)])
-    assert await connection.fetchval("SELECT count(*) FROM pgqueuer") == 0, "the owner's running job is gone"
+    assert await connection.fetchval("SELECT count(*) FROM pgqueuer") == 0, (
+        "the owner's running job is gone"
+    )
     await connection.close()
 
 
@@ -255,4 +269,6 @@ async def test_procrastinate_takes_the_late_complete_of_a_zombie(database: str) 
         assert owner.id == zombie.id
         await manager.finish_job(zombie, Status.SUCCEEDED, delete_job=False)
         assert owner.id is not None
-        assert await manager.get_job_status_async(owner.id) == Status.SUCCEEDED, "the owner still runs"
+        assert await manager.get_job_status_async(owner.id) == Status.SUCCEEDED, (
+            "the owner still runs"
+        )

@@ -57,7 +57,9 @@ def execute(
 
 def rows(executed: Executed, table: str) -> list[dict[str, Any]]:
     files = [file.path for file in executed.evidence.files if file.table == table]
-    written: list[dict[str, Any]] = pa.concat_tables([pq.read_table(file) for file in files]).to_pylist()
+    written: list[dict[str, Any]] = pa.concat_tables(
+        [pq.read_table(file) for file in files]
+    ).to_pylist()
     return written
 
 

@@ -24,7 +24,9 @@ _COLUMNS = {
     "time": pa.array([time(23, 59, 59, 999_999), None], pa.time64("us")),
     "duration": pa.array([timedelta(-1, microseconds=1), None], pa.duration("us")),
     "list": pa.array([[1, None], None], pa.list_(pa.int64())),
-    "struct": pa.array([{"a": "x", "A": 1}, None], pa.struct([("a", pa.string()), ("A", pa.int32())])),
+    "struct": pa.array(
+        [{"a": "x", "A": 1}, None], pa.struct([("a", pa.string()), ("A", pa.int32())])
+    ),
     "null": pa.nulls(2),
     **{
         f"moment {unit} {zone}": pa.array(

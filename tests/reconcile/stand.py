@@ -42,14 +42,21 @@ def matching(
         for rows, file in zip((left, right), files, strict=True):
             pq.write_table(rows, file)
         (folder / "scratch").mkdir()
-        with open_engine(engine, folder / "scratch", EngineLimits(memory_bytes=512 * 1024**2)) as opened:
+        with open_engine(
+            engine, folder / "scratch", EngineLimits(memory_bytes=512 * 1024**2)
+        ) as opened:
             read = validation.read(document)
-            found = [narrowed(columns(opened.relation(f"{file.stem}_rows", [file])), [file]) for file in files]
+            found = [
+                narrowed(columns(opened.relation(f"{file.stem}_rows", [file])), [file])
+                for file in files
+            ]
             validation.check(read, *found)
             yield Matching(opened, read, *found, limits=limits)
 
 
-def links(document: dict[str, Any], left: pa.Table, right: pa.Table, **options: Any) -> dict[str, set[tuple[Any, ...]]]:
+def links(
+    document: dict[str, Any], left: pa.Table, right: pa.Table, **options: Any
+) -> dict[str, set[tuple[Any, ...]]]:
     """By rule: (left id, right id, ambiguous)."""
     with matching(document, left, right, **options) as at_work:
         at_work.run()

@@ -100,7 +100,9 @@ def crowd(prefix: str, count: int, groups: int) -> pa.Table:
         {
             "id": [f"{prefix}{number * 7919 % count:06d}" for number in numbers],
             "ref": [f"R{number % groups}" for number in numbers],
-            "amount": pa.array([Decimal(number * 31 % 97) / 100 for number in numbers], pa.decimal128(12, 2)),
+            "amount": pa.array(
+                [Decimal(number * 31 % 97) / 100 for number in numbers], pa.decimal128(12, 2)
+            ),
         }
     )
 
@@ -129,14 +131,18 @@ def test_who_settles_clusters_does_not_show_in_the_bytes(tmp_path: Path) -> None
 def test_evidence_says_which_clusters_were_settled_greedily(engine: str, tmp_path: Path) -> None:
     left, right = side("i", *["1.00"] * 4), side("p", *["1.00"] * 3)
     recipe = document(rules=RULE)
-    done = execute(tmp_path / "run", recipe, left, right, engine=engine, limits=MatchLimits(exact_cluster=6))
+    done = execute(
+        tmp_path / "run", recipe, left, right, engine=engine, limits=MatchLimits(exact_cluster=6)
+    )
     document_of_run = manifest(done, read(recipe), version=1, inputs={}, run={})
     [rule] = document_of_run["rules"]
     assert (rule["greedy_clusters"], rule["greedy_records"]) == (1, 7)
     [warning] = document_of_run["warnings"]
     assert warning["path"] == "rules.0"
     assert "settled greedily" in warning["message"]
-    exactly = execute(tmp_path / "exact", recipe, left, right, engine=engine, limits=MatchLimits(exact_cluster=7))
+    exactly = execute(
+        tmp_path / "exact", recipe, left, right, engine=engine, limits=MatchLimits(exact_cluster=7)
+    )
     assert exactly.evidence.rules[0]["greedy_clusters"] == 0
     assert not exactly.warnings
     assert pairs(exactly) == pairs(done)

@@ -40,7 +40,12 @@ def run(
     files: dict[Any, list[Path]] = {}
     for name, rows in (("left", left), ("right", right)):
         place = folder / f"{name}.parquet"
-        pq.write_table(pa.table({"id": pa.array(rows, pa.int64()), "ref": pa.array(rows.values(), pa.string())}), place)
+        pq.write_table(
+            pa.table(
+                {"id": pa.array(rows, pa.int64()), "ref": pa.array(rows.values(), pa.string())}
+            ),
+            place,
+        )
         files[name] = [place]
     return Execution(
         recipe=validation.read(recipe(**(parts or {"rules": [RULE]}))),
@@ -61,10 +66,21 @@ def rows(files: Sequence[Any], table: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_manual_match_goes_before_any_rule_and_an_unmatch_is_never_made(engine: str, tmp_path: Path) -> None:
+def test_a_manual_match_goes_before_any_rule_and_an_unmatch_is_never_made(
+    engine: str, tmp_path: Path
+) -> None:
     decided = Decided(match=[(["1"], ["12"]), (["9"], ["99"])], unmatch=[(["2"], ["11"])])
-    done = run(tmp_path / "a", {1: "a", 2: "b", 3: "c"}, {10: "a", 11: "b", 12: "z", 13: "c"}, engine, decided=decided)
-    found = {(row["rule"], row["left_id"], row["right_id"]) for row in rows(done.evidence.files, "matched")}
+    done = run(
+        tmp_path / "a",
+        {1: "a", 2: "b", 3: "c"},
+        {10: "a", 11: "b", 12: "z", 13: "c"},
+        engine,
+        decided=decided,
+    )
+    found = {
+        (row["rule"], row["left_id"], row["right_id"])
+        for row in rows(done.evidence.files, "matched")
+    }
     assert found == {("manual", 1, 12), ("same", 3, 13)}
     left = rows(done.evidence.files, "unmatched_left")
     assert [(row["id"], row["reason"]) for row in left] == [(2, "ambiguous")]
@@ -73,11 +89,19 @@ def test_a_manual_match_goes_before_any_rule_and_an_unmatch_is_never_made(engine
 SQL = "SELECT l.id AS left_id, r.id AS right_id FROM left_src l JOIN right_src r ON l.ref = r.ref"
 
 
-def test_what_people_decided_holds_for_free_sql_too_and_totals_tie(engine: str, tmp_path: Path) -> None:
+def test_what_people_decided_holds_for_free_sql_too_and_totals_tie(
+    engine: str, tmp_path: Path
+) -> None:
     decided = Decided(match=[(["1"], ["12"])], unmatch=[(["2"], ["11"])])
-    sides: tuple[dict[int, str], dict[int, str]] = ({1: "a", 2: "b", 3: "c"}, {10: "a", 11: "b", 12: "z", 13: "c"})
+    sides: tuple[dict[int, str], dict[int, str]] = (
+        {1: "a", 2: "b", 3: "c"},
+        {10: "a", 11: "b", 12: "z", 13: "c"},
+    )
     done = run(tmp_path / "a", *sides, engine, decided=decided, match_sql=SQL)
-    found = {(row["rule"], row["left_id"], row["right_id"]) for row in rows(done.evidence.files, "matched")}
+    found = {
+        (row["rule"], row["left_id"], row["right_id"])
+        for row in rows(done.evidence.files, "matched")
+    }
     assert found == {("manual", 1, 12), ("match_sql", 3, 13)}
     assert {row["id"] for row in rows(done.evidence.files, "unmatched_right")} == {10, 11}
 
@@ -87,27 +111,51 @@ def test_a_group_is_not_made_of_records_that_people_took_apart(engine: str, tmp_
     same = {"left": "id", "op": "sum_within", "right": "id", "absolute": 1000}
     group = {"name": "group", "pattern": "M:N", "conditions": [key, same]}
     left, right = {1: "a", 2: "a", 3: "b"}, {10: "a", 11: "a", 12: "b"}
-    done = run(tmp_path / "a", left, right, engine, decided=Decided(unmatch=[(["1"], ["11"])]), rules=[group])
+    done = run(
+        tmp_path / "a",
+        left,
+        right,
+        engine,
+        decided=Decided(unmatch=[(["1"], ["11"])]),
+        rules=[group],
+    )
     found = {(row["left_id"], row["right_id"]) for row in rows(done.evidence.files, "matched")}
     assert found == {(3, 12)}
     assert {row["id"] for row in rows(done.evidence.files, "unmatched_left")} == {1, 2}
 
 
-def test_free_sql_that_multiplies_rows_is_stopped_at_the_limit_and_not_after_it(engine: str) -> None:
+def test_free_sql_that_multiplies_rows_is_stopped_at_the_limit_and_not_after_it(
+    engine: str,
+) -> None:
     many = pa.table({"id": range(3000), "ref": ["a"] * 3000})
     crossed = "SELECT l.id AS left_id, r.id AS right_id FROM left_src l CROSS JOIN right_src r"
     limits = MatchLimits(per_row=1, least=50)
-    with pytest.raises(TooManyCandidates, match="match_sql multiplies rows: it has more than 6,000 candidate pairs"):
+    with pytest.raises(
+        TooManyCandidates, match="match_sql multiplies rows: it has more than 6,000 candidate pairs"
+    ):
         links(recipe(match_sql=crossed), many, many, engine=engine, limits=limits)
     fifty, one = many.slice(0, 50), many.slice(0, 1)
-    assert len(links(recipe(match_sql=crossed), fifty, one, engine=engine, limits=limits)["match_sql"]) == 50
+    assert (
+        len(links(recipe(match_sql=crossed), fifty, one, engine=engine, limits=limits)["match_sql"])
+        == 50
+    )
 
 
 def test_a_break_keeps_its_age_until_its_partner_comes(engine: str, tmp_path: Path) -> None:
     first = run(tmp_path / "1", {1: "a", 2: "b"}, {10: "z"}, engine, run_id=1)
     before = [file.path for file in first.aged if file.table == OPEN]
-    second = run(tmp_path / "2", {1: "a", 2: "b", 3: "c"}, {10: "z", 11: "a"}, engine, run_id=7, before=before)
-    opened = {(row["side"], row["key"]): (row["since_run"], row["runs_open"]) for row in rows(second.aged, OPEN)}
+    second = run(
+        tmp_path / "2",
+        {1: "a", 2: "b", 3: "c"},
+        {10: "z", 11: "a"},
+        engine,
+        run_id=7,
+        before=before,
+    )
+    opened = {
+        (row["side"], row["key"]): (row["since_run"], row["runs_open"])
+        for row in rows(second.aged, OPEN)
+    }
     assert opened == {("left", "2"): (1, 2), ("left", "3"): (7, 1), ("right", "10"): (1, 2)}
     cleared = [(row["side"], row["key"], row["since_run"]) for row in rows(second.aged, CLEARED)]
     assert cleared == [("left", "1", 1)]
@@ -120,9 +168,20 @@ def test_an_item_that_is_not_in_todays_file_is_gone_and_not_matched(
     first = run(tmp_path / "1", {1: "a", 2: "b", 3: "c"}, {10: "z", 20: "y"}, engine, run_id=1)
     before = [file.path for file in first.aged if file.table == OPEN]
     assert {row["outcome"] for row in rows(first.aged, OPEN)} == {"new"}
-    second = run(tmp_path / "2", {1: "a", 3: "c", 4: "d"}, {10: "z", 11: "a"}, engine, run_id=2, before=before)
+    second = run(
+        tmp_path / "2",
+        {1: "a", 3: "c", 4: "d"},
+        {10: "z", 11: "a"},
+        engine,
+        run_id=2,
+        before=before,
+    )
     opened = {(row["side"], row["key"]): row["outcome"] for row in rows(second.aged, OPEN)}
-    assert opened == {("left", "3"): "still_open", ("left", "4"): "new", ("right", "10"): "still_open"}
+    assert opened == {
+        ("left", "3"): "still_open",
+        ("left", "4"): "new",
+        ("right", "10"): "still_open",
+    }
     cleared = {(row["side"], row["key"]): row["outcome"] for row in rows(second.aged, CLEARED)}
     assert cleared == {("left", "1"): "matched", ("left", "2"): "gone", ("right", "20"): "gone"}
 
@@ -130,7 +189,9 @@ def test_an_item_that_is_not_in_todays_file_is_gone_and_not_matched(
 def test_items_whose_keys_look_alike_are_several(engine: str, tmp_path: Path) -> None:
     """A part with the sign between parts in it, and one that is the sign for a missing part."""
     keys = [("a\x1fb", "c"), ("a", "b\x1fc"), ("a", None), ("a", "\u2400"), ("a", "\u241b\u2400")]
-    left = pa.table({"x": [x for x, _ in keys], "y": [y for _, y in keys], "ref": ["r"] * len(keys)})
+    left = pa.table(
+        {"x": [x for x, _ in keys], "y": [y for _, y in keys], "ref": ["r"] * len(keys)}
+    )
     right = pa.table({"id": [1], "ref": ["s"]})
     for name, records in (("left", left), ("right", right)):
         pq.write_table(records, tmp_path / f"{name}.parquet")
@@ -151,7 +212,10 @@ def moments(*days: int) -> pa.Table:
     """Records whose keys are moments, with a null among them."""
     keys = [datetime(2024, 1, day, 12, tzinfo=UTC) for day in days]
     return pa.table(
-        {"id": pa.array([*keys, None], pa.timestamp("us", "Europe/Vienna")), "ref": ["r"] * (len(days) + 1)}
+        {
+            "id": pa.array([*keys, None], pa.timestamp("us", "Europe/Vienna")),
+            "ref": ["r"] * (len(days) + 1),
+        }
     )
 
 
@@ -179,7 +243,9 @@ def test_an_item_is_the_same_on_whichever_engine_the_runs_are(tmp_path: Path) ->
     }
 
 
-@pytest.mark.parametrize("text", ["2024-01-02T12:00:00+00:00", "2024-01-02T13:00:00+01:00", "2024-01-02T12:00:00Z"])
+@pytest.mark.parametrize(
+    "text", ["2024-01-02T12:00:00+00:00", "2024-01-02T13:00:00+01:00", "2024-01-02T12:00:00Z"]
+)
 def test_a_decision_names_a_moment_as_evidence_shows_it(
     engine: str,
     tmp_path: Path,
@@ -198,8 +264,12 @@ def test_a_decision_names_a_moment_as_evidence_shows_it(
     assert (row["left_id"].day, row["right_id"].day) == (2, 1)
 
 
-@pytest.mark.parametrize("parts", [{"rules": [RULE, {**RULE, "name": "again"}]}, {"match_sql": SQL}])
-def test_the_ids_of_matches_do_not_depend_on_decisions(engine: str, tmp_path: Path, parts: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "parts", [{"rules": [RULE, {**RULE, "name": "again"}]}, {"match_sql": SQL}]
+)
+def test_the_ids_of_matches_do_not_depend_on_decisions(
+    engine: str, tmp_path: Path, parts: dict[str, Any]
+) -> None:
     left, right = {1: "a", 2: "b", 3: "c"}, {10: "a", 11: "b", 12: "z"}
     ids = []
     for number, decided in enumerate((Decided(), Decided(match=[(["3"], ["12"])]))):

@@ -32,7 +32,19 @@ SECONDS = [0, -1, 1_706_702_400, 253_402_300_799, 253_402_300_800, -62_135_596_8
 SECONDS += [-62_167_219_200, -62_167_219_201, -2_208_988_800, -2_203_891_200, -5_000_000_000]
 SECONDS += [-2_208_988_801, 4_000_000_000, 9_000_000_000_000, -9_000_000_000_000, 1_729_989_000]
 DAYS = [0, -719_162, -719_163, 2_932_896, 2_932_897, -(2**31), 2**31 - 1, -25_567, -25_509, -25_508]
-TEXTS = ["", " a ", "=1+1", "@SUM(1)", "+1", "-1", "'x", "http://x.y", "a\nb\r\nc", "a\rb", "\x01\x0b"]
+TEXTS = [
+    "",
+    " a ",
+    "=1+1",
+    "@SUM(1)",
+    "+1",
+    "-1",
+    "'x",
+    "http://x.y",
+    "a\nb\r\nc",
+    "a\rb",
+    "\x01\x0b",
+]
 TEXTS += [
     "_x0041_",
     "\U0001f468\u200d\U0001f469",
@@ -72,7 +84,10 @@ COLUMNS: dict[str, pa.Array] = {
     "half": pa.array([0.1, 65504.0, math.inf, math.nan, None], pa.float32()).cast(pa.float16()),
     "float": pa.array([0.1, 1e-45, 3.4e38, 16777216.0, math.nan, -math.inf, None], pa.float32()),
     "double": pa.array([*FLOATS, None]),
-    **{f"decimal {d} {s}": decimals(d, s) for d, s in ((5, 2), (18, 2), (38, 0), (38, 6), (38, 38), (60, 30))},
+    **{
+        f"decimal {d} {s}": decimals(d, s)
+        for d, s in ((5, 2), (18, 2), (38, 0), (38, 6), (38, 38), (60, 30))
+    },
     "text": pa.array([*TEXTS, None]),
     "large text": pa.array([*TEXTS, None], pa.large_string()),
     "dictionary": pa.array([*TEXTS, None]).dictionary_encode(),
@@ -87,9 +102,20 @@ COLUMNS: dict[str, pa.Array] = {
     **{
         f"moment {unit} {zone}": moments(unit, zone)
         for unit in PER_SECOND
-        for zone in (None, "UTC", "Europe/Vienna", "Pacific/Kiritimati", "America/New_York", "+05:30", "Moon/Base")
+        for zone in (
+            None,
+            "UTC",
+            "Europe/Vienna",
+            "Pacific/Kiritimati",
+            "America/New_York",
+            "+05:30",
+            "Moon/Base",
+        )
     },
-    **{f"duration {unit}": pa.array([0, 1, -1, NEARLY, -(2**63) + 1, None], pa.duration(unit)) for unit in PER_SECOND},
+    **{
+        f"duration {unit}": pa.array([0, 1, -1, NEARLY, -(2**63) + 1, None], pa.duration(unit))
+        for unit in PER_SECOND
+    },
     "null": pa.nulls(2),
 }
 
@@ -125,9 +151,13 @@ def ticks_of(value: Any, per_second: int) -> int:
     """A moment, read by NumPy: it has years of any length."""
     if isinstance(value, datetime):
         value = value.isoformat()
-    parts = re.fullmatch(r"(?P<day>.+\d\d)[T ](?P<clock>[0-9:]+)([.](?P<rest>\d+))?(?P<zone>Z|[+-][\d:]+)?", value)
+    parts = re.fullmatch(
+        r"(?P<day>.+\d\d)[T ](?P<clock>[0-9:]+)([.](?P<rest>\d+))?(?P<zone>Z|[+-][\d:]+)?", value
+    )
     assert parts is not None, value
-    seconds = int(np.datetime64(f"{parts['day'].removeprefix('+')}T{parts['clock']}", "s").astype("int64"))
+    seconds = int(
+        np.datetime64(f"{parts['day'].removeprefix('+')}T{parts['clock']}", "s").astype("int64")
+    )
     zone = (parts["zone"] or "Z").replace(":", "")
     assert len(zone) in (1, 5), value
     if zone != "Z":
@@ -191,7 +221,10 @@ def truth_of(column: pa.Array) -> list[Any]:
     if pa.types.is_floating(kind):
         return [None if value is None else float_of(kind)(value) for value in column.to_pylist()]
     if pa.types.is_date(kind):
-        return [None if not s.is_valid else s.value // (86_400_000 if kind == pa.date64() else 1) for s in column]
+        return [
+            None if not s.is_valid else s.value // (86_400_000 if kind == pa.date64() else 1)
+            for s in column
+        ]
     if pa.types.is_temporal(kind):
         return [scalar.value if scalar.is_valid else None for scalar in column]
     return column.to_pylist()
@@ -207,7 +240,9 @@ def test_every_value_of_every_type_reads_back_as_it_was(what: str, form: str) ->
     # Neither the csv module nor a sheet tells an empty text from null; the next test does.
     empty = (None, "") if form != "json" else (None,)
     values = [None if value in empty else read(value) for value in back]
-    assert values == [None if value in empty or (form != "json" and value == b"") else value for value in truth]
+    assert values == [
+        None if value in empty or (form != "json" and value == b"") else value for value in truth
+    ]
 
 
 @pytest.mark.parametrize("what", ["text", "dictionary", "double", "date", "moment us None"])
@@ -218,7 +253,9 @@ def test_a_csv_tells_nulls_from_empty_texts(tmp_path: Path, what: str) -> None:
     nulls = duckdb.sql(
         f"SELECT c IS NULL FROM read_csv('{path}', {options}, new_line='\\n') ORDER BY CAST(before AS INT)"
     )
-    assert [row[0] for row in nulls.fetchall()] == [value is None for value in truth_of(COLUMNS[what])]
+    assert [row[0] for row in nulls.fetchall()] == [
+        value is None for value in truth_of(COLUMNS[what])
+    ]
 
 
 @pytest.mark.parametrize("what", COLUMNS)
@@ -232,10 +269,18 @@ def test_parquet_and_arrow_have_the_very_values(what: str) -> None:
     assert same.to_string(window=50) == COLUMNS[what].to_string(window=50)
 
 
-SPLIT = pa.StructArray.from_arrays([pa.array([1.5, math.nan]), pa.array([b"\x01", None])], names=["a", "a"])
+SPLIT = pa.StructArray.from_arrays(
+    [pa.array([1.5, math.nan]), pa.array([b"\x01", None])], names=["a", "a"]
+)
 NESTED: dict[str, tuple[pa.Array, list[Any]]] = {
-    "floats": (pa.array([[math.nan, 0.1], [-math.inf], None, []]), [["nan", 0.1], ["-inf"], None, []]),
-    "fixed list": (pa.array([[math.nan, 1.0], None], pa.list_(pa.float64(), 2)), [["nan", 1.0], None]),
+    "floats": (
+        pa.array([[math.nan, 0.1], [-math.inf], None, []]),
+        [["nan", 0.1], ["-inf"], None, []],
+    ),
+    "fixed list": (
+        pa.array([[math.nan, 1.0], None], pa.list_(pa.float64(), 2)),
+        [["nan", 1.0], None],
+    ),
     "large list": (pa.array([[b"\xff"], None], pa.large_list(pa.binary())), [["ff"], None]),
     "far dates": (pa.array([[2_932_897, None]], pa.list_(pa.date32())), [["+10000-01-01", None]]),
     "two fields of one name": (SPLIT, [[["a", 1.5], ["a", "01"]], [["a", "nan"], ["a", None]]]),

@@ -34,7 +34,9 @@ def side(*rows: tuple[Any, ...]) -> pa.Table:
         {
             "id": pa.array(ids, pa.string()),
             "ref": pa.array(refs, pa.string()),
-            "amount": pa.array([None if a is None else Decimal(a) for a in amounts], pa.decimal128(12, 2)),
+            "amount": pa.array(
+                [None if a is None else Decimal(a) for a in amounts], pa.decimal128(12, 2)
+            ),
             "day": pa.array([None if d is None else date(2024, 1, d) for d in days], pa.date32()),
             "reason": pa.array(["rent"] * len(ids), pa.string()),
         }
@@ -62,7 +64,13 @@ RIGHT = side(
 
 
 def execute(
-    folder: Path, left: pa.Table, right: pa.Table, *, engine: str = "duckdb", pieces: int = 1, **parts: Any
+    folder: Path,
+    left: pa.Table,
+    right: pa.Table,
+    *,
+    engine: str = "duckdb",
+    pieces: int = 1,
+    **parts: Any,
 ) -> Executed:
     files: dict[Any, list[Path]] = {}
     folder.mkdir()
@@ -73,12 +81,16 @@ def execute(
         for cut, place in zip(cuts, files[name], strict=True):
             pq.write_table(cut, place)
     document = recipe(**({"rules": [RULE]} | parts))
-    return Execution(recipe=validation.read(document), files=files, scratch=folder / "s", engine=engine).run()
+    return Execution(
+        recipe=validation.read(document), files=files, scratch=folder / "s", engine=engine
+    ).run()
 
 
 def table(executed: Executed, name: str) -> list[dict[str, Any]]:
     files = [file.path for file in executed.evidence.files if file.table == name]
-    rows: list[dict[str, Any]] = pa.concat_tables([pq.read_table(file) for file in files]).to_pylist()
+    rows: list[dict[str, Any]] = pa.concat_tables(
+        [pq.read_table(file) for file in files]
+    ).to_pylist()
     return rows
 
 
@@ -107,7 +119,13 @@ def test_matched_has_keys_rule_differences_and_score(engine: str, tmp_path: Path
 def test_every_break_has_its_reason_and_its_nearest_candidate(engine: str, tmp_path: Path) -> None:
     done = execute(tmp_path / "a", LEFT, RIGHT, engine=engine)
     found = [
-        (row["id"], row["reason"], row["nearest_id"], row["nearest_difference"], row["nearest_days"])
+        (
+            row["id"],
+            row["reason"],
+            row["nearest_id"],
+            row["nearest_difference"],
+            row["nearest_days"],
+        )
         for row in table(done, "unmatched_left")
     ]
     assert found == [
@@ -142,13 +160,20 @@ def test_a_key_is_repeated_wherever_in_the_files_it_comes_again(
 ) -> None:
     left = side(*((name, "A", "10.00", 1) for name in ids))
     done = execute(tmp_path / "run", left, RIGHT, pieces=2, rules=[RULE])
-    assert [json.loads(row["key"]) for row in table(done, "duplicates")] == [[name] for name in repeated]
+    assert [json.loads(row["key"]) for row in table(done, "duplicates")] == [
+        [name] for name in repeated
+    ]
 
 
 def test_totals_tie_in_rows_and_amounts(engine: str, tmp_path: Path) -> None:
     totals = execute(tmp_path / "a", LEFT, RIGHT, engine=engine).evidence.sides["left"]
     assert (totals.rows, totals.matched, totals.unmatched) == (9, 3, 6)
-    sums = {"total": "81.00", "matched": "30.00", "unmatched": "51.00", "unmatched_absolute": "51.00"}
+    sums = {
+        "total": "81.00",
+        "matched": "30.00",
+        "unmatched": "51.00",
+        "unmatched_absolute": "51.00",
+    }
     assert totals.amounts == {name: {"": amount} for name, amount in sums.items()}
     assert sum(totals.reasons.values()) == 6
 
@@ -162,19 +187,29 @@ def test_amounts_of_several_currencies_are_totalled_apart(engine: str, tmp_path:
         engine=engine,
         output={"currency": {"left": "ccy", "right": "ccy"}},
     )
-    assert done.evidence.sides["left"].amounts["total"] == {"": "1.00", "EUR": "40.00", "JPY": "40.00"}
+    assert done.evidence.sides["left"].amounts["total"] == {
+        "": "1.00",
+        "EUR": "40.00",
+        "JPY": "40.00",
+    }
 
 
 def test_a_sum_that_does_not_fit_says_so(engine: str, tmp_path: Path) -> None:
     rule = {
         "name": "parts",
         "pattern": "1:N",
-        "conditions": [KEY, {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0}],
+        "conditions": [
+            KEY,
+            {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0},
+        ],
     }
     left = side(("i1", "A", "10.00", 1), ("i2", "B", "10.00", 1))
     right = side(("p1", "A", "4.00", 1), ("p2", "A", "6.00", 1), ("p3", "B", "4.00", 1))
     done = execute(tmp_path / "a", left, right, engine=engine, rules=[rule])
-    assert [(row["left_id"], row["right_id"]) for row in table(done, "matched")] == [("i1", "p1"), ("i1", "p2")]
+    assert [(row["left_id"], row["right_id"]) for row in table(done, "matched")] == [
+        ("i1", "p1"),
+        ("i1", "p2"),
+    ]
     assert [row["reason"] for row in table(done, "unmatched_left")] == ["sum_mismatch"]
     assert [row["reason"] for row in table(done, "unmatched_right")] == ["sum_mismatch"]
 
@@ -194,7 +229,9 @@ def test_a_sum_that_does_not_fit_shows_by_how_much_the_sum_differs(
     done = execute(tmp_path / "a", left, right, engine=engine, rules=rules)
     away = Decimal(1) if pattern == "M:1" else Decimal(-1)
     for name in ("unmatched_left", "unmatched_right"):
-        assert {(row["reason"], row["nearest_difference"]) for row in table(done, name)} == {("sum_mismatch", away)}
+        assert {(row["reason"], row["nearest_difference"]) for row in table(done, name)} == {
+            ("sum_mismatch", away)
+        }
 
 
 def test_rivals_for_a_part_show_what_their_sums_lacked(engine: str, tmp_path: Path) -> None:
@@ -220,14 +257,24 @@ def test_an_amount_that_is_missing_is_not_a_wrong_sum(engine: str, tmp_path: Pat
     assert (row["reason"], row["nearest_difference"]) == ("amount_out_of_tolerance", None)
 
 
-def test_one_payment_alone_makes_no_sum_and_the_earlier_rule_says_why(engine: str, tmp_path: Path) -> None:
+def test_one_payment_alone_makes_no_sum_and_the_earlier_rule_says_why(
+    engine: str, tmp_path: Path
+) -> None:
     parts = {
         "name": "parts",
         "pattern": "1:N",
-        "conditions": [KEY, {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0}],
+        "conditions": [
+            KEY,
+            {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0},
+        ],
     }
     left = side(("i1", "A", "10.00", 1), ("i2", "B", "10.00", 1), ("i3", "C", "10.00", 1))
-    right = side(("p1", "A", "9.99", 9), ("p2", "B", "9.00", 1), ("p3", "C", "4.00", 1), ("p4", "C", "5.00", 1))
+    right = side(
+        ("p1", "A", "9.99", 9),
+        ("p2", "B", "9.00", 1),
+        ("p3", "C", "4.00", 1),
+        ("p4", "C", "5.00", 1),
+    )
     done = execute(tmp_path / "a", left, right, engine=engine, rules=[RULE, parts])
     late, less, parted = "date_out_of_window", "amount_out_of_tolerance", "sum_mismatch"
     lefts = {row["id"]: row["reason"] for row in table(done, "unmatched_left")}
@@ -240,9 +287,17 @@ def test_a_group_of_many_and_many_has_each_record_once(engine: str, tmp_path: Pa
     rule = {
         "name": "group",
         "pattern": "M:N",
-        "conditions": [KEY, {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0}],
+        "conditions": [
+            KEY,
+            {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0},
+        ],
     }
-    left = side(("i1", "A", "1.00", 1), ("i2", "A", "2.00", 1), ("i3", "A", "3.00", 1), ("i4", "B", "1.00", 1))
+    left = side(
+        ("i1", "A", "1.00", 1),
+        ("i2", "A", "2.00", 1),
+        ("i3", "A", "3.00", 1),
+        ("i4", "B", "1.00", 1),
+    )
     right = side(("p1", "A", "6.00", 1), ("p2", "B", "2.00", 1))
     done = execute(tmp_path / "a", left, right, engine=engine, rules=[rule])
     found = [(row["match_id"], row["left_id"], row["right_id"]) for row in table(done, "matched")]
@@ -272,12 +327,25 @@ def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["1:1", "1:N", "M:1", "M:N"])
-def test_however_the_input_is_cut_the_evidence_is_the_same(engine: str, pattern: str, tmp_path: Path) -> None:
+def test_however_the_input_is_cut_the_evidence_is_the_same(
+    engine: str, pattern: str, tmp_path: Path
+) -> None:
     rows = [(f"i{n}", f"R{n * 7 % 500}", f"{n % 9}.00", n % 28 + 1) for n in range(1000)]
     sums = {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 20}
-    rule = {"name": "rule", "pattern": pattern, "conditions": [KEY, WINDOW] if pattern == "1:1" else [KEY, sums]}
+    rule = {
+        "name": "rule",
+        "pattern": pattern,
+        "conditions": [KEY, WINDOW] if pattern == "1:1" else [KEY, sums],
+    }
     runs = [
-        execute(tmp_path / str(pieces), side(*rows), side(*rows[:900]), engine=engine, pieces=pieces, rules=[rule])
+        execute(
+            tmp_path / str(pieces),
+            side(*rows),
+            side(*rows[:900]),
+            engine=engine,
+            pieces=pieces,
+            rules=[rule],
+        )
         for pieces in (1, 7)
     ]
     files = [[(file.name, file.rows, file.sha256) for file in run.evidence.files] for run in runs]
@@ -326,14 +394,23 @@ SQL = """SELECT l.id AS left_id, r.id AS right_id FROM left_src l JOIN right_src
 
 
 def test_free_sql_says_why_it_returned_no_pair_of_a_record(engine: str, tmp_path: Path) -> None:
-    left = side(("i1", "A", "10.00", 1), ("i2", "B", "10.00", 1), ("i4", "D", "10.00", 1), ("i8", None, "1.00", 1))
+    left = side(
+        ("i1", "A", "10.00", 1),
+        ("i2", "B", "10.00", 1),
+        ("i4", "D", "10.00", 1),
+        ("i8", None, "1.00", 1),
+    )
     done = execute(tmp_path / "a", left, RIGHT, engine=engine, rules=[], match_sql=SQL)
     assert [(row["left_id"], row["right_id"]) for row in table(done, "matched")] == [("i1", "p1")]
     reasons = {row["id"]: row["reason"] for row in table(done, "unmatched_left")}
     assert reasons == {"i2": "rejected_by_sql", "i4": "no_candidate", "i8": "no_key"}
     reasons = {row["id"]: row["reason"] for row in table(done, "unmatched_right")}
     assert reasons == {"p2": "rejected_by_sql", **dict.fromkeys(("p3", "p5", "p6"), "no_candidate")}
-    assert done.evidence.sides["left"].reasons == {"no_key": 1, "no_candidate": 1, "rejected_by_sql": 1}
+    assert done.evidence.sides["left"].reasons == {
+        "no_key": 1,
+        "no_candidate": 1,
+        "rejected_by_sql": 1,
+    }
 
 
 @pytest.mark.parametrize(
@@ -362,7 +439,9 @@ def test_free_sql_is_ambiguous_only_beyond_the_pattern_that_it_declares(
 
 
 def test_free_sql_that_returns_a_key_of_no_record_is_refused(engine: str, tmp_path: Path) -> None:
-    swapped = "SELECT r.id AS left_id, l.id AS right_id FROM left_src l JOIN right_src r ON l.ref = r.ref"
+    swapped = (
+        "SELECT r.id AS left_id, l.id AS right_id FROM left_src l JOIN right_src r ON l.ref = r.ref"
+    )
     with pytest.raises(BadValue, match="which no record of that side has") as caught:
         execute(tmp_path / "a", LEFT, RIGHT, engine=engine, rules=[], match_sql=swapped)
     assert "swapped" in (caught.value.hint or "")

@@ -41,11 +41,18 @@ TEXTS = [
     *("a_b", "axb", "a\\b", "ß", "ss", "\U0001f600", "10", "9", "-", "ab\nc"),
 ]
 FILTERS: list[tuple[str, Any]] = [
-    *[(op, value) for op in ("gt", "gte", "lt", "lte", "eq", "neq") for value in ("B", "a", "ß", "a ")],
+    *[
+        (op, value)
+        for op in ("gt", "gte", "lt", "lte", "eq", "neq")
+        for value in ("B", "a", "ß", "a ")
+    ],
     ("between", ["A", "a"]),
     ("between", ["a", "ä"]),
     ("in", ["abc", "ss", "z"]),
-    *[("like", value) for value in (r"50\%", "50%", r"a\_b", "a_b", r"a\\b", r"%\\", "A%", "%", "", "ab_c", "%ß")],
+    *[
+        ("like", value)
+        for value in (r"50\%", "50%", r"a\_b", "a_b", r"a\\b", r"%\\", "A%", "%", "", "ab_c", "%ß")
+    ],
 ]
 
 
@@ -59,7 +66,9 @@ def lets_through(op: str, value: Any, text: str) -> bool:
             return text in value
         case "like":
             pieces = re.findall(r"\\(.)|(%)|(_)|(.)", value, re.DOTALL)
-            pattern = "".join(".*" if many else "." if one else re.escape(a or b) for a, many, one, b in pieces)
+            pattern = "".join(
+                ".*" if many else "." if one else re.escape(a or b) for a, many, one, b in pieces
+            )
             return re.fullmatch(pattern, text, re.DOTALL) is not None
     other = value.encode()
     return {

@@ -46,7 +46,10 @@ def test_parquet_and_arrow_give_back_the_very_rows() -> None:
 
 
 def test_csv_has_a_header_and_exact_amounts() -> None:
-    assert written("csv").decode().splitlines()[:2] == ['"key","amount","day"', '"a",1.10,2024-01-01']
+    assert written("csv").decode().splitlines()[:2] == [
+        '"key","amount","day"',
+        '"a",1.10,2024-01-01',
+    ]
     assert arrow_csv.read_csv(io.BytesIO(written("csv"))).num_rows == 3
 
 
@@ -56,7 +59,11 @@ def test_json_has_amounts_as_text() -> None:
 
 
 def test_a_sheet_has_no_formulas() -> None:
-    rows = CalamineWorkbook.from_filelike(io.BytesIO(written("xlsx"))).get_sheet_by_index(0).to_python()
+    rows = (
+        CalamineWorkbook.from_filelike(io.BytesIO(written("xlsx")))
+        .get_sheet_by_index(0)
+        .to_python()
+    )
     assert rows[0] == ["key", "amount", "day"]
     assert rows[1] == ["a", 1.1, date(2024, 1, 1)]
     assert rows[2][0] == '=HYPERLINK("x")'
@@ -66,15 +73,33 @@ MOMENT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
 ODD: dict[str, tuple[pa.Array, object, str, object]] = {
     "list": (pa.array([[1, None]]), [1, None], "[1,null]", "[1,null]"),
     "struct": (pa.array([{"a": Decimal("1.5")}]), {"a": "1.5"}, '{"a":"1.5"}', '{"a":"1.5"}'),
-    "map": (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), [["a", 1]], '[["a",1]]', '[["a",1]]'),
+    "map": (
+        pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+        [["a", 1]],
+        '[["a",1]]',
+        '[["a",1]]',
+    ),
     "bytes": (pa.array([b"\x00\xff"]), "00ff", "00ff", "00ff"),
     "uuid": (pa.array([b"0" * 16], pa.uuid()), *["30303030-3030-3030-3030-303030303030"] * 3),
     "duration": (pa.array([timedelta(1)]), *["86400.000000"] * 3),
     "nanoseconds": (pa.array([1], pa.timestamp("ns")), *["1970-01-01 00:00:00.000000001"] * 3),
     "infinite": (pa.array([float("inf")]), "inf", "inf", "inf"),
-    "an amount of 22 digits": (pa.array([Decimal("12345678901234567890.12")]), *["12345678901234567890.12"] * 3),
-    "a key of 16 digits": (pa.array([9007199254740993]), 9007199254740993, "9007199254740993", "9007199254740993"),
-    "15 digits": (pa.array([999999999999999]), 999999999999999, "999999999999999", 999999999999999.0),
+    "an amount of 22 digits": (
+        pa.array([Decimal("12345678901234567890.12")]),
+        *["12345678901234567890.12"] * 3,
+    ),
+    "a key of 16 digits": (
+        pa.array([9007199254740993]),
+        9007199254740993,
+        "9007199254740993",
+        "9007199254740993",
+    ),
+    "15 digits": (
+        pa.array([999999999999999]),
+        999999999999999,
+        "999999999999999",
+        999999999999999.0,
+    ),
     "long ago": (pa.array([date(1066, 10, 14)]), *["1066-10-14"] * 3),
     "a moment": (
         pa.array([MOMENT], pa.timestamp("us", "UTC")),
@@ -98,7 +123,11 @@ def test_every_kind_of_value_comes_out_of_every_form_as_it_is(kind: str) -> None
     assert pa.ipc.open_stream(as_form("arrow")).read_all() == rows
     assert json.loads(as_form("json")) == [{"c": as_json}]
     assert list(csv.reader(io.StringIO(as_form("csv").decode())))[1] == [as_csv]
-    sheet = CalamineWorkbook.from_filelike(io.BytesIO(as_form("xlsx"))).get_sheet_by_index(0).to_python()
+    sheet = (
+        CalamineWorkbook.from_filelike(io.BytesIO(as_form("xlsx")))
+        .get_sheet_by_index(0)
+        .to_python()
+    )
     assert sheet == [["c"], [in_sheet]]
 
 
@@ -121,10 +150,18 @@ def test_a_sheet_that_would_be_too_long_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_report_stands_alone_and_hides_no_markup(tmp_path: Path) -> None:
-    done = execute(tmp_path / "a", LEFT, RIGHT, rules=[{**RULE, "name": "<script>alert(1)</script>"}])
-    html = report(manifest(done, validation.read(recipe(rules=[RULE])), version=3, inputs={}, run={"run_id": 7}))
+    done = execute(
+        tmp_path / "a", LEFT, RIGHT, rules=[{**RULE, "name": "<script>alert(1)</script>"}]
+    )
+    html = report(
+        manifest(
+            done, validation.read(recipe(rules=[RULE])), version=3, inputs={}, run={"run_id": 7}
+        )
+    )
     late = {"code": "RECONCILE_THRESHOLD", "message": "66 % <b>is</b> unmatched."}
-    document = manifest(done, validation.read(recipe(rules=[RULE])), version=3, inputs={}, run={"run_id": 7})
+    document = manifest(
+        done, validation.read(recipe(rules=[RULE])), version=3, inputs={}, run={"run_id": 7}
+    )
     assert '<p class="no">66 % &lt;b&gt;is&lt;/b&gt; unmatched.</p>' in report(document, late)
     assert 'class="no"' not in html
     assert "keys with nulls" in html

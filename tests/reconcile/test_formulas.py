@@ -42,7 +42,9 @@ FORMULAS = [
 LATER = ["a;=1+1", "a; @x", "a\n=1+1", "a\t-A1", 'a";"=1+1']
 HARMLESS = ["", "a", "a=b", "a-b", "1-1", "x@y.example", "'=1+1", "2024-01-31", "a;b", "a\nb"]
 NUMBERS = ["-1", "+1", "-12.50", "-1,234.5", "-1e5", "+4.2E-10", "0"]
-SIGNS = re.compile(r"[\x00-\x20\x7f-\u00a0\u2000-\u200f\u2028-\u202f\u3000\ufeff\"]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+SIGNS = re.compile(
+    r"[\x00-\x20\x7f-\u00a0\u2000-\u200f\u2028-\u202f\u3000\ufeff\"]*[=+\-@\uff1d\uff0b\uff0d\uff20]"
+)
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*([eE][+-]?[0-9]{1,4})?")
 
 
@@ -84,14 +86,18 @@ def test_every_text_is_written_as_it_is_when_that_is_asked_for() -> None:
 
 
 def test_numbers_of_a_number_s_type_stay_numbers() -> None:
-    batch = pa.RecordBatch.from_arrays([pa.array([-1, None]), pa.array([-1.5, 2])], names=["a", "b"])
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array([-1, None]), pa.array([-1.5, 2])], names=["a", "b"]
+    )
     text = b"".join(form_of("csv", "neutralize").write(batch.schema, [batch])).decode()
     assert text.splitlines()[1:] == ["-1,-1.5", ",2"]
 
 
 @given(
     st.lists(
-        st.text(st.sampled_from("=+-@\uff1d \t\r\n;,\"'a1\u00a0\ufeff") | st.characters(codec="utf-8")),
+        st.text(
+            st.sampled_from("=+-@\uff1d \t\r\n;,\"'a1\u00a0\ufeff") | st.characters(codec="utf-8")
+        ),
         min_size=1,
         max_size=4,
     )

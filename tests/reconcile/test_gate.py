@@ -60,7 +60,9 @@ class Floor:
     async def matches(self) -> int:
         connection = await asyncpg.connect(self.dsn)
         try:
-            return int(await connection.fetchval("SELECT count(*) FROM penstock.job WHERE kind = 'match'"))
+            return int(
+                await connection.fetchval("SELECT count(*) FROM penstock.job WHERE kind = 'match'")
+            )
         finally:
             await connection.close()
 
@@ -98,8 +100,17 @@ def spec(job: Claimed, number: int) -> JobSpec:
 
 def staged(job: Claimed, rows: int = 10) -> Succeeded:
     number = job.payload["number"]
-    files = [{"key": f"staging/{job.payload['plan']}/{number}", "rows": rows, "size": 1, "sha256": str(number)}]
-    return Succeeded(result={"plan": job.payload["plan"], "number": number, "rows": rows, "files": files})
+    files = [
+        {
+            "key": f"staging/{job.payload['plan']}/{number}",
+            "rows": rows,
+            "size": 1,
+            "sha256": str(number),
+        }
+    ]
+    return Succeeded(
+        result={"plan": job.payload["plan"], "number": number, "rows": rows, "files": files}
+    )
 
 
 DONE = Succeeded(result={"totals": {}, "threshold": None})
@@ -107,7 +118,10 @@ DONE = Succeeded(result={"totals": {}, "threshold": None})
 
 @asynccontextmanager
 async def floor_on(dsn: str) -> AsyncIterator[Floor]:
-    async with Db(dsn, size=8, settings=ENGINE_SETTINGS) as db, PgJobStore(db, default_kinds()) as store:
+    async with (
+        Db(dsn, size=8, settings=ENGINE_SETTINGS) as db,
+        PgJobStore(db, default_kinds()) as store,
+    ):
         runs = Runs(db, store)
         store.gates.handle(STAGED, runs.staged)
         store.gates.handle(MATCHED, runs.matched)
@@ -180,7 +194,10 @@ async def test_a_plan_that_ran_twice_counts_once(floor: Floor) -> None:
     await floor.end(again, planned(again, 2, spawn=False))
     [match] = await floor.claim("match")
     left = match.payload["inputs"]["left"]
-    assert (left["rows"], {file["key"].split("/")[1] for file in left["files"]}) == (20, {str(again.fence.attempt_id)})
+    assert (left["rows"], {file["key"].split("/")[1] for file in left["files"]}) == (
+        20,
+        {str(again.fence.attempt_id)},
+    )
     assert await floor.status(run) is RunStatus.EXECUTING
 
 
@@ -221,7 +238,9 @@ async def test_a_chunk_that_is_reaped_after_its_end_changes_nothing(floor: Floor
     assert await floor.matches() == 1
 
 
-async def test_a_job_that_is_out_of_attempts_fails_the_run_and_takes_the_others_along(floor: Floor) -> None:
+async def test_a_job_that_is_out_of_attempts_fails_the_run_and_takes_the_others_along(
+    floor: Floor,
+) -> None:
     run = await floor.run()
     [plan] = await floor.claim()
     await floor.plan(plan, 3)
@@ -251,7 +270,10 @@ async def test_a_cancelled_run_is_over_at_once_and_for_good(floor: Floor) -> Non
     run = await floor.run(right=TO_STAGE)
     [plan] = await floor.claim()
     cancelled = await floor.runs.cancel(run.run_id, actor="me", reason="wrong month")
-    assert (cancelled.status, cancelled.error and cancelled.error["message"]) == (RunStatus.CANCELLED, "wrong month")
+    assert (cancelled.status, cancelled.error and cancelled.error["message"]) == (
+        RunStatus.CANCELLED,
+        "wrong month",
+    )
     assert await floor.end(plan, planned(plan, 2)) is Verdict.STALE
     assert await floor.store.claim("hand", ["stage"], 5) == []
     assert (await floor.runs.cancel(run.run_id, actor="me")).status is RunStatus.CANCELLED
@@ -271,7 +293,11 @@ async def test_a_failed_run_is_tried_again_as_a_new_one_from_its_sources(floor: 
     run = await floor.run()
     await floor.runs.cancel(run.run_id, actor="me")
     again = await floor.runs.retry(run.run_id)
-    assert (again.retry_of, again.status, again.owner_username) == (run.run_id, RunStatus.STAGING, run.owner_username)
+    assert (again.retry_of, again.status, again.owner_username) == (
+        run.run_id,
+        RunStatus.STAGING,
+        run.owner_username,
+    )
     assert again.inputs["left"] == TO_STAGE
 
 
@@ -300,7 +326,13 @@ async def test_progress_tells_rows_share_and_jobs(floor: Floor) -> None:
     first, _ = await floor.claim(count=2)
     await floor.end(first, staged(first))
     said = await floor.runs.progress(await floor.runs.get(run.run_id))
-    assert (said.stage, said.rows, said.percent, said.jobs, said.jobs_over) == ("staging", 10, 25.0, 3, 2)
+    assert (said.stage, said.rows, said.percent, said.jobs, said.jobs_over) == (
+        "staging",
+        10,
+        25.0,
+        3,
+        2,
+    )
     assert said.eta_seconds is not None
 
 

@@ -24,12 +24,30 @@ if TYPE_CHECKING:
 
 ESCAPE = "\u241b"
 SECONDS = [0, -1, 1, 1_706_702_400, 253_402_300_799, 253_402_300_800, -62_135_596_800]
-SECONDS += [-62_135_596_801, -62_167_219_200, -62_167_219_201, 9_000_000_000_000, -9_000_000_000_000]
+SECONDS += [
+    -62_135_596_801,
+    -62_167_219_200,
+    -62_167_219_201,
+    9_000_000_000_000,
+    -9_000_000_000_000,
+]
 DAYS = [0, -1, -719_162, -719_163, -719_528, -719_529, 2_932_896, 2_932_897, -800_000]
 DAYS += [-(2**31), 1 - 2**31, 2 - 2**31, 2**31 - 2, 2**31 - 1]
 TEXTS = ["", " ", "a", "A", "a ", "\u00e9", "e\u0301", SEPARATOR, f"a{SEPARATOR}b", ESCAPE, NULL]
 TEXTS += [f"{ESCAPE}{ESCAPE}", f"{ESCAPE}{NULL}", f"{ESCAPE}\u241f", "\u241f", "\x00", "a\x00", "'"]
-TEXTS += ['"', "null", "None", "\\", "\u2028", "\U0001f468\u200d\U0001f469", "1", "01", "1.0", "%", "_"]
+TEXTS += [
+    '"',
+    "null",
+    "None",
+    "\\",
+    "\u2028",
+    "\U0001f468\u200d\U0001f469",
+    "1",
+    "01",
+    "1.0",
+    "%",
+    "_",
+]
 _ANY_UNIT = {"s": 1, "ms": 10**3, "us": 10**6}
 
 
@@ -64,10 +82,14 @@ KEYS: dict[str, pa.Array] = {
         for digits, scale in ((5, 0), (18, 2), (28, 28), (37, 37), (38, 0), (38, 10), (38, 38))
     },
     "decimal 40 2": pa.array([Decimal("1.50"), Decimal("-0.01"), Decimal(0)], pa.decimal256(40, 2)),
-    "decimal 50 40": pa.array([Decimal("1E-40"), Decimal("-1E-7"), Decimal(0)], pa.decimal256(50, 40)),
+    "decimal 50 40": pa.array(
+        [Decimal("1E-40"), Decimal("-1E-7"), Decimal(0)], pa.decimal256(50, 40)
+    ),
     "half": pa.array([0.1, -0.0, 65504.0, float("inf")], pa.float32()).cast(pa.float16()),
     "float": pa.array([0.1, 0.0, 1e-45, 3e38, float("nan"), float("-inf")], pa.float32()),
-    "double": pa.array([0.1, 0.30000000000000004, -0.0, 5e-324, 1e308, 1e22, float("nan"), float("inf")]),
+    "double": pa.array(
+        [0.1, 0.30000000000000004, -0.0, 5e-324, 1e308, 1e22, float("nan"), float("inf")]
+    ),
     "bytes": pa.array([b"", b"\x00", b"\x00\xff", b"a"]),
     "large bytes": pa.array([b"", b"\x00\xff"], pa.large_binary()),
     "fixed bytes": pa.array([b"\x00" * 16, b"0123456789abcdef"], pa.binary(16)),
@@ -104,7 +126,9 @@ def run(
     rule = {"name": "never", "conditions": [{"left": "n", "op": "eq", "right": "other"}]}
     output = {"columns": {"left": ["n"], "right": ["n"]}}
     recipe = document(list(keys), list(keys), rules=[rule], output=output)
-    return Execution(recipe=validation.read(recipe), files=files, scratch=folder / "s", engine=engine, **options).run()
+    return Execution(
+        recipe=validation.read(recipe), files=files, scratch=folder / "s", engine=engine, **options
+    ).run()
 
 
 def open_keys(done: Executed, side: str) -> list[str]:
@@ -135,7 +159,9 @@ def test_a_decision_by_the_key_of_an_open_item_names_its_record(tmp_path: Path, 
         done = run(folder, engine, table, table, ["k"], decided=decided, run_id=2, before=before)
         matched = [pq.read_table(f.path) for f in done.evidence.files if f.table == "matched"]
         pairs = pa.concat_tables(matched).select(["rule", "left_n", "right_n"]).to_pylist()
-        assert sorted(tuple(pair.values()) for pair in pairs) == [("manual", n, n) for n in range(count)]
+        assert sorted(tuple(pair.values()) for pair in pairs) == [
+            ("manual", n, n) for n in range(count)
+        ]
         cleared = [pq.read_table(file.path) for file in done.aged if file.table == CLEARED]
         assert pa.concat_tables(cleared).column("outcome").to_pylist() == ["matched"] * 2 * count
 
@@ -193,11 +219,22 @@ UNREADABLE: list[tuple[pa.DataType, str]] = [
 
 
 @pytest.mark.parametrize("kind", ["match", "unmatch"])
-@pytest.mark.parametrize(("of", "text"), UNREADABLE, ids=[f"{of} {text[:20]!r}" for of, text in UNREADABLE])
-def test_a_decision_that_cannot_be_read_stops_the_run(tmp_path: Path, of: pa.DataType, text: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("of", "text"), UNREADABLE, ids=[f"{of} {text[:20]!r}" for of, text in UNREADABLE]
+)
+def test_a_decision_that_cannot_be_read_stops_the_run(
+    tmp_path: Path, of: pa.DataType, text: str, kind: str
+) -> None:
     table, other = numbered(k=pa.nulls(1, of)), numbered(k=pa.array(["a"]))
     with pytest.raises(BadDecision, match="left key that cannot be read") as caught:
-        run(tmp_path / "run", "duckdb", table, other, ["k"], decided=Decided(**{kind: [([text], ["a"])]}))
+        run(
+            tmp_path / "run",
+            "duckdb",
+            table,
+            other,
+            ["k"],
+            decided=Decided(**{kind: [([text], ["a"])]}),
+        )
     assert caught.value.details["left_key"] == [text]
     assert caught.value.details["side"] == "left"
 

@@ -1,4 +1,5 @@
-"""A worker or a control plane that is killed at any step of a run: others end it, and the evidence is the same."""
+"""A worker or a control plane that is killed at any step of a run: others end it, and the evidence
+is the same."""
 
 from __future__ import annotations
 
@@ -12,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from tests.graphs.stand import TOKEN, Stand, connected, postgres, postgres_secrets, settings, standing, until
+from tests.graphs.stand import (
+    TOKEN,
+    Stand,
+    connected,
+    postgres,
+    postgres_secrets,
+    settings,
+    standing,
+    until,
+)
 from tests.reconcile.victim import PLANE, QUEUES, WORKER
 from tests.servers.process import free_ports
 
@@ -23,8 +33,13 @@ if TYPE_CHECKING:
 PATIENCE = 60
 RULES = [{"name": "exact", "conditions": [{"left": "ref", "op": "eq", "right": "ref"}]}]
 TABLES = {"left": "invoices", "right": "payments"}
-SOURCES = {side: {"source": "db", "table": table, "primary_key": ["id"]} for side, table in TABLES.items()}
-ORDER = {"recipe": {"name": "kill", "sources": SOURCES, "rules": RULES}, "staging": {"chunk_threshold_rows": 200}}
+SOURCES = {
+    side: {"source": "db", "table": table, "primary_key": ["id"]} for side, table in TABLES.items()
+}
+ORDER = {
+    "recipe": {"name": "kill", "sources": SOURCES, "rules": RULES},
+    "staging": {"chunk_threshold_rows": 200},
+}
 
 
 class Victims:
@@ -33,7 +48,9 @@ class Victims:
         self._environment = environment
 
     async def start(self, role: str, step: str | None = None, **environment: str) -> int:
-        return await self._do(do="start", role=role, step=step, environment=self._environment | environment)
+        return await self._do(
+            do="start", role=role, step=step, environment=self._environment | environment
+        )
 
     async def ended(self, pid: int) -> int:
         return await self._do(do="wait", pid=pid)
@@ -55,11 +72,17 @@ async def stand(database: str, warehouse: str, tmp_path: Path) -> AsyncIterator[
         await connection.execute(
             "CREATE TABLE invoices AS SELECT i AS id, 'R' || i AS ref FROM generate_series(1, 500) AS i"
         )
-        await connection.execute("CREATE TABLE payments AS SELECT * FROM invoices WHERE id % 7 <> 0")
+        await connection.execute(
+            "CREATE TABLE payments AS SELECT * FROM invoices WHERE id % 7 <> 0"
+        )
         await connection.execute("ANALYZE invoices; ANALYZE payments")
     async with standing(database, settings(tmp_path / "home", reap_seconds=0.2)) as it:
         await it.graphs.sources.add(
-            name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse)
+            name="db",
+            kind="postgres",
+            owner="me",
+            config=postgres(warehouse),
+            secrets=postgres_secrets(warehouse),
         )
         yield it
 
@@ -80,7 +103,9 @@ async def victims(stand: Stand, database: str) -> AsyncIterator[Victims]:
         "PENSTOCK_WORKER_PORT": "0",
     }
     pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.reconcile.victim", **pipes)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.reconcile.victim", **pipes
+    )
     yield Victims(process, environment)
     assert process.stdin is not None
     process.stdin.close()
@@ -90,7 +115,9 @@ async def victims(stand: Stand, database: str) -> AsyncIterator[Victims]:
 @asynccontextmanager
 async def asking(url: str) -> AsyncIterator[httpx2.AsyncClient]:
     headers = {"Authorization": "Bearer operator"}
-    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE, trust_env=False) as client:
+    async with httpx2.AsyncClient(
+        base_url=url, headers=headers, timeout=PATIENCE, trust_env=False
+    ) as client:
         yield client
 
 
@@ -144,7 +171,9 @@ async def test_a_worker_that_is_killed_at_any_step_leaves_the_same_evidence(
         for step in ("nothing", *WORKER):
             run_id = await asked(me)
             if step != "nothing":
-                assert await victims.ended(await victims.start("worker", step)) == -signal.SIGKILL, step
+                assert (
+                    await victims.ended(await victims.start("worker", step)) == -signal.SIGKILL
+                ), step
                 await lapse(database)
             async with stand.working(queues=QUEUES):
                 digests[step] = await evidence(me, run_id)
@@ -176,7 +205,9 @@ async def test_a_control_plane_that_is_killed_at_any_step_leaves_the_same_eviden
             assert await victims.stop(pid) == 0
     assert len(set(digests.values())) == 1, digests
     async with connected(database) as connection:
-        kinds = await connection.fetch("SELECT kind, count(*) FROM penstock.job WHERE kind = 'match' GROUP BY kind")
+        kinds = await connection.fetch(
+            "SELECT kind, count(*) FROM penstock.job WHERE kind = 'match' GROUP BY kind"
+        )
     assert kinds[0]["count"] == len(digests)
 
 
@@ -198,7 +229,9 @@ async def test_a_matcher_that_is_killed_and_started_again_under_its_name_ends_th
         jobs = (await me.get("/api/jobs", params={"kind": "match"})).json()["data"]
         attempts = (await me.get(f"/api/jobs/{jobs[0]['id']}")).json()["data"]["attempts"]
     assert [attempt["how"] for attempt in attempts] == ["lapsed", "succeeded"]
-    assert list(scratch.iterdir()) == [], "what the killed one left is swept, what the other made is removed"
+    assert list(scratch.iterdir()) == [], (
+        "what the killed one left is swept, what the other made is removed"
+    )
 
 
 async def test_a_run_whose_matcher_was_lost_does_not_say_that_it_is_executing(
@@ -206,7 +239,10 @@ async def test_a_run_whose_matcher_was_lost_does_not_say_that_it_is_executing(
 ) -> None:
     async with asking(str(stand.settings.url)) as me:
         run_id = await asked(me)
-        assert await victims.ended(await victims.start("worker", "some evidence is stored")) == -signal.SIGKILL
+        assert (
+            await victims.ended(await victims.start("worker", "some evidence is stored"))
+            == -signal.SIGKILL
+        )
         async with connected(database) as connection:
             await connection.execute(
                 'UPDATE penstock.live SET progress = \'{"percent": 20, "stage": "matching"}\' WHERE status = 1'
@@ -214,4 +250,8 @@ async def test_a_run_whose_matcher_was_lost_does_not_say_that_it_is_executing(
         await lapse(database)
         await stand.parts.store.reap()
         shown = (await me.get(f"/api/runs/{run_id}")).json()["data"]
-    assert (shown["status"], shown["progress"]["stage"], shown["progress"]["percent"]) == ("ready", "ready", 50.0)
+    assert (shown["status"], shown["progress"]["stage"], shown["progress"]["percent"]) == (
+        "ready",
+        "ready",
+        50.0,
+    )

@@ -20,11 +20,22 @@ AROUND_THE_ENGINE = 384 * 1024**2
 
 def test_five_million_records_are_matched_in_half_a_gigabyte(tmp_path: Path) -> None:
     left, right = _written(tmp_path)
-    command = [sys.executable, "-m", "tests.reconcile.tight", left, right, str(tmp_path / "scratch"), str(MEMORY)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.reconcile.tight",
+        left,
+        right,
+        str(tmp_path / "scratch"),
+        str(MEMORY),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
-    assert found["counts"] == {"left": [LEFT, PAID, LEFT - PAID], "right": [RIGHT, PAID, RIGHT - PAID]}
+    assert found["counts"] == {
+        "left": [LEFT, PAID, LEFT - PAID],
+        "right": [RIGHT, PAID, RIGHT - PAID],
+    }
     assert found["peak"] < MEMORY + AROUND_THE_ENGINE
 
 

@@ -33,10 +33,16 @@ def scoped(value: Any, op: str = "eq") -> dict[str, Any]:
 
 
 LIMITS: dict[str, tuple[Callable[[int], dict[str, Any]], int]] = {
-    "rules": (lambda n: {"rules": [{"name": str(i), "conditions": [KEY]} for i in range(n)]}, recipes.MAX_RULES),
+    "rules": (
+        lambda n: {"rules": [{"name": str(i), "conditions": [KEY]} for i in range(n)]},
+        recipes.MAX_RULES,
+    ),
     "conditions": (lambda n: conditions(*[KEY] * n), recipes.MAX_CONDITIONS),
     "columns of a key": (lambda n: left(primary_key=[f"c{i}" for i in range(n)]), recipes.MAX_KEY),
-    "filters": (lambda n: left(filters=[{"column": "c", "op": "is_null"}] * n), recipes.MAX_FILTERS),
+    "filters": (
+        lambda n: left(filters=[{"column": "c", "op": "is_null"}] * n),
+        recipes.MAX_FILTERS,
+    ),
     "values of in": (lambda n: scoped(list(range(n)), "in"), filters.MAX_IN),
     "length of a query": (lambda n: left(upload=None, source="s", query="x" * n), recipes.MAX_SQL),
     "length of match_sql": (lambda n: {"match_sql": "x" * n}, recipes.MAX_SQL),
@@ -51,15 +57,26 @@ LIMITS: dict[str, tuple[Callable[[int], dict[str, Any]], int]] = {
         lambda n: {**conditions(KEY), "parameters": {f"p{i}": {"type": "text"} for i in range(n)}},
         recipes.MAX_PARAMETERS,
     ),
-    "length of a parameter": (lambda n: {**conditions(KEY), "parameters": {"x" * n: {"type": "text"}}}, 63),
+    "length of a parameter": (
+        lambda n: {**conditions(KEY), "parameters": {"x" * n: {"type": "text"}}},
+        63,
+    ),
     "steps": (lambda n: conditions({**KEY, "op": "normalized", "steps": ["trim"] * n}), 10),
-    "length of a regex": (lambda n: conditions({**KEY, "op": "normalized", "steps": [{"regex": "x" * n}]}), 500),
+    "length of a regex": (
+        lambda n: conditions({**KEY, "op": "normalized", "steps": [{"regex": "x" * n}]}),
+        500,
+    ),
     "length of a replacement": (
-        lambda n: conditions({**KEY, "op": "normalized", "steps": [{"regex": "x", "replace": "y" * n}]}),
+        lambda n: conditions(
+            {**KEY, "op": "normalized", "steps": [{"regex": "x", "replace": "y" * n}]}
+        ),
         200,
     ),
     "compared fields": (
-        lambda n: {**conditions(KEY), "compare": [{"left": "a", "right": "b", "name": f"n{i}"} for i in range(n)]},
+        lambda n: {
+            **conditions(KEY),
+            "compare": [{"left": "a", "right": "b", "name": f"n{i}"} for i in range(n)],
+        },
         50,
     ),
     "chosen columns": (
@@ -70,23 +87,34 @@ LIMITS: dict[str, tuple[Callable[[int], dict[str, Any]], int]] = {
         lambda n: conditions(KEY, {**KEY, "op": "tolerance", "absolute": "0." + "1" * n}),
         recipes.MAX_SCALE,
     ),
-    "digits of a tolerance": (lambda n: conditions(KEY, {**KEY, "op": "tolerance", "absolute": "9" * n}), 15),
+    "digits of a tolerance": (
+        lambda n: conditions(KEY, {**KEY, "op": "tolerance", "absolute": "9" * n}),
+        15,
+    ),
     "percent": (lambda n: conditions(KEY, {**KEY, "op": "tolerance", "percent": n}), 900),
     "days": (lambda n: conditions(KEY, {**KEY, "op": "date_window", "days": n}), 36_500),
-    "percent of unmatched": (lambda n: {**conditions(KEY), "thresholds": {"max_unmatched_pct": n}}, 100),
+    "percent of unmatched": (
+        lambda n: {**conditions(KEY), "thresholds": {"max_unmatched_pct": n}},
+        100,
+    ),
     "candidates for each record": (
         lambda n: {**conditions(KEY), "limits": {"candidates_per_row": n}},
         recipes.MAX_PER_ROW,
     ),
     "chunks": (lambda n: {**conditions(KEY), "staging": {"max_parallel_chunks": n}}, 100),
-    "rows of a chunk": (lambda n: {**conditions(KEY), "staging": {"chunk_threshold_rows": n}}, 10**12),
+    "rows of a chunk": (
+        lambda n: {**conditions(KEY), "staging": {"chunk_threshold_rows": n}},
+        10**12,
+    ),
 }
 
 
 @pytest.mark.parametrize("what", LIMITS)
 def test_a_limit_is_held_at_it_and_past_it(what: str) -> None:
     document, most = LIMITS[what]
-    assert isinstance(validation.form(recipe(**document(most))), Recipe), validation.form(recipe(**document(most)))
+    assert isinstance(validation.form(recipe(**document(most))), Recipe), validation.form(
+        recipe(**document(most))
+    )
     faults = validation.form(recipe(**document(most + 1)))
     assert isinstance(faults, list)
     assert all(fault.suggestion for fault in faults)
@@ -103,7 +131,10 @@ def test_a_limit_is_held_at_it_and_past_it(what: str) -> None:
             conditions({**KEY, "op": "similar", "min_score": 1}),
             conditions({**KEY, "op": "similar", "min_score": "1.0001"}),
         ),
-        (conditions({**KEY, "op": "date_window", "days": 0}), conditions({**KEY, "op": "date_window", "days": -1})),
+        (
+            conditions({**KEY, "op": "date_window", "days": 0}),
+            conditions({**KEY, "op": "date_window", "days": -1}),
+        ),
         (
             {**conditions(KEY), "staging": {"max_parallel_chunks": 1}},
             {**conditions(KEY), "staging": {"max_parallel_chunks": 0}},

@@ -25,7 +25,8 @@ OF_THE_RUN = {"aged": [], "run": {"run_id": 7}, "timings": {"match": 0.1}}
 
 
 def stored(document: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
-    """The manifest's bytes, and the result of its run: the digest is of all that lasts, as that format had it."""
+    """The manifest's bytes, and the result of its run: the digest is of all that lasts, as that
+    format had it."""
     text = json.dumps(LASTING, sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(text.encode()).hexdigest()
     data = json.dumps({**document, "evidence_sha256": digest, **OF_THE_RUN}).encode()

@@ -350,7 +350,9 @@ KEYS = {
 @pytest.mark.parametrize("what", KEYS)
 def test_keys_of_every_type_are_those_of_their_records(tmp_path: Path, what: str) -> None:
     both = pa.table({"id": KEYS[what], "ref": ["a", "b", "c"]})
-    sql = "SELECT l.id AS left_id, r.id AS right_id FROM left_src l JOIN right_src r ON l.ref = r.ref"
+    sql = (
+        "SELECT l.id AS left_id, r.id AS right_id FROM left_src l JOIN right_src r ON l.ref = r.ref"
+    )
     recipe = document(match_sql=sql)
     done = [execute(tmp_path / name, recipe, both, both, engine=name) for name in sorted(ENGINES)]
     assert digests(done[0]) == digests(done[1])

@@ -27,8 +27,12 @@ def one_rule(*conditions: dict[str, Any], pattern: str = "1:1") -> dict[str, Any
     return recipe(rules=[{"name": "rule", "pattern": pattern, "conditions": list(conditions)}])
 
 
-@pytest.mark.parametrize("kind", [pa.decimal128(10, 2), pa.decimal128(38, 10), pa.float64(), pa.string()])
-def test_an_amount_exactly_at_the_tolerance_matches_and_a_cent_more_does_not(engine: str, kind: pa.DataType) -> None:
+@pytest.mark.parametrize(
+    "kind", [pa.decimal128(10, 2), pa.decimal128(38, 10), pa.float64(), pa.string()]
+)
+def test_an_amount_exactly_at_the_tolerance_matches_and_a_cent_more_does_not(
+    engine: str, kind: pa.DataType
+) -> None:
     """0.02 is no float: 1.10 - 1.08 is more than it in binary."""
     left = ["1.10", "1.10", "99999.99", "8.03"]
     right = ["1.08", "1.13", "100000.01", "8.01"]
@@ -38,37 +42,62 @@ def test_an_amount_exactly_at_the_tolerance_matches_and_a_cent_more_does_not(eng
         sides = [pa.array(map(float, left)), pa.array(map(float, right))]
     else:
         sides = [pa.array(map(Decimal, values), kind) for values in (left, right)]
-    document = one_rule(SAME_REF, {"left": "amount", "op": "tolerance", "right": "amount", "absolute": "0.02"})
+    document = one_rule(
+        SAME_REF, {"left": "amount", "op": "tolerance", "right": "amount", "absolute": "0.02"}
+    )
     refs = ["a", "b", "c", "d"]
-    found = links(document, table(ref=refs, amount=sides[0]), table(ref=refs, amount=sides[1]), engine=engine)
+    found = links(
+        document, table(ref=refs, amount=sides[0]), table(ref=refs, amount=sides[1]), engine=engine
+    )
     assert {pair[0] for pair in found["rule"]} == {0, 2, 3}
 
 
 def test_two_percent_of_the_left_amount_is_exact(engine: str) -> None:
-    document = one_rule(SAME_REF, {"left": "amount", "op": "tolerance", "right": "amount", "percent": 2})
-    amounts = [pa.array(map(Decimal, v), pa.decimal128(12, 2)) for v in (["50.00", "50.00"], ["51.00", "51.01"])]
+    document = one_rule(
+        SAME_REF, {"left": "amount", "op": "tolerance", "right": "amount", "percent": 2}
+    )
+    amounts = [
+        pa.array(map(Decimal, v), pa.decimal128(12, 2))
+        for v in (["50.00", "50.00"], ["51.00", "51.01"])
+    ]
     refs = ["a", "b"]
-    found = links(document, table(ref=refs, amount=amounts[0]), table(ref=refs, amount=amounts[1]), engine=engine)
+    found = links(
+        document,
+        table(ref=refs, amount=amounts[0]),
+        table(ref=refs, amount=amounts[1]),
+        engine=engine,
+    )
     assert found["rule"] == {(0, 0, False)}
 
 
 def test_a_tie_is_broken_by_the_keys_and_flagged(engine: str) -> None:
     both = table(ref=["a", "a"])
-    assert links(one_rule(SAME_REF), both, both, engine=engine)["rule"] == {(0, 0, True), (1, 1, True)}
+    assert links(one_rule(SAME_REF), both, both, engine=engine)["rule"] == {
+        (0, 0, True),
+        (1, 1, True),
+    }
 
 
 def test_nobody_is_matched_twice_however_many_copies_there_are(engine: str) -> None:
-    found = links(one_rule(SAME_REF), table(ref=["a"] * 3), table(ref=["a"] * 5), engine=engine)["rule"]
+    found = links(one_rule(SAME_REF), table(ref=["a"] * 3), table(ref=["a"] * 5), engine=engine)[
+        "rule"
+    ]
     assert {pair[:2] for pair in found} == {(0, 0), (1, 1), (2, 2)}
 
 
 def test_a_later_rule_only_sees_what_is_left(engine: str) -> None:
     rules = [
-        {"name": "exact", "conditions": [SAME_REF, {"left": "amount", "op": "eq", "right": "amount"}]},
+        {
+            "name": "exact",
+            "conditions": [SAME_REF, {"left": "amount", "op": "eq", "right": "amount"}],
+        },
         {"name": "loose", "conditions": [SAME_REF]},
     ]
     found = links(
-        recipe(rules=rules), table(ref=["a", "a"], amount=[1, 2]), table(ref=["a", "a"], amount=[2, 9]), engine=engine
+        recipe(rules=rules),
+        table(ref=["a", "a"], amount=[1, 2]),
+        table(ref=["a", "a"], amount=[2, 9]),
+        engine=engine,
     )
     assert found == {"exact": {(1, 0, False)}, "loose": {(0, 1, False)}}
 
@@ -88,10 +117,15 @@ def test_dates_moments_and_iso_text_meet_in_days(engine: str) -> None:
     left = table(ref=["a", "b"], day=[date(2024, 2, 29), date(2024, 2, 28)])
     moments = pa.array([datetime(2024, 3, 1, 23, 59, tzinfo=UTC)] * 2, pa.timestamp("us", "UTC"))
     assert {
-        p[0] for p in links(one_rule(SAME_REF, window), left, table(ref=["a", "b"], day=moments), engine=engine)["rule"]
+        p[0]
+        for p in links(
+            one_rule(SAME_REF, window), left, table(ref=["a", "b"], day=moments), engine=engine
+        )["rule"]
     } == {0}
     text = table(ref=["a", "b"], day=["2024-03-01", "2024-03-01 08:00:00"])
-    assert {p[0] for p in links(one_rule(SAME_REF, window), left, text, engine=engine)["rule"]} == {0}
+    assert {p[0] for p in links(one_rule(SAME_REF, window), left, text, engine=engine)["rule"]} == {
+        0
+    }
 
 
 def test_columns_of_one_name_on_both_sides_do_not_meet(engine: str) -> None:
@@ -115,16 +149,25 @@ def test_text_that_is_no_number_or_date_is_named(engine: str, column: str, op: s
     good = "1.00" if op == "tolerance" else "2024-01-01"
     document = one_rule(SAME_REF, {"left": "v", "op": op, "right": "v", **extra})
     with pytest.raises(BadValue, match="Column v of the right side has 1 values") as caught:
-        links(document, table(ref=["a"], v=[good]), table(ref=["a", "b"], v=[column, good]), engine=engine)
+        links(
+            document,
+            table(ref=["a"], v=[good]),
+            table(ref=["a", "b"], v=[column, good]),
+            engine=engine,
+        )
     assert column in caught.value.message
 
 
 def test_a_recipe_that_multiplies_rows_is_stopped_at_the_limit(engine: str) -> None:
     side = table(ref=["a"] * 10)
-    found = links(one_rule(SAME_REF), side, side, engine=engine, limits=MatchLimits(per_row=5, least=0))
+    found = links(
+        one_rule(SAME_REF), side, side, engine=engine, limits=MatchLimits(per_row=5, least=0)
+    )
     assert len(found["rule"]) == 10
     with pytest.raises(TooManyCandidates, match="multiplies rows") as caught:
-        links(one_rule(SAME_REF), side, side, engine=engine, limits=MatchLimits(per_row=4, least=99))
+        links(
+            one_rule(SAME_REF), side, side, engine=engine, limits=MatchLimits(per_row=4, least=99)
+        )
     assert "limits.candidates_per_row" in (caught.value.hint or "")
     assert "PENSTOCK_RECONCILE_CANDIDATES_PER_ROW" in (caught.value.hint or "")
     assert "4 for each record" in caught.value.message
@@ -152,14 +195,22 @@ def test_free_sql_matches_with_our_functions(engine: str) -> None:
     sql = """SELECT l.id AS left_id, r.id AS right_id FROM left_src l JOIN right_src r ON l.ref = r.ref
         AND tolerance_match(l.amount, r.amount, 0.02) AND pct_match(l.amount, r.amount, 50)
         AND date_match(l.day, r.day, 2) AND similarity(l.name, r.name) >= 0.75 -- the rest is breaks"""
-    left = table(ref=["a", "b"], amount=[1.10, 5.0], day=[date(2024, 1, 1)] * 2, name=["Acme", "Acme"])
-    right = table(ref=["a", "b"], amount=[1.08, 5.03], day=[date(2024, 1, 3)] * 2, name=["acne", "acme"])
+    left = table(
+        ref=["a", "b"], amount=[1.10, 5.0], day=[date(2024, 1, 1)] * 2, name=["Acme", "Acme"]
+    )
+    right = table(
+        ref=["a", "b"], amount=[1.08, 5.03], day=[date(2024, 1, 3)] * 2, name=["acne", "acme"]
+    )
     assert links(recipe(match_sql=sql), left, right, engine=engine)["match_sql"] == {(0, 0, False)}
 
 
 def test_free_sql_that_repeats_a_record_is_flagged(engine: str) -> None:
-    sql = "SELECT l.id AS left_id, r.id AS right_id FROM left_src l, right_src r WHERE l.ref = r.ref"
-    found = links(recipe(match_sql=sql), table(ref=["a", "b"]), table(ref=["a", "a", "b"]), engine=engine)
+    sql = (
+        "SELECT l.id AS left_id, r.id AS right_id FROM left_src l, right_src r WHERE l.ref = r.ref"
+    )
+    found = links(
+        recipe(match_sql=sql), table(ref=["a", "b"]), table(ref=["a", "a", "b"]), engine=engine
+    )
     assert found["match_sql"] == {(0, 0, True), (0, 1, True), (1, 2, False)}
 
 

@@ -39,7 +39,10 @@ def test_a_column_that_is_called_like_the_place_of_a_row_is_read_as_it_is(
     right = pa.table({"_id": [0, 1], "ref": ["x", "y"]})
     recipe = document("_id", "_id", rules=rule(equal("_id", "_id")), output={"wide": True})
     done = execute(tmp_path / "run", recipe, left, right, engine=engine)
-    pairs = [(row["left__id"], row["left_ref"], row["right__id"], row["right_ref"]) for row in rows(done, "matched")]
+    pairs = [
+        (row["left__id"], row["left_ref"], row["right__id"], row["right_ref"])
+        for row in rows(done, "matched")
+    ]
     assert sorted(pairs) == [(0, "b", 0, "x"), (1, "a", 1, "y")]
 
 
@@ -132,7 +135,9 @@ def test_free_sql_reads_a_column_that_is_called_like_the_place_of_a_row(
 def test_free_sql_over_columns_that_differ_only_in_case_is_refused_before_it_runs(
     tmp_path: Path,
 ) -> None:
-    sql = "SELECT l.id AS left_id, r.id AS right_id FROM left_src l JOIN right_src r ON l.REF = r.ref"
+    sql = (
+        "SELECT l.id AS left_id, r.id AS right_id FROM left_src l JOIN right_src r ON l.REF = r.ref"
+    )
     left, right = (
         pa.table({"id": [1], "ref": ["a"], "REF": ["b"]}),
         pa.table({"id": [1], "ref": ["b"]}),
@@ -167,4 +172,7 @@ def test_evidence_carries_every_type_as_it_is(engine: str, tmp_path: Path) -> No
     file = next(file.path for file in done.evidence.files if file.table == "matched")
     matched = pq.read_table(file)
     for name in EVERY_TYPE.column_names:
-        assert matched.column(f"left_{name}").combine_chunks() == EVERY_TYPE.column(name).combine_chunks(), name
+        assert (
+            matched.column(f"left_{name}").combine_chunks()
+            == EVERY_TYPE.column(name).combine_chunks()
+        ), name

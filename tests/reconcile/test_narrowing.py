@@ -49,7 +49,9 @@ def amounts(*values: str | None, kind: pa.DataType = MONEY) -> pa.Array:
         ([pa.array(["1.5"])], None),
     ],
 )
-def test_the_files_say_how_many_digits_there_are(tmp_path: Path, files: list[pa.Array], digits: int | None) -> None:
+def test_the_files_say_how_many_digits_there_are(
+    tmp_path: Path, files: list[pa.Array], digits: int | None
+) -> None:
     assert held(tmp_path, *files) == digits
 
 
@@ -64,7 +66,9 @@ def test_a_column_is_not_taken_for_a_field_inside_another_one(tmp_path: Path) ->
     assert narrowed(columns(pq.read_schema(path)), [path])["a.b"].held is None
 
 
-@pytest.mark.parametrize(("value", "precision"), [("9" * 15 + ".99", NARROW), ("1" + "0" * 15 + ".00", WIDE)])
+@pytest.mark.parametrize(
+    ("value", "precision"), [("9" * 15 + ".99", NARROW), ("1" + "0" * 15 + ".00", WIDE)]
+)
 def test_sixty_four_bits_hold_amounts_and_their_differences_or_are_not_taken(
     tmp_path: Path, value: str, precision: int
 ) -> None:
@@ -79,10 +83,18 @@ def test_the_tolerance_is_exact_on_any_number_of_digits(engine: str, whole: str)
     def side(prefix: str, *ends: str) -> pa.Table:
         found = amounts(*(f"{sign}{whole}.{end}" for sign in ("", "-") for end in ends))
         numbers = range(len(found))
-        return pa.table({"id": [f"{prefix}{n}" for n in numbers], "ref": [f"R{n}" for n in numbers], "amount": found})
+        return pa.table(
+            {
+                "id": [f"{prefix}{n}" for n in numbers],
+                "ref": [f"R{n}" for n in numbers],
+                "amount": found,
+            }
+        )
 
     left, right = side("i", "10", "10", "10"), side("p", "12", "13", "08")
-    found = links(recipe(rules=[{"name": "near", "conditions": [KEY, NEAR]}]), left, right, engine=engine)
+    found = links(
+        recipe(rules=[{"name": "near", "conditions": [KEY, NEAR]}]), left, right, engine=engine
+    )
     assert found["near"] == {(f"i{n}", f"p{n}", False) for n in (0, 2, 3, 5)}
 
 
@@ -103,7 +115,9 @@ def test_many_amounts_may_have_more_digits_than_one(engine: str, pattern: str) -
     assert links(recipe(rules=[rule]), left, right, engine=engine)["sum"] == set()
 
 
-def test_what_others_read_has_one_type_whatever_the_amounts_are(engine: str, tmp_path: Path) -> None:
+def test_what_others_read_has_one_type_whatever_the_amounts_are(
+    engine: str, tmp_path: Path
+) -> None:
     def matched(name: str, amount: str) -> pa.Schema:
         (tmp_path / name).mkdir()
         file = tmp_path / name / "rows.parquet"
@@ -116,6 +130,8 @@ def test_what_others_read_has_one_type_whatever_the_amounts_are(engine: str, tmp
             scratch=tmp_path / name / "s",
             engine=engine,
         ).run()
-        return pq.read_schema(next(each.path for each in done.evidence.files if each.table == "matched"))
+        return pq.read_schema(
+            next(each.path for each in done.evidence.files if each.table == "matched")
+        )
 
     assert matched("small", "1.00") == matched("large", "9" * 25 + ".00")

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LIMITS = ProcessLimits(memory_bytes=512 * MB, cpu_seconds=60, wall_seconds=120, file_bytes=1024 * MB)
+LIMITS = ProcessLimits(
+    memory_bytes=512 * MB, cpu_seconds=60, wall_seconds=120, file_bytes=1024 * MB
+)
 SHEET = "xl/worksheets/sheet1.xml"
 HUGE_BOOK_CELLS = 1_048_576 * 16_384
 
@@ -43,7 +45,9 @@ def parser(table: TableLimits | None = None, **limits: float) -> Parser:
     return Parser(replace(LIMITS, **limits), table or TableLimits(), parallel=1)
 
 
-async def convert(folder: Path, name: str, data: bytes, by: Parser | None = None, **options: Any) -> ParsedFile:
+async def convert(
+    folder: Path, name: str, data: bytes, by: Parser | None = None, **options: Any
+) -> ParsedFile:
     given = folder / "given"
     given.write_bytes(data)
     work = folder / "work"
@@ -51,14 +55,18 @@ async def convert(folder: Path, name: str, data: bytes, by: Parser | None = None
     return await (by or parser()).convert(given, Reading(name=name, **options), work)
 
 
-async def read_here(folder: Path, name: str, data: bytes, encoding: str = "utf-8", **limits: int) -> pa.Table:
+async def read_here(
+    folder: Path, name: str, data: bytes, encoding: str = "utf-8", **limits: int
+) -> pa.Table:
     """In this process, for what needs no other."""
     given = folder / "given"
     given.write_bytes(data)
     work = folder / f"work-{len(list(folder.iterdir()))}"
     work.mkdir()
     return pq.read_table(
-        await as_parquet(given, Reading(name=name, encoding=encoding, limits=TableLimits(**limits)), work)
+        await as_parquet(
+            given, Reading(name=name, encoding=encoding, limits=TableLimits(**limits)), work
+        )
     )
 
 
@@ -96,8 +104,12 @@ def without_places(xml: bytes) -> bytes:
 
 FAR = {
     "its dimension and its cells": two_far_cells(),
-    "cells that its dimension denies": changed(two_far_cells(), lambda xml: xml.replace(b"A1:XFD1048576", b"A1:B2")),
-    "its dimension alone": changed(book(["a"], [1]), lambda xml: xml.replace(b'ref="A1:A2"', b'ref="A1:XFD1048576"')),
+    "cells that its dimension denies": changed(
+        two_far_cells(), lambda xml: xml.replace(b"A1:XFD1048576", b"A1:B2")
+    ),
+    "its dimension alone": changed(
+        book(["a"], [1]), lambda xml: xml.replace(b'ref="A1:A2"', b'ref="A1:XFD1048576"')
+    ),
     "a row's number": changed(
         book(["a"] * 200, [1] * 200), lambda xml: xml.replace(b'<row r="2"', b'<row r="1048576"')
     ),
@@ -114,7 +126,9 @@ async def test_a_sheet_that_reaches_too_far_is_refused_before_room_is_made_for_i
 
 
 @pytest.mark.parametrize("change", [lambda xml: xml, without_places], ids=["placed", "in order"])
-async def test_a_sheet_may_reach_over_so_many_cells_and_no_more(tmp_path: Path, change: Any) -> None:
+async def test_a_sheet_may_reach_over_so_many_cells_and_no_more(
+    tmp_path: Path, change: Any
+) -> None:
     workbook = changed(book(["a", "b", "c"], [1, 2, 3]), change)
     assert (await read_here(tmp_path, "x.xlsx", workbook, cells=6)).num_rows == 1
     with pytest.raises(PayloadTooLarge, match="row 2 and column 3, which are 6 cells"):
@@ -130,7 +144,9 @@ async def test_the_reader_of_a_far_sheet_is_stopped_by_its_memory_if_the_check_l
         await convert(tmp_path, "x.xlsx", two_far_cells(), parser(table))
 
 
-async def test_a_workbook_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_workbook_of_too_many_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workbook = book(["a"], [1])
     count = len(zipfile.ZipFile(io.BytesIO(workbook)).infolist())
     monkeypatch.setattr(archive, "MAX_ENTRIES", count)
@@ -160,7 +176,9 @@ async def test_a_packed_csv_may_unpack_to_so_many_times_its_size_and_no_more(
 
 
 @pytest.mark.parametrize("claim", [0, 7, 2**31])
-async def test_a_workbook_that_claims_another_size_than_it_has_is_refused(tmp_path: Path, claim: int) -> None:
+async def test_a_workbook_that_claims_another_size_than_it_has_is_refused(
+    tmp_path: Path, claim: int
+) -> None:
     data = bytearray(book(["a"], [1]))
     directory = data.index(b"PK\x01\x02")
     place = data.index(SHEET.encode(), directory) - 46
@@ -174,7 +192,9 @@ async def test_a_sheet_whose_rows_never_end_is_refused(
     tmp_path: Path, tag: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workbooks, "MAX_SHEET_ROW_BYTES", 2 * MB)
-    endless = changed(book(["a"], [1]), lambda xml: xml.replace(b"</sheetData>", tag * (4 * MB // len(tag))))
+    endless = changed(
+        book(["a"], [1]), lambda xml: xml.replace(b"</sheetData>", tag * (4 * MB // len(tag)))
+    )
     with pytest.raises(PayloadTooLarge, match=r"A row of the sheet is larger than"):
         await read_here(tmp_path, "x.xlsx", endless, ratio=100_000, cells=10**12)
 
@@ -257,7 +277,9 @@ def encodings() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("encoding", list(encodings()))
-async def test_a_table_is_read_in_every_encoding_that_is_taken(tmp_path: Path, encoding: str) -> None:
+async def test_a_table_is_read_in_every_encoding_that_is_taken(
+    tmp_path: Path, encoding: str
+) -> None:
     table = await read_here(tmp_path, "x.csv", "a,b\n1,2\n".encode(encoding), encoding=encoding)
     assert table.to_pylist() == [{"a": "1", "b": "2"}]
 
@@ -279,7 +301,8 @@ LIMIT_MODULE = "tests.reconcile.limited_child"
 
 
 @pytest.mark.parametrize(
-    ("task", "reason"), [("wait", "time"), ("spin", "time"), ("allocate", "memory"), ("abort", "crash")]
+    ("task", "reason"),
+    [("wait", "time"), ("spin", "time"), ("allocate", "memory"), ("abort", "crash")],
 )
 async def test_a_process_that_meets_a_limit_is_gone_with_all_that_it_started(
     tmp_path: Path, task: str, reason: str

@@ -27,7 +27,10 @@ def test_a_key_that_a_thousand_records_share_hides_no_reason(engine: str, tmp_pa
     right = pa.table({"id": range(MANY), "ref": ["a"] * MANY, "amount": amounts})
     done = execute(tmp_path / "run", document(rules=RULES), left, right, engine=engine)
     away = [Decimal(10**6 - number) for number in range(MANY - 1)]
-    assert [(row["reason"], row["nearest_id"], row["nearest_difference"]) for row in rows(done, "unmatched_left")] == [
+    assert [
+        (row["reason"], row["nearest_id"], row["nearest_difference"])
+        for row in rows(done, "unmatched_left")
+    ] == [
         *(("amount_out_of_tolerance", 0, difference) for difference in away),
         ("no_key", None, None),
     ]
@@ -53,14 +56,19 @@ BOOKS: dict[str, list[dict[str, Any]]] = {
     "several rules": [
         {"name": "one", "conditions": [KEY, {**CLOSE, "absolute": 0}, WINDOW]},
         {"name": "parts", "pattern": "1:N", "conditions": [KEY, SUM]},
-        {"name": "same day", "conditions": [KEY, {"left": "day", "op": "eq", "right": "day"}, CLOSE]},
+        {
+            "name": "same day",
+            "conditions": [KEY, {"left": "day", "op": "eq", "right": "day"}, CLOSE],
+        },
         {"name": "groups", "pattern": "M:N", "conditions": [KEY, SUM]},
     ],
 }
 
 
 @pytest.mark.parametrize("book", BOOKS)
-def test_slices_of_pairs_say_what_all_pairs_at_once_say(engine: str, tmp_path: Path, book: str) -> None:
+def test_slices_of_pairs_say_what_all_pairs_at_once_say(
+    engine: str, tmp_path: Path, book: str
+) -> None:
     dice = random.Random(7)
     left, right, recipe = skewed(dice, 200), skewed(dice, 180), document(rules=BOOKS[book])
     whole = execute(tmp_path / "whole", recipe, left, right, engine=engine)
@@ -72,14 +80,18 @@ def test_slices_of_pairs_say_what_all_pairs_at_once_say(engine: str, tmp_path: P
 
 def test_what_was_not_examined_is_said_and_counted(engine: str, tmp_path: Path) -> None:
     """The records with the fewest candidates are examined first."""
-    left = pa.table({"id": range(30), "ref": ["b"] * 10 + ["a"] * 10 + ["z"] * 10, "amount": range(30)})
+    left = pa.table(
+        {"id": range(30), "ref": ["b"] * 10 + ["a"] * 10 + ["z"] * 10, "amount": range(30)}
+    )
     right = pa.table({"id": range(60), "ref": ["a"] * 50 + ["b"] * 10, "amount": [1000] * 60})
     rules = [*RULES, {"name": "other", "conditions": [KEY, {**CLOSE, "absolute": 2}]}]
     for number, these in enumerate((RULES, rules)):
         limits = MatchLimits(examined_at_once=0, examined=120)
         run = tmp_path / str(number)
         done = execute(run, document(rules=these), left, right, engine=engine, limits=limits)
-        reasons = [(row["reason"], row["nearest_id"], row["rule"]) for row in rows(done, "unmatched_left")]
+        reasons = [
+            (row["reason"], row["nearest_id"], row["rule"]) for row in rows(done, "unmatched_left")
+        ]
         assert reasons == (
             [("amount_out_of_tolerance", 50, "close")] * 10
             + [("not_examined", None, None)] * 10
@@ -93,11 +105,15 @@ def test_what_was_not_examined_is_said_and_counted(engine: str, tmp_path: Path) 
         assert sum(done.evidence.sides["right"].reasons.values()) == 60
 
 
-def test_nothing_is_examined_where_the_limit_is_below_one_record(engine: str, tmp_path: Path) -> None:
+def test_nothing_is_examined_where_the_limit_is_below_one_record(
+    engine: str, tmp_path: Path
+) -> None:
     left = pa.table({"id": range(3), "ref": ["a", "a", "z"], "amount": range(3)})
     right = pa.table({"id": range(9), "ref": ["a"] * 9, "amount": [1000] * 9})
     limits = MatchLimits(examined_at_once=0, examined=1)
-    done = execute(tmp_path / "run", document(rules=RULES), left, right, engine=engine, limits=limits)
+    done = execute(
+        tmp_path / "run", document(rules=RULES), left, right, engine=engine, limits=limits
+    )
     assert [row["reason"] for row in rows(done, "unmatched_left")] == [
         *("not_examined", "not_examined", "no_key"),
     ]

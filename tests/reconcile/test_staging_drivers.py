@@ -1,4 +1,5 @@
-"""Sources through whole runs: with chunks of their own (a point in time, a read session), and with exact types."""
+"""Sources through whole runs: with chunks of their own (a point in time, a read session), and with
+exact types."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def changes(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     found: list[Callable[[], None]] = []
     original = ChunkStager._stage
 
-    async def staged(self: ChunkStager, order: StageChunkPayload, source: Source, ctx: JobContext) -> dict[str, Any]:
+    async def staged(
+        self: ChunkStager, order: StageChunkPayload, source: Source, ctx: JobContext
+    ) -> dict[str, Any]:
         while found:
             found.pop()()
         return await original(self, order, source, ctx)
@@ -53,18 +56,28 @@ def changes(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     return found
 
 
-async def reconciled(stand: Stand, me: httpx2.AsyncClient, **left: Any) -> tuple[dict[str, Any], pa.Table]:  # noqa: F811
+async def reconciled(
+    stand: Stand,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+    **left: Any,
+) -> tuple[dict[str, Any], pa.Table]:
     """The run, and the rows of its left side that were not matched."""
     handlers = default_handlers(stand.settings)
-    handlers._handlers["stage_plan"] = StagePlanner(client_factory(stand.settings, ReconcileControlPlane), limits=SMALL)
+    handlers._handlers["stage_plan"] = StagePlanner(
+        client_factory(stand.settings, ReconcileControlPlane), limits=SMALL
+    )
     sides = {
         "left": {"source": "there", "table": "ledger", "primary_key": "id", **left},
         "right": {"upload": await upload(me, "bank.csv", BANK), "primary_key": "id"},
     }
     async with stand.working(handlers=handlers, queues=QUEUES):
-        ended = await over(me, await start(me, recipe={"name": "far", "sources": sides, "rules": RULES}))
+        ended = await over(
+            me, await start(me, recipe={"name": "far", "sources": sides, "rules": RULES})
+        )
     assert ended["status"] == "completed", ended["error"]
-    answer = await me.get(f"/api/runs/{ended['run_id']}/evidence/unmatched_left", params={"format": "arrow"})
+    answer = await me.get(
+        f"/api/runs/{ended['run_id']}/evidence/unmatched_left", params={"format": "arrow"}
+    )
     return ended, pa.ipc.open_stream(io.BytesIO(answer.content)).read_all()
 
 
@@ -81,12 +94,17 @@ async def test_elasticsearch_is_staged_in_slices_of_one_point_in_time(
         fake.add("ledger", properties, documents)
         changes.append(lambda: fake.add("ledger", properties, documents[:5]))
         config = {"url": fake.url, "retry_seconds": 0.2}
-        await stand.graphs.sources.add(name="there", kind="elasticsearch", owner="me", config=config, secrets={})
+        await stand.graphs.sources.add(
+            name="there", kind="elasticsearch", owner="me", config=config, secrets={}
+        )
         ended, rest = await reconciled(stand, me)
         slices = {search["slice"]["id"] for search in fake.searches() if "slice" in search}
         assert (slices, fake.open_moments()) == ({0, 1, 2}, 0)
     assert ended["progress"]["jobs"] == 1 + 3 + 1
-    assert (ended["totals"]["left"]["rows"], ended["totals"]["left"]["matched"]) == (ROWS, ROWS // 2)
+    assert (ended["totals"]["left"]["rows"], ended["totals"]["left"]["matched"]) == (
+        ROWS,
+        ROWS // 2,
+    )
     assert rest["seen"][0].as_py() == dt.datetime(2024, 2, 29, 12, 30, 15, 123000, tzinfo=dt.UTC)
 
 
@@ -108,11 +126,16 @@ async def test_bigquery_is_staged_in_streams_of_one_session_with_exact_types(
     async with BigQueryFake() as fake:
         fake.load("ledger", table)
         changes.append(lambda: fake.load("ledger", table.slice(0, 5)))
-        await stand.graphs.sources.add(name="there", kind="bigquery", owner="me", config=config_of(fake), secrets={})
+        await stand.graphs.sources.add(
+            name="there", kind="bigquery", owner="me", config=config_of(fake), secrets={}
+        )
         scope = [{"column": "day", "op": "between", "value": ["2024-02-01", "2024-02-29"]}]
         ended, rest = await reconciled(stand, me, filters=scope)
     assert ended["progress"]["jobs"] > 1 + 1 + 1
-    assert (ended["totals"]["left"]["rows"], ended["totals"]["left"]["matched"]) == (ROWS, ROWS // 2)
+    assert (ended["totals"]["left"]["rows"], ended["totals"]["left"]["matched"]) == (
+        ROWS,
+        ROWS // 2,
+    )
     assert rest.schema.field("amount").type == pa.decimal128(38, 9)
     first = rest.to_pylist()[0]
     assert (first["day"], first["seen"]) == (moment.date(), moment)
@@ -135,14 +158,24 @@ async def test_postgresql_and_duckdb_are_staged_with_exact_types(
         await connection.execute(f"CREATE TABLE ledger AS SELECT {values}")
     with duckdb.connect(str(tmp_path / "there.duckdb")) as db:
         db.execute(f"CREATE TABLE ledger AS SELECT {values}")
-    places = {"postgres": postgres(warehouse), "duckdb": {"database": str(tmp_path / "there.duckdb")}}
+    places = {
+        "postgres": postgres(warehouse),
+        "duckdb": {"database": str(tmp_path / "there.duckdb")},
+    }
     for kind, config in places.items():
         secrets = postgres_secrets(warehouse) if kind == "postgres" else {}
-        await stand.graphs.sources.add(name=kind, kind=kind, owner="me", config=config, secrets=secrets)
+        await stand.graphs.sources.add(
+            name=kind, kind=kind, owner="me", config=config, secrets=secrets
+        )
         _, rest = await reconciled(stand, me, source=kind)
         [row] = rest.to_pylist()
-        assert (row["exact"], row["day"], row["seen"]) == (exact, dt.date(2024, 2, 29), moment), kind
-        assert (row["u"], json.loads(row["doc"])) == ("6ccd780c-baba-1026-9564-5b8c656024db", {"a": [1, None]}), kind
+        assert (row["exact"], row["day"], row["seen"]) == (exact, dt.date(2024, 2, 29), moment), (
+            kind
+        )
+        assert (row["u"], json.loads(row["doc"])) == (
+            "6ccd780c-baba-1026-9564-5b8c656024db",
+            {"a": [1, None]},
+        ), kind
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "datafusion"])
@@ -163,10 +196,19 @@ async def test_wide_numerics_instants_and_twin_columns_of_postgresql_are_matched
         )
     bank = "id,ref,seen\n1,A,2024-02-01T04:30:00Z\n2,B,2024-01-31T23:30:00Z\n"
     await stand.graphs.sources.add(
-        name="there", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse)
+        name="there",
+        kind="postgres",
+        owner="me",
+        config=postgres(warehouse),
+        secrets=postgres_secrets(warehouse),
     )
     key = {"left": "REF", "op": "eq", "right": "ref"}
-    rules = [{"name": "same", "conditions": [key, {"left": "seen", "op": "date_window", "right": "seen", "days": 0}]}]
+    rules = [
+        {
+            "name": "same",
+            "conditions": [key, {"left": "seen", "op": "date_window", "right": "seen", "days": 0}],
+        }
+    ]
     near = {"left": "amount", "op": "tolerance", "right": "amount", "absolute": "0.005"}
     exact = {"name": "exact", "conditions": [{"left": "REF", "op": "eq", "right": "REF"}, near]}
     left = {"source": "there", "table": "ledger", "primary_key": "_id"}
@@ -179,12 +221,19 @@ async def test_wide_numerics_instants_and_twin_columns_of_postgresql_are_matched
         "rules": [exact],
         "output": output,
     }
-    both = {"name": "wide", "engine": engine, "sources": {"left": left, "right": right}, "rules": rules}
+    both = {
+        "name": "wide",
+        "engine": engine,
+        "sources": {"left": left, "right": right},
+        "rules": rules,
+    }
     async with stand.working(queues=QUEUES):
         runs = [await over(me, await start(me, recipe=recipe)) for recipe in (both, twice)]
     for run in runs:
         assert run["status"] == "completed", run["error"]
-    days, amounts = [(await me.get(f"/api/runs/{run['run_id']}/evidence/matched")).json() for run in runs]
+    days, amounts = [
+        (await me.get(f"/api/runs/{run['run_id']}/evidence/matched")).json() for run in runs
+    ]
     assert [(row["left__id"], row["right_id"]) for row in days] == [(7, "1"), (5, "2")]
     assert [(row["left__id"], row["right__id"], row["left_amount"]) for row in amounts] == [
         (7, 7, f"{large}.01"),

@@ -113,7 +113,9 @@ async def test_postgresql_gives_the_rows_of_one_moment_whatever_is_written_meanw
 ) -> None:
     await fill(warehouse, COUNT)
     async with connected(warehouse) as writer:
-        await writer.execute("CREATE TABLE ledger AS SELECT id, name AS ref, age AS amount FROM customers")
+        await writer.execute(
+            "CREATE TABLE ledger AS SELECT id, name AS ref, age AS amount FROM customers"
+        )
         await writer.execute("ANALYZE ledger")
         moved = "UPDATE ledger SET amount = amount + 1; INSERT INTO ledger SELECT id + 10000, ref, 0 FROM ledger"
         original = ChunkStager._stage
@@ -127,7 +129,11 @@ async def test_postgresql_gives_the_rows_of_one_moment_whatever_is_written_meanw
 
         monkeypatch.setattr(ChunkStager, "_stage", staged)
         await stand.graphs.sources.add(
-            name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets=postgres_secrets(warehouse)
+            name="db",
+            kind="postgres",
+            owner="me",
+            config=postgres(warehouse),
+            secrets=postgres_secrets(warehouse),
         )
         left = {"source": "db", "table": "ledger", "primary_key": "id"}
         ended = await run(stand, me, left, output={"amount": {"left": "amount", "right": "amount"}})
@@ -138,10 +144,15 @@ async def test_postgresql_gives_the_rows_of_one_moment_whatever_is_written_meanw
 
 
 async def test_a_table_of_iceberg_is_read_at_its_snapshot() -> None:
-    async with TrinoFake() as fake, open_source("trino", trino_config(fake, starburst_role="analyst"), {}) as lake:
+    async with (
+        TrinoFake() as fake,
+        open_source("trino", trino_config(fake, starburst_role="analyst"), {}) as lake,
+    ):
         fake.engine.load("ledger", LEDGER)
         fake.engine.load("ledger@77", LEDGER)
-        fake.engine.load("ledger$refs", pa.table({"name": ["old", "main"], "snapshot_id": [76, 77]}))
+        fake.engine.load(
+            "ledger$refs", pa.table({"name": ["old", "main"], "snapshot_id": [76, 77]})
+        )
         plan = await in_chunks(lake, "SELECT id, ref, amount FROM ledger WHERE id >= 0")
         assert (len(plan.chunks), plan.hold) == (3, None)
         fake.engine.load("ledger", LEDGER.slice(0, 5))
@@ -149,15 +160,22 @@ async def test_a_table_of_iceberg_is_read_at_its_snapshot() -> None:
 
 
 async def test_another_table_of_trino_is_watched_and_one_that_cannot_be_is_not_cut() -> None:
-    async with TrinoFake() as fake, open_source("trino", trino_config(fake, starburst_role="analyst"), {}) as lake:
+    async with (
+        TrinoFake() as fake,
+        open_source("trino", trino_config(fake, starburst_role="analyst"), {}) as lake,
+    ):
         fake.engine.load("ledger", LEDGER)
         plan = await in_chunks(lake)
         assert (len(plan.chunks), type(plan.hold)) == (3, Unchanged)
         await plan.hold.check()
-        fake.engine.load("ledger", LEDGER.set_column(2, "amount", pa.array(range(1, COUNT + 1), pa.int64())))
+        fake.engine.load(
+            "ledger", LEDGER.set_column(2, "amount", pa.array(range(1, COUNT + 1), pa.int64()))
+        )
         with pytest.raises(SourceChanged):
             await plan.hold.check()
-        fake.scripts.append(Script(match="checksum(", error=QueryError("FUNCTION_NOT_FOUND", "no such function")))
+        fake.scripts.append(
+            Script(match="checksum(", error=QueryError("FUNCTION_NOT_FOUND", "no such function"))
+        )
         assert len((await in_chunks(lake)).chunks) == 1
 
 
@@ -182,17 +200,26 @@ async def test_a_real_lake_has_snapshots_and_fingerprints(real_trino: Trino) -> 
 
 async def test_a_duckdb_file_has_one_reader(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as db:
-        db.execute("CREATE TABLE ledger AS SELECT range AS id, 'R' || range AS ref FROM range(5000)")
+        db.execute(
+            "CREATE TABLE ledger AS SELECT range AS id, 'R' || range AS ref FROM range(5000)"
+        )
     async with open_source("duckdb", {"database": str(tmp_path / "shop.duckdb")}, {}) as shop:
         assert len((await in_chunks(shop)).chunks) == 1
         assert await pinned(shop, "SELECT * FROM ledger") is None
         assert await rows(shop, "SELECT count(*) FROM ledger") == [(5000,)]
 
 
-def after_each_chunk(monkeypatch: pytest.MonkeyPatch, do: Callable[[StageChunkPayload], None]) -> None:
+def after_each_chunk(
+    monkeypatch: pytest.MonkeyPatch, do: Callable[[StageChunkPayload], None]
+) -> None:
     original = ChunkStager._stage
 
-    async def staged(self: ChunkStager, order: StageChunkPayload, source: Source, ctx: JobContext) -> dict[str, Any]:  # noqa: F811
+    async def staged(
+        self: ChunkStager,
+        order: StageChunkPayload,
+        source: Source,  # noqa: F811
+        ctx: JobContext,
+    ) -> dict[str, Any]:
         told = await original(self, order, source, ctx)
         do(order)
         return told
@@ -200,8 +227,15 @@ def after_each_chunk(monkeypatch: pytest.MonkeyPatch, do: Callable[[StageChunkPa
     monkeypatch.setattr(ChunkStager, "_stage", staged)
 
 
-async def run(stand: Stand, me: httpx2.AsyncClient, left: dict[str, Any], **more: Any) -> dict[str, Any]:  # noqa: F811
+async def run(
+    stand: Stand,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+    left: dict[str, Any],
+    **more: Any,
+) -> dict[str, Any]:
     right = {"upload": await upload(me, "payments.csv", PAYMENTS), "primary_key": "id"}
     recipe = {"name": "moment", "sources": {"left": left, "right": right}, "rules": RULES, **more}
     async with stand.working(queues=QUEUES):
-        return await over(me, await start(me, recipe=recipe, staging={"chunk_threshold_rows": 1000}))
+        return await over(
+            me, await start(me, recipe=recipe, staging={"chunk_threshold_rows": 1000})
+        )

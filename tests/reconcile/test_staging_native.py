@@ -1,4 +1,5 @@
-"""Files that are read where they are: in folders and in object stores, in pieces, and only as they were listed."""
+"""Files that are read where they are: in folders and in object stores, in pieces, and only as they
+were listed."""
 
 from __future__ import annotations
 
@@ -35,19 +36,26 @@ SCOPED = {"filters": [{"column": "id", "op": "lt", "value": 2500}]}
 
 
 def objects() -> dict[str, bytes]:
-    """A ledger in three folders of Parquet, and a bank in two gzipped CSV files, one of which lacks every tenth."""
+    """A ledger in three folders of Parquet, and a bank in two gzipped CSV files, one of which lacks
+    every tenth."""
     found: dict[str, bytes] = {}
     for number, start_at in enumerate(range(0, ROWS, ROWS // 3)):
         ids = range(start_at, start_at + ROWS // 3)
         table = pa.table(
-            {"id": pa.array(ids, pa.int64()), "ref": [f"R{i}" for i in ids], "amount": ["1.00" for _ in ids]}
+            {
+                "id": pa.array(ids, pa.int64()),
+                "ref": [f"R{i}" for i in ids],
+                "amount": ["1.00" for _ in ids],
+            }
         )
         out = io.BytesIO()
         pq.write_table(table, out, row_group_size=100)
         found[f"ledger/month={number}/part.parquet"] = out.getvalue()
     for half, numbers in enumerate((range(ROWS // 2), range(ROWS // 2, ROWS))):
         lines = [f'{i},R{i},1.0{i % 5},"two\nlines"' for i in numbers if i % 10]
-        found[f"bank-{half}.csv.gz"] = gzip.compress("\n".join(["id,ref,amount,note", *lines]).encode())
+        found[f"bank-{half}.csv.gz"] = gzip.compress(
+            "\n".join(["id,ref,amount,note", *lines]).encode()
+        )
     return found
 
 
@@ -64,11 +72,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "files"
 
 
-async def ended(stand: Stand, me: httpx2.AsyncClient, source: str) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: F811
+async def ended(
+    stand: Stand,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+    source: str,
+) -> tuple[dict[str, Any], dict[str, Any]]:
     left = {"source": source, "table": "ledger", "primary_key": "id", **SCOPED}
     sides = {"left": left, "right": {"source": source, "table": "bank", "primary_key": "id"}}
     async with stand.working(queues=QUEUES):
-        run = await over(me, await start(me, recipe={"name": "native", "rules": RULES, "sources": sides}))
+        run = await over(
+            me, await start(me, recipe={"name": "native", "rules": RULES, "sources": sides})
+        )
     assert run["status"] == "completed", run["error"]
     manifest = (await me.get(f"/api/runs/{run['run_id']}/manifest")).json()["data"]
     return run, manifest
@@ -88,7 +102,10 @@ async def test_objects_give_the_evidence_that_the_same_files_give(
         name="there", kind="files", owner="me", config=config | {"tables": TABLES}, secrets=secrets
     )
     (_, local), (run, far) = [await ended(stand, me, source) for source in ("here", "there")]
-    assert {side: far["totals"][side]["rows"] for side in ("left", "right")} == {"left": 2500, "right": 2700}
+    assert {side: far["totals"][side]["rows"] for side in ("left", "right")} == {
+        "left": 2500,
+        "right": 2700,
+    }
     assert far["totals"] == local["totals"]
     assert far["files"] == local["files"]
     assert run["progress"]["jobs"] == 1
@@ -143,17 +160,23 @@ async def test_an_object_that_is_replaced_while_it_is_read_is_an_error(
 
     monkeypatch.setattr(native_files, "_copied", later)
     async with open_source("files", config | {"tables": TABLES}, secrets) as source:
-        with pytest.raises(SourceUnavailable, match=r"month=2/part.parquet has changed since it was listed"):
+        with pytest.raises(
+            SourceUnavailable, match=r"month=2/part.parquet has changed since it was listed"
+        ):
             await native_files.take(source, LEDGER, tmp_path / "copy.parquet")
 
 
-async def test_a_folder_without_a_file_of_the_table_is_an_error_that_names_it(tmp_path: Path) -> None:
+async def test_a_folder_without_a_file_of_the_table_is_an_error_that_names_it(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "ledger.csv").write_text("id,ref,amount\n")
     async with open_source("files", {"url": f"file://{tmp_path}"}, {}) as source:
         taken = await native_files.take(source, LEDGER, tmp_path / "copy.parquet")
         assert taken.told["rows"] == 0
         with pytest.raises(Exception, match="There is no table bank"):
-            await native_files.take(source, LEDGER.model_copy(update={"table": "bank"}), tmp_path / "other.parquet")
+            await native_files.take(
+                source, LEDGER.model_copy(update={"table": "bank"}), tmp_path / "other.parquet"
+            )
 
 
 @pytest.mark.parametrize("name", ["ledger.csv", "ledger.parquet"])
@@ -164,22 +187,32 @@ async def test_a_filter_over_files_reads_the_column_that_it_names_in_its_case(
     name: str,
 ) -> None:
     """Filtered by the other column there would be no record."""
-    table = pa.table({"id": ["1", "2"], "ref": ["x", "x"], "REF": ["A", "B"], "amount": ["1.00", "1.00"]})
+    table = pa.table(
+        {"id": ["1", "2"], "ref": ["x", "x"], "REF": ["A", "B"], "amount": ["1.00", "1.00"]}
+    )
     (tmp_path / "files").mkdir()
     if name.endswith("csv"):
         csv.write_csv(table, tmp_path / "files" / name)
     else:
         pq.write_table(table, tmp_path / "files" / name)
     config = {"url": f"file://{tmp_path / 'files'}"}
-    await stand.graphs.sources.add(name="files", kind="files", owner="me", config=config, secrets={})
+    await stand.graphs.sources.add(
+        name="files", kind="files", owner="me", config=config, secrets={}
+    )
     scoped = [{"column": "REF", "op": "eq", "value": "B"}]
     side = {"source": "files", "table": "ledger", "primary_key": "id", "filters": scoped}
     rules = [{"name": "same", "conditions": [{"left": "REF", "op": "eq", "right": "REF"}]}]
     recipe = {"name": "twins", "sources": {"left": side, "right": side}, "rules": rules}
-    query = {"source": "files", "query": "SELECT id, upper(REF) AS REF FROM ledger", "primary_key": "id"}
+    query = {
+        "source": "files",
+        "query": "SELECT id, upper(REF) AS REF FROM ledger",
+        "primary_key": "id",
+    }
     async with stand.working(queues=QUEUES):
         run = await over(me, await start(me, recipe=recipe))
-        refused = await over(me, await start(me, recipe=recipe | {"sources": {"left": query, "right": side}}))
+        refused = await over(
+            me, await start(me, recipe=recipe | {"sources": {"left": query, "right": side}})
+        )
     assert run["status"] == "completed", run["error"]
     assert run["totals"]["left"] | {"amounts": 0} == run["totals"]["right"] | {"amounts": 0}
     assert (run["totals"]["left"]["rows"], run["totals"]["left"]["matched"]) == (1, 1)

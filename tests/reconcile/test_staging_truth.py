@@ -1,4 +1,5 @@
-"""Generated books against a truth that PostgreSQL finds by itself, in its own exact numbers, pair by pair."""
+"""Generated books against a truth that PostgreSQL finds by itself, in its own exact numbers, pair
+by pair."""
 
 from __future__ import annotations
 
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROWS = 20_000
-ONE_TO_ONE = (
-    f"SELECT l.id, r.id FROM invoices l, payments r WHERE l.ref = r.ref AND abs(l.amount - r.amount) <= {WITHIN}"
-)
+ONE_TO_ONE = f"SELECT l.id, r.id FROM invoices l, payments r WHERE l.ref = r.ref AND abs(l.amount - r.amount) <= {WITHIN}"
 PARTS = (
     "SELECT {0}.id AS one, {1}.id AS many FROM {0} JOIN {1} USING (ref) WHERE"
     f" abs({{0}}.amount - (SELECT sum(amount) FROM {{1}} AS x WHERE x.ref = {{0}}.ref)) <= {WITHIN}"
@@ -39,13 +38,20 @@ async def test_every_pair_is_one_that_postgresql_finds_and_the_other_way_round(
 ) -> None:
     left, right = generator.CASES[case](tmp_path, ROWS if case != "splits" else ROWS // 3)
     side = validation.read(recipe(rules=[CASES[case].rule]))
-    done = Execution(recipe=side, files={"left": [left], "right": [right]}, scratch=tmp_path / "work", engine=engine)
+    done = Execution(
+        recipe=side,
+        files={"left": [left], "right": [right]},
+        scratch=tmp_path / "work",
+        engine=engine,
+    )
     matched = [file.path for file in done.run().evidence.files if file.table == "matched"]
     found = pq.read_table(matched[0], columns=["left_id", "right_id"])
     async with connected(database) as connection:
         for name, file in (("invoices", left), ("payments", right)):
             rows = pq.read_table(file, columns=["id", "ref", "amount"])
-            await connection.execute(f"CREATE TABLE {name} (id text, ref text, amount numeric(18, 2))")
+            await connection.execute(
+                f"CREATE TABLE {name} (id text, ref text, amount numeric(18, 2))"
+            )
             records = zip(*(column.to_pylist() for column in rows.columns), strict=True)
             await connection.copy_records_to_table(name, records=list(records))
             await connection.execute(f"CREATE INDEX ON {name} (ref); ANALYZE {name}")

@@ -24,7 +24,9 @@ PAYMENTS = pa.table(
     {
         "payment_id": [f"P{n}" for n in range(COUNT)],
         "reference": [f" inv {n:04d}" for n in range(COUNT)],
-        "paid_amount": pa.array([Decimal(n) + Decimal("0.05") for n in range(COUNT)], pa.decimal128(12, 2)),
+        "paid_amount": pa.array(
+            [Decimal(n) + Decimal("0.05") for n in range(COUNT)], pa.decimal128(12, 2)
+        ),
         "paid_date": [date(2024, 1, 3) + timedelta(days=n) for n in range(COUNT)],
     }
 )
@@ -71,7 +73,8 @@ def test_strangers_suggest_nothing() -> None:
 def test_files_of_text_and_moments_suggest_as_much_as_tables_do() -> None:
     said = suggest(INVOICES, PAYMENTS).rules
     text = [
-        pa.table({name: side[name].cast(pa.string()) for name in side.column_names}) for side in (INVOICES, PAYMENTS)
+        pa.table({name: side[name].cast(pa.string()) for name in side.column_names})
+        for side in (INVOICES, PAYMENTS)
     ]
     assert suggest(*text).rules == said
     moments = PAYMENTS["paid_date"].cast(pa.timestamp("us", "UTC"))
@@ -79,16 +82,26 @@ def test_files_of_text_and_moments_suggest_as_much_as_tables_do() -> None:
 
 
 def test_a_currency_that_both_name_is_compared_with_the_amounts() -> None:
-    sides = [side.append_column("Currency", pa.array(["EUR", "JPY"] * (COUNT // 2))) for side in (INVOICES, PAYMENTS)]
+    sides = [
+        side.append_column("Currency", pa.array(["EUR", "JPY"] * (COUNT // 2)))
+        for side in (INVOICES, PAYMENTS)
+    ]
     found = suggest(*sides)
     assert found.rules[0]["conditions"][1] == {"left": "Currency", "op": "eq", "right": "Currency"}
     assert found.why[1] == "Currency and Currency are the same in 100% of the pairs."
     turned = sides[1].set_column(4, "Currency", pa.array(["JPY", "EUR"] * (COUNT // 2)))
-    assert not any(c["left"] == "Currency" for c in suggest(sides[0], turned).rules[0]["conditions"])
+    assert not any(
+        c["left"] == "Currency" for c in suggest(sides[0], turned).rules[0]["conditions"]
+    )
 
 
 def test_values_that_are_no_amounts_do_not_stop_a_suggestion() -> None:
-    odd = pa.table({"invoice_no": INVOICES["invoice_no"], "amount": pa.array([float("nan"), 1.5] * (COUNT // 2))})
+    odd = pa.table(
+        {
+            "invoice_no": INVOICES["invoice_no"],
+            "amount": pa.array([float("nan"), 1.5] * (COUNT // 2)),
+        }
+    )
     found = suggest(odd, odd)
     assert found.rules[0]["conditions"][1]["absolute"] == "0.000000"
     pairs = [({"invoice_no": "x", "amount": "n/a"}, {"invoice_no": "x", "amount": "1.5"})]

@@ -1,4 +1,5 @@
-"""Files as people have them: whatever their delimiter and encoding, read right or refused with a sentence."""
+"""Files as people have them: whatever their delimiter and encoding, read right or refused with a
+sentence."""
 
 from __future__ import annotations
 
@@ -67,9 +68,13 @@ async def test_a_csv_has_its_rows_whatever_it_looks_like(
     assert (await read(tmp_path, name, data, **options)).to_pylist() == [{"id": "1", "note": NOTE}]
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "iso8859-15", "utf-8", "utf-8-sig", "utf-16-le"])
+@pytest.mark.parametrize(
+    "encoding", ["cp1252", "latin-1", "iso8859-15", "utf-8", "utf-8-sig", "utf-16-le"]
+)
 async def test_an_encoding_that_is_told_is_read(tmp_path: Path, encoding: str) -> None:
-    found = await read(tmp_path, "x.csv", "n\u00e4me,b\nJ\u00fcrgen,2\n".encode(encoding), encoding=encoding)
+    found = await read(
+        tmp_path, "x.csv", "n\u00e4me,b\nJ\u00fcrgen,2\n".encode(encoding), encoding=encoding
+    )
     assert found.to_pylist() == [{"n\u00e4me": "J\u00fcrgen", "b": "2"}]
 
 
@@ -85,7 +90,9 @@ async def test_a_header_alone_is_a_table_without_rows(tmp_path: Path) -> None:
 
 
 async def test_an_inch_sign_within_a_field_is_no_open_quote(tmp_path: Path) -> None:
-    assert (await read(tmp_path, "x.csv", b'a,b\n5" pipe,2\n')).to_pylist() == [{"a": '5" pipe', "b": "2"}]
+    assert (await read(tmp_path, "x.csv", b'a,b\n5" pipe,2\n')).to_pylist() == [
+        {"a": '5" pipe', "b": "2"}
+    ]
 
 
 REFUSED: list[tuple[str, bytes, dict[str, Any], str]] = [
@@ -122,7 +129,9 @@ REFUSED: list[tuple[str, bytes, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "data", "options", "says"), REFUSED, ids=[f"{n}-{w[:20]}" for n, _, _, w in REFUSED])
+@pytest.mark.parametrize(
+    ("name", "data", "options", "says"), REFUSED, ids=[f"{n}-{w[:20]}" for n, _, _, w in REFUSED]
+)
 async def test_what_cannot_be_meant_is_refused_with_a_sentence(
     tmp_path: Path, name: str, data: bytes, options: dict[str, Any], says: str
 ) -> None:
@@ -132,7 +141,9 @@ async def test_what_cannot_be_meant_is_refused_with_a_sentence(
 
 async def test_a_file_may_unpack_to_so_much_and_no_more(tmp_path: Path) -> None:
     packed = gzip.compress(b"a,b\n1,2\n")
-    assert (await read(tmp_path, "x.csv.gz", packed, limits=TableLimits(unpacked_bytes=8))).num_rows == 1
+    assert (
+        await read(tmp_path, "x.csv.gz", packed, limits=TableLimits(unpacked_bytes=8))
+    ).num_rows == 1
     with pytest.raises(PayloadTooLarge, match="more than 7 characters"):
         await read(tmp_path, "x.csv.gz", packed, limits=TableLimits(unpacked_bytes=7))
     workbook = book(["a"], [1])
@@ -140,7 +151,9 @@ async def test_a_file_may_unpack_to_so_much_and_no_more(tmp_path: Path) -> None:
         await read(tmp_path, "x.xlsx", workbook, limits=TableLimits(unpacked_bytes=1000))
 
 
-async def test_a_sheet_s_column_of_one_kind_has_its_type_and_any_other_is_text(tmp_path: Path) -> None:
+async def test_a_sheet_s_column_of_one_kind_has_its_type_and_any_other_is_text(
+    tmp_path: Path,
+) -> None:
     day = date(2024, 2, 29)
     found = await read(
         tmp_path,

@@ -248,7 +248,9 @@ def test_free_sql_rounds_no_decimals_away(
         execute(tmp_path / "run", document(match_sql=SQL.format(call)), *sides, engine=engine)
 
 
-@pytest.mark.parametrize("call", ["tolerance_match(l.n, r.n, 1e-7)", "pct_match(l.n, r.n, 0.00001)"])
+@pytest.mark.parametrize(
+    "call", ["tolerance_match(l.n, r.n, 1e-7)", "pct_match(l.n, r.n, 0.00001)"]
+)
 def test_free_sql_takes_no_bound_that_it_would_round(
     tmp_path: Path,
     engine: str,

@@ -24,7 +24,26 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-PIECES = ["a", "b", '"', '"', '""', ",", ",", "\n", "\n", "\r\n", "\r", " ", "\t", ";", "\\", "'", "\u00e9", "x,y"]
+PIECES = [
+    "a",
+    "b",
+    '"',
+    '"',
+    '""',
+    ",",
+    ",",
+    "\n",
+    "\n",
+    "\r\n",
+    "\r",
+    " ",
+    "\t",
+    ";",
+    "\\",
+    "'",
+    "\u00e9",
+    "x,y",
+]
 FILES = 400
 
 
@@ -62,7 +81,9 @@ def generated(dice: random.Random) -> str:
     lines = [header]
     for _ in range(dice.randrange(5)):
         cells = ["".join(dice.choices(PIECES, k=dice.randrange(4))) for _ in range(width)]
-        quoted = ['"' + cell.replace('"', '""') + '"' if dice.random() < 0.7 else cell for cell in cells]
+        quoted = [
+            '"' + cell.replace('"', '""') + '"' if dice.random() < 0.7 else cell for cell in cells
+        ]
         lines.append(",".join(quoted))
     if dice.random() < 0.2:
         lines.insert(dice.randrange(len(lines) + 1), "")
@@ -93,21 +114,32 @@ async def test_a_csv_is_read_as_pythons_strict_reader_reads_it(tmp_path: Path, f
 
 
 SHAPES: dict[str, tuple[bytes, str]] = {
-    "text behind a closing quote": (b'id,a\n1,"b"c\n', "text behind a closing quote, in the row that begins in line 2"),
+    "text behind a closing quote": (
+        b'id,a\n1,"b"c\n',
+        "text behind a closing quote, in the row that begins in line 2",
+    ),
     "a backslash before a quote": (b'id,a\n1,"a\\"b"\n', "text behind a closing quote"),
     "a quote over two rows": (b'id,a\n1,"5 pipe\n2,6" pipe\n', "text behind a closing quote"),
     "an empty quoted field with text": (b'id,a\n1,""c\n', "text behind a closing quote"),
     "a blank line": (b"id\n1\n\n2\n", "blank line, 3: in a file of one column"),
     "a blank line at the end": (b"id\n1\n\n", "blank line, 3"),
     "a blank line after a quoted newline": (b'id\n"1\n2"\n\n3\n', "blank line, 4"),
-    "an unclosed quote before much text": (b'id,a\n1,"' + b"x" * 200_000 + b"\n2,y\n", "never closed.* line 2"),
-    "bytes that the mark does not mean": (b"\xef\xbb\xbfid,a\n1,\xe9\n", "begins with the mark of utf-8"),
+    "an unclosed quote before much text": (
+        b'id,a\n1,"' + b"x" * 200_000 + b"\n2,y\n",
+        "never closed.* line 2",
+    ),
+    "bytes that the mark does not mean": (
+        b"\xef\xbb\xbfid,a\n1,\xe9\n",
+        "begins with the mark of utf-8",
+    ),
 }
 
 
 @pytest.mark.parametrize("what", SHAPES)
 @pytest.mark.parametrize("packed", [False, True])
-async def test_what_would_be_misread_is_refused_with_its_line(tmp_path: Path, what: str, packed: bool) -> None:
+async def test_what_would_be_misread_is_refused_with_its_line(
+    tmp_path: Path, what: str, packed: bool
+) -> None:
     data, says = SHAPES[what]
     name, data = ("x.csv.gz", gzip.compress(data)) if packed else ("x.csv", data)
     with pytest.raises(InvalidInput, match=says):
@@ -117,7 +149,9 @@ async def test_what_would_be_misread_is_refused_with_its_line(tmp_path: Path, wh
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 @pytest.mark.parametrize("said", ["utf-8", "cp1252", "latin-1"])
 @pytest.mark.parametrize("packed", [False, True])
-async def test_a_byte_order_mark_says_the_encoding(tmp_path: Path, encoding: str, said: str, packed: bool) -> None:
+async def test_a_byte_order_mark_says_the_encoding(
+    tmp_path: Path, encoding: str, said: str, packed: bool
+) -> None:
     data = '"i,d",b\n"J\u00fcrgen",2\n'.encode(encoding)
     name, data = ("x.csv.gz", gzip.compress(data)) if packed else ("x.csv", data)
     table = await upload(tmp_path / "x", name, data, encoding=said)
@@ -192,7 +226,9 @@ async def test_a_cell_with_an_error_is_refused_with_its_place(tmp_path: Path, er
         for number in range(1, 5_000):
             sheet.write_row(number, 0, [number, "x"])
         sheet.write_formula(5_000, 1, "=1/0", None, error)
-    with pytest.raises(InvalidInput, match=f"Cell B5001 of the first sheet holds {error[:4]}") as caught:
+    with pytest.raises(
+        InvalidInput, match=f"Cell B5001 of the first sheet holds {error[:4]}"
+    ) as caught:
         await upload(tmp_path / "x", "x.xlsx", out.getvalue())
     assert caught.value.details["cell"] == "B5001"
 
@@ -205,7 +241,9 @@ async def test_a_formula_that_was_never_calculated_is_refused(tmp_path: Path) ->
     sheet.append([1, "=SUM(A1:A1)"])
     out = io.BytesIO()
     book.save(out)
-    with pytest.raises(InvalidInput, match="Cell B2 of the first sheet has a formula that was never calculated"):
+    with pytest.raises(
+        InvalidInput, match="Cell B2 of the first sheet has a formula that was never calculated"
+    ):
         await upload(tmp_path / "x", "x.xlsx", out.getvalue())
 
 

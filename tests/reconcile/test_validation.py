@@ -51,7 +51,9 @@ def test_a_good_recipe_has_none() -> None:
 def test_all_faults_come_at_once_each_with_a_suggestion() -> None:
     found = faults(
         rules=[
-            rule({"left": "amout", "op": "tolerance", "right": "day", "absolute": 1}, pattern="1:N"),
+            rule(
+                {"left": "amout", "op": "tolerance", "right": "day", "absolute": 1}, pattern="1:N"
+            ),
             rule({"left": "day", "op": "eq", "right": "amount"}),
         ],
         output={"columns": {"left": ["nothing"]}},
@@ -86,8 +88,13 @@ def test_a_column_of_a_wrong_type_is_described(kind: pa.DataType, words: str | N
 
 def test_a_missing_key_column_is_a_fault() -> None:
     side = {"upload": "0" * 32, "primary_key": "invoice_id"}
-    [fault] = faults(rules=[rule(KEY)], sources={"left": side, "right": {**side, "primary_key": "id"}})
-    assert (fault.path, fault.message) == ("sources.left.primary_key", "There is no column 'invoice_id'.")
+    [fault] = faults(
+        rules=[rule(KEY)], sources={"left": side, "right": {**side, "primary_key": "id"}}
+    )
+    assert (fault.path, fault.message) == (
+        "sources.left.primary_key",
+        "There is no column 'invoice_id'.",
+    )
 
 
 def test_amounts_without_their_currency_are_warned_of() -> None:
@@ -104,14 +111,29 @@ def test_amounts_without_their_currency_are_warned_of() -> None:
         ({"rules": [rule(KEY)], "match_sql": "SELECT 1"}, "recipe"),
         ({"rules": [rule({**KEY, "op": "equals"})]}, "rules.0.conditions.0.op"),
         ({"rules": [rule({**KEY, "op": "tolerance"})]}, "rules.0.conditions.0"),
-        ({"rules": [rule({**KEY, "op": "tolerance", "absolute": "0.0000001"})]}, "rules.0.conditions.0.absolute"),
-        ({"rules": [rule({**KEY, "op": "tolerance", "absolute": -1})]}, "rules.0.conditions.0.absolute"),
+        (
+            {"rules": [rule({**KEY, "op": "tolerance", "absolute": "0.0000001"})]},
+            "rules.0.conditions.0.absolute",
+        ),
+        (
+            {"rules": [rule({**KEY, "op": "tolerance", "absolute": -1})]},
+            "rules.0.conditions.0.absolute",
+        ),
         ({"rules": [rule({**KEY, "op": "date_window"})]}, "rules.0.conditions.0"),
-        ({"rules": [rule({**KEY, "op": "normalized", "steps": [{"regex": "("}]})]}, "rules.0.conditions.0.steps.0"),
-        ({"rules": [rule({**KEY, "op": "normalized", "steps": ["lower"]})]}, "rules.0.conditions.0.steps.0"),
+        (
+            {"rules": [rule({**KEY, "op": "normalized", "steps": [{"regex": "("}]})]},
+            "rules.0.conditions.0.steps.0",
+        ),
+        (
+            {"rules": [rule({**KEY, "op": "normalized", "steps": ["lower"]})]},
+            "rules.0.conditions.0.steps.0",
+        ),
         ({"rules": [rule({**KEY, "extra": 1})]}, "rules.0.conditions.0.extra"),
         ({"rules": [rule(KEY)], "output": {"columns": {"middle": []}}}, "output.columns.middle"),
-        ({"rules": [rule(KEY)], "parameters": {"since": {"type": "date", "default": "soon"}}}, "parameters.since"),
+        (
+            {"rules": [rule(KEY)], "parameters": {"since": {"type": "date", "default": "soon"}}},
+            "parameters.since",
+        ),
         ({"rules": [rule(KEY)], "parameters": {"1": {"type": "date"}}}, "parameters.1"),
         ({"rules": [rule(KEY)], "engine": "duckdc"}, "engine"),
         ({"rules": [rule(KEY)], "rulez": []}, "rulez"),
@@ -122,17 +144,28 @@ def test_amounts_without_their_currency_are_warned_of() -> None:
 def test_a_wrong_form_is_named_by_its_path(parts: dict[str, Any], path: str) -> None:
     found = [fault for fault in faults(**parts) if fault.severity == "error"]
     assert any(fault.path.startswith(path) for fault in found), found
-    assert all(fault.suggestion and fault.message.endswith((".", "!", "?")) for fault in found), found
+    assert all(fault.suggestion and fault.message.endswith((".", "!", "?")) for fault in found), (
+        found
+    )
 
 
 def test_a_wrong_form_here_hides_no_fault_elsewhere() -> None:
-    side = {"upload": "0" * 32, "primary_key": "nobody", "filters": [{"column": "day", "op": "gtt", "value": 1}]}
-    right = {"upload": "0" * 32, "primary_key": "id", "filters": [{"column": "dya", "op": "gt", "value": "2024-01-31"}]}
+    side = {
+        "upload": "0" * 32,
+        "primary_key": "nobody",
+        "filters": [{"column": "day", "op": "gtt", "value": 1}],
+    }
+    right = {
+        "upload": "0" * 32,
+        "primary_key": "id",
+        "filters": [{"column": "dya", "op": "gt", "value": "2024-01-31"}],
+    }
     found = faults(
         sources={"left": side, "right": right},
         rules=[
             rule(
-                {"left": "reff", "op": "eq", "right": "ref"}, {"left": "amount", "op": "tolerance", "right": "amount"}
+                {"left": "reff", "op": "eq", "right": "ref"},
+                {"left": "amount", "op": "tolerance", "right": "amount"},
             ),
             rule({"left": "ref", "op": "eq", "right": "nothing"}),
         ],
@@ -167,7 +200,12 @@ def test_what_is_no_recipe_at_all_is_one_fault() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "near"),
-    [("equals", "eq"), ("tolerence", "tolerance"), ("datewindow", "date_window"), ("sum", "sum_within")],
+    [
+        ("equals", "eq"),
+        ("tolerence", "tolerance"),
+        ("datewindow", "date_window"),
+        ("sum", "sum_within"),
+    ],
 )
 def test_an_op_that_is_not_there_is_answered_with_one_that_is(wrong: str, near: str) -> None:
     [fault] = [f for f in faults(rules=[rule({**KEY, "op": wrong})]) if f.severity == "error"]
@@ -176,8 +214,13 @@ def test_an_op_that_is_not_there_is_answered_with_one_that_is(wrong: str, near: 
 
 def test_a_step_that_is_not_there_is_one_fault_with_the_steps_that_are() -> None:
     [fault] = faults(rules=[rule({**KEY, "op": "normalized", "steps": ["trim", "lower"]})])
-    assert (fault.path, "'punctuation'" in fault.suggestion) == ("rules.0.conditions.0.steps.1", True)
-    [fault] = faults(rules=[rule({**KEY, "op": "normalized", "steps": [{"regex": "a", "with": "b"}]})])
+    assert (fault.path, "'punctuation'" in fault.suggestion) == (
+        "rules.0.conditions.0.steps.1",
+        True,
+    )
+    [fault] = faults(
+        rules=[rule({**KEY, "op": "normalized", "steps": [{"regex": "a", "with": "b"}]})]
+    )
     assert fault.path == "rules.0.conditions.0.steps.0.with"
 
 
@@ -226,10 +269,16 @@ def test_a_filter_of_an_unknown_parameter_is_a_fault() -> None:
     ],
 )
 def test_a_filter_that_does_not_fit_its_column_is_a_fault(column: str, op: str, value: Any) -> None:
-    side = {"upload": "0" * 32, "primary_key": "id", "filters": [{"column": column, "op": op, "value": value}]}
+    side = {
+        "upload": "0" * 32,
+        "primary_key": "id",
+        "filters": [{"column": column, "op": op, "value": value}],
+    }
     other = {"upload": "0" * 32, "primary_key": "id"}
     [fault] = faults(
-        rules=[rule(KEY)], sources={"left": side, "right": other}, parameters={"last": {"type": "number"}}
+        rules=[rule(KEY)],
+        sources={"left": side, "right": other},
+        parameters={"last": {"type": "number"}},
     )[:1]
     assert fault.path == "sources.left.filters.0.value"
     assert f"The filter {op} on {column} compares" in fault.message
@@ -254,7 +303,9 @@ def test_a_parameter_that_no_filter_uses_is_warned_of() -> None:
         (r"[[:alpha:]]", "", False),
     ],
 )
-def test_a_regex_is_what_every_engine_understands_alike(regex: str, replace: str, *, good: bool) -> None:
+def test_a_regex_is_what_every_engine_understands_alike(
+    regex: str, replace: str, *, good: bool
+) -> None:
     step = {"regex": regex, "replace": replace}
     assert (faults(rules=[rule({**KEY, "op": "normalized", "steps": [step]})]) == []) is good
 
@@ -275,7 +326,9 @@ def test_a_digest_is_of_the_meaning_not_of_the_words() -> None:
     assert Recipe.model_validate(short.document()) == short
 
 
-@pytest.mark.parametrize(("names", "path"), [(("r", "r"), "rules.1.name"), (("manual", "r"), "rules.0.name")])
+@pytest.mark.parametrize(
+    ("names", "path"), [(("r", "r"), "rules.1.name"), (("manual", "r"), "rules.0.name")]
+)
 def test_rules_that_evidence_could_not_tell_apart_are_refused_before_any_source_is_read(
     names: tuple[str, str], path: str
 ) -> None:
@@ -294,9 +347,24 @@ def test_rules_that_evidence_could_not_tell_apart_are_refused_before_any_source_
     ("parts", "refused"),
     [
         ({"rules": [rule(KEY)]}, True),
-        ({"match_sql": "SELECT l.id AS left_id, r.id AS right_id FROM left_src l, right_src r"}, True),
-        ({"rules": [rule(KEY)], "output": {"amount": {"left": "amount", "right": "amount"}}}, False),
-        ({"rules": [rule(KEY, {"left": "amount", "op": "tolerance", "right": "amount", "absolute": 1})]}, False),
+        (
+            {"match_sql": "SELECT l.id AS left_id, r.id AS right_id FROM left_src l, right_src r"},
+            True,
+        ),
+        (
+            {"rules": [rule(KEY)], "output": {"amount": {"left": "amount", "right": "amount"}}},
+            False,
+        ),
+        (
+            {
+                "rules": [
+                    rule(
+                        KEY, {"left": "amount", "op": "tolerance", "right": "amount", "absolute": 1}
+                    )
+                ]
+            },
+            False,
+        ),
     ],
 )
 def test_a_threshold_of_amounts_needs_amounts(parts: dict[str, Any], refused: bool) -> None:

@@ -99,20 +99,30 @@ def test_a_value_that_a_rule_cannot_read_is_named_with_its_record(
     assert not any(word in error.message for word in ("LINE", "SELECT", "CREATE", "CAST"))
 
 
-def test_a_wrong_value_s_record_has_its_key_as_evidence_shows_it(engine: str, tmp_path: Path) -> None:
+def test_a_wrong_value_s_record_has_its_key_as_evidence_shows_it(
+    engine: str, tmp_path: Path
+) -> None:
     wrong = {
         "bytes": pa.array([b"\xff\x01"]),
         "float": pa.array([1e16]),
-        "moment": pa.array([datetime(2024, 1, 31, 23, 30, tzinfo=UTC)], pa.timestamp("us", "Europe/Vienna")),
+        "moment": pa.array(
+            [datetime(2024, 1, 31, 23, 30, tzinfo=UTC)], pa.timestamp("us", "Europe/Vienna")
+        ),
         "ref": pa.array(["A"]),
         "v": pa.array(["n/a"]),
     }
     recipe = document(
-        "id", ["bytes", "float", "moment"], rules=rule(left="v", op="tolerance", right="v", absolute="0.01")
+        "id",
+        ["bytes", "float", "moment"],
+        rules=rule(left="v", op="tolerance", right="v", absolute="0.01"),
     )
     with pytest.raises(BadValue) as caught:
         execute(tmp_path / "run", recipe, GOOD, pa.table(wrong), engine=engine)
-    assert caught.value.details["key"] == ["ff01", "10000000000000000", "2024-01-31T23:30:00.000000Z"]
+    assert caught.value.details["key"] == [
+        "ff01",
+        "10000000000000000",
+        "2024-01-31T23:30:00.000000Z",
+    ]
 
 
 @pytest.mark.parametrize("kind", [pa.decimal128(38, 2), pa.decimal256(40, 2)])
@@ -131,7 +141,9 @@ def test_a_tolerance_is_exact_in_a_type_of_more_than_38_digits(engine: str, tmp_
     left = side([Decimal(f"{whole}.10"), Decimal(f"{whole}.10")], kind)
     right = side([Decimal(f"{whole}.12"), Decimal(f"{whole}.13")], kind)
     compare = [{"left": "v", "right": "v"}]
-    done = execute(tmp_path / "run", document(rules=rule(**NEAR), compare=compare), left, right, engine=engine)
+    done = execute(
+        tmp_path / "run", document(rules=rule(**NEAR), compare=compare), left, right, engine=engine
+    )
     [row] = rows(done, "matched")
     assert (row["left_id"], row["diff_v"]) == ("k0", Decimal("0.02"))
 
@@ -146,7 +158,9 @@ def test_many_decimals_are_not_rounded(engine: str, tmp_path: Path) -> None:
 def test_a_float_is_read_to_six_decimals_beside_a_type_of_more(engine: str, tmp_path: Path) -> None:
     """100.06 is no double: its binary digits go on."""
     right = side([Decimal("100.06")], pa.decimal128(28, 20))
-    done = execute(tmp_path / "run", document(rules=rule(op="eq")), side([100.06]), right, engine=engine)
+    done = execute(
+        tmp_path / "run", document(rules=rule(op="eq")), side([100.06]), right, engine=engine
+    )
     assert [row["left_id"] for row in rows(done, "matched")] == ["k0"]
 
 
@@ -230,14 +244,18 @@ INSTANTS: dict[str, tuple[Any, pa.DataType | None]] = {
 
 
 @pytest.mark.parametrize("written", INSTANTS)
-@pytest.mark.parametrize(("zone", "day"), [(None, 31), ("UTC", 31), ("Europe/Vienna", 1), ("America/New_York", 31)])
+@pytest.mark.parametrize(
+    ("zone", "day"), [(None, 31), ("UTC", 31), ("Europe/Vienna", 1), ("America/New_York", 31)]
+)
 def test_an_instant_falls_on_one_day_however_it_is_written(
     engine: str, tmp_path: Path, written: str, zone: str | None, day: int
 ) -> None:
     value, kind = INSTANTS[written]
     right = side([date(2024, 1, 31) if day == 31 else date(2024, 2, 1)])
     more = {} if zone is None else {"time_zone": zone}
-    for number, condition in enumerate((WINDOW, {"op": "eq"}, {"op": "normalized", "steps": ["month"]})):
+    for number, condition in enumerate(
+        (WINDOW, {"op": "eq"}, {"op": "normalized", "steps": ["month"]})
+    ):
         recipe = document(rules=rule(**condition), **more)
         done = execute(tmp_path / str(number), recipe, side([value], kind), right, engine=engine)
         assert len(rows(done, "matched")) == 1, condition
@@ -248,7 +266,9 @@ def test_free_sql_counts_days_in_the_same_zone(engine: str, tmp_path: Path, zone
     sql = "SELECT l.id AS left_id, r.id AS right_id FROM left_src l, right_src r WHERE date_match(l.v, r.v, 0)"
     left = side([MOMENT], pa.timestamp("us", "UTC"))
     right = side(["2024-01-31T23:30:00Z", "2024-01-31", "2024-02-01"])
-    done = execute(tmp_path / "run", document(match_sql=sql, time_zone=zone), left, right, engine=engine)
+    done = execute(
+        tmp_path / "run", document(match_sql=sql, time_zone=zone), left, right, engine=engine
+    )
     same_day = "k1" if zone == "UTC" else "k2"
     assert sorted(row["right_id"] for row in rows(done, "matched")) == sorted(["k0", same_day])
 
@@ -265,7 +285,9 @@ def test_moments_are_equal_to_the_nanosecond(engine: str, tmp_path: Path) -> Non
     left = side([ticks * 1000 + 1, ticks * 1000], pa.int64()).set_column(
         2, "v", pa.array([ticks * 1000 + 1, ticks * 1000], pa.timestamp("ns", "UTC"))
     )
-    right = side([0, 0], pa.int64()).set_column(2, "v", pa.array([ticks, ticks], pa.timestamp("us", "UTC")))
+    right = side([0, 0], pa.int64()).set_column(
+        2, "v", pa.array([ticks, ticks], pa.timestamp("us", "UTC"))
+    )
     done = execute(tmp_path / "run", document(rules=rule(op="eq")), left, right, engine=engine)
     assert [row["left_id"] for row in rows(done, "matched")] == ["k1"]
 

@@ -30,7 +30,10 @@ def main(left: str, right: str, scratch: str, memory: str, pattern: str = "1:1")
         .run()
         .evidence
     )
-    counts = {side: [totals.rows, totals.matched, totals.unmatched] for side, totals in evidence.sides.items()}
+    counts = {
+        side: [totals.rows, totals.matched, totals.unmatched]
+        for side, totals in evidence.sides.items()
+    }
     [kilobytes] = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     sys.stdout.write(json.dumps({"counts": counts, "peak": int(kilobytes) * 1024}))
 

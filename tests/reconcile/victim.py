@@ -1,7 +1,8 @@
 """Workers and control planes that die by SIGKILL at the step they are told.
 
-`python -m tests.reconcile.victim` imports all it needs once, then obeys the JSON lines on its input: `start` forks one
-and answers with its process id, `wait` and `stop` answer with how it ended.
+`python -m tests.reconcile.victim` imports all it needs once, then obeys the JSON lines on its
+input: `start` forks one and answers with its process id, `wait` and `stop` answer with how it
+ended.
 """
 
 from __future__ import annotations

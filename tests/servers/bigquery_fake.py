@@ -1,4 +1,5 @@
-"""BigQuery in our own process: the REST half of jobs and tables, and the Storage Read API over gRPC.
+"""BigQuery in our own process: the REST half of jobs and tables, and the Storage Read API over
+gRPC.
 
 - A job is inserted under the caller's name, a second one of that name is 409; it runs until it is done or cancelled,
   and `queries` is looked at again until `jobComplete`. A dry run tells the schema and what kind of statement it is.
@@ -74,7 +75,8 @@ class Job:
 
 
 class BigQueryFake:
-    """Opened with `async with`; what it was asked is in `requests` and `calls`, what goes wrong in `faults`."""
+    """Opened with `async with`; what it was asked is in `requests` and `calls`, what goes wrong in
+    `faults`."""
 
     def __init__(self) -> None:
         self.duck = duckdb.connect()
@@ -86,7 +88,8 @@ class BigQueryFake:
         self.sessions: dict[str, pa.Table] = {}
         self.calls: list[tuple[str, int]] = []
         self.breaks: list[tuple[int, grpc.StatusCode | None]] = []
-        """After how many answers a call ends, and how; one entry a call. None means that it falls silent."""
+        """After how many answers a call ends, and how; one entry a call. None means that it falls
+        silent."""
         self.batch_rows = 20_000
         self.needs_token = False
         self.streaming = 0
@@ -141,7 +144,11 @@ class BigQueryFake:
                 raise Refusal(401, "authError", "Request had invalid authentication credentials.")
             return await self._route(request)
         except Refusal as e:
-            error = {"code": e.status, "message": e.message, "errors": [{"reason": e.reason, "message": e.message}]}
+            error = {
+                "code": e.status,
+                "message": e.message,
+                "errors": [{"reason": e.reason, "message": e.message}],
+            }
             return as_json({"error": error}, e.status)
 
     async def _route(self, request: Request) -> Response:
@@ -175,7 +182,11 @@ class BigQueryFake:
         if dry:
             statistics = {"statementType": result.kind, "schema": {"fields": result.fields}}
             reference = {"projectId": PROJECT, "location": LOCATION}
-            return {"jobReference": reference, "status": {"state": "DONE"}, "statistics": {"query": statistics}}
+            return {
+                "jobReference": reference,
+                "status": {"state": "DONE"},
+                "statistics": {"query": statistics},
+            }
         number = document["jobReference"]["jobId"]
         if number in self.jobs:
             raise Refusal(409, "duplicate", f"Already Exists: Job {number}")
@@ -193,10 +204,21 @@ class BigQueryFake:
     def _told(self, job: Job) -> dict[str, Any]:
         query = {
             **job.document["configuration"]["query"],
-            "destinationTable": {"projectId": PROJECT, "datasetId": "_anonymous", "tableId": f"anon-{job.id}"},
+            "destinationTable": {
+                "projectId": PROJECT,
+                "datasetId": "_anonymous",
+                "tableId": f"anon-{job.id}",
+            },
         }
-        error = {"reason": "stopped", "message": "Job execution was cancelled"} if job.cancelled else job.error
-        status = {"state": "DONE" if job.done.is_set() else "RUNNING", **({"errorResult": error} if error else {})}
+        error = (
+            {"reason": "stopped", "message": "Job execution was cancelled"}
+            if job.cancelled
+            else job.error
+        )
+        status = {
+            "state": "DONE" if job.done.is_set() else "RUNNING",
+            **({"errorResult": error} if error else {}),
+        }
         reference = {"projectId": PROJECT, "jobId": job.id, "location": LOCATION}
         return {"configuration": {"query": query}, "jobReference": reference, "status": status}
 
@@ -214,10 +236,14 @@ class BigQueryFake:
             return self.canned[sql]
         try:
             trees = [
-                tree for tree in sqlglot.parse(sql, read="bigquery") if tree is not None and tree.key != "semicolon"
+                tree
+                for tree in sqlglot.parse(sql, read="bigquery")
+                if tree is not None and tree.key != "semicolon"
             ]
         except sqlglot.ParseError as e:
-            raise Refusal(400, "invalidQuery", f"Syntax error: {e.errors[0]['description']}") from None
+            raise Refusal(
+                400, "invalidQuery", f"Syntax error: {e.errors[0]['description']}"
+            ) from None
         if len(trees) > 1:
             return Result(fields=[], table=pa.table({}), kind="SCRIPT")
         [tree] = trees
@@ -225,24 +251,38 @@ class BigQueryFake:
             if isinstance(tree, exp.Delete | exp.Drop | exp.Create):
                 return Result(fields=[], table=pa.table({}), kind=tree.key.upper())
             raise Refusal(400, "invalidQuery", "Syntax error")
-        if twice := [name for name in tree.named_selects if tree.named_selects.count(name) > 1 and name != "*"]:
+        if twice := [
+            name
+            for name in tree.named_selects
+            if tree.named_selects.count(name) > 1 and name != "*"
+        ]:
             raise Refusal(400, "invalidQuery", f"Duplicate column names in the result: {twice[0]}")
         return self._asked(tree.sql("duckdb"), rows=rows)
 
     def _asked(self, sql: str, *, rows: bool) -> Result:
         try:
-            found: pa.Table = self.duck.sql(sql if rows else f"SELECT * FROM ({sql}) LIMIT 0").to_arrow_table()
+            found: pa.Table = self.duck.sql(
+                sql if rows else f"SELECT * FROM ({sql}) LIMIT 0"
+            ).to_arrow_table()
         except duckdb.Error as e:
             raise Refusal(400, "invalidQuery", str(e).partition("\n")[0]) from None
         return Result(fields=[_field(each) for each in found.schema], table=_sent(found))
 
     def _table_names(self) -> list[str]:
-        return [name for (name,) in self.duck.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()]
+        return [
+            name
+            for (name,) in self.duck.execute(
+                "SELECT table_name FROM duckdb_tables() ORDER BY 1"
+            ).fetchall()
+        ]
 
     def _datasets(self, query: dict[str, list[str]]) -> dict[str, Any]:
         """Two pages of one dataset each."""
         if "pageToken" not in query:
-            return {"datasets": [{"datasetReference": {"datasetId": DATASET}}], "nextPageToken": "more"}
+            return {
+                "datasets": [{"datasetReference": {"datasetId": DATASET}}],
+                "nextPageToken": "more",
+            }
         return {"datasets": [{"datasetReference": {"datasetId": "other"}}]}
 
     def _table(self, name: str) -> dict[str, Any]:
@@ -276,7 +316,9 @@ class BigQueryFake:
     def _admit(self, context: grpc.ServicerContext, routing: str) -> None:
         sent = dict(context.invocation_metadata())
         if self.needs_token and sent.get("authorization") != f"Bearer {TOKEN}":
-            context.abort(grpc.StatusCode.UNAUTHENTICATED, "Request had invalid authentication credentials.")
+            context.abort(
+                grpc.StatusCode.UNAUTHENTICATED, "Request had invalid authentication credentials."
+            )
         if unquote(sent.get("x-goog-request-params", "")) != routing:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, "Missing routing header")
 
@@ -284,7 +326,11 @@ class BigQueryFake:
         asked = request.read_session
         self._admit(context, f"read_session.table={asked.table}")
         found = re.fullmatch(r"projects/[^/]+/datasets/[^/]+/tables/anon-(\w+)", asked.table)
-        if found is None or found[1] not in self.jobs or asked.data_format != messages.DataFormat.ARROW:
+        if (
+            found is None
+            or found[1] not in self.jobs
+            or asked.data_format != messages.DataFormat.ARROW
+        ):
             context.abort(grpc.StatusCode.NOT_FOUND, f"Not found: Table {asked.table}")
             return None
         table = self.jobs[found[1]].result.table
@@ -305,9 +351,14 @@ class BigQueryFake:
             after, code = self.breaks.pop(0) if self.breaks else (-1, grpc.StatusCode.OK)
         context.add_callback(self._left)
         if request.read_stream not in self.sessions:
-            context.abort(grpc.StatusCode.FAILED_PRECONDITION, "there was an error operating on the session: expired")
+            context.abort(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                "there was an error operating on the session: expired",
+            )
         table = self.sessions[request.read_stream].slice(request.offset)
-        for number, batch in enumerate(table.combine_chunks().to_batches(max_chunksize=self.batch_rows)):
+        for number, batch in enumerate(
+            table.combine_chunks().to_batches(max_chunksize=self.batch_rows)
+        ):
             if number == after:
                 _break_off(context, code)
             yield _message(batch, with_schema=number == 0)
@@ -336,7 +387,10 @@ def _message(batch: pa.RecordBatch, *, with_schema: bool) -> Any:
 
 
 def _listed(name: str, dataset: str) -> dict[str, Any]:
-    return {"tableReference": {"projectId": PROJECT, "datasetId": dataset, "tableId": name}, "type": "TABLE"}
+    return {
+        "tableReference": {"projectId": PROJECT, "datasetId": dataset, "tableId": name},
+        "type": "TABLE",
+    }
 
 
 def _field(column: pa.Field) -> dict[str, Any]:

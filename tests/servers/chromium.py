@@ -1,7 +1,8 @@
-"""Debian's Chromium: this machine's, or one unpacked into `.cache/chromium`. Nothing is installed, no root is needed.
+"""Debian's Chromium: this machine's, or one unpacked into `.cache/chromium`. Nothing is installed,
+no root is needed.
 
-What apt would install beside it is unpacked with it, so that libraries which this machine lacks come from there too.
-Debian's packages are known by their signature.
+What apt would install beside it is unpacked with it, so that libraries which this machine lacks
+come from there too. Debian's packages are known by their signature.
 """
 
 from __future__ import annotations
@@ -27,8 +28,19 @@ ROOT = CACHE / "root"
 BINARY = ROOT / "usr/lib/chromium/chromium"
 FONT_RULES = ("10-hinting-slight", "10-yes-antialias", "45-latin", "49-sansserif", "60-latin")
 FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"),
-    *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *(
+        "--no-sandbox",
+        "--disable-gpu",
+        "--use-gl=angle",
+        "--use-angle=swiftshader",
+        "--enable-unsafe-swiftshader",
+    ),
+    *(
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ),
     "--disable-quic",
 ]
 
@@ -75,7 +87,8 @@ PART = Part(name="Chromium", present=_present, fetch=_fetch)
 
 
 def _fonts() -> str:
-    """Fonts and rules of this machine and of what was unpacked; rules that a machine only may choose stay out."""
+    """Fonts and rules of this machine and of what was unpacked; rules that a machine only may
+    choose stay out."""
     rules = "".join(
         f'<include ignore_missing="yes">{root}/usr/share/fontconfig/conf.avail/{name}.conf</include>'
         for name in FONT_RULES
@@ -87,4 +100,7 @@ def _fonts() -> str:
 
 def _environment() -> dict[str, str]:
     folders = {str(file.parent) for file in ROOT.rglob("*.so*") if file.parent != BINARY.parent}
-    return {"LD_LIBRARY_PATH": ":".join(sorted(folders)), "FONTCONFIG_FILE": str(CACHE / "fonts.conf")}
+    return {
+        "LD_LIBRARY_PATH": ":".join(sorted(folders)),
+        "FONTCONFIG_FILE": str(CACHE / "fonts.conf"),
+    }

@@ -31,7 +31,9 @@ def install(package: str) -> None:
         )
 
 
-def unpack(packages: list[str], folder: Path, *, options: Mapping[str, object] | None = None) -> Path:
+def unpack(
+    packages: list[str], folder: Path, *, options: Mapping[str, object] | None = None
+) -> Path:
     """Into `folder/root`, with all that apt would install beside them; apt's own files stay away
     from this machine's. Returns the root."""
     apt = _apt()

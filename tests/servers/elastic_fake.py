@@ -1,4 +1,5 @@
-"""The part of Elasticsearch's REST API that a reader needs, in our own process, true to its documentation.
+"""The part of Elasticsearch's REST API that a reader needs, in our own process, true to its
+documentation.
 
 - A point in time sees what was there when it was opened, and is gone when it expires or is closed. Every search may
   give it another id; the newest one is the one to use.
@@ -122,21 +123,31 @@ class ElasticFake:
             return await self._route(request)
         except Refusal as e:
             cause = {"type": e.kind, "reason": e.reason}
-            return as_json({"error": {"root_cause": [cause], **cause}, "status": e.status}, e.status)
+            return as_json(
+                {"error": {"root_cause": [cause], **cause}, "status": e.status}, e.status
+            )
 
     def _admit(self, request: Request) -> None:
         sent = request.headers.get("authorization")
         if self.authorization is not None and sent != self.authorization:
-            raise Refusal(401, "security_exception", f"unable to authenticate with [{sent}] for REST request [/]")
+            raise Refusal(
+                401,
+                "security_exception",
+                f"unable to authenticate with [{sent}] for REST request [/]",
+            )
 
     async def _route(self, request: Request) -> Response:
         match (request.method, *[unquote(part) for part in request.path.strip("/").split("/")]):
             case ("GET", ""):
-                return as_json({"cluster_name": "lake", "version": {"number": VERSION}, "tagline": "You Know"})
+                return as_json(
+                    {"cluster_name": "lake", "version": {"number": VERSION}, "tagline": "You Know"}
+                )
             case ("GET", "_resolve", "index", "*"):
                 return as_json(self._resolved())
             case ("GET", name, "_mapping"):
-                return as_json({each: {"mappings": _told(index)} for each, index in self._named(name).items()})
+                return as_json(
+                    {each: {"mappings": _told(index)} for each, index in self._named(name).items()}
+                )
             case ("GET", name, "_stats", "docs,store"):
                 return as_json(self._stats(name))
             case ("POST", name, "_pit"):
@@ -149,12 +160,16 @@ class ElasticFake:
             case ("POST", "_sql", "translate"):
                 return as_json(self._translate(orjson.loads(request.body)["query"]))
             case _:
-                raise Refusal(400, "illegal_argument_exception", f"no handler found for {request.path}")
+                raise Refusal(
+                    400, "illegal_argument_exception", f"no handler found for {request.path}"
+                )
 
     def _named(self, name: str) -> dict[str, Index]:
         name = self.aliases.get(name, name)
         if name.endswith("*"):
-            return {each: index for each, index in self.indices.items() if each.startswith(name[:-1])}
+            return {
+                each: index for each, index in self.indices.items() if each.startswith(name[:-1])
+            }
         if name not in self.indices:
             raise Refusal(404, "index_not_found_exception", f"no such index [{name}]")
         return {name: self.indices[name]}
@@ -162,16 +177,24 @@ class ElasticFake:
     def _resolved(self) -> dict[str, Any]:
         return {
             "indices": [{"name": name, "attributes": ["open"]} for name in sorted(self.indices)],
-            "aliases": [{"name": name, "indices": [index]} for name, index in sorted(self.aliases.items())],
+            "aliases": [
+                {"name": name, "indices": [index]} for name, index in sorted(self.aliases.items())
+            ],
             "data_streams": [],
         }
 
     def _stats(self, name: str) -> dict[str, Any]:
         if self.blind:
-            raise Refusal(403, "security_exception", "action [indices:monitor/stats] is unauthorized")
+            raise Refusal(
+                403, "security_exception", "action [indices:monitor/stats] is unauthorized"
+            )
         documents = [each for index in self._named(name).values() for each in _all(index.documents)]
         size = sum(len(orjson.dumps(each)) for each in documents)
-        return {"_all": {"primaries": {"docs": {"count": len(documents)}, "store": {"size_in_bytes": size}}}}
+        return {
+            "_all": {
+                "primaries": {"docs": {"count": len(documents)}, "store": {"size_in_bytes": size}}
+            }
+        }
 
     def _open(self, name: str, keep_alive: str) -> str:
         found = self._named(name)
@@ -181,7 +204,9 @@ class ElasticFake:
         else:
             documents = [each for index in found.values() for each in _all(index.documents)]
         number = f"pit-{next(self._numbers)}"
-        properties = {key: value for each in found.values() for key, value in each.properties.items()}
+        properties = {
+            key: value for each in found.values() for key, value in each.properties.items()
+        }
         held_back = next((each.held_back for each in found.values() if each.held_back), None)
         moment = Moment(
             index=name,
@@ -201,7 +226,11 @@ class ElasticFake:
         self._expire()
         found = next((each for each in self.moments if number in each.ids), None)
         if found is None:
-            raise Refusal(404, "search_context_missing_exception", f"No search context found for id [{number}]")
+            raise Refusal(
+                404,
+                "search_context_missing_exception",
+                f"No search context found for id [{number}]",
+            )
         return found
 
     def _close(self, number: str) -> Response:
@@ -222,7 +251,12 @@ class ElasticFake:
             self.broken_shards -= 1
             reason = {"type": "node_disconnected_exception", "reason": "[node-2] disconnected"}
             shards |= {"successful": 1, "failed": 1, "failures": [{"shard": 1, "reason": reason}]}
-        answer = {"pit_id": renamed, "timed_out": False, "_shards": shards, "hits": {"hits": _hits(moment, body)}}
+        answer = {
+            "pit_id": renamed,
+            "timed_out": False,
+            "_shards": shards,
+            "hits": {"hits": _hits(moment, body)},
+        }
         return Response(body=orjson.dumps(answer), headers={"Content-Type": "application/json"})
 
     def _translate(self, sql: str) -> dict[str, Any]:
@@ -232,10 +266,20 @@ class ElasticFake:
         [index] = self._named(table.name).values()
         for column in tree.find_all(exp.Column):
             if _definition(index.properties, _path(column)) is None:
-                raise Refusal(400, "verification_exception", f"Found 1 problem: Unknown column [{_path(column)}]")
+                raise Refusal(
+                    400,
+                    "verification_exception",
+                    f"Found 1 problem: Unknown column [{_path(column)}]",
+                )
         where = tree.args.get("where")
         query = {"query": _condition(where.this)} if where else {}
-        return {"size": 1000, **query, "_source": False, "fields": [], "sort": [{"_doc": {"order": "asc"}}]}
+        return {
+            "size": 1000,
+            **query,
+            "_source": False,
+            "fields": [],
+            "sort": [{"_doc": {"order": "asc"}}],
+        }
 
 
 def _all(documents: Documents) -> list[Document]:
@@ -248,7 +292,10 @@ def _told(index: Index) -> dict[str, Any]:
 
 def _sorted(properties: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: {**each, **({"properties": _sorted(each["properties"])} if "properties" in each else {})}
+        name: {
+            **each,
+            **({"properties": _sorted(each["properties"])} if "properties" in each else {}),
+        }
         for name, each in sorted(properties.items())
     }
 
@@ -276,16 +323,30 @@ def _hits(moment: Moment, body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _hit(moment: Moment, number: int, document: Document, body: dict[str, Any]) -> dict[str, Any]:
-    hit: dict[str, Any] = {"_index": moment.index, "_id": f"d{number}", "_score": None, "sort": [number]}
+    hit: dict[str, Any] = {
+        "_index": moment.index,
+        "_id": f"d{number}",
+        "_score": None,
+        "sort": [number],
+    }
     if body["_source"]:
-        hit["_source"] = {key: value for key, value in document.items() if _included(key, body["_source"])}
-    asked = [(each, None) if isinstance(each, str) else (each["field"], each["format"]) for each in body["fields"]]
-    fields = {path: values for path, form in asked if (values := _values(moment, document, path, form))}
+        hit["_source"] = {
+            key: value for key, value in document.items() if _included(key, body["_source"])
+        }
+    asked = [
+        (each, None) if isinstance(each, str) else (each["field"], each["format"])
+        for each in body["fields"]
+    ]
+    fields = {
+        path: values for path, form in asked if (values := _values(moment, document, path, form))
+    }
     return {**hit, "fields": fields} if fields else hit
 
 
 def _included(key: str, paths: list[str]) -> bool:
-    return any(path == key or path.startswith(f"{key}.") or key.startswith(f"{path}.") for path in paths)
+    return any(
+        path == key or path.startswith(f"{key}.") or key.startswith(f"{path}.") for path in paths
+    )
 
 
 def _values(moment: Moment, document: Document, path: str, form: str | None) -> list[Any]:
@@ -307,7 +368,11 @@ def _definition(properties: dict[str, Any], path: str) -> dict[str, Any] | None:
         return {"type": "object", **properties[path]}
     head, _, rest = path.partition(".")
     below = properties.get(head, {})
-    return _definition({**below.get("properties", {}), **below.get("fields", {})}, rest) if rest else None
+    return (
+        _definition({**below.get("properties", {}), **below.get("fields", {})}, rest)
+        if rest
+        else None
+    )
 
 
 def _found(node: Any, path: str) -> Any:
@@ -352,13 +417,19 @@ def _condition(node: exp.Expr) -> dict[str, Any]:
         case exp.Not():
             return {"bool": {"must_not": [_condition(node.this)], "boost": 1.0}}
         case exp.NEQ():
-            return {"bool": {"must_not": [_condition(exp.EQ(this=node.this, expression=node.expression))]}}
+            return {
+                "bool": {
+                    "must_not": [_condition(exp.EQ(this=node.this, expression=node.expression))]
+                }
+            }
         case exp.Is():
             return {"bool": {"must_not": [{"exists": {"field": _path(node.this), "boost": 1.0}}]}}
         case exp.EQ():
             return {"term": {_path(node.this): {"value": _literal(node.expression)}}}
         case exp.GT() | exp.GTE() | exp.LT() | exp.LTE():
-            return {"range": {_path(node.this): {node.key: _literal(node.expression), "boost": 1.0}}}
+            return {
+                "range": {_path(node.this): {node.key: _literal(node.expression), "boost": 1.0}}
+            }
         case _:
             raise Refusal(400, "parsing_exception", f"line 1:1: cannot read {node.sql()}")
 
@@ -374,7 +445,11 @@ def _matches(document: Document, query: dict[str, Any] | None) -> bool:
     if kind == "bool":
         musts = all(_matches(document, each) for each in body.get("must", ()))
         shoulds = not body.get("should") or any(_matches(document, each) for each in body["should"])
-        return musts and shoulds and not any(_matches(document, each) for each in body.get("must_not", ()))
+        return (
+            musts
+            and shoulds
+            and not any(_matches(document, each) for each in body.get("must_not", ()))
+        )
     if kind == "exists":
         return _found(document, body["field"]) is not None
     [(path, asked)] = body.items()

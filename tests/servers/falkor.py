@@ -1,4 +1,5 @@
-"""A real FalkorDB server that somebody else runs, from the package that graph servers start their own from."""
+"""A real FalkorDB server that somebody else runs, from the package that graph servers start their
+own from."""
 
 from __future__ import annotations
 

@@ -41,7 +41,9 @@ def main() -> int:
         console.print(f"[fetch] all {len(PARTS)} parts are here")
         return 0
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        failures = [failure for failure in pool.map(lambda part: _get(part, console), lacking) if failure]
+        failures = [
+            failure for failure in pool.map(lambda part: _get(part, console), lacking) if failure
+        ]
     for failure in failures:
         console.print(f"[fetch] {failure}")
     return 1 if failures else 0

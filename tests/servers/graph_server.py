@@ -2,8 +2,9 @@
 
     python graph_server.py CONTROL
 
-CONTROL is a JSON file: {"fail": CODE} reports that failure, {"exit": n} leaves without a word, {"hold": true} loads
-until the file says otherwise, {"counts": [n, m]} is what it says it has loaded.
+CONTROL is a JSON file: {"fail": CODE} reports that failure, {"exit": n} leaves without a word,
+{"hold": true} loads until the file says otherwise, {"counts": [n, m]} is what it says it has
+loaded.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ class Plane:
 
     def __init__(self) -> None:
         base = f"{os.environ['PENSTOCK_URL']}/api/internal/instances/{os.environ['PENSTOCK_INSTANCE_ID']}"
-        headers = {"Authorization": f"Bearer {secrets()['PENSTOCK_INSTANCE_TOKEN']}", "X-Component": "wrapper"}
+        headers = {
+            "Authorization": f"Bearer {secrets()['PENSTOCK_INSTANCE_TOKEN']}",
+            "X-Component": "wrapper",
+        }
         self._http = httpx2.AsyncClient(base_url=base, headers=headers, timeout=10, trust_env=False)
 
     async def say(self, what: str, **body: Any) -> None:
@@ -60,7 +64,9 @@ class Plane:
         found: dict[str, Any] = (await self._patiently("GET", "mapping", None)).json()["data"]
         return found
 
-    async def _patiently(self, method: str, what: str, body: dict[str, Any] | None) -> httpx2.Response:
+    async def _patiently(
+        self, method: str, what: str, body: dict[str, Any] | None
+    ) -> httpx2.Response:
         """A control plane may be away for a while."""
         for _ in range(600):
             try:
@@ -79,8 +85,12 @@ async def load(server: uvicorn.Server) -> None:
         os._exit(told["exit"])
     mapping = await plane.mapping()
     names = [node["label"] for node in mapping["node_definitions"]]
-    steps = [{"name": name, "type": "node", "status": "in_progress", "row_count": None} for name in names]
-    await plane.say("progress", phase="loading_data", current_step=names[0], progress_percent=40, steps=steps)
+    steps = [
+        {"name": name, "type": "node", "status": "in_progress", "row_count": None} for name in names
+    ]
+    await plane.say(
+        "progress", phase="loading_data", current_step=names[0], progress_percent=40, steps=steps
+    )
     while control().get("hold"):  # noqa: ASYNC110 - a file rings no bell
         await asyncio.sleep(0.02)
     if "fail" in told:
@@ -96,7 +106,9 @@ async def load(server: uvicorn.Server) -> None:
         server.should_exit = True
         os._exit(1)
     nodes, edges = told.get("counts", [3, 2])
-    await plane.say("status", status="running", graph_stats={"node_count": nodes, "edge_count": edges})
+    await plane.say(
+        "status", status="running", graph_stats={"node_count": nodes, "edge_count": edges}
+    )
 
 
 async def health(_: Request) -> Response:
@@ -108,7 +120,15 @@ async def echo(request: Request) -> Response:
     path = request.scope["raw_path"].decode()
     headers = [[name.decode(), value.decode()] for name, value in request.headers.raw]
     query = request.scope["query_string"].decode()
-    return JSONResponse({"path": path, "query": query, "headers": headers, "size": len(body), "method": request.method})
+    return JSONResponse(
+        {
+            "path": path,
+            "query": query,
+            "headers": headers,
+            "size": len(body),
+            "method": request.method,
+        }
+    )
 
 
 class Streamed(StreamingResponse):
@@ -126,7 +146,9 @@ async def stream(request: Request) -> Response:
     async def chunks() -> AsyncIterator[bytes]:
         for _ in range(int(request.query_params["chunks"])):
             yield CHUNK
-            await asyncio.sleep(0)  # a connection that is gone takes everything at once, and nobody else gets a turn
+            await asyncio.sleep(
+                0
+            )  # a connection that is gone takes everything at once, and nobody else gets a turn
 
     return Streamed(chunks(), media_type="application/vnd.apache.arrow.stream")
 
@@ -161,12 +183,18 @@ async def die(_: Request) -> Response:
 
 
 async def environment(_: Request) -> Response:
-    return JSONResponse({"environment": dict(os.environ), "affinity": sorted(os.sched_getaffinity(0))})
+    return JSONResponse(
+        {"environment": dict(os.environ), "affinity": sorted(os.sched_getaffinity(0))}
+    )
 
 
 async def shutdown(_: Request) -> Response:
     if state["busy"]:
-        error = {"code": "SHUTDOWN_BLOCKED", "message": "An algorithm runs.", "details": {"algorithm": "pagerank"}}
+        error = {
+            "code": "SHUTDOWN_BLOCKED",
+            "message": "An algorithm runs.",
+            "details": {"algorithm": "pagerank"},
+        }
         return JSONResponse({"error": error}, status_code=409)
     return JSONResponse({"acknowledged": True, "active_queries": 0, "lock_held": False})
 

@@ -32,7 +32,8 @@ class Response:
 
 @dataclass(slots=True, kw_only=True)
 class Fault:
-    """What happens to the next `times` requests whose method and path begin so, after `skip` good ones.
+    """What happens to the next `times` requests whose method and path begin so, after `skip` good
+    ones.
 
     The request is served first: a torn or reset answer was given, and only its way back was bad.
     """
@@ -46,7 +47,11 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
 
     def strikes(self, request: Request) -> bool:
-        if self.times == 0 or request.method != self.method or not request.path.startswith(self.path):
+        if (
+            self.times == 0
+            or request.method != self.method
+            or not request.path.startswith(self.path)
+        ):
             return False
         if self.skip:
             self.skip -= 1
@@ -125,7 +130,9 @@ async def _request(reader: asyncio.StreamReader) -> Request | None:
     head = await reader.readuntil(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")[:-2]
     method, target, _ = first.split(" ")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    headers = {
+        name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
+    }
     body = await reader.readexactly(int(headers.get("content-length", 0)))
     parts = urlsplit(target)
     return Request(method=method, path=parts.path, headers=headers, body=body, query=parts.query)
@@ -133,7 +140,9 @@ async def _request(reader: asyncio.StreamReader) -> Request | None:
 
 def _bytes(response: Response, request: Request) -> bytes:
     headers = {**response.headers, "Content-Length": str(len(response.body))}
-    head = f"HTTP/1.1 {response.status} X\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"HTTP/1.1 {response.status} X\r\n" + "".join(
+        f"{name}: {value}\r\n" for name, value in headers.items()
+    )
     return head.encode() + b"\r\n" + (b"" if request.method == "HEAD" else response.body)
 
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-# The kernel kills the server when its parent is gone: prctl(PR_SET_PDEATHSIG, SIGKILL), kept over exec.
+# The kernel kills the server when its parent is gone: prctl(PR_SET_PDEATHSIG, SIGKILL), kept over
+# exec.
 _SHIM = """
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9)
@@ -33,7 +34,10 @@ def running(
 ) -> Iterator[subprocess.Popen[bytes]]:
     shim = die_with_parent(command)
     environment = {**os.environ, **(env or {})}
-    with log.open("wb") as out, subprocess.Popen(shim, stdout=out, stderr=out, cwd=cwd, env=environment) as process:
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(shim, stdout=out, stderr=out, cwd=cwd, env=environment) as process,
+    ):
         try:
             yield process
         finally:

@@ -1,7 +1,7 @@
 """A real Spark 3.5 with Iceberg, behind its Thrift server and Spark Connect, in one Java.
 
-Spark comes from PyPI, Iceberg and Connect from Maven Central. Its catalog is ours, by way of a door at which a test may
-hold a request.
+Spark comes from PyPI, Iceberg and Connect from Maven Central. Its catalog is ours, by way of a door
+at which a test may hold a request.
 """
 
 from __future__ import annotations
@@ -45,8 +45,22 @@ _ARTIFACTS = {
     ),
 }
 _OPENED = (
-    *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util"),
-    *("java.util.concurrent", "java.util.concurrent.atomic", "sun.nio.ch", "sun.nio.cs", "sun.security.action"),
+    *(
+        "java.lang",
+        "java.lang.invoke",
+        "java.lang.reflect",
+        "java.io",
+        "java.net",
+        "java.nio",
+        "java.util",
+    ),
+    *(
+        "java.util.concurrent",
+        "java.util.concurrent.atomic",
+        "sun.nio.ch",
+        "sun.nio.cs",
+        "sun.security.action",
+    ),
     "sun.util.calendar",
 )
 
@@ -93,7 +107,8 @@ PART = Part(name=f"Spark {VERSION} with Iceberg {ICEBERG}", present=_present, fe
 
 @dataclass(slots=True, kw_only=True)
 class Gate:
-    """Holds the requests whose method and path it fits, until it is opened; later ones too unless `once`."""
+    """Holds the requests whose method and path it fits, until it is opened; later ones too unless
+    `once`."""
 
     method: str
     path: str
@@ -160,15 +175,24 @@ class Door:
             if (answer := await gate.passing(request)) is not None:
                 return answer
         self.passed.append(f"{request.method} {request.path}")
-        kept = {name: value for name, value in request.headers.items() if name in ("authorization", "content-type")}
+        kept = {
+            name: value
+            for name, value in request.headers.items()
+            if name in ("authorization", "content-type")
+        }
         try:
             answer = await self._client.request(
-                request.method, f"{self.target}{request.path}?{request.query}", content=request.body, headers=kept
+                request.method,
+                f"{self.target}{request.path}?{request.query}",
+                content=request.body,
+                headers=kept,
             )
         except (httpx2.TransportError, httpx2.UnsupportedProtocol):
             return Response(status=503)
         return Response(
-            status=answer.status_code, body=answer.content, headers={"Content-Type": answer.headers["content-type"]}
+            status=answer.status_code,
+            body=answer.content,
+            headers={"Content-Type": answer.headers["content-type"]},
         )
 
 
@@ -199,14 +223,17 @@ class Spark:
     async def content(self, table: str) -> tuple[int, int]:
         """Count and checksum of a table of `tests.maintenance.tables`, as Java's Iceberg reads it."""
         line = "concat_ws('|', id, day, coalesce(note, '-'), unix_micros(at))"
-        [found] = await self.rows(f"SELECT count(*) AS n, sum(crc32({line})) AS c FROM {CATALOG}.{table}")
+        [found] = await self.rows(
+            f"SELECT count(*) AS n, sum(crc32({line})) AS c FROM {CATALOG}.{table}"
+        )
         return int(found["n"]), int(found["c"] or 0)
 
 
 def content(rows: Iterable[dict[str, Any]]) -> tuple[int, int]:
     """The same of rows that were read in some other way."""
     lines = [
-        f"{row['id']}|{row['day']}|{row['note'] or '-'}|{round(row['at'].timestamp() * 1_000_000)}" for row in rows
+        f"{row['id']}|{row['day']}|{row['note'] or '-'}|{round(row['at'].timestamp() * 1_000_000)}"
+        for row in rows
     ]
     return len(lines), sum(zlib.crc32(line.encode()) for line in lines)
 
@@ -229,7 +256,9 @@ async def _ready(it: Spark, process: subprocess.Popen[bytes], scratch: Path) -> 
     for port in (it.hive_port, it.connect_port):
         while not await _answers(port):
             if time.monotonic() > deadline or process.poll() is not None:
-                raise RuntimeError(f"Spark did not start:\n{(scratch / 'spark.log').read_text()[-3000:]}")
+                raise RuntimeError(
+                    f"Spark did not start:\n{(scratch / 'spark.log').read_text()[-3000:]}"
+                )
             await asyncio.sleep(0.1)
 
 
@@ -252,7 +281,8 @@ def _command(program: str, classes: Path, scratch: Path, it: Spark) -> list[str]
         "spark.hadoop.hive.server2.long.polling.timeout": "30s",
         "spark.hadoop.hive.server2.thrift.bind.host": "127.0.0.1",
         "spark.hadoop.hive.server2.thrift.port": it.hive_port,
-        # A session that closes looks for Hive's own catalog, which is not there: once, and without waiting.
+        # A session that closes looks for Hive's own catalog, which is not there: once, and without
+        # waiting.
         "spark.hadoop.hive.metastore.client.connect.retry.delay": 0,
         "spark.hadoop.hive.metastore.connect.retries": 1,
         "spark.hadoop.hive.metastore.failure.retries": 0,

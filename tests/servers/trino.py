@@ -82,7 +82,9 @@ def trino(folder: Path, catalogs: Mapping[str, dict[str, object]] | None = None)
         for name, properties in (catalogs or {}).items():
             _write(folder / f"etc/catalog/{name}.properties", properties)
         archive = cache() / "classes.jsa"
-        with running(_command(runtime, folder, home, archive), log=folder / "server.log", cwd=folder) as process:
+        with running(
+            _command(runtime, folder, home, archive), log=folder / "server.log", cwd=folder
+        ) as process:
             it = Trino(url=f"http://127.0.0.1:{port}", folder=folder, spool=s3)
             _await(it, (process, weed_process))
             yield it
@@ -94,7 +96,8 @@ def _command(runtime: Path, folder: Path, home: Path, archive: Path) -> list[str
         str(runtime / "bin" / "java"),
         "-Xmx1G",
         "-XX:+UseG1GC",
-        # A short life: no time to win back what the better compiler costs. The archive saves a third of the start.
+        # A short life: no time to win back what the better compiler costs. The archive saves a
+        # third of the start.
         "-XX:TieredStopAtLevel=1",
         "-XX:+AutoCreateSharedArchive",
         f"-XX:SharedArchiveFile={archive}",
@@ -128,7 +131,9 @@ def _configure(folder: Path, home: Path, port: int, s3: Weed) -> None:
             "query.max-memory-per-node": "600MB",
             "memory.heap-headroom-per-node": "200MB",
             "protocol.spooling.enabled": "true",
-            "protocol.spooling.shared-secret-key": base64.b64encode(secrets.token_bytes(32)).decode(),
+            "protocol.spooling.shared-secret-key": base64.b64encode(
+                secrets.token_bytes(32)
+            ).decode(),
             "protocol.spooling.retrieval-mode": "COORDINATOR_PROXY",
         },
     )
@@ -168,7 +173,9 @@ def _await(it: Trino, processes: tuple[subprocess.Popen[bytes], ...]) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while not (it.spool.ready() and _started(it)):
         if time.monotonic() > deadline or any(process.poll() is not None for process in processes):
-            raise RuntimeError(f"Trino did not start:\n{(it.folder / 'server.log').read_text()[-3000:]}")
+            raise RuntimeError(
+                f"Trino did not start:\n{(it.folder / 'server.log').read_text()[-3000:]}"
+            )
         time.sleep(0.1)
 
 
@@ -183,14 +190,17 @@ def _started(it: Trino) -> bool:
 
 def _answers(it: Trino) -> bool:
     sql = "SELECT count(*) FROM tpch.tiny.region"
-    reply = httpx2.post(f"{it.url}/v1/statement", content=sql, headers={"X-Trino-User": "tester"}, timeout=10).json()
+    reply = httpx2.post(
+        f"{it.url}/v1/statement", content=sql, headers={"X-Trino-User": "tester"}, timeout=10
+    ).json()
     while "nextUri" in reply:
         reply = httpx2.get(reply["nextUri"], timeout=10).json()
     return "error" not in reply
 
 
 def _end(process: subprocess.Popen[bytes], archive: Path) -> None:
-    """Java writes its archive of classes when it ends in peace; only the first time is worth the wait."""
+    """Java writes its archive of classes when it ends in peace; only the first time is worth the
+    wait."""
     if not archive.is_file():
         process.terminate()
         process.wait(60)

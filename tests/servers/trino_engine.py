@@ -59,7 +59,9 @@ class Engine:
         for name in (*CATALOGS, "metadata"):
             self._duck.execute(f"CREATE SCHEMA {name}")
         self._duck.execute("CREATE MACRO checksum(x) AS encode(CAST(SUM(hash(x)) AS VARCHAR))")
-        self._duck.execute("CREATE TABLE metadata.catalogs AS SELECT unnest(['lake', 'memory']) AS catalog_name")
+        self._duck.execute(
+            "CREATE TABLE metadata.catalogs AS SELECT unnest(['lake', 'memory']) AS catalog_name"
+        )
 
     def load(self, name: str, table: pa.Table) -> None:
         self._duck.register("incoming", table)
@@ -71,22 +73,31 @@ class Engine:
             return self._run_unload(sql)
         if files := re.search(r'"(\w+)"\."(\w+)"\."(\w+)\$files"', sql):
             return self._files(*files.groups())
-        if created := re.match(r'CREATE TABLE ("\w+")\."\w+"\.("\w+") WITH \([^)]*\) AS\n(.*)', sql, re.DOTALL):
+        if created := re.match(
+            r'CREATE TABLE ("\w+")\."\w+"\.("\w+") WITH \([^)]*\) AS\n(.*)', sql, re.DOTALL
+        ):
             self._arrow(f"CREATE TABLE {created[1]}.{created[2]} AS {_duck_sql(created[3])}")
-            counted = _result(self._arrow(f"SELECT count(*) AS rows FROM {created[1]}.{created[2]}"))
+            counted = _result(
+                self._arrow(f"SELECT count(*) AS rows FROM {created[1]}.{created[2]}")
+            )
             return replace(counted, update="CREATE TABLE")
         return _result(self._arrow(_duck_sql(sql)), _names(sql))
 
     def _run_unload(self, sql: str) -> Result:
         if not self._unload:
-            raise QueryError("FUNCTION_NOT_FOUND", "line 1:21: Table function 'lake.system.unload' not registered")
+            raise QueryError(
+                "FUNCTION_NOT_FOUND",
+                "line 1:21: Table function 'lake.system.unload' not registered",
+            )
         inner = sql.partition("TABLE(\n")[2].partition("\n), location")[0]
         return _result(self._arrow(f"SELECT count(*) AS rows FROM ({_duck_sql(inner)})"))
 
     def _files(self, catalog: str, _schema: str, table: str) -> Result:
         counted = self._arrow(f'SELECT count(*) AS record_count FROM "{catalog}"."{table}"')
         path, size = pa.array([f"local:///{table}/part-0.parquet"]), pa.array([1000], pa.int64())
-        return _result(counted.add_column(0, "file_path", path).append_column("file_size_in_bytes", size))
+        return _result(
+            counted.add_column(0, "file_path", path).append_column("file_size_in_bytes", size)
+        )
 
     def _arrow(self, sql: str) -> pa.Table:
         try:
@@ -97,7 +108,8 @@ class Engine:
 
 
 def _duck_sql(sql: str) -> str:
-    """Trino's SQL for a DuckDB of one catalog: the catalogs of a name become its schema, a version part of its name."""
+    """Trino's SQL for a DuckDB of one catalog: the catalogs of a name become its schema, a version
+    part of its name."""
     try:
         [statement] = sqlglot.parse(sql, read="trino")
     except (sqlglot.ParseError, sqlglot.TokenError, ValueError) as e:
@@ -109,7 +121,9 @@ def _duck_sql(sql: str) -> str:
             table.set("db", sqlglot.to_identifier(table.catalog))
         table.set("catalog", None)
         if version := table.args.get("version"):
-            table.set("this", sqlglot.to_identifier(f"{table.name}@{version.expression}", quoted=True))
+            table.set(
+                "this", sqlglot.to_identifier(f"{table.name}@{version.expression}", quoted=True)
+            )
             table.set("version", None)
     return statement.sql(dialect="duckdb")
 
@@ -118,7 +132,9 @@ def _names(sql: str) -> list[str] | None:
     """The names as Trino has them, two of one name included: DuckDB would rename the second."""
     inner = re.fullmatch(r"SELECT \* FROM \(\n(.*)\n\) LIMIT 0", sql, re.DOTALL)
     query = sqlglot.parse_one(inner[1], read="trino") if inner else None
-    return query.named_selects if isinstance(query, sqlglot.exp.Select) and not query.is_star else None
+    return (
+        query.named_selects if isinstance(query, sqlglot.exp.Select) and not query.is_star else None
+    )
 
 
 def _result(table: pa.Table, names: list[str] | None = None) -> Result:
@@ -150,7 +166,12 @@ def _values(array: pa.Array, kind: pa.DataType) -> list[Any]:
         return [_float(v) for v in array.to_pylist()]
     if pa.types.is_timestamp(kind):
         zone = " UTC" if kind.tz else ""
-        texts = array.view(pa.timestamp(kind.unit)).cast(pa.timestamp("us")).cast(pa.string()).to_pylist()
+        texts = (
+            array.view(pa.timestamp(kind.unit))
+            .cast(pa.timestamp("us"))
+            .cast(pa.string())
+            .to_pylist()
+        )
         return [None if text is None else text + zone for text in texts]
     if pa.types.is_decimal(kind) or pa.types.is_date(kind):
         array = array.cast(pa.string())

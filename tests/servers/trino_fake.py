@@ -34,7 +34,8 @@ _INLINE_UP_TO = 4096
 
 @dataclass(slots=True, kw_only=True)
 class Script:
-    """How the next `times` queries whose SQL holds `match` behave: fail so, or run until `release` is set."""
+    """How the next `times` queries whose SQL holds `match` behave: fail so, or run until `release`
+    is set."""
 
     match: str
     error: QueryError | None = None
@@ -68,9 +69,12 @@ class Query:
 
 
 class TrinoFake:
-    """Opened with `async with`; what it was asked is in `requests`, what goes wrong in `faults` and `scripts`."""
+    """Opened with `async with`; what it was asked is in `requests`, what goes wrong in `faults` and
+    `scripts`."""
 
-    def __init__(self, *, client_timeout: float = 300, page_rows: int = 2000, unload: bool = False) -> None:
+    def __init__(
+        self, *, client_timeout: float = 300, page_rows: int = 2000, unload: bool = False
+    ) -> None:
         self.engine = Engine(unload=unload)
         self.client_timeout = client_timeout
         self.page_rows = page_rows
@@ -110,7 +114,11 @@ class TrinoFake:
         return self._http.faults
 
     def running(self) -> list[Query]:
-        return [query for query in self.queries.values() if not query.over and query.state != "REGISTERED"]
+        return [
+            query
+            for query in self.queries.values()
+            if not query.over and query.state != "REGISTERED"
+        ]
 
     async def _abandon(self) -> None:
         while True:
@@ -120,7 +128,11 @@ class TrinoFake:
                 if query.seen < late and query.state == "REGISTERED":
                     del self.queries[query.id]
                 elif query.seen < late and not query.over:
-                    query.fail(QueryError("ABANDONED_QUERY", f"Query {query.id} was abandoned by the client"))
+                    query.fail(
+                        QueryError(
+                            "ABANDONED_QUERY", f"Query {query.id} was abandoned by the client"
+                        )
+                    )
 
     async def _serve(self, request: Request) -> Response:
         if not self._is_known(request):
@@ -143,7 +155,9 @@ class TrinoFake:
         kind, _, given = request.headers.get("authorization", "").partition(" ")
         if not self.passwords or "/spooled/" in request.path:
             return True
-        user, _, password = base64.b64decode(given).decode().partition(":") if kind == "Basic" else ("", "", given)
+        user, _, password = (
+            base64.b64decode(given).decode().partition(":") if kind == "Basic" else ("", "", given)
+        )
         return self.passwords.get(user) == password
 
     def _register(self, request: Request) -> Response:
@@ -151,12 +165,12 @@ class TrinoFake:
         if role and not (role.startswith("system=ROLE{") and role.endswith("}")):
             return Response(status=400, body=b"Error 400 Bad Request: Invalid X-Trino-Role header")
         if role and role.removeprefix("system=ROLE{").removesuffix("}") in self.forbidden_roles:
-            refusal = (
-                f"io.trino.spi.security.AccessDeniedException: Access Denied: Cannot set role {role}\n\tat io.trino"
-            )
+            refusal = f"io.trino.spi.security.AccessDeniedException: Access Denied: Cannot set role {role}\n\tat io.trino"
             return Response(status=500, body=refusal.encode())
         encodings = [
-            each for each in request.headers.get("x-trino-query-data-encoding", "").split(",") if each in _CODECS
+            each
+            for each in request.headers.get("x-trino-query-data-encoding", "").split(",")
+            if each in _CODECS
         ]
         query = Query(
             id=f"20261115_000000_{next(self._numbers):05d}_fake",
@@ -167,7 +181,9 @@ class TrinoFake:
         self.queries[query.id] = query
         return Response(body=self._answer(query, "queued", 1))
 
-    async def _page(self, method: str, stage: str, query_id: str, slug: str, token: int) -> Response:
+    async def _page(
+        self, method: str, stage: str, query_id: str, slug: str, token: int
+    ) -> Response:
         query = self.queries.get(query_id)
         if query is None or slug != _slug(query_id, stage, token):
             return Response(status=404, body=b"Error 404 Not Found: Query not found")
@@ -209,7 +225,9 @@ class TrinoFake:
         return self._answer(query, None, 0)
 
     async def _start(self, query: Query) -> None:
-        script = next((each for each in self.scripts if each.match in query.sql and each.times), None)
+        script = next(
+            (each for each in self.scripts if each.match in query.sql and each.times), None
+        )
         if script is not None and "LIMIT 0" not in query.sql:
             script.times -= 1
             query.script = script
@@ -219,20 +237,26 @@ class TrinoFake:
         except QueryError as e:
             query.error = e
 
-    def _answer(self, query: Query, stage: str | None, token: int, page: bytes | None = None) -> bytes:
+    def _answer(
+        self, query: Query, stage: str | None, token: int, page: bytes | None = None
+    ) -> bytes:
         """In the order of fields that Trino writes, and as compact."""
         error = query.error if stage is None else None
         if error is not None:
             query.state = "FAILED"
         parts: dict[str, Any] = {"id": query.id, "infoUri": f"{self.url}/ui/query.html?{query.id}"}
         if stage is not None:
-            parts["nextUri"] = f"{self.url}/v1/statement/{stage}/{query.id}/{_slug(query.id, stage, token)}/{token}"
+            parts["nextUri"] = (
+                f"{self.url}/v1/statement/{stage}/{query.id}/{_slug(query.id, stage, token)}/{token}"
+            )
         if query.result is not None and query.state != "QUEUED":
             parts["columns"] = query.result.columns
         if page is not None and query.result is not None:
             query.pages_given += 1
             query.rows_given += self.page_rows if query.pages_given == self.forget_page else 0
-            parts["data"] = orjson.Fragment(page) if query.encoding is None else self._spooled(query, page)
+            parts["data"] = (
+                orjson.Fragment(page) if query.encoding is None else self._spooled(query, page)
+            )
             query.rows_given = min(query.rows_given + self.page_rows, query.result.table.num_rows)
         parts["stats"] = {"state": query.state, "queued": query.state == "QUEUED"}
         if error is not None:
@@ -259,7 +283,11 @@ class TrinoFake:
         if compressed:
             metadata["uncompressedSize"] = len(page)
         if len(page) <= _INLINE_UP_TO:
-            segment = {"type": "inline", "data": base64.b64encode(raw).decode(), "metadata": metadata}
+            segment = {
+                "type": "inline",
+                "data": base64.b64encode(raw).decode(),
+                "metadata": metadata,
+            }
         else:
             segment = {"type": "spooled", **self._kept(query, raw), "metadata": metadata}
         return {"encoding": encoding, "segments": [segment]}
@@ -280,7 +308,9 @@ class TrinoFake:
             await self.before_segment()
         if name not in self.segments:
             return Response(status=500, body=b"java.io.IOException: Segment not found or expired")
-        return Response(body=self.segments[name], headers={"Content-Type": "application/octet-stream"})
+        return Response(
+            body=self.segments[name], headers={"Content-Type": "application/octet-stream"}
+        )
 
     def _query(self, method: str, query_id: str) -> Response:
         query = self.queries.get(query_id)
@@ -288,7 +318,11 @@ class TrinoFake:
             return Response(status=410)
         if method == "DELETE":
             return self._cancel(query)
-        code = {"errorCode": {"name": query.error.name}} if query.error is not None and query.over else {}
+        code = (
+            {"errorCode": {"name": query.error.name}}
+            if query.error is not None and query.over
+            else {}
+        )
         return as_json({"queryId": query.id, "state": query.state, **code})
 
     def _cancel(self, query: Query) -> Response:

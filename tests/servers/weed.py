@@ -32,13 +32,18 @@ class Weed:
         """Whether it takes requests; makes the bucket when it does."""
         try:
             answered = httpx2.get(f"{self.endpoint}/status", timeout=2).is_success
-            return answered and httpx2.post(f"{self.filer}/buckets/{self.bucket}/", timeout=2).status_code in (201, 409)
+            return answered and httpx2.post(
+                f"{self.filer}/buckets/{self.bucket}/", timeout=2
+            ).status_code in (201, 409)
         except httpx2.TransportError:
             return False
 
     def objects(self) -> set[str]:
         """The keys in the bucket's root."""
-        listed = httpx2.get(f"{self.filer}/buckets/{self.bucket}/?limit=10000", headers={"Accept": "application/json"})
+        listed = httpx2.get(
+            f"{self.filer}/buckets/{self.bucket}/?limit=10000",
+            headers={"Accept": "application/json"},
+        )
         return {entry["FullPath"].rpartition("/")[2] for entry in listed.json()["Entries"] or []}
 
 
@@ -74,7 +79,11 @@ def weed(folder: Path, bucket: str) -> Iterator[tuple[Weed, subprocess.Popen[byt
         "-s3.port.lance=0",
         f"-s3.localSocket={folder / 's3.sock'}",
         f"-filer.localSocket={folder / 'filer.sock'}",
-        *(flag for name, http, rpc in ports for flag in (f"-{name}.port={http}", f"-{name}.port.grpc={rpc}")),
+        *(
+            flag
+            for name, http, rpc in ports
+            for flag in (f"-{name}.port={http}", f"-{name}.port.grpc={rpc}")
+        ),
     ]
     with running(command, log=folder / "weed.log", cwd=folder) as process:
         yield it, process

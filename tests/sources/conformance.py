@@ -1,7 +1,7 @@
 """What every source driver must do, tried on a real server.
 
-A driver's tests subclass `Conformance` (and `NetworkConformance` when it has a server and a password) and give the
-fixture `subject`: how to fill that source, and how to look inside it.
+A driver's tests subclass `Conformance` (and `NetworkConformance` when it has a server and a
+password) and give the fixture `subject`: how to fill that source, and how to look inside it.
 """
 
 from __future__ import annotations
@@ -204,7 +204,11 @@ class Conformance:
 
     async def test_columns_come_in_the_order_of_the_query(self, subject: Subject) -> None:
         async with loaded(subject, sample=sample()) as source:
-            assert (await collect(source, "SELECT name, id, flag FROM sample")).column_names == ["name", "id", "flag"]
+            assert (await collect(source, "SELECT name, id, flag FROM sample")).column_names == [
+                "name",
+                "id",
+                "flag",
+            ]
 
     @pytest.mark.parametrize("end", [";", " ; -- the end", "\n-- the end\n;\n", " /* the end */"])
     async def test_a_query_may_end_as_people_end_them(self, subject: Subject, end: str) -> None:
@@ -220,22 +224,34 @@ class Conformance:
                 await collect_batches(source, sql)
 
     async def test_names_in_any_script_and_with_any_sign_survive(self, subject: Subject) -> None:
-        table = pa.table({"größe": [1], "名前": ["x"], "with space": [2], "per%cent": [3], "select": [4]})
+        table = pa.table(
+            {"größe": [1], "名前": ["x"], "with space": [2], "per%cent": [3], "select": [4]}
+        )
         async with loaded(subject, Überweisung=table) as source:
             assert await collect(source, f"SELECT * FROM {subject.quote('Überweisung')}") == table
 
     async def test_a_thousand_columns_come_whole(self, subject: Subject) -> None:
         table = pa.table({f"c{i}": pa.array([i, None, -i], pa.int32()) for i in range(1000)})
         async with loaded(subject, wide=table) as source:
-            assert (await collect(source, "SELECT * FROM wide")).sort_by("c1") == table.sort_by("c1")
+            assert (await collect(source, "SELECT * FROM wide")).sort_by("c1") == table.sort_by(
+                "c1"
+            )
 
     async def test_a_value_of_five_megabytes_comes_whole(self, subject: Subject) -> None:
-        table = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a" * 5_000_000, "é" * 2_500_000, None]})
+        table = pa.table(
+            {
+                "id": pa.array([1, 2, 3], pa.int64()),
+                "name": ["a" * 5_000_000, "é" * 2_500_000, None],
+            }
+        )
         async with loaded(subject, large=table) as source:
             assert (await collect(source, "SELECT * FROM large")).sort_by("id") == table
 
     async def test_two_streams_at_once_do_not_mix(self, subject: Subject) -> None:
-        low, high = (pa.table({"id": pa.array(numbers, pa.int64())}) for numbers in (range(5000), range(5000, 9000)))
+        low, high = (
+            pa.table({"id": pa.array(numbers, pa.int64())})
+            for numbers in (range(5000), range(5000, 9000))
+        )
         async with loaded(subject, low=low, high=high) as source:
             left, right = await asyncio.gather(
                 collect(source, "SELECT id FROM low"), collect(source, "SELECT id FROM high")
@@ -254,15 +270,26 @@ class Conformance:
 
     @pytest.mark.parametrize(
         "sql",
-        ["SELEC 1", "SELECT 1 FROM no_such_table", "SELECT no_such_column FROM sample", "SELECT 1; SELECT 2"],
+        [
+            "SELEC 1",
+            "SELECT 1 FROM no_such_table",
+            "SELECT no_such_column FROM sample",
+            "SELECT 1; SELECT 2",
+        ],
     )
     async def test_wrong_sql_is_the_users_error(self, subject: Subject, sql: str) -> None:
         async with loaded(subject, sample=sample()) as source:
-            for attempt in (source.schema(sql), source.plan(sql, Limits()), collect_batches(source, sql)):
+            for attempt in (
+                source.schema(sql),
+                source.plan(sql, Limits()),
+                collect_batches(source, sql),
+            ):
                 with pytest.raises(SourceQueryError):
                     await attempt
 
-    @pytest.mark.parametrize("sql", ["DELETE FROM sample", "DROP TABLE sample", "CREATE TABLE stolen (id int)"])
+    @pytest.mark.parametrize(
+        "sql", ["DELETE FROM sample", "DROP TABLE sample", "CREATE TABLE stolen (id int)"]
+    )
     async def test_nothing_can_be_written(self, subject: Subject, sql: str) -> None:
         async with loaded(subject, sample=sample()) as source:
             with pytest.raises(PenstockError):
@@ -291,7 +318,12 @@ class Conformance:
             assert await asyncio.wait_for(source.schema(subject.endless), 5)
 
     async def test_chunks_are_disjoint_and_make_the_whole(self, subject: Subject) -> None:
-        numbers = pa.table({"id": pa.array(range(20_000), pa.int64()), "name": [f"{i:0100d}" for i in range(20_000)]})
+        numbers = pa.table(
+            {
+                "id": pa.array(range(20_000), pa.int64()),
+                "name": [f"{i:0100d}" for i in range(20_000)],
+            }
+        )
         limits = Limits(chunk_bytes=200_000, max_chunks=7)
         async with loaded(subject, numbers=numbers) as source:
             plan = await source.plan("SELECT id, name FROM numbers WHERE id <> 7", limits)
@@ -306,7 +338,9 @@ class NetworkConformance(Conformance):
     async def subject(self) -> NetworkSubject:
         raise NotImplementedError
 
-    async def test_a_wrong_password_is_refused_and_never_shown(self, subject: NetworkSubject) -> None:
+    async def test_a_wrong_password_is_refused_and_never_shown(
+        self, subject: NetworkSubject
+    ) -> None:
         secrets = {**subject.secrets, "password": "n0t-th3-passw0rd"}
         with pytest.raises(SourceRefused) as refused:
             async with open_source(subject.kind, subject.config, secrets) as source:
@@ -322,7 +356,9 @@ class NetworkConformance(Conformance):
         assert subject.secrets["password"] not in told(down.value)
 
     @pytest.mark.parametrize("end", ["cut", "reset"])
-    async def test_a_connection_lost_on_the_way_is_unavailable(self, subject: NetworkSubject, end: str) -> None:
+    async def test_a_connection_lost_on_the_way_is_unavailable(
+        self, subject: NetworkSubject, end: str
+    ) -> None:
         sql = await subject.many(1_000_000)
         async with opened(subject, **await subject.through_proxy()) as source:
             subject.proxy.after(2_000_000, getattr(subject.proxy, end))
@@ -381,7 +417,11 @@ async def collect_batches(source: Source, sql: str) -> int:
 
 async def in_child(job: dict[str, object]) -> dict[str, float]:
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.sources.memory", json.dumps(job), stdout=asyncio.subprocess.PIPE
+        sys.executable,
+        "-m",
+        "tests.sources.memory",
+        json.dumps(job),
+        stdout=asyncio.subprocess.PIPE,
     )
     out, _ = await child.communicate()
     assert child.returncode == 0

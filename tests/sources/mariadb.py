@@ -69,7 +69,9 @@ def running(folder: Path, port: int) -> Iterator[Server]:
     with (
         (folder / "log").open("wb") as log,
         subprocess.Popen(
-            [*_as_account(), binary, "--no-defaults", f"--datadir={data}", *options], stdout=log, stderr=log
+            [*_as_account(), binary, "--no-defaults", f"--datadir={data}", *options],
+            stdout=log,
+            stderr=log,
         ) as server,
     ):
         try:
@@ -84,24 +86,34 @@ def _find() -> str | None:
     return shutil.which("mariadbd", path=path) or shutil.which("mysqld", path=path)
 
 
-PART = Part(name="MariaDB", present=lambda: _find() is not None, fetch=lambda: debian.install(_PACKAGE))
+PART = Part(
+    name="MariaDB", present=lambda: _find() is not None, fetch=lambda: debian.install(_PACKAGE)
+)
 
 
 def _initialise(binary: str, data: Path) -> None:
-    version = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout
+    version = subprocess.run(
+        [binary, "--version"], capture_output=True, text=True, check=True
+    ).stdout
     command = [*_as_account(), binary, "--no-defaults", f"--datadir={data}"]
     if "MariaDB" not in version:
         subprocess.run([*command, "--initialize-insecure"], capture_output=True, check=True)
         return
     files = ("mysql_system_tables.sql", "mysql_system_tables_data.sql")
     script = _BOOTSTRAP + "".join((_SCRIPTS / name).read_text() for name in files)
-    subprocess.run([*command, "--bootstrap"], input=script.encode(), capture_output=True, check=True)
+    subprocess.run(
+        [*command, "--bootstrap"], input=script.encode(), capture_output=True, check=True
+    )
 
 
 def _as_account() -> list[str]:
     """A server refuses to run as root; and it shall not outlive us."""
     dying = ["setpriv", "--pdeathsig", "KILL"]
-    return [*dying, f"--reuid={_ACCOUNT}", "--clear-groups", "--"] if os.getuid() == 0 else [*dying, "--"]
+    return (
+        [*dying, f"--reuid={_ACCOUNT}", "--clear-groups", "--"]
+        if os.getuid() == 0
+        else [*dying, "--"]
+    )
 
 
 def _await_answer(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -15,8 +15,11 @@ from penstock.sources.registry import open_source
 
 
 def memory_mb(name: str) -> float:
-    """By the kernel's own account of this image; getrusage would count the parent's, from before the exec."""
-    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name)]
+    """By the kernel's own account of this image; getrusage would count the parent's, from before
+    the exec."""
+    [line] = [
+        line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name)
+    ]
     return int(line.split()[1]) / 1024
 
 
@@ -28,7 +31,9 @@ async def main(kind: str, config: dict[str, object], secrets: dict[str, str], sq
         async for batch in source.stream(Chunk(number=0, sql=sql)):
             rows += batch.num_rows
             size += batch.nbytes
-    print(json.dumps({"rows": rows, "mb": size / 1e6, "before": before, "peak": memory_mb("VmHWM")}))  # noqa: T201
+    print(  # noqa: T201
+        json.dumps({"rows": rows, "mb": size / 1e6, "before": before, "peak": memory_mb("VmHWM")})
+    )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 class Proxy:
-    def __init__(self, upstream: Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]) -> None:
+    def __init__(
+        self, upstream: Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+    ) -> None:
         self._upstream = upstream
         self._open = asyncio.Event()
         self._open.set()
@@ -59,14 +61,17 @@ class Proxy:
         self._writers |= both
         try:
             await asyncio.gather(
-                self._pump(reader, server_writer, counted=False), self._pump(server_reader, writer, counted=True)
+                self._pump(reader, server_writer, counted=False),
+                self._pump(server_reader, writer, counted=True),
             )
         finally:
             self._writers -= both
             for end in both:
                 end.close()
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool) -> None:
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool
+    ) -> None:
         with suppress(OSError):
             while data := await reader.read(65536):
                 await self._open.wait()

@@ -60,7 +60,10 @@ JOBS = f"/bigquery/v2/projects/{PROJECT}/jobs"
 
 def stored(table: pa.Table) -> pa.Table:
     """BigQuery has one integer type."""
-    fields = [(each.name, pa.int64() if pa.types.is_integer(each.type) else each.type) for each in table.schema]
+    fields = [
+        (each.name, pa.int64() if pa.types.is_integer(each.type) else each.type)
+        for each in table.schema
+    ]
     return table.cast(pa.schema(fields))
 
 
@@ -107,7 +110,9 @@ class BigQuerySubject:
 
     async def many(self, rows: int) -> str:
         sql = f"SELECT * FROM many_{rows}"
-        made = self.fake.duck.sql(f"SELECT range AS n, repeat('x', 180) || range AS text FROM range({rows})")
+        made = self.fake.duck.sql(
+            f"SELECT range AS n, repeat('x', 180) || range AS text FROM range({rows})"
+        )
         fields = [{"name": "n", "type": "INTEGER"}, {"name": "text", "type": "STRING"}]
         self.fake.canned[sql] = Result(fields=fields, table=made.to_arrow_table())
         return sql
@@ -141,9 +146,13 @@ class TestConformance(Conformance):
             assert await collect(source, "SELECT * FROM empty") == stored(sample([]))
 
     async def test_a_thousand_columns_come_whole(self, subject: Subject) -> None:
-        table = stored(pa.table({f"c{i}": pa.array([i, None, -i], pa.int32()) for i in range(1000)}))
+        table = stored(
+            pa.table({f"c{i}": pa.array([i, None, -i], pa.int32()) for i in range(1000)})
+        )
         async with loaded(subject, wide=table) as source:
-            assert (await collect(source, "SELECT * FROM wide")).sort_by("c1") == table.sort_by("c1")
+            assert (await collect(source, "SELECT * FROM wide")).sort_by("c1") == table.sort_by(
+                "c1"
+            )
 
     async def test_a_million_rows_need_no_more_memory_than_a_few(self, subject: Subject) -> None:
         """Fewer of them here, for their server lives in this very process."""
@@ -164,7 +173,10 @@ TYPES: list[tuple[dict[str, Any], pa.DataType, Any]] = [
     ({"type": "GEOGRAPHY"}, pa.string(), "POINT(1 2)"),
     ({"type": "INTEGER", "mode": "REPEATED"}, pa.list_(pa.int64()), [1, 2]),
     (
-        {"type": "RECORD", "fields": [{"name": "a", "type": "STRING"}, {"name": "b", "type": "NUMERIC"}]},
+        {
+            "type": "RECORD",
+            "fields": [{"name": "a", "type": "STRING"}, {"name": "b", "type": "NUMERIC"}],
+        },
         pa.struct([("a", pa.string()), ("b", pa.decimal128(38, 9))]),
         {"a": "x", "b": Decimal("0.000000001")},
     ),
@@ -185,7 +197,9 @@ TYPES: list[tuple[dict[str, Any], pa.DataType, Any]] = [
 async def test_bigquery_types_leave_it_exactly(
     fake: BigQueryFake, field: dict[str, Any], kind: pa.DataType, value: object
 ) -> None:
-    fake.canned["SELECT v"] = Result(fields=[{"name": "v", **field}], table=pa.table({"v": pa.array([value], kind)}))
+    fake.canned["SELECT v"] = Result(
+        fields=[{"name": "v", **field}], table=pa.table({"v": pa.array([value], kind)})
+    )
     async with source_of(fake) as source:
         found = await collect(source, "SELECT v")
     assert found == pa.table({"v": pa.array([value], kind)})
@@ -199,7 +213,9 @@ async def test_metadata_that_bigquery_puts_on_a_column_is_no_surprise(fake: BigQ
         assert (await collect(source, "SELECT v")).schema == pa.schema([("v", pa.string())])
 
 
-async def test_a_type_without_a_place_in_parquet_is_refused_with_a_way_out(fake: BigQueryFake) -> None:
+async def test_a_type_without_a_place_in_parquet_is_refused_with_a_way_out(
+    fake: BigQueryFake,
+) -> None:
     fake.canned["SELECT v"] = Result(fields=[{"name": "v", "type": "INTERVAL"}], table=pa.table({}))
     async with source_of(fake) as source:
         with pytest.raises(SourceQueryError, match="v is INTERVAL") as refused:
@@ -217,7 +233,9 @@ async def test_a_digit_too_many_is_an_error_and_not_rounded(fake: BigQueryFake) 
 
 
 class TestStreams:
-    async def test_the_streams_of_one_session_are_the_chunks(self, fake: BigQueryFake, numbers: pa.Table) -> None:
+    async def test_the_streams_of_one_session_are_the_chunks(
+        self, fake: BigQueryFake, numbers: pa.Table
+    ) -> None:
         async with source_of(fake) as source:
             plan = await source.plan(ROWS, Limits(chunk_bytes=2000, max_chunks=3))
             fake.load("numbers", numbers.slice(0, 1))
@@ -227,13 +245,17 @@ class TestStreams:
         assert sorted(found["id"].to_pylist()) == numbers["id"].to_pylist()
 
     @pytest.mark.parametrize(("rows", "chunks"), [(100, 1), (99, 2), (10, 10), (9, 10)])
-    async def test_rows_count_where_they_are_asked_for(self, fake: BigQueryFake, rows: int, chunks: int) -> None:
+    async def test_rows_count_where_they_are_asked_for(
+        self, fake: BigQueryFake, rows: int, chunks: int
+    ) -> None:
         fake.load("numbers", pa.table({"id": pa.array(range(100), pa.int64())}))
         async with source_of(fake) as source:
             plan = await source.plan(ROWS, Limits(chunk_bytes=1, chunk_rows=rows, max_chunks=10))
         assert len(plan.chunks) == chunks
 
-    async def test_a_plan_of_one_chunk_runs_nothing(self, fake: BigQueryFake, numbers: pa.Table) -> None:
+    async def test_a_plan_of_one_chunk_runs_nothing(
+        self, fake: BigQueryFake, numbers: pa.Table
+    ) -> None:
         async with source_of(fake) as source:
             plan = await source.plan(ROWS, Limits(max_chunks=1))
             assert fake.jobs == {}
@@ -269,7 +291,9 @@ class TestStreams:
             await freed(BigQuerySubject(fake))
         assert numbers.num_rows == 1000
 
-    async def test_a_stream_that_never_began_can_be_left(self, fake: BigQueryFake, numbers: pa.Table) -> None:
+    async def test_a_stream_that_never_began_can_be_left(
+        self, fake: BigQueryFake, numbers: pa.Table
+    ) -> None:
         fake.breaks = [(0, None)]
         subject = BigQuerySubject(fake)
         async with source_of(fake) as source:
@@ -281,7 +305,9 @@ class TestStreams:
             await freed(subject)
         assert numbers.num_rows == 1000
 
-    async def test_an_expired_session_is_a_lost_snapshot(self, fake: BigQueryFake, numbers: pa.Table) -> None:
+    async def test_an_expired_session_is_a_lost_snapshot(
+        self, fake: BigQueryFake, numbers: pa.Table
+    ) -> None:
         async with source_of(fake) as source:
             plan = await source.plan(ROWS, Limits(chunk_bytes=numbers.nbytes // 2))
             fake.sessions.clear()
@@ -291,7 +317,9 @@ class TestStreams:
     async def test_a_storage_api_that_is_down_is_unavailable(
         self, fake: BigQueryFake, numbers: pa.Table, unused_tcp_port: int
     ) -> None:
-        async with source_of(fake, storage_endpoint=f"http://127.0.0.1:{unused_tcp_port}") as source:
+        async with source_of(
+            fake, storage_endpoint=f"http://127.0.0.1:{unused_tcp_port}"
+        ) as source:
             with pytest.raises(SourceUnavailable):
                 await collect(source, ROWS)
         assert numbers.num_rows == 1000
@@ -307,7 +335,9 @@ class TestJobs:
             assert await collect(source, ROWS) == numbers
         assert len(fake.jobs) == 1
 
-    async def test_a_job_is_cancelled_when_bigquery_falls_silent(self, fake: BigQueryFake, numbers: pa.Table) -> None:
+    async def test_a_job_is_cancelled_when_bigquery_falls_silent(
+        self, fake: BigQueryFake, numbers: pa.Table
+    ) -> None:
         fake.faults.append(Fault(misdeed="hang", path=QUERIES, times=99))
         async with source_of(fake, request_timeout=0.3, retry_seconds=0.2) as source:
             with pytest.raises(SourceUnavailable):
@@ -344,7 +374,9 @@ class TestJobs:
                 await task
             await freed(subject)
 
-    async def test_settings_and_trace_reach_the_job(self, fake: BigQueryFake, numbers: pa.Table) -> None:
+    async def test_settings_and_trace_reach_the_job(
+        self, fake: BigQueryFake, numbers: pa.Table
+    ) -> None:
         async with (
             source_of(fake, maximum_bytes_billed=10**9) as source,
             aclosing(source.stream(chunk(ROWS), trace="Job 7/2")) as batches,
@@ -378,7 +410,9 @@ def key_file(key: str, uri: str, **changes: str) -> str:
 
 
 class TestCredentials:
-    async def test_a_service_accounts_token_opens_both_doors(self, fake: BigQueryFake, private_key: str) -> None:
+    async def test_a_service_accounts_token_opens_both_doors(
+        self, fake: BigQueryFake, private_key: str
+    ) -> None:
         fake.needs_token = True
         secrets = {"service_account": key_file(private_key, f"{fake.url}/token")}
         async with open_source("bigquery", config_of(fake), secrets) as source:
@@ -391,7 +425,9 @@ class TestCredentials:
             with pytest.raises(SourceRefused, match="invalid authentication"):
                 await source.test()
 
-    @pytest.mark.parametrize(("misdeed", "kind"), [("status", SourceRefused), ("reset", SourceUnavailable)])
+    @pytest.mark.parametrize(
+        ("misdeed", "kind"), [("status", SourceRefused), ("reset", SourceUnavailable)]
+    )
     async def test_a_token_that_is_not_given_is_told_without_the_key(
         self, fake: BigQueryFake, private_key: str, misdeed: Any, kind: type[PenstockError]
     ) -> None:
@@ -413,20 +449,26 @@ class TestCredentials:
             {"private_key": "s3cret"},
         ],
     )
-    def test_another_kind_of_key_is_refused_and_never_shown(self, private_key: str, changes: dict[str, str]) -> None:
+    def test_another_kind_of_key_is_refused_and_never_shown(
+        self, private_key: str, changes: dict[str, str]
+    ) -> None:
         text = key_file(private_key, "https://oauth2.googleapis.com/token", **changes)
         with pytest.raises(InvalidInput) as refused:
             open_source("bigquery", {"project": PROJECT}, {"service_account": text})
         assert "s3cret" not in told(refused.value)
         assert "PRIVATE" not in told(refused.value)
 
-    @pytest.mark.parametrize("url", ["https://example.com", "http://bigquery.googleapis.com", "https://u:p@localhost"])
+    @pytest.mark.parametrize(
+        "url", ["https://example.com", "http://bigquery.googleapis.com", "https://u:p@localhost"]
+    )
     def test_a_token_goes_to_google_or_to_this_machine(self, url: str) -> None:
         for name in ("rest_endpoint", "storage_endpoint"):
             with pytest.raises(InvalidInput):
                 open_source("bigquery", {"project": PROJECT, name: url}, {})
 
-    async def test_a_bigquery_that_is_down_is_unavailable(self, fake: BigQueryFake, unused_tcp_port: int) -> None:
+    async def test_a_bigquery_that_is_down_is_unavailable(
+        self, fake: BigQueryFake, unused_tcp_port: int
+    ) -> None:
         down = f"http://127.0.0.1:{unused_tcp_port}"
         async with source_of(fake, rest_endpoint=down, retry_seconds=0) as source:
             with pytest.raises(SourceUnavailable):
@@ -434,7 +476,12 @@ class TestCredentials:
 
 
 async def test_the_catalog_shows_tables_columns_and_keys(fake: BigQueryFake) -> None:
-    fake.load("pet", pa.table({"id": [1], "owner": [1], "price": pa.array([Decimal("1.00")], pa.decimal128(5, 2))}))
+    fake.load(
+        "pet",
+        pa.table(
+            {"id": [1], "owner": [1], "price": pa.array([Decimal("1.00")], pa.decimal128(5, 2))}
+        ),
+    )
     fake.declared["pet"] = {
         "tableConstraints": {
             "primaryKey": {"columns": ["id"]},
@@ -456,7 +503,10 @@ async def test_the_catalog_shows_tables_columns_and_keys(fake: BigQueryFake) -> 
         ("owner", "INTEGER"),
         ("price", "NUMERIC(5, 2)"),
     ]
-    assert [(key.columns, key.references) for key in keys] == [(("id",), None), (("owner",), "person")]
+    assert [(key.columns, key.references) for key in keys] == [
+        (("id",), None),
+        (("owner",), "person"),
+    ]
 
 
 def test_an_absent_driver_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,9 +46,9 @@ def nothing() -> None:
 
 
 async def test_items_arrive_in_order_and_the_thread_is_gone_after_the_last() -> None:
-    assert [i async for i in threaded_stream.stream(lambda: iter(range(1000)), nothing, name="order")] == list(
-        range(1000)
-    )
+    assert [
+        i async for i in threaded_stream.stream(lambda: iter(range(1000)), nothing, name="order")
+    ] == list(range(1000))
     assert threads("order") == []
 
 
@@ -97,7 +97,9 @@ async def test_cancelling_the_task_cancels_the_blocked_call() -> None:
     driver = Blocked()
 
     async def consume() -> None:
-        async with aclosing(threaded_stream.stream(driver.read, driver.cancel, name="task")) as items:
+        async with aclosing(
+            threaded_stream.stream(driver.read, driver.cancel, name="task")
+        ) as items:
             async for _ in items:
                 pass
 
@@ -120,7 +122,9 @@ async def test_silence_is_an_unavailable_source_and_cancels_it() -> None:
     assert threads("silent") == []
 
 
-async def test_a_source_that_hears_no_cancel_is_left_behind_after_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_source_that_hears_no_cancel_is_left_behind_after_the_grace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(threaded_stream, "GRACE", 0.05)
     driver = Blocked()
     items = threaded_stream.stream(driver.read, nothing, name="deaf")
@@ -161,5 +165,7 @@ async def test_a_call_returns_its_value_and_cancels_nothing() -> None:
 async def test_a_call_that_takes_too_long_is_cancelled() -> None:
     release = threading.Event()
     with pytest.raises(SourceUnavailable):
-        await threaded_stream.call(lambda: release.wait(DEADLINE), release.set, name="slow", within=0.05)
+        await threaded_stream.call(
+            lambda: release.wait(DEADLINE), release.set, name="slow", within=0.05
+        )
     assert release.is_set()

@@ -1,4 +1,5 @@
-"""What a source may ask of the machine that reads it: more is refused, and cut down when the source is opened."""
+"""What a source may ask of the machine that reads it: more is refused, and cut down when the source
+is opened."""
 
 from __future__ import annotations
 
@@ -70,7 +71,9 @@ def configuration(kind: str) -> type:
 @pytest.mark.parametrize("kind", sorted(DRIVERS))
 def test_every_number_of_every_driver_has_a_ceiling(kind: str) -> None:
     found = {
-        name: default for name, default in numbers(configuration(kind)) if f"{kind}.{name}" not in OTHERWISE_BOUNDED
+        name: default
+        for name, default in numbers(configuration(kind))
+        if f"{kind}.{name}" not in OTHERWISE_BOUNDED
     }
     assert found == {name: bounded.default for name, bounded in BOUNDED[kind].items()}
 
@@ -81,7 +84,9 @@ def asking(kind: str, name: str, value: object) -> dict[str, Any]:
 
 
 def most(kind: str, name: str) -> Any:
-    ceiling = CEILINGS.clamp(kind, asking(kind, name, "999TB" if BOUNDED[kind][name].unit is None else 10**15))
+    ceiling = CEILINGS.clamp(
+        kind, asking(kind, name, "999TB" if BOUNDED[kind][name].unit is None else 10**15)
+    )
     outer, _, inner = name.partition(".")
     return ceiling[outer][inner] if inner else ceiling[outer]
 
@@ -118,7 +123,8 @@ def test_sizes_are_compared_in_bytes(value: str, allowed: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["much", "9" * 5000 + "TB", "1GB; SET threads = 99", "1GB\n", "-1GB", "٩GB", True, None]
+    "value",
+    ["much", "9" * 5000 + "TB", "1GB; SET threads = 99", "1GB\n", "-1GB", "٩GB", True, None],
 )
 def test_what_is_no_size_is_refused_by_the_driver(value: object) -> None:
     config = CEILINGS.clamp("duckdb", {"database": "shop.duckdb", "memory_limit": value})
@@ -129,7 +135,12 @@ def test_what_is_no_size_is_refused_by_the_driver(value: object) -> None:
 def test_a_default_past_the_ceiling_is_cut_down_too() -> None:
     poor = dataclasses.replace(CEILINGS, memory_mb=64, threads=1, spill_mb=5, buffer_mb=1)
     clamped = poor.clamp("duckdb", {"database": "shop.duckdb"})
-    assert clamped == {"database": "shop.duckdb", "memory_limit": "64MB", "spill_limit": "5MB", "threads": 1}
+    assert clamped == {
+        "database": "shop.duckdb",
+        "memory_limit": "64MB",
+        "spill_limit": "5MB",
+        "threads": 1,
+    }
     files = poor.clamp("files", {"url": "file:///data", "csv": {"header": False}})
     assert files["csv"] == {"header": False, "block_bytes": 1_000_000}
 
@@ -144,7 +155,9 @@ async def test_a_source_of_earlier_days_obeys_the_ceilings_of_today(db: Db, tmp_
     duckdb.connect(str(tmp_path / "shop.duckdb")).close()
     config = {"database": str(tmp_path / "shop.duckdb"), "memory_limit": "999TB", "threads": 256}
     vault = Vault([new_key()])
-    before = await DataSources(db, vault).add(name="shop", kind="duckdb", owner="ann", config=config, secrets={})
+    before = await DataSources(db, vault).add(
+        name="shop", kind="duckdb", owner="ann", config=config, secrets={}
+    )
     today = DataSources(db, vault, ceilings=CEILINGS)
     opening = await today.opening(before.data_source_id)
     assert (opening.config["memory_limit"], opening.config["threads"]) == ("1024MB", 4)
@@ -163,7 +176,12 @@ async def test_a_source_of_earlier_days_obeys_the_ceilings_of_today(db: Db, tmp_
 
 async def test_a_query_that_fills_the_disk_is_stopped_at_its_share(tmp_path: Path) -> None:
     duckdb.connect(str(tmp_path / "shop.duckdb")).close()
-    config = {"database": str(tmp_path / "shop.duckdb"), "memory_limit": "16MB", "spill_limit": "1MB", "threads": 1}
+    config = {
+        "database": str(tmp_path / "shop.duckdb"),
+        "memory_limit": "16MB",
+        "spill_limit": "1MB",
+        "threads": 1,
+    }
     sql = "SELECT hash(i) AS h, repeat('x', 40) || hash(i + 1) AS s FROM range(600000) t(i) ORDER BY s"
     async with open_source("duckdb", config, {}) as source:
         with pytest.raises(SourceError, match="temporary disk") as caught:

@@ -69,8 +69,12 @@ def warehouse(tmp_path: Path) -> Path:
 
 def make_shop(path: Path) -> Path:
     with duckdb.connect(str(path)) as made:
-        made.execute("CREATE TABLE person (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL DEFAULT 'nobody')")
-        made.execute("CREATE TABLE pet (id INTEGER PRIMARY KEY, owner INTEGER REFERENCES person (id))")
+        made.execute(
+            "CREATE TABLE person (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL DEFAULT 'nobody')"
+        )
+        made.execute(
+            "CREATE TABLE pet (id INTEGER PRIMARY KEY, owner INTEGER REFERENCES person (id))"
+        )
         made.execute("CREATE VIEW elder AS SELECT * FROM person WHERE id < 10")
         made.execute("INSERT INTO person VALUES (1, 'Ada'), (20, 'Bob')")
     return path
@@ -90,7 +94,11 @@ def source_of(**config: object) -> Source:
         ("sum(1::BIGINT)", pa.decimal128(38, 0), Decimal(1)),
         ("7::UBIGINT", pa.uint64(), 7),
         ("'b'::ENUM('a', 'b')", pa.string(), "b"),
-        ("'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::UUID", pa.string(), "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+        (
+            "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::UUID",
+            pa.string(),
+            "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        ),
         ("INTERVAL 1 MONTH + INTERVAL 2 DAY", pa.string(), "1 month 2 days"),
         ("'12:30:00+02'::TIMETZ", pa.string(), "12:30:00+02"),
         ("TIME '12:30:00.000001'", pa.time64("us"), dt.time(12, 30, 0, 1)),
@@ -107,7 +115,9 @@ def source_of(**config: object) -> Source:
         ("{'x': 1}", pa.struct([("x", pa.int32())]), {"x": 1}),
     ],
 )
-async def test_duckdb_types_leave_it_exactly(expression: str, kind: pa.DataType, value: object) -> None:
+async def test_duckdb_types_leave_it_exactly(
+    expression: str, kind: pa.DataType, value: object
+) -> None:
     async with source_of() as source:
         found = await collect(source, f"SELECT {expression} AS v")
     assert found.schema.field("v").type == kind
@@ -126,7 +136,9 @@ async def test_duckdb_types_leave_it_exactly(expression: str, kind: pa.DataType,
         "170141183460469231731687303715884105727::HUGEINT",
     ],
 )
-async def test_a_value_that_arrow_cannot_mean_is_an_error_and_not_another_value(expression: str) -> None:
+async def test_a_value_that_arrow_cannot_mean_is_an_error_and_not_another_value(
+    expression: str,
+) -> None:
     async with source_of() as source:
         with pytest.raises(SourceQueryError):
             await collect_batches(source, f"SELECT {expression} AS v")
@@ -139,7 +151,8 @@ async def test_the_files_of_the_directory_are_tables(folder: Path) -> None:
     (folder / "broken.parquet").write_text("not a Parquet file")
     async with source_of(directory=str(folder)) as source:
         found = await collect(
-            source, "SELECT o.id AS a, t.id AS b, p.name FROM one o, two t, shop.person p WHERE p.id = 1"
+            source,
+            "SELECT o.id AS a, t.id AS b, p.name FROM one o, two t, shop.person p WHERE p.id = 1",
         )
         names = {table.name for table in await source.catalog.tables()}
     assert found.to_pylist() == [{"a": 1, "b": 2, "name": "Ada"}]
@@ -219,13 +232,20 @@ async def test_the_catalog_knows_tables_views_columns_and_keys(warehouse: Path) 
 
 
 async def test_two_sources_read_one_file_at_once(warehouse: Path) -> None:
-    async with source_of(database=str(warehouse)) as one, source_of(database=str(warehouse)) as other:
-        assert await collect(one, "SELECT * FROM person") == await collect(other, "SELECT * FROM shop.person")
+    async with (
+        source_of(database=str(warehouse)) as one,
+        source_of(database=str(warehouse)) as other,
+    ):
+        assert await collect(one, "SELECT * FROM person") == await collect(
+            other, "SELECT * FROM shop.person"
+        )
 
 
 async def test_a_file_that_is_being_written_elsewhere_is_unavailable(warehouse: Path) -> None:
     hold = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(1, flush=True); input()"
-    writer = await asyncio.create_subprocess_exec(sys.executable, "-c", hold, str(warehouse), stdin=PIPE, stdout=PIPE)
+    writer = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", hold, str(warehouse), stdin=PIPE, stdout=PIPE
+    )
     assert writer.stdout is not None
     await writer.stdout.readline()
     with pytest.raises(SourceUnavailable):
@@ -233,7 +253,9 @@ async def test_a_file_that_is_being_written_elsewhere_is_unavailable(warehouse: 
     await writer.communicate(b"\n")
 
 
-@pytest.mark.parametrize("config", [{"database": "/nowhere/at.duckdb"}, {"directory": "/nowhere/at"}])
+@pytest.mark.parametrize(
+    "config", [{"database": "/nowhere/at.duckdb"}, {"directory": "/nowhere/at"}]
+)
 async def test_what_is_not_there_is_said_at_opening(config: dict[str, object]) -> None:
     with pytest.raises(SourceError, match=r"/nowhere/at"):
         await source_of(**config).__aenter__()
@@ -243,5 +265,6 @@ async def test_a_query_too_big_for_its_memory_says_so() -> None:
     async with source_of(memory_limit="20MB") as source:
         with pytest.raises(SourceError, match="memory"):
             await collect_batches(
-                source, "SELECT length(string_agg(repeat('x', 100) || i, ',')) AS n FROM range(5000000) t(i)"
+                source,
+                "SELECT length(string_agg(repeat('x', 100) || i, ',')) AS n FROM range(5000000) t(i)",
             )

@@ -117,7 +117,9 @@ class ElasticSubject:
         fake.indices["endless"].held_back = asyncio.Event()
 
     async def load(self, name: str, table: pa.Table) -> None:
-        properties = {field.name: {"type": _KINDS.get(field.type, "keyword")} for field in table.schema}
+        properties = {
+            field.name: {"type": _KINDS.get(field.type, "keyword")} for field in table.schema
+        }
         rows = [{key: as_json(value) for key, value in row.items()} for row in table.to_pylist()]
         self.fake.add(name, properties, rows)
 
@@ -150,8 +152,8 @@ async def table_of(fake: ElasticFake, sql: str, **config: object) -> pa.Table:
 
 
 class TestConformance(Conformance):
-    """Where the shared suite compares whole tables, they are compared as Elasticsearch has types for them, and in the
-    alphabetical order in which it tells its mapping."""
+    """Where the shared suite compares whole tables, they are compared as Elasticsearch has types
+    for them, and in the alphabetical order in which it tells its mapping."""
 
     @pytest.fixture
     async def subject(self, fake: ElasticFake) -> ElasticSubject:
@@ -176,7 +178,9 @@ class TestConformance(Conformance):
         assert found.select(SCHEMA.names) == stored(sample([]))
 
     async def test_names_in_any_script_and_with_any_sign_survive(self, subject: Subject) -> None:
-        table = pa.table({"größe": [1], "名前": ["x"], "with space": [2], "per%cent": [3], "select": [4]})
+        table = pa.table(
+            {"größe": [1], "名前": ["x"], "with space": [2], "per%cent": [3], "select": [4]}
+        )
         async with loaded(subject, Überweisung=table) as source:
             found = await collect(source, 'SELECT * FROM "Überweisung"')
         assert found.select(table.column_names) == table
@@ -211,7 +215,12 @@ TYPES: dict[str, tuple[str, pa.DataType, Any, Any]] = {
     "keyword_": ("keyword", pa.string(), 5, "5"),
     "text_": ("text", pa.string(), "Zoë", "Zoë"),
     "bool_": ("boolean", pa.bool_(), "true", True),
-    "iso": ("date", MILLIS, "2024-02-29T01:02:03.004Z", dt.datetime(2024, 2, 29, 1, 2, 3, 4000, tzinfo=dt.UTC)),
+    "iso": (
+        "date",
+        MILLIS,
+        "2024-02-29T01:02:03.004Z",
+        dt.datetime(2024, 2, 29, 1, 2, 3, 4000, tzinfo=dt.UTC),
+    ),
     "millis": ("date", MILLIS, -1, dt.datetime(1969, 12, 31, 23, 59, 59, 999000, tzinfo=dt.UTC)),
     "day": ("date", MILLIS, "2024/02/29", dt.datetime(2024, 2, 29, tzinfo=dt.UTC)),
     "ip_": ("ip", pa.string(), "2001:db8::1", "2001:db8::1"),
@@ -223,10 +232,15 @@ TYPES: dict[str, tuple[str, pa.DataType, Any, Any]] = {
 
 async def test_every_type_of_a_mapping_has_its_arrow_type(fake: ElasticFake) -> None:
     properties = {name: {"type": kind} for name, (kind, *_) in TYPES.items()}
-    fake.add("types", properties, [{name: written for name, (_, _, written, _) in TYPES.items()}, {}])
+    fake.add(
+        "types", properties, [{name: written for name, (_, _, written, _) in TYPES.items()}, {}]
+    )
     found = await table_of(fake, f"SELECT {', '.join(TYPES)} FROM types")
     assert found.schema == pa.schema([(name, arrow) for name, (_, arrow, _, _) in TYPES.items()])
-    assert found.to_pylist() == [{name: value for name, (*_, value) in TYPES.items()}, dict.fromkeys(TYPES)]
+    assert found.to_pylist() == [
+        {name: value for name, (*_, value) in TYPES.items()},
+        dict.fromkeys(TYPES),
+    ]
 
 
 async def test_nanoseconds_of_a_date_survive(fake: ElasticFake) -> None:
@@ -246,10 +260,19 @@ ADA = {"name": "Ada", "address": {"city": "London", "zip": "7"}, "pets": [{"name
 
 async def test_objects_are_json_and_their_fields_are_columns(fake: ElasticFake) -> None:
     fake.add("person", PERSON, [ADA])
-    found = await table_of(fake, "SELECT _id, name AS n, p.name.raw, address.city, address.zip, called FROM person p")
+    found = await table_of(
+        fake, "SELECT _id, name AS n, p.name.raw, address.city, address.zip, called FROM person p"
+    )
     assert found.schema.field("address.zip").type == found.schema.field("called").type == pa.int32()
     assert found.to_pylist() == [
-        {"_id": "d0", "n": "Ada", "name.raw": "Ada", "address.city": "London", "address.zip": 7, "called": 7}
+        {
+            "_id": "d0",
+            "n": "Ada",
+            "name.raw": "Ada",
+            "address.city": "London",
+            "address.zip": 7,
+            "called": 7,
+        }
     ]
     everything = await table_of(fake, "person")
     assert everything.column_names == ["address", "called", "name", "pets"]
@@ -264,7 +287,9 @@ async def test_a_field_inside_a_nested_one_is_refused_with_a_way_out(fake: Elast
     assert "pets" in (refused.value.hint or "")
 
 
-@pytest.mark.parametrize(("kind", "value"), [("long", [1, 2]), ("keyword", ["a", "b"]), ("binary", ["AA==", "AA=="])])
+@pytest.mark.parametrize(
+    ("kind", "value"), [("long", [1, 2]), ("keyword", ["a", "b"]), ("binary", ["AA==", "AA=="])]
+)
 async def test_an_array_in_a_scalar_field_is_an_error_that_names_it(
     fake: ElasticFake, kind: str, value: list[object]
 ) -> None:
@@ -277,7 +302,9 @@ async def test_a_pattern_reads_all_its_indices_unless_they_disagree(fake: Elasti
     fake.add("log-1", {"n": {"type": "long"}, "x": {"type": "long"}}, [{"n": 1}])
     fake.add("log-2", {"n": {"type": "long"}, "x": {"type": "keyword"}}, [{"n": 2}])
     assert sorted((await table_of(fake, 'SELECT n FROM "log-*"'))["n"].to_pylist()) == [1, 2]
-    with pytest.raises(SourceQueryError, match="Field x is long in one index and keyword in another"):
+    with pytest.raises(
+        SourceQueryError, match="Field x is long in one index and keyword in another"
+    ):
         await table_of(fake, "log-*")
 
 
@@ -294,8 +321,14 @@ async def test_a_condition_is_translated_by_elasticsearch(
     fake: ElasticFake, condition: str, expected: list[int]
 ) -> None:
     documents: list[dict[str, Any]] = [{"n": n} for n in range(5)]
-    fake.add("t", {"n": {"type": "long"}, "name": {"type": "keyword"}}, [*documents, {"n": 5, "name": "it's"}])
-    assert (await table_of(fake, f"SELECT n FROM t WHERE {condition};"))["n"].to_pylist() == expected
+    fake.add(
+        "t",
+        {"n": {"type": "long"}, "name": {"type": "keyword"}},
+        [*documents, {"n": 5, "name": "it's"}],
+    )
+    assert (await table_of(fake, f"SELECT n FROM t WHERE {condition};"))[
+        "n"
+    ].to_pylist() == expected
 
 
 @pytest.mark.parametrize(
@@ -336,7 +369,9 @@ class TestPointInTime:
         assert fake.open_moments() == 0
 
     @pytest.mark.parametrize(("rows", "chunks"), [(1000, 1), (999, 2), (200, 5), (199, 5)])
-    async def test_rows_count_where_they_are_asked_for(self, fake: ElasticFake, rows: int, chunks: int) -> None:
+    async def test_rows_count_where_they_are_asked_for(
+        self, fake: ElasticFake, rows: int, chunks: int
+    ) -> None:
         fake.add("t", self.NUMBERS, [{"n": n} for n in range(1000)])
         async with source_of(fake) as source:
             plan = await source.plan("t", Limits(chunk_bytes=1, chunk_rows=rows, max_chunks=5))
@@ -423,7 +458,9 @@ class TestFaults:
         assert found["n"].to_pylist() == list(range(300))
 
     @pytest.mark.parametrize("misdeed", ["status", "reset", "hang"])
-    async def test_a_cluster_that_stays_away_is_unavailable(self, fake: ElasticFake, misdeed: Any) -> None:
+    async def test_a_cluster_that_stays_away_is_unavailable(
+        self, fake: ElasticFake, misdeed: Any
+    ) -> None:
         fake.faults.append(Fault(misdeed=misdeed, method="POST", path="/_search", times=99, skip=1))
         with pytest.raises(SourceUnavailable):
             await table_of(fake, "t", page_rows=100, request_timeout=0.3, retry_seconds=0.3)
@@ -454,7 +491,11 @@ class TestCredentials:
     @pytest.mark.parametrize(
         ("config", "secrets", "header"),
         [
-            ({"user": USER}, {"password": PASSWORD}, "Basic " + encoded(f"{USER}:{PASSWORD}".encode())),
+            (
+                {"user": USER},
+                {"password": PASSWORD},
+                "Basic " + encoded(f"{USER}:{PASSWORD}".encode()),
+            ),
             ({}, {"api_key": API_KEY}, f"ApiKey {API_KEY}"),
             ({}, {"api_key": "id:s3cret"}, "ApiKey " + encoded(b"id:s3cret")),
         ],
@@ -491,7 +532,9 @@ class TestCredentials:
             ({"url": "https://example.com", "user": "u"}, {"password": "p", "api_key": "k"}),
         ],
     )
-    def test_a_careless_configuration_is_refused(self, config: dict[str, object], secrets: dict[str, str]) -> None:
+    def test_a_careless_configuration_is_refused(
+        self, config: dict[str, object], secrets: dict[str, str]
+    ) -> None:
         with pytest.raises(InvalidInput):
             open_source("elasticsearch", config, secrets)
 
@@ -505,7 +548,9 @@ async def test_the_catalog_shows_indices_aliases_and_fields(fake: ElasticFake) -
             ("lake", "Person", "view"),
             ("lake", "person", "table"),
         ]
-        columns = await source.catalog.columns(Table(catalog="lake", schema="default", name="person"))
+        columns = await source.catalog.columns(
+            Table(catalog="lake", schema="default", name="person")
+        )
         assert await source.catalog.keys("lake", "default") == []
     assert [(each.name, each.data_type) for each in columns] == [
         ("address", "object"),

@@ -49,7 +49,9 @@ class FilesSubject:
         """Parquet in row groups as large as the table, which is how careless writers make them."""
         numbers = pc.cast(pa.array(range(rows)), pa.string())
         table = pa.table({"i": range(rows), "s": pc.utf8_lpad(numbers, 190, "0")})
-        pq.write_table(table, self.folder / f"many_{rows}.parquet", row_group_size=rows, compression="zstd")
+        pq.write_table(
+            table, self.folder / f"many_{rows}.parquet", row_group_size=rows, compression="zstd"
+        )
         return f"SELECT i, s AS text FROM many_{rows}"
 
     async def running(self) -> int:
@@ -69,7 +71,9 @@ def source_of(folder: Path, **config: object) -> Source:
     return open_source("files", {"url": folder.as_uri(), **config}, {})
 
 
-async def rows_of(folder: Path, sql: str = "SELECT * FROM t", /, **config: object) -> list[dict[str, object]]:
+async def rows_of(
+    folder: Path, sql: str = "SELECT * FROM t", /, **config: object
+) -> list[dict[str, object]]:
     async with source_of(folder, **config) as source:
         found: list[dict[str, object]] = (await collect(source, sql)).to_pylist()
         return found
@@ -125,10 +129,14 @@ async def test_declared_csv_columns_are_exact_and_the_others_text(tmp_path: Path
         (b"a,b", []),
     ],
 )
-async def test_csv_is_read_as_it_was_meant(tmp_path: Path, content: bytes, rows: list[tuple[str, str]]) -> None:
+async def test_csv_is_read_as_it_was_meant(
+    tmp_path: Path, content: bytes, rows: list[tuple[str, str]]
+) -> None:
     (tmp_path / "t.csv").write_bytes(content)
     assert [tuple(row.values()) for row in await rows_of(tmp_path)] == rows
-    assert await rows_of(tmp_path, "SELECT a AS x FROM t WHERE b = '2'") == [{"x": a} for a, b in rows if b == "2"]
+    assert await rows_of(tmp_path, "SELECT a AS x FROM t WHERE b = '2'") == [
+        {"x": a} for a, b in rows if b == "2"
+    ]
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1252"])
@@ -139,7 +147,9 @@ async def test_other_encodings_are_declared(tmp_path: Path, encoding: str) -> No
 
 async def test_gzip_and_files_without_a_header_are_read(tmp_path: Path) -> None:
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"1,x\n") + gzip.compress(b"2,y\n"))
-    found = await rows_of(tmp_path, csv={"header": False}, types={"t": {"id": "int32", "name": "string"}})
+    found = await rows_of(
+        tmp_path, csv={"header": False}, types={"t": {"id": "int32", "name": "string"}}
+    )
     assert found == [{"id": 1, "name": "x"}, {"id": 2, "name": "y"}]
 
 
@@ -162,7 +172,11 @@ async def test_a_quote_that_is_never_closed_is_found_in_packed_files_too(tmp_pat
         (b"a,b\n" + b"x" * 200_000 + b",1\n", {"csv": {"block_bytes": 65536}}, "straddl"),
         (b'a,b\n1,2\n3,"x\n5,6\n', {}, "never closed, in the row that begins in line 3"),
         (b'a,b\n1,2\n3,"' + b"x" * 200_000, {}, "never closed, in the row that begins in line 3"),
-        (b'a,b\n1,2\n3,"x"y\n', {}, "text behind a closing quote, in the row that begins in line 3"),
+        (
+            b'a,b\n1,2\n3,"x"y\n',
+            {},
+            "text behind a closing quote, in the row that begins in line 3",
+        ),
         (b'a,b\n1,""y\n', {}, "text behind a closing quote, in the row that begins in line 2"),
         (b"a\n1\n\n2\n", {}, "blank line, 3: in a file of one column"),
         (b'a,b\n1,2\n"3,4\n5,6\n', {"types": {"t": {"b": "int64"}}}, "columns|never closed"),
@@ -177,7 +191,9 @@ async def test_csv_that_does_not_fit_its_declaration_says_how(
         await rows_of(tmp_path, **config)
 
 
-async def test_a_late_value_that_does_not_fit_is_an_error_and_not_another_type(tmp_path: Path) -> None:
+async def test_a_late_value_that_does_not_fit_is_an_error_and_not_another_type(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "t.csv").write_bytes(b"a\n" + b"1\n" * 200_000 + b"oops\n")
     with pytest.raises(SourceQueryError, match="oops"):
         await rows_of(tmp_path, types={"t": {"a": "int64"}}, csv={"block_bytes": 65536})
@@ -213,7 +229,9 @@ async def test_tables_can_be_declared_by_patterns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", [{"id": ["text"]}, {"name": [1]}])
-async def test_a_file_with_other_columns_than_the_first_is_an_error(tmp_path: Path, other: dict[str, object]) -> None:
+async def test_a_file_with_other_columns_than_the_first_is_an_error(
+    tmp_path: Path, other: dict[str, object]
+) -> None:
     write(tmp_path / "t" / "1.parquet", pa.table({"id": [1]}))
     write(tmp_path / "t" / "2.parquet", pa.table(other))
     with pytest.raises(SourceError, match=r"2\.parquet"):
@@ -251,7 +269,10 @@ async def test_a_file_that_changed_since_it_was_planned_is_not_read(tmp_path: Pa
 @pytest.mark.parametrize(
     ("sql", "rows"),
     [
-        ("SELECT a.id, b.id AS other FROM t a JOIN t b ON a.id = b.id + 1 ORDER BY 1", [(2, 1), (3, 2)]),
+        (
+            "SELECT a.id, b.id AS other FROM t a JOIN t b ON a.id = b.id + 1 ORDER BY 1",
+            [(2, 1), (3, 2)],
+        ),
         ("WITH x AS (SELECT * FROM t) SELECT count(*) AS n FROM x, x AS y", [(9,)]),
         ("SELECT sum(id) AS total FROM t WHERE name <> 'b'", [(Decimal(4),)]),
         ("SELECT upper(name) AS big FROM t WHERE id = 2", [("B",)]),
@@ -261,7 +282,9 @@ async def test_a_file_that_changed_since_it_was_planned_is_not_read(tmp_path: Pa
         ("SELECT count(*) AS n FROM t", [(3,)]),
     ],
 )
-async def test_any_query_works_over_files(tmp_path: Path, sql: str, rows: list[tuple[object, ...]]) -> None:
+async def test_any_query_works_over_files(
+    tmp_path: Path, sql: str, rows: list[tuple[object, ...]]
+) -> None:
     write(tmp_path / "t.parquet", pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}))
     (tmp_path / "u.csv").write_text("id,word\n1,one\n")
     found = await rows_of(tmp_path, sql, types={"u": {"id": "int64"}})
@@ -301,7 +324,9 @@ async def test_an_error_in_a_file_keeps_its_meaning_through_duckdb(tmp_path: Pat
         await rows_of(tmp_path, "SELECT a + 1 AS b FROM t", types={"t": {"a": "int64"}})
 
 
-async def test_without_duckdb_columns_can_still_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_duckdb_columns_can_still_be_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path / "t.parquet", pa.table({"id": [1], "name": ["a"]}))
     for module in [name for name in sys.modules if name.startswith("penstock.sources.embedded")]:
         monkeypatch.delitem(sys.modules, module)
@@ -322,7 +347,9 @@ async def test_without_duckdb_columns_can_still_be_chosen(tmp_path: Path, monkey
         ({"csv": {"delimiter": "ab"}}, "delimiter"),
     ],
 )
-def test_a_wrong_configuration_is_named(tmp_path: Path, config: dict[str, object], words: str) -> None:
+def test_a_wrong_configuration_is_named(
+    tmp_path: Path, config: dict[str, object], words: str
+) -> None:
     with pytest.raises(InvalidInput, match=words):
         source_of(tmp_path, **config)
 
@@ -345,7 +372,9 @@ def at(place: Place) -> tuple[dict[str, object], dict[str, str]]:
 
 async def test_objects_in_s3_and_gcs_are_tables_like_files(remote: Place) -> None:  # noqa: F811
     out = io.BytesIO()
-    pq.write_table(pa.table({"id": range(10_000), "name": ["x" * 100] * 10_000}), out, row_group_size=1000)
+    pq.write_table(
+        pa.table({"id": range(10_000), "name": ["x" * 100] * 10_000}), out, row_group_size=1000
+    )
     store = remote.open()
     await store.create("big/part-1.parquet", out.getvalue())
     await store.create("words.csv.gz", gzip.compress(b"id;word\n1;one\n"))
@@ -354,7 +383,9 @@ async def test_objects_in_s3_and_gcs_are_tables_like_files(remote: Place) -> Non
         plan = await source.plan("SELECT id FROM big", Limits(chunk_bytes=10_000, max_chunks=4))
         assert len(plan.chunks) == 4
         assert (await collect_chunks(source, plan))["id"].to_pylist() == list(range(10_000))
-        joined = await collect(source, "SELECT b.id, w.word FROM big b JOIN words w ON b.id = w.id::BIGINT")
+        joined = await collect(
+            source, "SELECT b.id, w.word FROM big b JOIN words w ON b.id = w.id::BIGINT"
+        )
         assert joined.to_pylist() == [{"id": 1, "word": "one"}]
 
 

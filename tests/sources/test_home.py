@@ -64,7 +64,15 @@ def test_files_of_the_home_are_refused_by_any_path(home: Path, tmp_path: Path) -
     link = tmp_path / "innocent"
     link.symlink_to(home / "secrets")
     check = guard(home)
-    for path in (home, home / "secrets", home.parent, tmp_path, link, home / "lake" / ".." / "secrets", "/"):
+    for path in (
+        home,
+        home / "secrets",
+        home.parent,
+        tmp_path,
+        link,
+        home / "lake" / ".." / "secrets",
+        "/",
+    ):
         assert refused(check, "duckdb", directory=str(path)), path
         assert refused(check, "files", url=f"file://{path}"), path
     assert refused(check, "files", url=f"file://{home.parent}/h%6fme/secrets")
@@ -84,9 +92,17 @@ def test_data_for_people_is_read_wherever_it_lies(home: Path, tmp_path: Path) ->
 
 def test_our_database_is_refused_by_any_alias_and_others_of_its_server_are_not(home: Path) -> None:
     check = guard(home)
-    for host in ("db.internal", "alias.example", "10.0.0.5", "DB.internal.", "other.example,alias.example"):
+    for host in (
+        "db.internal",
+        "alias.example",
+        "10.0.0.5",
+        "DB.internal.",
+        "other.example,alias.example",
+    ):
         assert refused(check, "postgres", host=host, port=5433, **POSTGRES), host
-    assert not refused(check, "postgres", host="alias.example", port=5433, **(POSTGRES | {"database": "sales"}))
+    assert not refused(
+        check, "postgres", host="alias.example", port=5433, **(POSTGRES | {"database": "sales"})
+    )
     assert not refused(check, "postgres", host="alias.example", port=5432, **POSTGRES)
     assert not refused(check, "postgres", host="other.example", port=5433, **POSTGRES)
     local = guard(home, dsn="postgresql://me@localhost/penstock")
@@ -99,10 +115,19 @@ def test_the_embedded_server_is_refused_as_a_whole(home: Path) -> None:
     check = guard(home, dsn=f"postgresql:///penstock?host={socket}&port=5432&user=penstock")
     for database in ("penstock", "postgres", "template1"):
         for host in (socket, home / "postgres" / "socket"):
-            assert refused(check, "postgres", host=str(host), user="u", database=database), (host, database)
-    long_path = guard(home, dsn="postgresql:///penstock?host=/tmp/penstock-1000-abc&port=5432&user=penstock")
-    assert refused(long_path, "postgres", host="/tmp/penstock-1000-abc", user="u", database="postgres")
-    shared = guard(home, dsn="postgresql:///penstock?host=/var/run/postgresql&port=5432&user=penstock")
+            assert refused(check, "postgres", host=str(host), user="u", database=database), (
+                host,
+                database,
+            )
+    long_path = guard(
+        home, dsn="postgresql:///penstock?host=/tmp/penstock-1000-abc&port=5432&user=penstock"
+    )
+    assert refused(
+        long_path, "postgres", host="/tmp/penstock-1000-abc", user="u", database="postgres"
+    )
+    shared = guard(
+        home, dsn="postgresql:///penstock?host=/var/run/postgresql&port=5432&user=penstock"
+    )
     assert refused(shared, "postgres", host="/var/run/postgresql", **POSTGRES)
     assert not refused(shared, "postgres", host="/var/run/postgresql", user="u", database="sales")
 
@@ -118,18 +143,41 @@ def test_the_control_planes_own_address_is_refused(home: Path) -> None:
 
 
 def test_our_part_of_the_object_store_is_refused_and_the_rest_of_it_is_not(home: Path) -> None:
-    ours = {"storage_url": "s3://company/penstock", "storage_endpoint": "http://store.internal:9000"}
+    ours = {
+        "storage_url": "s3://company/penstock",
+        "storage_endpoint": "http://store.internal:9000",
+    }
     check = guard(home, **ours)
-    for url in ("s3://company/penstock", "s3://company/penstock/runs/1", "s3://company", "s3://company/"):
-        for endpoint in ("http://store.internal:9000", "http://minio.example:9001", "http://10.0.0.9:9000"):
+    for url in (
+        "s3://company/penstock",
+        "s3://company/penstock/runs/1",
+        "s3://company",
+        "s3://company/",
+    ):
+        for endpoint in (
+            "http://store.internal:9000",
+            "http://minio.example:9001",
+            "http://10.0.0.9:9000",
+        ):
             assert refused(check, "files", url=url, endpoint=endpoint), (url, endpoint)
-    for url in ("s3://company/penstock-data", "s3://company/sales", "s3://others/penstock", "gs://company/penstock"):
+    for url in (
+        "s3://company/penstock-data",
+        "s3://company/sales",
+        "s3://others/penstock",
+        "gs://company/penstock",
+    ):
         assert not refused(check, "files", url=url, endpoint="http://store.internal:9000"), url
-    assert not refused(check, "files", url="s3://company/penstock", endpoint="http://other.example:9000")
+    assert not refused(
+        check, "files", url="s3://company/penstock", endpoint="http://other.example:9000"
+    )
     vendor = guard(home, storage_url="s3://company/penstock")
     assert refused(vendor, "files", url="s3://company/penstock/runs")
-    assert refused(vendor, "files", url="s3://penstock/runs", endpoint="https://company.s3.amazonaws.com")
-    assert not refused(vendor, "files", url="s3://sales/penstock", endpoint="https://s3.amazonaws.com")
+    assert refused(
+        vendor, "files", url="s3://penstock/runs", endpoint="https://company.s3.amazonaws.com"
+    )
+    assert not refused(
+        vendor, "files", url="s3://sales/penstock", endpoint="https://s3.amazonaws.com"
+    )
 
 
 def test_the_refusal_names_the_setting_and_says_what_to_do(home: Path) -> None:

@@ -15,7 +15,15 @@ from penstock.sources.contract import Limits, Table
 from penstock.sources.errors import SourceError, SourceQueryError, SourceRefused, SourceUnavailable
 from penstock.sources.registry import open_source
 from tests.sources import mariadb
-from tests.sources.conformance import NetworkConformance, chunk, collect, collect_batches, opened, told, until
+from tests.sources.conformance import (
+    NetworkConformance,
+    chunk,
+    collect,
+    collect_batches,
+    opened,
+    told,
+    until,
+)
 from tests.sources.proxy import Proxy, proxied
 
 if TYPE_CHECKING:
@@ -66,7 +74,9 @@ class MySQLSubject:
         }
         self.secrets = {"password": PASSWORD}
 
-    def execute(self, sql: str, rows: list[tuple[object, ...]] | None = None) -> tuple[tuple[object, ...], ...]:
+    def execute(
+        self, sql: str, rows: list[tuple[object, ...]] | None = None
+    ) -> tuple[tuple[object, ...], ...]:
         with self._admin.cursor() as cursor:
             if rows is None:
                 cursor.execute(sql)
@@ -81,13 +91,18 @@ class MySQLSubject:
         columns = ", ".join(f"{quote(f.name)} {sql_type(f.type)}" for f in table.schema)
         self.execute(f"CREATE TABLE {quote(name)} ({columns}) ROW_FORMAT = DYNAMIC")
         places = ", ".join(["%s"] * len(table.schema))
-        self.execute(f"INSERT INTO {quote(name)} VALUES ({places})", [tuple(row.values()) for row in table.to_pylist()])
+        self.execute(
+            f"INSERT INTO {quote(name)} VALUES ({places})",
+            [tuple(row.values()) for row in table.to_pylist()],
+        )
 
     async def many(self, rows: int) -> str:
         return f"SELECT seq AS i, concat(repeat('x', 180), seq) AS s, seq / 2 AS d FROM seq_1_to_{rows}"
 
     async def running(self) -> int:
-        [(count,)] = self.execute(f"SELECT count(*) FROM information_schema.processlist WHERE user = '{READER}'")
+        [(count,)] = self.execute(
+            f"SELECT count(*) FROM information_schema.processlist WHERE user = '{READER}'"
+        )
         assert isinstance(count, int)
         return count
 
@@ -144,7 +159,12 @@ async def source(subject: MySQLSubject) -> AsyncIterator[Source]:
         ("int unsigned", "4294967295", pa.uint32(), 4294967295),
         ("bigint unsigned", "18446744073709551615", pa.uint64(), 18446744073709551615),
         ("int(8) zerofill", "42", pa.uint32(), 42),
-        ("decimal(18, 0)", "-999999999999999999", pa.decimal128(18, 0), Decimal(-999999999999999999)),
+        (
+            "decimal(18, 0)",
+            "-999999999999999999",
+            pa.decimal128(18, 0),
+            Decimal(-999999999999999999),
+        ),
         ("decimal(5, 1) unsigned", "9999.9", pa.decimal128(5, 1), Decimal("9999.9")),
         (
             "decimal(65, 30)",
@@ -182,7 +202,12 @@ async def source(subject: MySQLSubject) -> AsyncIterator[Source]:
     ],
 )
 async def test_mysql_types_leave_it_exactly(
-    subject: MySQLSubject, source: Source, column: str, literal: str, kind: pa.DataType, value: object
+    subject: MySQLSubject,
+    source: Source,
+    column: str,
+    literal: str,
+    kind: pa.DataType,
+    value: object,
 ) -> None:
     subject.execute(f"CREATE TABLE t (v {column})")
     subject.execute(f"INSERT INTO t VALUES (NULL), ({literal}), (NULL)")
@@ -192,7 +217,10 @@ async def test_mysql_types_leave_it_exactly(
 
 
 async def test_expressions_have_the_types_that_the_server_gives_them(source: Source) -> None:
-    found = await collect(source, "SELECT NULL AS n, 1 AS i, 1.50 AS d, count(*) AS c, sum(1) AS s, 'x' AS t FROM dual")
+    found = await collect(
+        source,
+        "SELECT NULL AS n, 1 AS i, 1.50 AS d, count(*) AS c, sum(1) AS s, 'x' AS t FROM dual",
+    )
     assert found.schema.types == [
         pa.string(),
         pa.int32(),
@@ -201,7 +229,9 @@ async def test_expressions_have_the_types_that_the_server_gives_them(source: Sou
         found.schema.field("s").type,
         pa.string(),
     ]
-    assert found.to_pylist() == [{"n": None, "i": 1, "d": Decimal("1.50"), "c": 1, "s": Decimal(1), "t": "x"}]
+    assert found.to_pylist() == [
+        {"n": None, "i": 1, "d": Decimal("1.50"), "c": 1, "s": Decimal(1), "t": "x"}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +263,9 @@ async def test_a_tinyint_of_one_digit_can_be_a_number(subject: MySQLSubject) -> 
         assert (await collect(source, "SELECT v FROM t"))["v"].to_pylist() == [-7, 1]
 
 
-async def test_doubles_and_decimals_come_back_digit_for_digit(subject: MySQLSubject, source: Source) -> None:
+async def test_doubles_and_decimals_come_back_digit_for_digit(
+    subject: MySQLSubject, source: Source
+) -> None:
     dice = random.Random(7)
     doubles = [struct.unpack("d", struct.pack("Q", dice.getrandbits(64)))[0] for _ in range(2000)]
     rows = [
@@ -257,18 +289,28 @@ async def test_a_row_that_the_server_cannot_send_is_an_error_and_not_a_null(
     subject: MySQLSubject, source: Source
 ) -> None:
     with pytest.raises(SourceError, match="max_allowed_packet"):
-        await collect_batches(source, "SELECT repeat('x', 9000000) AS a, repeat('y', 9000000) AS b FROM dual")
+        await collect_batches(
+            source, "SELECT repeat('x', 9000000) AS a, repeat('y', 9000000) AS b FROM dual"
+        )
 
 
-async def test_a_plan_is_one_chunk_that_sees_one_moment(subject: MySQLSubject, source: Source) -> None:
+async def test_a_plan_is_one_chunk_that_sees_one_moment(
+    subject: MySQLSubject, source: Source
+) -> None:
     subject.execute("CREATE TABLE t (id int)")
     plan = await source.plan("SELECT id FROM t", Limits(chunk_bytes=1))
-    assert [(part.number, part.sql, part.snapshot) for part in plan.chunks] == [(0, "SELECT id FROM t", None)]
+    assert [(part.number, part.sql, part.snapshot) for part in plan.chunks] == [
+        (0, "SELECT id FROM t", None)
+    ]
     assert plan.hold is None
 
 
-async def test_the_server_sees_the_job_and_its_attempt(subject: MySQLSubject, source: Source) -> None:
-    task = asyncio.create_task(anext(source.stream(chunk(subject.endless), trace="job 7 attempt 2 */ DROP")))
+async def test_the_server_sees_the_job_and_its_attempt(
+    subject: MySQLSubject, source: Source
+) -> None:
+    task = asyncio.create_task(
+        anext(source.stream(chunk(subject.endless), trace="job 7 attempt 2 */ DROP"))
+    )
     query = f"SELECT info FROM information_schema.processlist WHERE user = '{READER}' AND command = 'Query'"
 
     async def seen() -> bool:
@@ -282,8 +324,12 @@ async def test_the_server_sees_the_job_and_its_attempt(subject: MySQLSubject, so
         await task
 
 
-async def test_a_query_that_is_killed_at_the_server_is_unavailable(subject: MySQLSubject, source: Source) -> None:
-    task = asyncio.create_task(collect_batches(source, "SELECT seq AS n, sleep(0.01) AS s FROM seq_1_to_100000"))
+async def test_a_query_that_is_killed_at_the_server_is_unavailable(
+    subject: MySQLSubject, source: Source
+) -> None:
+    task = asyncio.create_task(
+        collect_batches(source, "SELECT seq AS n, sleep(0.01) AS s FROM seq_1_to_100000")
+    )
     find = f"SELECT id FROM information_schema.processlist WHERE user = '{READER}' AND info LIKE '%sleep(0.01)%'"
 
     found: list[int] = []
@@ -300,7 +346,9 @@ async def test_a_query_that_is_killed_at_the_server_is_unavailable(subject: MySQ
 
 
 @pytest.mark.parametrize("changes", [{"database": "no_such_database"}, {"user": "no_such_user"}])
-async def test_an_unknown_database_or_user_is_refused(subject: MySQLSubject, changes: dict[str, object]) -> None:
+async def test_an_unknown_database_or_user_is_refused(
+    subject: MySQLSubject, changes: dict[str, object]
+) -> None:
     with pytest.raises(SourceRefused) as refused:
         await open_source("mysql", {**subject.config, **changes}, subject.secrets).test()
     assert PASSWORD not in told(refused.value)
@@ -318,7 +366,9 @@ async def test_an_unknown_database_or_user_is_refused(subject: MySQLSubject, cha
         "SELECT id FROM t FOR UPDATE",
     ],
 )
-async def test_a_query_that_is_more_than_reading_is_refused(subject: MySQLSubject, source: Source, sql: str) -> None:
+async def test_a_query_that_is_more_than_reading_is_refused(
+    subject: MySQLSubject, source: Source, sql: str
+) -> None:
     subject.execute("CREATE TABLE t (id int)")
     subject.execute("INSERT INTO t VALUES (1)")
     with pytest.raises(SourceQueryError):
@@ -326,8 +376,12 @@ async def test_a_query_that_is_more_than_reading_is_refused(subject: MySQLSubjec
     assert subject.execute("SELECT count(*) FROM t") == ((1,),)
 
 
-async def test_the_catalog_knows_tables_views_columns_and_keys(subject: MySQLSubject, source: Source) -> None:
-    subject.execute("CREATE TABLE person (id bigint PRIMARY KEY, name varchar(20) NOT NULL DEFAULT 'nobody')")
+async def test_the_catalog_knows_tables_views_columns_and_keys(
+    subject: MySQLSubject, source: Source
+) -> None:
+    subject.execute(
+        "CREATE TABLE person (id bigint PRIMARY KEY, name varchar(20) NOT NULL DEFAULT 'nobody')"
+    )
     subject.execute(
         "CREATE TABLE pet (id int, owner bigint, PRIMARY KEY (id, owner), FOREIGN KEY (owner) REFERENCES person (id))"
     )

@@ -69,7 +69,9 @@ def sources(port: int) -> list[tuple[str, dict[str, object], dict[str, str]]]:
 
 
 @pytest.mark.parametrize("number", range(7))
-async def test_no_driver_connects_to_this_machine_without_leave(number: int, silent: socket.socket) -> None:
+async def test_no_driver_connects_to_this_machine_without_leave(
+    number: int, silent: socket.socket
+) -> None:
     kind, config, secrets = sources(silent.getsockname()[1])[number]
     opening = SourceCredentials(type=kind, config=config, secrets=secrets, outbound=PUBLIC_ONLY)
     with pytest.raises(OutboundRefused):

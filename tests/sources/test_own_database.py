@@ -1,4 +1,5 @@
-"""A role that reads data on the server where Penstock's own database is: what it sees of that database."""
+"""A role that reads data on the server where Penstock's own database is: what it sees of that
+database."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ SECRETS = ("api_key", "idempotency", "data_source_credentials")
 
 @pytest.fixture
 async def reader(database: str) -> AsyncIterator[str]:
-    """A role that an operator lets read everything in the schema of jobs, runs and mappings, now and later."""
+    """A role that an operator lets read everything in the schema of jobs, runs and mappings, now
+    and later."""
     role = f"reader_of_{urlsplit(database).path.strip('/')}"
     async with connected(database) as owner:
         await owner.execute(
@@ -49,7 +51,9 @@ async def test_a_role_that_reads_jobs_and_mappings_reads_no_digest_and_no_sealed
     assert columns == []
 
 
-async def test_the_driver_refuses_a_penstocks_own_database_whoever_asks(database: str, reader: str) -> None:
+async def test_the_driver_refuses_a_penstocks_own_database_whoever_asks(
+    database: str, reader: str
+) -> None:
     """It knows it by what is in it: no name, address or forwarded port makes it another."""
     for user in (None, reader):
         config = postgres(database) | ({} if user is None else {"user": user})

@@ -86,11 +86,14 @@ class PostgresSubject:
         await self.admin.execute(f"GRANT SELECT ON {quote(name)} TO {READER}")
 
     async def many(self, rows: int) -> str:
-        return f"SELECT i, repeat('x', 180) || i AS s, i / 2 AS d FROM generate_series(1, {rows}) AS i"
+        return (
+            f"SELECT i, repeat('x', 180) || i AS s, i / 2 AS d FROM generate_series(1, {rows}) AS i"
+        )
 
     async def running(self) -> int:
         found: int = await self.admin.fetchval(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = $1", READER
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = $1",
+            READER,
         )
         return found
 
@@ -126,7 +129,10 @@ async def subject(warehouse: str) -> AsyncIterator[PostgresSubject]:
     """A fresh schema: much cheaper than a fresh database, and these tests are many."""
     where = parse_qs(urlsplit(warehouse).query)
     socket = f"{where['host'][0]}/.s.PGSQL.{where['port'][0]}"
-    async with connected(warehouse) as admin, proxied(lambda: asyncio.open_unix_connection(socket)) as proxy:
+    async with (
+        connected(warehouse) as admin,
+        proxied(lambda: asyncio.open_unix_connection(socket)) as proxy,
+    ):
         await admin.execute(
             f"DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO {READER}"
         )
@@ -166,14 +172,22 @@ async def source(subject: PostgresSubject) -> AsyncIterator[Source]:
         ("ARRAY['sad', NULL]::mood[]", pa.list_(pa.string()), ["sad", None]),
         ("ARRAY[1, NULL]::int4[]", pa.list_(pa.int32()), [1, None]),
         ("'{}'::text[]", pa.list_(pa.string()), []),
-        ("ARRAY[1.5, NULL]::numeric(9, 1)[]", pa.list_(pa.decimal128(38, 9)), [Decimal("1.500000000"), None]),
+        (
+            "ARRAY[1.5, NULL]::numeric(9, 1)[]",
+            pa.list_(pa.decimal128(38, 9)),
+            [Decimal("1.500000000"), None],
+        ),
         ("NULL::numeric[]", pa.list_(pa.decimal128(38, 9)), None),
         (
             "ARRAY['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid]",
             pa.list_(pa.string()),
             ["a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"],
         ),
-        ("'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid", pa.string(), "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+        (
+            "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid",
+            pa.string(),
+            "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        ),
         ("'{\"a\":  1}'::json", pa.string(), '{"a":  1}'),
         ("'{\"a\":  1}'::jsonb", pa.string(), '{"a": 1}'),
         ("ARRAY['{}'::jsonb]", pa.list_(pa.string()), ["{}"]),
@@ -182,7 +196,11 @@ async def source(subject: PostgresSubject) -> AsyncIterator[Source]:
         ("'3000000:00:00'::interval", pa.string(), "PT3000000H"),
         ("'12:34:56.789'::time", pa.time64("us"), dt.time(12, 34, 56, 789000)),
         ("'12:00+02'::timetz", pa.string(), "12:00:00+02"),
-        ("'2024-01-01 00:00+02'::timestamptz", pa.timestamp("us", "UTC"), dt.datetime(2023, 12, 31, 22, tzinfo=dt.UTC)),
+        (
+            "'2024-01-01 00:00+02'::timestamptz",
+            pa.timestamp("us", "UTC"),
+            dt.datetime(2023, 12, 31, 22, tzinfo=dt.UTC),
+        ),
         ("'[2024-01-01 00:00+00,)'::tstzrange", pa.string(), '["2024-01-01 00:00:00+00",)'),
         ("'[1,3)'::int4range", pa.string(), "[1,3)"),
         ("B'101'", pa.string(), "101"),
@@ -237,13 +255,17 @@ async def test_a_value_that_arrow_cannot_mean_is_an_error_that_names_its_column(
         await collect_batches(source, f"SELECT {expression} AS the_column")
 
 
-async def test_numerics_of_every_precision_come_back_digit_for_digit(subject: PostgresSubject, source: Source) -> None:
+async def test_numerics_of_every_precision_come_back_digit_for_digit(
+    subject: PostgresSubject, source: Source
+) -> None:
     dice = random.Random(20)
     shapes = [(p, dice.randint(0, p)) for p in (*range(1, 40), 60, 76)]
     names = ["id", *(f"n{p}" for p, _ in shapes)]
     rows = [[i, *(random_decimal(dice, p, s) for p, s in shapes)] for i in range(200)]
     columns = ", ".join(f"n{p} numeric({p}, {s})" for p, s in shapes)
-    await subject.admin.execute(f"CREATE TABLE numerics (id int4, {columns}); GRANT SELECT ON numerics TO {READER}")
+    await subject.admin.execute(
+        f"CREATE TABLE numerics (id int4, {columns}); GRANT SELECT ON numerics TO {READER}"
+    )
     await subject.admin.copy_records_to_table("numerics", records=rows, columns=names)
     found = await collect(source, "SELECT * FROM numerics ORDER BY id")
     assert [list(row.values()) for row in found.to_pylist()] == rows
@@ -273,7 +295,9 @@ async def test_chunks_of_a_table_are_page_ranges_that_together_read_each_page_on
     subject: PostgresSubject, source: Source
 ) -> None:
     await make_accounts(subject)
-    plan = await source.plan("SELECT id, balance FROM account AS a WHERE a.id > 10 OR balance = 1", small(6))
+    plan = await source.plan(
+        "SELECT id, balance FROM account AS a WHERE a.id > 10 OR balance = 1", small(6)
+    )
     assert plan.hold is not None
     await plan.hold.close()
     assert [part.extra["way"] for part in plan.chunks] == ["pages"] * 6
@@ -291,7 +315,9 @@ async def buffers(subject: PostgresSubject, sql: str) -> int:
     return int(top["Shared Hit Blocks"] + top["Shared Read Blocks"])
 
 
-async def test_chunks_under_writers_that_move_money_sum_exactly(subject: PostgresSubject, source: Source) -> None:
+async def test_chunks_under_writers_that_move_money_sum_exactly(
+    subject: PostgresSubject, source: Source
+) -> None:
     await make_accounts(subject)
     database = subject.dsn
     stop = asyncio.Event()
@@ -324,7 +350,9 @@ async def move_money(dsn: str, seed: int, stop: asyncio.Event) -> int:
 
 
 async def moved(subject: PostgresSubject) -> bool:
-    return bool(await subject.admin.fetchval("SELECT count(*) > 50 FROM account WHERE balance <> 100"))
+    return bool(
+        await subject.admin.fetchval("SELECT count(*) > 50 FROM account WHERE balance <> 100")
+    )
 
 
 async def test_a_hold_that_is_gone_is_not_alive_and_its_chunks_say_that_the_moment_is_lost(
@@ -403,7 +431,9 @@ async def collect_batches_at(source: Source, plan: Plan, number: int) -> int:
     return sum([batch.num_rows async for batch in source.stream(plan.chunks[number])])
 
 
-@pytest.mark.parametrize("body", ["SELECT * FROM account LIMIT 9000", "SELECT DISTINCT ON (filler) * FROM account"])
+@pytest.mark.parametrize(
+    "body", ["SELECT * FROM account LIMIT 9000", "SELECT DISTINCT ON (filler) * FROM account"]
+)
 async def test_a_view_that_chooses_among_its_rows_is_not_cut(
     subject: PostgresSubject, source: Source, body: str
 ) -> None:
@@ -413,7 +443,9 @@ async def test_a_view_that_chooses_among_its_rows_is_not_cut(
     assert [part.extra["way"] for part in plan.chunks] == ["whole"]
 
 
-async def test_a_table_with_children_is_cut_with_them(subject: PostgresSubject, source: Source) -> None:
+async def test_a_table_with_children_is_cut_with_them(
+    subject: PostgresSubject, source: Source
+) -> None:
     await make_accounts(subject)
     await subject.admin.execute(
         "CREATE TABLE young () INHERITS (account);"
@@ -424,7 +456,9 @@ async def test_a_table_with_children_is_cut_with_them(subject: PostgresSubject, 
     assert sorted((await collect_chunks(source, plan))["id"].to_pylist()) == list(range(1, 50_001))
 
 
-async def test_nulls_in_the_key_of_a_view_are_read_once(subject: PostgresSubject, source: Source) -> None:
+async def test_nulls_in_the_key_of_a_view_are_read_once(
+    subject: PostgresSubject, source: Source
+) -> None:
     await make_accounts(subject)
     await subject.admin.execute(
         "CREATE TABLE other (id int8, filler text);"
@@ -456,14 +490,18 @@ async def test_what_cannot_be_cut_is_one_chunk_without_a_snapshot(
         "CREATE AGGREGATE own_sum (numeric) (sfunc = numeric_add, stype = numeric, initcond = '0')"
     )
     plan = await source.plan(sql, small(8))
-    assert [(part.sql, part.snapshot, part.extra["way"]) for part in plan.chunks] == [(sql, None, "whole")]
+    assert [(part.sql, part.snapshot, part.extra["way"]) for part in plan.chunks] == [
+        (sql, None, "whole")
+    ]
     assert plan.hold is None
     await freed(subject)
 
 
 async def test_planning_counts_no_rows(subject: PostgresSubject, source: Source) -> None:
     await make_accounts(subject)
-    before = await subject.admin.fetchval("SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'account'")
+    before = await subject.admin.fetchval(
+        "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'account'"
+    )
     plan = await source.plan("SELECT id FROM account", small(8))
     assert plan.hold is not None
     await plan.hold.close()
@@ -473,11 +511,13 @@ async def test_planning_counts_no_rows(subject: PostgresSubject, source: Source)
     )
 
 
-async def test_the_server_sees_the_job_and_its_attempt(subject: PostgresSubject, source: Source) -> None:
-    task = asyncio.create_task(anext(source.stream(chunk(subject.endless), trace="job 7 attempt 2 */ DROP TABLE x")))
-    query = (
-        "SELECT application_name, query FROM pg_stat_activity WHERE query LIKE 'COPY%pg_sleep(600)%' AND usename = $1"
+async def test_the_server_sees_the_job_and_its_attempt(
+    subject: PostgresSubject, source: Source
+) -> None:
+    task = asyncio.create_task(
+        anext(source.stream(chunk(subject.endless), trace="job 7 attempt 2 */ DROP TABLE x"))
     )
+    query = "SELECT application_name, query FROM pg_stat_activity WHERE query LIKE 'COPY%pg_sleep(600)%' AND usename = $1"
 
     async def seen() -> bool:
         return bool(await subject.admin.fetch(query, READER))
@@ -492,13 +532,17 @@ async def test_the_server_sees_the_job_and_its_attempt(subject: PostgresSubject,
 
 
 @pytest.mark.parametrize("changes", [{"database": "no_such_database"}, {"user": "no_such_role"}])
-async def test_an_unknown_database_or_role_is_refused(subject: PostgresSubject, changes: dict[str, object]) -> None:
+async def test_an_unknown_database_or_role_is_refused(
+    subject: PostgresSubject, changes: dict[str, object]
+) -> None:
     with pytest.raises(SourceRefused) as refused:
         await open_source("postgres", {**subject.config, **changes}, subject.secrets).test()
     assert PASSWORD not in told(refused.value)
 
 
-async def test_a_table_that_may_not_be_read_is_refused(subject: PostgresSubject, source: Source) -> None:
+async def test_a_table_that_may_not_be_read_is_refused(
+    subject: PostgresSubject, source: Source
+) -> None:
     await subject.admin.execute("CREATE TABLE private (id int8)")
     with pytest.raises(SourceRefused, match="private"):
         await collect_batches(source, "SELECT * FROM private")
@@ -514,9 +558,13 @@ async def test_a_table_that_may_not_be_read_is_refused(subject: PostgresSubject,
         "COPY account TO '/tmp/stolen'",
     ],
 )
-async def test_a_query_that_writes_is_refused(subject: PostgresSubject, source: Source, sql: str) -> None:
+async def test_a_query_that_writes_is_refused(
+    subject: PostgresSubject, source: Source, sql: str
+) -> None:
     await make_accounts(subject, rows=10)
-    await subject.admin.execute(f"CREATE SEQUENCE counter; GRANT ALL ON account, counter TO {READER}")
+    await subject.admin.execute(
+        f"CREATE SEQUENCE counter; GRANT ALL ON account, counter TO {READER}"
+    )
     with pytest.raises(SourceQueryError):
         await collect_batches(source, sql)
     assert await subject.admin.fetchval("SELECT count(*) FROM account") == 10
@@ -524,11 +572,15 @@ async def test_a_query_that_writes_is_refused(subject: PostgresSubject, source: 
 
 async def test_an_error_in_the_middle_of_a_stream_keeps_its_meaning(source: Source) -> None:
     with pytest.raises(SourceQueryError, match="division by zero") as error:
-        await collect_batches(source, "SELECT 1 / (400000 - i) AS n FROM generate_series(1, 1000000) AS i")
+        await collect_batches(
+            source, "SELECT 1 / (400000 - i) AS n FROM generate_series(1, 1000000) AS i"
+        )
     assert error.value.details["sqlstate"] == "22012"
 
 
-async def test_the_catalog_knows_tables_views_columns_and_keys(subject: PostgresSubject, source: Source) -> None:
+async def test_the_catalog_knows_tables_views_columns_and_keys(
+    subject: PostgresSubject, source: Source
+) -> None:
     await subject.admin.execute(
         "CREATE TABLE person (id int8 PRIMARY KEY, name varchar(20) NOT NULL DEFAULT 'nobody');"
         "CREATE TABLE pet (id int4 PRIMARY KEY, owner int8 REFERENCES person, tags text[]);"
@@ -548,7 +600,11 @@ async def test_the_catalog_knows_tables_views_columns_and_keys(subject: Postgres
         ("name", "character varying(20)", False, 2, "'nobody'::character varying"),
     ]
     keys = await source.catalog.keys(database, "public")
-    assert [(k.table, k.columns, k.references, k.referenced_columns) for k in keys if k.table != "secret"] == [
+    assert [
+        (k.table, k.columns, k.references, k.referenced_columns)
+        for k in keys
+        if k.table != "secret"
+    ] == [
         ("person", ("id",), None, ()),
         ("pet", ("id",), None, ()),
         ("pet", ("owner",), "person", ("id",)),

@@ -52,12 +52,19 @@ def sources(db: Db, vault: Vault) -> DataSources:
 def shop(tmp_path: Path) -> str:
     file = tmp_path / "shop.duckdb"
     with duckdb.connect(str(file)) as connection:
-        connection.execute("CREATE TABLE orders (id BIGINT NOT NULL, amount DECIMAL(12, 2) DEFAULT 0)")
+        connection.execute(
+            "CREATE TABLE orders (id BIGINT NOT NULL, amount DECIMAL(12, 2) DEFAULT 0)"
+        )
     return str(file)
 
 
 async def add(sources: DataSources, name: str = "shop", **changes: Any) -> int:
-    values: dict[str, Any] = {"kind": "postgres", "owner": "ann", "config": POSTGRES, "secrets": {"password": MARK}}
+    values: dict[str, Any] = {
+        "kind": "postgres",
+        "owner": "ann",
+        "config": POSTGRES,
+        "secrets": {"password": MARK},
+    }
     return (await sources.add(name=name, **(values | changes))).data_source_id
 
 
@@ -139,14 +146,21 @@ async def test_a_name_is_taken_once(sources: DataSources) -> None:
             await sources.find(reference)
 
 
-async def test_a_change_keeps_what_it_does_not_name_and_forgets_the_test(sources: DataSources, shop: str) -> None:
+async def test_a_change_keeps_what_it_does_not_name_and_forgets_the_test(
+    sources: DataSources, shop: str
+) -> None:
     source = await add(sources, kind="duckdb", config={"database": shop}, secrets={})
     tested, took = await sources.test(source)
     assert (tested.test_ok, took > 0) == (True, True)
     assert tested.test_says
     assert tested.test_says.startswith("DuckDB")
     changed = await sources.update(source, actor="ann", config={"database": shop, "threads": 1})
-    assert (changed.config["threads"], changed.name, changed.test_ok, changed.tested_at) == (1, "shop", None, None)
+    assert (changed.config["threads"], changed.name, changed.test_ok, changed.tested_at) == (
+        1,
+        "shop",
+        None,
+        None,
+    )
     with pytest.raises(InvalidInput):
         await sources.update(source, actor="ann", config={"database": shop, "threads": 0})
     assert (await sources.get(source)).config["threads"] == 1
@@ -174,7 +188,11 @@ async def test_kept_credentials_follow_no_source_to_another_host(sources: DataSo
         ("postgres", {"sslmode": "verify-full"}, {"sslmode": "disable"}),
         ("postgres", {"sslmode": "require"}, {}),
         ("postgres", {}, {"sslmode": "disable"}),
-        ("postgres", {"sslmode": "verify-full", "sslrootcert": "/ca.pem"}, {"sslmode": "verify-full"}),
+        (
+            "postgres",
+            {"sslmode": "verify-full", "sslrootcert": "/ca.pem"},
+            {"sslmode": "verify-full"},
+        ),
         ("postgres", {"sslrootcert": "/ca.pem"}, {"sslrootcert": "/evil.pem"}),
         ("postgres", {}, {"port": 5433}),
         ("mysql", {"tls": "verify"}, {"tls": "require"}),
@@ -250,7 +268,9 @@ async def test_pages_are_cut_filtered_and_turned_around(sources: DataSources, sh
     assert [s.name for s in page] == ["s0", "s1", "s2", "file"]
 
 
-async def test_a_failed_test_is_remembered_without_the_secret(sources: DataSources, tmp_path: Path) -> None:
+async def test_a_failed_test_is_remembered_without_the_secret(
+    sources: DataSources, tmp_path: Path
+) -> None:
     config = POSTGRES | {"host": str(tmp_path), "database": f"x{MARK}"}
     source = await add(sources, config=config)
     tested, _ = await sources.test(source)
@@ -264,7 +284,9 @@ class Leaky(Exception):
 
 
 async def test_an_error_that_repeats_a_secret_is_hushed_whatever_its_kind() -> None:
-    opening = SourceCredentials(type="duckdb", config={}, secrets={"password": MARK, "token": "a/b c", "pin": "1"})
+    opening = SourceCredentials(
+        type="duckdb", config={}, secrets={"password": MARK, "token": "a/b c", "pin": "1"}
+    )
     for error in (
         InvalidInput(f"no {MARK}", hint=f"not {MARK}", nested={"a": [f"{MARK} a%2Fb%20c"]}),
         Leaky(f"no {MARK}"),
@@ -279,7 +301,9 @@ async def test_an_error_that_repeats_a_secret_is_hushed_whatever_its_kind() -> N
     assert kept.message == "10 rows"
 
 
-async def test_changes_are_written_down_with_their_actor_and_without_values(db: Db, vault: Vault) -> None:
+async def test_changes_are_written_down_with_their_actor_and_without_values(
+    db: Db, vault: Vault
+) -> None:
     noted: list[tuple[str, str, str, object]] = []
 
     async def audit(tx: object, actor: str, action: str, subject: str, detail: object) -> None:
@@ -309,7 +333,9 @@ async def test_a_source_is_held_against_the_policy_when_it_is_written_and_when_i
 ) -> None:
     source = await add(DataSources(db, vault))
     strict = DataSources(db, vault, reach=refuse)
-    with pytest.raises(UrlRefused, match=r"config\.host: https://db.example:443 is shut") as refused:
+    with pytest.raises(
+        UrlRefused, match=r"config\.host: https://db.example:443 is shut"
+    ) as refused:
         await add(strict, "other")
     assert refused.value.details == {"field": "config.host"}
     with pytest.raises(UrlRefused):
@@ -322,18 +348,34 @@ async def test_a_source_is_held_against_the_policy_when_it_is_written_and_when_i
     ("kind", "config", "expected"),
     [
         ("postgres", {"host": "db.example", "port": 6000}, {"https://db.example:6000"}),
-        ("postgres", {"host": "a.example,::1,/run/x"}, {"https://a.example:443", "https://[::1]:443", "unix:/run/x"}),
+        (
+            "postgres",
+            {"host": "a.example,::1,/run/x"},
+            {"https://a.example:443", "https://[::1]:443", "unix:/run/x"},
+        ),
         ("postgres", {"host": ""}, {"unix:"}),
         ("postgres", {"host": "@hidden"}, {"unix:@hidden"}),
         ("postgres", {}, {"https://localhost:443"}),
         ("mysql", {"unix_socket": "/run/mysql"}, {"unix:/run/mysql"}),
         ("trino", {"url": "https://trino.example:8443"}, {"https://trino.example:8443"}),
-        ("elasticsearch", {"urls": ["http://a:9200", "http://b:9200"]}, {"http://a:9200", "http://b:9200"}),
-        ("files", {"url": "s3://bucket/x", "endpoint": "http://10.0.0.1:8333"}, {"http://10.0.0.1:8333"}),
+        (
+            "elasticsearch",
+            {"urls": ["http://a:9200", "http://b:9200"]},
+            {"http://a:9200", "http://b:9200"},
+        ),
+        (
+            "files",
+            {"url": "s3://bucket/x", "endpoint": "http://10.0.0.1:8333"},
+            {"http://10.0.0.1:8333"},
+        ),
         ("files", {"url": "s3://bucket/x"}, set()),
         ("bigquery", {"rest_endpoint": "http://127.0.0.1:9050"}, {"http://127.0.0.1:9050"}),
         ("files", {"url": "file:///etc"}, {"file:/etc"}),
-        ("duckdb", {"database": "/data/x.duckdb", "directory": "/data"}, {"file:/data/x.duckdb", "file:/data"}),
+        (
+            "duckdb",
+            {"database": "/data/x.duckdb", "directory": "/data"},
+            {"file:/data/x.duckdb", "file:/data"},
+        ),
         ("duckdb", {}, set()),
     ],
 )
@@ -347,7 +389,11 @@ def test_every_setting_of_every_driver_that_names_a_place_is_looked_at() -> None
             continue
         module = import_module(driver.module)
         config = getattr(module, "Config", None) or import_module(f"{driver.module}.config").Config
-        smelling = {f.name for f in fields(config) if any(w in f.name for w in ("host", "url", "endpoint", "socket"))}
+        smelling = {
+            f.name
+            for f in fields(config)
+            if any(w in f.name for w in ("host", "url", "endpoint", "socket"))
+        }
         assert smelling <= {*HOSTS, *URLS, *SOCKETS, *FOLDERS}, driver.module
 
 
@@ -364,7 +410,10 @@ def test_public_places_are_open_and_others_only_with_leave() -> None:
             raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
         return names.get(host, [])
 
-    public, private = Reach(private=False, resolver=resolver), Reach(private=True, resolver=resolver)
+    public, private = (
+        Reach(private=False, resolver=resolver),
+        Reach(private=True, resolver=resolver),
+    )
     for url in ("https://db.example:5432", "https://8.8.8.8:5432"):
         public(url)
         private(url)
@@ -419,7 +468,9 @@ async def test_a_change_of_keys_is_all_or_nothing(db: Db) -> None:
     assert (await DataSources(db, Vault([known])).opening(first)).secrets == {"password": MARK}
 
 
-async def test_credentials_that_were_moved_to_another_row_do_not_open_there(db: Db, vault: Vault) -> None:
+async def test_credentials_that_were_moved_to_another_row_do_not_open_there(
+    db: Db, vault: Vault
+) -> None:
     sources = DataSources(db, vault)
     made = [await add(sources, name) for name in ("first", "second")]
     async with db.connection() as connection:

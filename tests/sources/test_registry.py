@@ -10,12 +10,22 @@ from penstock.kit.errors import InvalidInput
 from penstock.sources.errors import DriverMissing
 from penstock.sources.registry import DRIVERS, open_source
 
-THIRD_PARTY = ("adbc_driver_manager", "duckdb", "google.cloud", "obstore", "pyarrow", "pymysql", "sqlglot")
+THIRD_PARTY = (
+    "adbc_driver_manager",
+    "duckdb",
+    "google.cloud",
+    "obstore",
+    "pyarrow",
+    "pymysql",
+    "sqlglot",
+)
 
 
 def test_the_registry_loads_no_driver() -> None:
     script = "import sys, penstock.sources.registry as r; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert not [name for name in loaded if name.startswith(THIRD_PARTY)]
     assert not [name for name in loaded if name.startswith("penstock.sources.postgres")]
 
@@ -54,12 +64,22 @@ def test_an_absent_library_names_the_extra_that_brings_it(
         ("postgres", {"user": "u"}, {}, "database is missing"),
         ("postgres", {"user": "u", "database": "d", "port": 0}, {}, "port"),
         ("postgres", {"user": "u", "database": "d", "prot": 1}, {}, "no setting prot"),
-        ("postgres", {"user": "u", "database": "d", "password": "hunter2"}, {}, "password belongs in the secrets"),
+        (
+            "postgres",
+            {"user": "u", "database": "d", "password": "hunter2"},
+            {},
+            "password belongs in the secrets",
+        ),
         ("postgres", {"user": "u", "database": "d", "sslmode": "maybe"}, {}, "sslmode"),
         ("mysql", {"user": "u", "database": 7}, {}, "database"),
         ("duckdb", {"memory_limit": "much"}, {}, "memory_limit"),
         ("files", {}, {}, "url is missing"),
-        ("files", {"url": "s3://b", "secret_access_key": "hunter2"}, {}, "secret_access_key belongs in the secrets"),
+        (
+            "files",
+            {"url": "s3://b", "secret_access_key": "hunter2"},
+            {},
+            "secret_access_key belongs in the secrets",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_configuration_is_said_in_a_sentence(
@@ -82,7 +102,9 @@ def test_an_unknown_secret_is_refused_and_none_is_shown() -> None:
 def test_a_driver_s_dialect_is_known_before_it_is_opened() -> None:
     opened = {
         "duckdb": open_source("duckdb", {}, {}).dialect,
-        "postgres": open_source("postgres", {"host": "h", "database": "d", "user": "u"}, {}).dialect,
+        "postgres": open_source(
+            "postgres", {"host": "h", "database": "d", "user": "u"}, {}
+        ).dialect,
         "trino": open_source("trino", {"url": "https://t", "user": "u"}, {}).dialect,
     }
     assert opened == {kind: DRIVERS[kind].dialect for kind in opened}

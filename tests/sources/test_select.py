@@ -10,9 +10,18 @@ from penstock.sources.single_table import one_table
     [
         ("SELECT a FROM t", "SELECT a FROM t\nWHERE P"),
         ("SELECT a FROM t;\n-- the end\n", "SELECT a FROM t\nWHERE P"),
-        ("select now(), a from t where a = 1 or b = 2", "select now(), a from t where P AND ( a = 1 or b = 2\n)"),
-        ("SELECT a FROM t WHERE a = 'WHERE' -- why\n", "SELECT a FROM t WHERE P AND ( a = 'WHERE'\n)"),
-        ('SELECT größe FROM "Ü" WHERE größe > 1', 'SELECT größe FROM "Ü" WHERE P AND ( größe > 1\n)'),
+        (
+            "select now(), a from t where a = 1 or b = 2",
+            "select now(), a from t where P AND ( a = 1 or b = 2\n)",
+        ),
+        (
+            "SELECT a FROM t WHERE a = 'WHERE' -- why\n",
+            "SELECT a FROM t WHERE P AND ( a = 'WHERE'\n)",
+        ),
+        (
+            'SELECT größe FROM "Ü" WHERE größe > 1',
+            'SELECT größe FROM "Ü" WHERE P AND ( größe > 1\n)',
+        ),
     ],
 )
 def test_a_condition_is_added_and_the_rest_stays_as_it_was_written(sql: str, cut: str) -> None:
@@ -26,10 +35,17 @@ def test_a_condition_is_added_and_the_rest_stays_as_it_was_written(sql: str, cut
     [
         ("SELECT * FROM t", "t", "t", "SELECT * FROM part AS t"),
         ('SELECT q.a FROM s."T" AS q', 's."T"', "q", "SELECT q.a FROM part AS q"),
-        ("SELECT q.a FROM s.t q WHERE q.a > 1", "s.t", "q", "SELECT q.a FROM part AS q WHERE q.a > 1"),
+        (
+            "SELECT q.a FROM s.t q WHERE q.a > 1",
+            "s.t",
+            "q",
+            "SELECT q.a FROM part AS q WHERE q.a > 1",
+        ),
     ],
 )
-def test_the_table_is_found_and_can_be_replaced(sql: str, table: str, alias: str, read: str) -> None:
+def test_the_table_is_found_and_can_be_replaced(
+    sql: str, table: str, alias: str, read: str
+) -> None:
     found = one_table(sql, "postgres")
     assert found is not None
     assert (found.table, found.alias) == (table, alias)

@@ -1,4 +1,5 @@
-"""Three places that the same promises are held against: a folder, a real SeaweedFS, and a server of GCS's XML API."""
+"""Three places that the same promises are held against: a folder, a real SeaweedFS, and a server of
+GCS's XML API."""
 
 from __future__ import annotations
 
@@ -57,7 +58,9 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreOptions]:
     folder = tmp_path_factory.mktemp("weed")
     (folder / "s3.json").write_text(json.dumps({"identities": _IDENTITIES}))
     master, volume, filer, port, *grpc = _free_ports(8)
-    ports = zip(("master", "volume", "filer", "s3"), (master, volume, filer, port), grpc, strict=True)
+    ports = zip(
+        ("master", "volume", "filer", "s3"), (master, volume, filer, port), grpc, strict=True
+    )
     command = [
         str(Path(sys.executable).with_name("weed")),
         "server",
@@ -73,14 +76,23 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreOptions]:
         "-s3.port.lance=0",
         f"-s3.localSocket={folder / 's3.sock'}",
         f"-filer.localSocket={folder / 'filer.sock'}",
-        *(flag for name, http, rpc in ports for flag in (f"-{name}.port={http}", f"-{name}.port.grpc={rpc}")),
+        *(
+            flag
+            for name, http, rpc in ports
+            for flag in (f"-{name}.port={http}", f"-{name}.port.grpc={rpc}")
+        ),
     ]
-    with (folder / "weed.log").open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as weed:
+    with (
+        (folder / "weed.log").open("wb") as out,
+        subprocess.Popen(command, stdout=out, stderr=out) as weed,
+    ):
         try:
             endpoint = f"http://127.0.0.1:{port}"
             _await_bucket(endpoint, weed, folder / "weed.log")
             key, secret = _KEYS["admin"]
-            yield _quick(StoreOptions(endpoint=endpoint, access_key_id=key, secret_access_key=secret))
+            yield _quick(
+                StoreOptions(endpoint=endpoint, access_key_id=key, secret_access_key=secret)
+            )
         finally:
             weed.kill()
 

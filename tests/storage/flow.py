@@ -1,4 +1,5 @@
-"""`python -m tests.storage.flow OPTIONS ROWS` sinks that many rows to S3 and prints its peak memory in MB."""
+"""`python -m tests.storage.flow OPTIONS ROWS` sinks that many rows to S3 and prints its peak memory
+in MB."""
 
 from __future__ import annotations
 
@@ -26,9 +27,13 @@ SCHEMA = pa.schema([("id", pa.int64()), ("ref", pa.string()), ("x", pa.float64()
 
 async def batches(rows: int) -> AsyncIterator[pa.RecordBatch]:
     for _ in range(rows // BATCH):
-        numbers = pa.Array.from_buffers(pa.int64(), BATCH, [None, pa.py_buffer(os.urandom(8 * BATCH))])
+        numbers = pa.Array.from_buffers(
+            pa.int64(), BATCH, [None, pa.py_buffer(os.urandom(8 * BATCH))]
+        )
         small = pc.bit_wise_and(numbers, 0xFFFFFFF)
-        yield pa.RecordBatch.from_arrays([numbers, numbers.cast(pa.string()), small.cast(pa.float64())], schema=SCHEMA)
+        yield pa.RecordBatch.from_arrays(
+            [numbers, numbers.cast(pa.string()), small.cast(pa.float64())], schema=SCHEMA
+        )
 
 
 async def main(options: StoreOptions, rows: int) -> None:
@@ -39,6 +44,7 @@ async def main(options: StoreOptions, rows: int) -> None:
 
 if __name__ == "__main__":
     asyncio.run(main(StoreOptions(**json.loads(sys.argv[1])), int(sys.argv[2])))
-    # The high-water mark of this process alone; getrusage would count the parent it was forked from.
+    # The high-water mark of this process alone; getrusage would count the parent it was forked
+    # from.
     status = Path("/proc/self/status").read_text()
     print(int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) // 1024)  # noqa: T201

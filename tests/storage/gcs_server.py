@@ -1,11 +1,12 @@
 """A server that speaks the part of Google Cloud Storage's XML API that obstore uses.
 
-No emulator that can be had serves it: gcp-storage-emulator knows only the JSON API and ignores preconditions, and
-fake-gcs-server refuses the XML `PUT` and `POST ?uploads` that obstore sends. So this one follows the public XML
-reference, rule by rule: `x-goog-if-generation-match`, generations, ETags that are no MD5 for assembled objects,
-multipart uploads that ignore preconditions and replace what is there, parts of 5 MiB and more but for the last, ranges
-with 206 and 416, listings in pages, 404 for deleting what is not there, bearer tokens that may read or write.
-It has never met the real service; what holds here holds as far as that reference does.
+No emulator that can be had serves it: gcp-storage-emulator knows only the JSON API and ignores
+preconditions, and fake-gcs-server refuses the XML `PUT` and `POST ?uploads` that obstore sends. So
+this one follows the public XML reference, rule by rule: `x-goog-if-generation-match`, generations,
+ETags that are no MD5 for assembled objects, multipart uploads that ignore preconditions and replace
+what is there, parts of 5 MiB and more but for the last, ranges with 206 and 416, listings in pages,
+404 for deleting what is not there, bearer tokens that may read or write. It has never met the real
+service; what holds here holds as far as that reference does.
 """
 
 from __future__ import annotations
@@ -187,7 +188,9 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refusal(412, "PreconditionFailed")
         return 200, _headers(self.gcs.keep(bucket, key, body, md5(body).hexdigest())), b""
 
-    def _put_part(self, upload: Unfinished, number: int, body: bytes) -> tuple[int, dict[str, str], bytes]:
+    def _put_part(
+        self, upload: Unfinished, number: int, body: bytes
+    ) -> tuple[int, dict[str, str], bytes]:
         etag = md5(body).hexdigest()
         upload.parts[number] = (etag, body)
         return 200, {"ETag": f'"{etag}"'}, b""
@@ -210,7 +213,9 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refusal(400, "EntityTooSmall")
         kept = self.gcs.keep(bucket, key, b"".join(pieces), f"{uuid4().hex}-{len(pieces)}")
         del bucket.uploads[query["uploadId"]]
-        fields = f"<Bucket>{name}</Bucket><Key>{escape(key)}</Key><ETag>&quot;{kept.etag}&quot;</ETag>"
+        fields = (
+            f"<Bucket>{name}</Bucket><Key>{escape(key)}</Key><ETag>&quot;{kept.etag}&quot;</ETag>"
+        )
         return 200, _headers(kept), _xml("CompleteMultipartUploadResult", fields)
 
 
@@ -251,7 +256,9 @@ def _objects_page(bucket: Bucket, name: str, query: dict[str, str]) -> bytes:
 
 def _uploads_page(bucket: Bucket, query: dict[str, str]) -> bytes:
     after = (query.get("key-marker", ""), query.get("upload-id-marker", ""))
-    found = sorted((u.key, i) for i, u in bucket.uploads.items() if u.key.startswith(query.get("prefix", "")))
+    found = sorted(
+        (u.key, i) for i, u in bucket.uploads.items() if u.key.startswith(query.get("prefix", ""))
+    )
     rest = [pair for pair in found if pair > after]
     page, more = rest[:PAGE], len(rest) > PAGE
     rows = "".join(
@@ -261,7 +268,9 @@ def _uploads_page(bucket: Bucket, query: dict[str, str]) -> bytes:
     )
     marks = f"<NextKeyMarker>{escape(page[-1][0])}</NextKeyMarker>" if more else ""
     marks += f"<NextUploadIdMarker>{page[-1][1]}</NextUploadIdMarker>" if more else ""
-    return _xml("ListMultipartUploadsResult", f"<IsTruncated>{str(more).lower()}</IsTruncated>{marks}{rows}")
+    return _xml(
+        "ListMultipartUploadsResult", f"<IsTruncated>{str(more).lower()}</IsTruncated>{marks}{rows}"
+    )
 
 
 def _headers(kept: Kept) -> dict[str, str]:

@@ -137,7 +137,9 @@ async def test_an_ended_stream_takes_nothing_more(store: Store) -> None:
 
 async def test_listing_is_by_whole_segments_and_complete(store: Store) -> None:
     wanted = [f"snapshot-1/part-{i:03d}" for i in range(100)]
-    await asyncio.gather(*(store.create(key, b"x") for key in [*wanted, "snapshot-10/part-000", "other"]))
+    await asyncio.gather(
+        *(store.create(key, b"x") for key in [*wanted, "snapshot-10/part-000", "other"])
+    )
     assert await keys(store, "snapshot-1/") == wanted
     assert await keys(store, "nothing/") == []
     with pytest.raises(InvalidInput):
@@ -161,7 +163,9 @@ async def test_a_missing_object_is_said_to_be_missing(store: Store) -> None:
             await ask
 
 
-@pytest.mark.parametrize("key", ["", "/a", "a/", "a//b", "../a", "a/../b", "a/./b", "a b", "a#1", "ä", "a\\b", "-a"])
+@pytest.mark.parametrize(
+    "key", ["", "/a", "a/", "a//b", "../a", "a/../b", "a/./b", "a b", "a#1", "ä", "a\\b", "-a"]
+)
 async def test_a_key_that_is_not_made_of_ids_is_refused(folder: Place, key: str) -> None:
     with pytest.raises(InvalidInput):
         await folder.open().create(key, b"x")
@@ -196,7 +200,9 @@ async def test_a_server_that_is_away_is_told_without_the_secret(remote: Place) -
 
 def assert_no_secret(error: PenstockError, options: StoreOptions | None) -> None:
     assert options is not None
-    secrets = [s for s in (options.access_key_id, options.secret_access_key, options.bearer_token) if s]
+    secrets = [
+        s for s in (options.access_key_id, options.secret_access_key, options.bearer_token) if s
+    ]
     shown = f"{error} {error.hint} {error.details} {options!r}"
     assert not [secret for secret in secrets if secret in shown]
     assert error.__cause__ is None
@@ -209,7 +215,9 @@ async def test_a_url_with_credentials_is_refused_without_repeating_them() -> Non
     assert "hunter2" not in str(refused.value)
 
 
-@pytest.mark.parametrize("url", ["ftp://host/folder", "s3://", "gs:///prefix", "s3://bucket/a/../b"])
+@pytest.mark.parametrize(
+    "url", ["ftp://host/folder", "s3://", "gs:///prefix", "s3://bucket/a/../b"]
+)
 async def test_a_url_that_names_no_store_is_refused(url: str) -> None:
     with pytest.raises(InvalidInput):
         open_store(url)

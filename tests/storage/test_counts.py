@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from tests.storage.conftest import Place
 
 
-async def write(store: Store, rows: int, *, columns: int = 1, group: int = 10, file_bytes: int = 1) -> Written:
+async def write(
+    store: Store, rows: int, *, columns: int = 1, group: int = 10, file_bytes: int = 1
+) -> Written:
     schema = pa.schema([(f"c{i}", pa.int64()) for i in range(columns)])
 
     async def batches() -> AsyncIterator[pa.RecordBatch]:
@@ -58,7 +60,14 @@ async def test_a_footer_larger_than_the_first_read_is_read_whole(store: Store) -
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"PAR1", b"x" * 100, b"x" * 100 + b"\xff\xff\xff\x7fPAR1", b"x" * 100 + b"\x10\0\0\0PAR1"]
+    "data",
+    [
+        b"",
+        b"PAR1",
+        b"x" * 100,
+        b"x" * 100 + b"\xff\xff\xff\x7fPAR1",
+        b"x" * 100 + b"\x10\0\0\0PAR1",
+    ],
 )
 async def test_what_is_no_parquet_is_damaged(folder: Place, data: bytes) -> None:
     store = folder.open()

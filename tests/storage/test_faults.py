@@ -42,7 +42,9 @@ def mount(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 
     def do(options: str) -> Path:
         nonlocal mounted
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", root], capture_output=True, check=False)
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", root], capture_output=True, check=False
+        )
         if done.returncode:
             pytest.skip("a small filesystem can only be mounted by root")
         mounted = True
@@ -73,7 +75,9 @@ async def until_empty(root: Path) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_disk_that_fills_half_way_is_named_and_keeps_no_half(mount: Callable[[str], Path]) -> None:
+async def test_a_disk_that_fills_half_way_is_named_and_keeps_no_half(
+    mount: Callable[[str], Path],
+) -> None:
     root = mount("size=16m")
     store = open_store(str(root), options=options())
     with pytest.raises(StorageFull, match="no space left") as full:
@@ -107,22 +111,39 @@ HEAD = "Error performing PUT http://host/bucket/key?uploadId=SECRET in 1ms - Ser
         (FileNotFoundError(HEAD + "404 Not Found: <Code>NoSuchKey</Code>"), ObjectMissing),
         (FileNotFoundError(HEAD + "404 Not Found: <Code>NoSuchBucket</Code>"), BucketMissing),
         (GenericError(HEAD + "404 Not Found: <Code>NoSuchBucket</Code>"), BucketMissing),
-        (PermissionDeniedError(HEAD + "403 Forbidden: <AWSAccessKeyId>SECRET</AWSAccessKeyId>"), StorageRefused),
+        (
+            PermissionDeniedError(HEAD + "403 Forbidden: <AWSAccessKeyId>SECRET</AWSAccessKeyId>"),
+            StorageRefused,
+        ),
         (OSError(HEAD + "403 Forbidden"), StorageRefused),
-        (GenericError("DeleteObjects request failed for key SECRET: (code: AccessDenied)"), StorageRefused),
+        (
+            GenericError("DeleteObjects request failed for key SECRET: (code: AccessDenied)"),
+            StorageRefused,
+        ),
         (GenericError("Error performing token request: SECRET"), StorageRefused),
-        (GenericError("Error performing PUT http://169.254.169.254/latest SECRET - HTTP error"), StorageRefused),
+        (
+            GenericError("Error performing PUT http://169.254.169.254/latest SECRET - HTTP error"),
+            StorageRefused,
+        ),
         (OSError("Unable to open file SECRET: Permission denied (os error 13)"), StorageRefused),
-        (OSError("Unable to copy data to file: No space left on device (os error 28)"), StorageFull),
+        (
+            OSError("Unable to copy data to file: No space left on device (os error 28)"),
+            StorageFull,
+        ),
         (OSError("Disk quota exceeded (os error 122)"), StorageFull),
         (GenericError(HEAD + "507 Insufficient Storage"), StorageFull),
         (GenericError(HEAD + "503 Service Unavailable: <Code>SlowDown</Code>"), StorageUnavailable),
         (GenericError(HEAD + "429 Too Many Requests"), StorageUnavailable),
-        (GenericError("Error performing GET SECRET - HTTP error: error sending request"), StorageUnavailable),
+        (
+            GenericError("Error performing GET SECRET - HTTP error: error sending request"),
+            StorageUnavailable,
+        ),
         (GenericError(HEAD + "400 Bad Request: <Code>InvalidArgument</Code>"), StorageError),
     ],
 )
-def test_an_error_of_obstore_becomes_ours_and_loses_its_text(error: Exception, kind: type[PenstockError]) -> None:
+def test_an_error_of_obstore_becomes_ours_and_loses_its_text(
+    error: Exception, kind: type[PenstockError]
+) -> None:
     ours = fault(error, "s3://bucket/key")
     assert type(ours) is kind
     assert "s3://bucket/key" in str(ours)

@@ -1,4 +1,5 @@
-"""SIGKILL at every step of an export and its commit: readers see all or nothing, and one sweep leaves no byte."""
+"""SIGKILL at every step of an export and its commit: readers see all or nothing, and one sweep
+leaves no byte."""
 
 from __future__ import annotations
 
@@ -48,14 +49,20 @@ class Victims:
 def victims() -> Iterator[Victims]:
     command = [sys.executable, "-m", "tests.storage.victim"]
     root = Path(__file__).parents[2]
-    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         yield Victims(process)
 
 
 async def test_a_kill_at_any_step_shows_nothing_half_done_and_one_sweep_leaves_no_orphan(
     place: Place, victims: Victims, tmp_path: Path
 ) -> None:
-    order = {"options": asdict(place.options), "attempt": "attempt-1", "log": str(tmp_path / "steps")}
+    order = {
+        "options": asdict(place.options),
+        "attempt": "attempt-1",
+        "log": str(tmp_path / "steps"),
+    }
     assert await victims.run(url=_root(place, 0), kill_at=0, **order) == 0
     steps = (tmp_path / "steps").read_text().splitlines()
     assert_every_kind_of_step(steps)
@@ -91,7 +98,11 @@ async def survey(store: Store, step: str) -> bool:
     await Sweeper(store, "owner/7/v1/", floor=timedelta(0)).run_once()
     assert await readable(store) == before, step
     kept = {info.key async for info in store.list("")}
-    named = {part.path for part in (await read_manifest(store, victim.PREFIX)).parts} if before else set()
+    named = (
+        {part.path for part in (await read_manifest(store, victim.PREFIX)).parts}
+        if before
+        else set()
+    )
     assert kept == (named | {victim.PREFIX + "manifest.json"} if before else set()), step
     assert not await store.uploads.under(""), step
     assert_no_hidden_file(store, len(kept), step)
@@ -111,7 +122,9 @@ async def readable(store: Store) -> bool:
 
 def assert_no_hidden_file(store: Store, visible: int, step: str) -> None:
     if store.url.startswith("file://"):
-        files = [path for path in Path(store.url.removeprefix("file://")).rglob("*") if path.is_file()]
+        files = [
+            path for path in Path(store.url.removeprefix("file://")).rglob("*") if path.is_file()
+        ]
         assert len(files) == visible, step
 
 

@@ -39,13 +39,20 @@ NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 async def entity(store: Store, prefix: str, attempt: str = "a") -> Entity:
     async def batches() -> AsyncIterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_arrays([[1, 2, 3], pa.array([1, 2, None], SCHEMA.types[1])], schema=SCHEMA)
+        yield pa.RecordBatch.from_arrays(
+            [[1, 2, 3], pa.array([1, 2, None], SCHEMA.types[1])], schema=SCHEMA
+        )
 
-    return (await write_parquet(store, prefix, SCHEMA, batches(), attempt=attempt)).entity("SELECT 1")
+    return (await write_parquet(store, prefix, SCHEMA, batches(), attempt=attempt)).entity(
+        "SELECT 1"
+    )
 
 
 async def test_a_manifest_comes_back_as_it_was_written(store: Store) -> None:
-    entities = {"nodes/Person": await entity(store, "s/nodes/Person/"), "edges/KNOWS": await entity(store, "s/edges/")}
+    entities = {
+        "nodes/Person": await entity(store, "s/nodes/Person/"),
+        "edges/KNOWS": await entity(store, "s/edges/"),
+    }
     written = Manifest(created_at=NOON, entities=entities)
     await write_manifest(store, "s/", written)
     read = await read_manifest(store, "s/")
@@ -63,7 +70,11 @@ async def test_a_manifest_is_readable_by_people(folder: Place) -> None:
     body = json.loads(await store.get("s/manifest.json"))
     assert (body["rows"], body["created_at"]) == (3, "2026-11-15T12:00:00Z")
     person = body["entities"]["nodes/Person"]
-    assert person["columns"][1] == {"name": "at", "type": "timestamp[s, tz=Europe/Zurich]", "nullable": True}
+    assert person["columns"][1] == {
+        "name": "at",
+        "type": "timestamp[s, tz=Europe/Zurich]",
+        "nullable": True,
+    }
     assert person["parts"][0]["path"] == "nodes/Person/part-00000-a.parquet"
 
 
@@ -75,7 +86,9 @@ async def test_without_a_manifest_there_is_nothing_to_read(store: Store) -> None
 
 async def test_of_many_manifests_at_once_one_wins(store: Store) -> None:
     offers = [Manifest(created_at=NOON + timedelta(seconds=i), entities={}) for i in range(4)]
-    results = await asyncio.gather(*(write_manifest(store, "s/", m) for m in offers), return_exceptions=True)
+    results = await asyncio.gather(
+        *(write_manifest(store, "s/", m) for m in offers), return_exceptions=True
+    )
     winners = [m for m, r in zip(offers, results, strict=True) if r is None]
     assert [type(r) for r in results if r is not None] == [ObjectExists] * 3
     assert [await read_manifest(store, "s/")] == winners
@@ -86,7 +99,9 @@ async def test_sending_the_same_manifest_again_is_a_success(store: Store) -> Non
     await write_manifest(store, "s/", manifest)
     await write_manifest(store, "s/", manifest)
     with pytest.raises(ObjectExists):
-        await write_manifest(store, "s/", Manifest(created_at=NOON + timedelta(seconds=1), entities={}))
+        await write_manifest(
+            store, "s/", Manifest(created_at=NOON + timedelta(seconds=1), entities={})
+        )
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"[1]", b"not json", b"\xff"])
@@ -99,7 +114,9 @@ async def test_something_else_is_no_manifest(folder: Place, damage: bytes) -> No
 
 async def test_a_changed_or_cut_manifest_is_refused(folder: Place) -> None:
     store = folder.open()
-    await write_manifest(store, "s/", Manifest(created_at=NOON, entities={"n": await entity(store, "s/n/")}))
+    await write_manifest(
+        store, "s/", Manifest(created_at=NOON, entities={"n": await entity(store, "s/n/")})
+    )
     whole = await store.get("s/manifest.json")
     for number, wrong in enumerate((whole[:-10], whole.replace(b'"rows": 3', b'"rows": 4'))):
         await store.create(f"t{number}/manifest.json", wrong)

@@ -52,16 +52,22 @@ async def feed(items: Iterable[pa.RecordBatch]) -> AsyncGenerator[pa.RecordBatch
         yield item
 
 
-async def sink(store: Store, items: Iterable[pa.RecordBatch], limits: SinkLimits | None = None) -> Written:
+async def sink(
+    store: Store, items: Iterable[pa.RecordBatch], limits: SinkLimits | None = None
+) -> Written:
     return await write_parquet(store, "t/", SCHEMA, feed(items), attempt="a1", limits=limits)
 
 
 async def read(store: Store, written: Written) -> pa.Table:
-    return pa.concat_tables([pq.read_table(pa.BufferReader(await store.get(p.path))) for p in written.parts])
+    return pa.concat_tables(
+        [pq.read_table(pa.BufferReader(await store.get(p.path))) for p in written.parts]
+    )
 
 
 async def left(store: Store) -> list[str]:
-    return [info.key async for info in store.list("")] + [u.key for u in await store.uploads.under("") or ()]
+    return [info.key async for info in store.list("")] + [
+        u.key for u in await store.uploads.under("") or ()
+    ]
 
 
 async def test_what_is_sunk_comes_back_and_is_described_truly(store: Store) -> None:
@@ -86,7 +92,9 @@ async def test_batches_become_row_groups_of_one_size(folder: Place) -> None:
     store = folder.open()
     written = await sink(store, batches(*[7] * 50, 1000), SinkLimits(group=GroupLimits(rows=100)))
     metadata = pq.read_metadata(pa.BufferReader(await store.get(written.parts[0].path)))
-    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [100] * 13 + [50]
+    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [
+        100
+    ] * 13 + [50]
 
 
 def test_a_row_group_also_ends_at_its_bytes() -> None:
@@ -141,7 +149,9 @@ async def test_encodings_follow_what_the_data_is_like(folder: Place, *, delta_pa
     group = pq.read_metadata(pa.BufferReader(await store.get(written.parts[0].path))).row_group(0)
     columns = [group.column(i) for i in range(group.num_columns)]
     packed = {c.path_in_schema for c in columns if "DELTA_BINARY_PACKED" in c.encodings}
-    assert packed == ({"id", "at", "price", "lines.list.element.no", "kind"} if delta_packed else set())
+    assert packed == (
+        {"id", "at", "price", "lines.list.element.no", "kind"} if delta_packed else set()
+    )
     repetitive = {"status", "tags.list.element"} | (set() if delta_packed else {"kind"})
     assert {c.path_in_schema for c in columns if c.has_dictionary_page} == repetitive
     assert {c.compression for c in columns} == {"ZSTD"}
@@ -159,7 +169,9 @@ async def test_another_reader_reads_it_too(folder: Place) -> None:
     written = await write_parquet(store, "t/", table.schema, feed(table.to_batches()), attempt="a")
     path = f"{store.url.removeprefix('file://')}/{written.parts[0].path}"
     with duckdb.connect() as connection:
-        answer = connection.execute(f"SELECT count(*), sum(id), sum(price), max(name) FROM '{path}'").fetchone()
+        answer = connection.execute(
+            f"SELECT count(*), sum(id), sum(price), max(name) FROM '{path}'"
+        ).fetchone()
     assert answer == (3000, 4498500, Decimal("1124625.00"), "name 999")
 
 
@@ -170,7 +182,11 @@ async def test_another_reader_reads_it_too(folder: Place) -> None:
         ({"name": pa.string(), "id": pa.int64()}, "id", "Column 1 is 'name', not 'id'"),
         ({"id": pa.int32(), "name": pa.string()}, "id", "Column 'id' is int32, not int64"),
         ({"id": pa.int64()}, "name", "Column 'name' is missing"),
-        ({"id": pa.int64(), "name": pa.string(), "x": pa.int8()}, "x", "Column 'x' was not declared"),
+        (
+            {"id": pa.int64(), "name": pa.string(), "x": pa.int8()},
+            "x",
+            "Column 'x' was not declared",
+        ),
     ],
 )
 async def test_a_batch_of_other_columns_is_refused_by_name(
@@ -202,10 +218,15 @@ async def test_nulls_in_a_column_declared_without_are_refused(folder: Place) -> 
     [
         (pa.schema([]), "without columns"),
         (pa.schema([("a", pa.int8()), ("a", pa.int8())]), "2 columns are named 'a'"),
-        (pa.schema([("ok", pa.int8()), ("span", pa.month_day_nano_interval())]), "Column 'span' is"),
+        (
+            pa.schema([("ok", pa.int8()), ("span", pa.month_day_nano_interval())]),
+            "Column 'span' is",
+        ),
     ],
 )
-async def test_a_schema_that_cannot_be_kept_is_refused_first(folder: Place, schema: pa.Schema, why: str) -> None:
+async def test_a_schema_that_cannot_be_kept_is_refused_first(
+    folder: Place, schema: pa.Schema, why: str
+) -> None:
     with pytest.raises(SchemaMismatch, match=why):
         await write_parquet(folder.open(), "t/", schema, feed([]), attempt="a")
 
@@ -238,7 +259,9 @@ async def test_a_cancel_leaves_no_unfinished_part_and_closes_the_source(store: S
         finally:
             closed.set()
 
-    task = asyncio.create_task(write_parquet(store, "t/", BLOBS, endless(), attempt="a", limits=MEGABYTES))
+    task = asyncio.create_task(
+        write_parquet(store, "t/", BLOBS, endless(), attempt="a", limits=MEGABYTES)
+    )
     await asyncio.wait_for(sending.wait(), 20)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -306,5 +329,7 @@ def test_memory_is_flat_in_the_rows(s3: StoreOptions) -> None:
 
 def peak_mb(options: StoreOptions, rows: int) -> int:
     command = [sys.executable, "-m", "tests.storage.flow", dumps(asdict(options)), str(rows)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
+    )
     return int(done.stdout)

@@ -60,7 +60,10 @@ EXACT = [
         Kind(t, whole(-(2 ** (t.bit_width - 1)), 2 ** (t.bit_width - 1) - 1))
         for t in (pa.int8(), pa.int32(), pa.int64())
     ),
-    *(Kind(t, whole(0, 2**t.bit_width - 1)) for t in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())),
+    *(
+        Kind(t, whole(0, 2**t.bit_width - 1))
+        for t in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
+    ),
 ]
 
 
@@ -84,11 +87,17 @@ def _list_of(inner: Kind) -> Kind:
 
 def _struct_of(inner: tuple[Kind, Kind]) -> Kind:
     a, b = inner
-    return Kind(pa.struct([("a", a.type), ("b", b.type)]), st.fixed_dictionaries({"a": _or_null(a), "b": _or_null(b)}))
+    return Kind(
+        pa.struct([("a", a.type), ("b", b.type)]),
+        st.fixed_dictionaries({"a": _or_null(a), "b": _or_null(b)}),
+    )
 
 
 def _map_of(inner: Kind) -> Kind:
-    return Kind(pa.map_(pa.string(), inner.type), st.lists(st.tuples(st.text(), _or_null(inner)), max_size=4))
+    return Kind(
+        pa.map_(pa.string(), inner.type),
+        st.lists(st.tuples(st.text(), _or_null(inner)), max_size=4),
+    )
 
 
 def _or_null(kind: Kind) -> Values:
@@ -98,10 +107,13 @@ def _or_null(kind: Kind) -> Values:
 flat = st.sampled_from(EXACT) | decimal_kinds() | timestamp_kinds()
 nested = st.recursive(
     flat,
-    lambda inner: inner.map(_list_of) | st.tuples(inner, inner).map(_struct_of) | inner.map(_map_of),
+    lambda inner: (
+        inner.map(_list_of) | st.tuples(inner, inner).map(_struct_of) | inner.map(_map_of)
+    ),
     max_leaves=4,
 )
-# Not inside the others: pyarrow cannot cast a list of the null type, even to itself, and the check below casts.
+# Not inside the others: pyarrow cannot cast a list of the null type, even to itself, and the check
+# below casts.
 kinds = nested | st.just(Kind(pa.null(), st.none()))
 
 
@@ -109,8 +121,14 @@ kinds = nested | st.just(Kind(pa.null(), st.none()))
 def tables(draw: st.DrawFn) -> pa.Table:
     columns = draw(st.lists(kinds, min_size=1, max_size=4))
     rows = draw(st.integers(0, 12))
-    arrays = [pa.array(draw(st.lists(_or_null(k), min_size=rows, max_size=rows)), k.type) for k in columns]
-    names = draw(st.lists(st.text(min_size=1, max_size=8), min_size=len(arrays), max_size=len(arrays), unique=True))
+    arrays = [
+        pa.array(draw(st.lists(_or_null(k), min_size=rows, max_size=rows)), k.type) for k in columns
+    ]
+    names = draw(
+        st.lists(
+            st.text(min_size=1, max_size=8), min_size=len(arrays), max_size=len(arrays), unique=True
+        )
+    )
     return pa.table(arrays, names=names)
 
 
@@ -118,11 +136,15 @@ def through_the_sink(table: pa.Table, *, batch: int = 5, group: int = 4) -> pa.T
     root = Path(tempfile.mkdtemp(prefix="penstock-"))
     try:
         limits = SinkLimits(group=GroupLimits(rows=group), file_bytes=1)
-        with ParquetSink(open_store(str(root)), "t/", table.schema, attempt="a", limits=limits) as sink:
+        with ParquetSink(
+            open_store(str(root)), "t/", table.schema, attempt="a", limits=limits
+        ) as sink:
             for item in table.to_batches(max_chunksize=batch):
                 sink.push(item)
             written = sink.finish()
-        return pa.concat_tables([pq.read_table(root / part.path, partitioning=None) for part in written.parts])
+        return pa.concat_tables(
+            [pq.read_table(root / part.path, partitioning=None) for part in written.parts]
+        )
     finally:
         shutil.rmtree(root)
 
@@ -132,7 +154,8 @@ def through_the_sink(table: pa.Table, *, batch: int = 5, group: int = 4) -> pa.T
 def test_any_table_comes_back_equal(table: pa.Table) -> None:
     back = through_the_sink(table)
     assert back.schema.names == table.schema.names
-    # Parquet has no seconds and no days in milliseconds; the manifest's schema gives the declared unit back.
+    # Parquet has no seconds and no days in milliseconds; the manifest's schema gives the declared
+    # unit back.
     assert back.cast(table.schema).equals(table)
 
 

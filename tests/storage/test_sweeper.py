@@ -41,7 +41,12 @@ async def keys(store: Store) -> set[str]:
 
 
 async def test_only_what_no_manifest_names_goes(store: Store) -> None:
-    await put(store, "s-1/n/part-00000-new.parquet", "s-1/n/part-00000-old.parquet", "s-1/n/part-00001-old.parquet")
+    await put(
+        store,
+        "s-1/n/part-00000-new.parquet",
+        "s-1/n/part-00000-old.parquet",
+        "s-1/n/part-00001-old.parquet",
+    )
     await put(store, "s-1/n/part-00001-old.parquet.claim", "s-1/attempt-old/x/data_0.parquet")
     await commit(store, "s-1/", "s-1/n/part-00000-new.parquet")
     swept = await Sweeper(store, "s-1/", floor=NOW).run_once()
@@ -95,7 +100,9 @@ async def test_a_manifest_above_the_swept_prefix_counts(folder: Place) -> None:
 
 async def test_under_a_manifest_that_cannot_be_read_nothing_goes(folder: Place) -> None:
     store = folder.open()
-    await put(store, "bad/n/part-00000-a.parquet", "good/n/part-00000-a.parquet", "bad/manifest.json")
+    await put(
+        store, "bad/n/part-00000-a.parquet", "good/n/part-00000-a.parquet", "bad/manifest.json"
+    )
     swept = await Sweeper(store, "", floor=NOW).run_once()
     assert (swept.objects, swept.unread) == (1, 1)
     assert await keys(store) == {"bad/n/part-00000-a.parquet", "bad/manifest.json"}
@@ -103,7 +110,13 @@ async def test_under_a_manifest_that_cannot_be_read_nothing_goes(folder: Place) 
 
 async def test_what_no_attempt_wrote_is_never_touched(folder: Place) -> None:
     store = folder.open()
-    foreign = {"s/manifest.json2", "s/notes.txt", "s/part-0-a.parquet", "s/part-00000.parquet", "s/attempt-1"}
+    foreign = {
+        "s/manifest.json2",
+        "s/notes.txt",
+        "s/part-0-a.parquet",
+        "s/part-00000.parquet",
+        "s/attempt-1",
+    }
     await put(store, *foreign)
     assert (await Sweeper(store, "s/", floor=NOW).run_once()).objects == 0
     assert await keys(store) == foreign

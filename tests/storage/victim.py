@@ -1,8 +1,9 @@
 """A process that exports and commits, and dies by SIGKILL at the step it is told.
 
-`python -m tests.storage.victim` imports all it needs once, then forks a victim for every JSON line on its input and
-answers with how that one ended. A step is the moment after a call to obstore, or before one that publishes: between two
-steps nothing changes in the store, so there is no state of the protocol in which nobody was killed.
+`python -m tests.storage.victim` imports all it needs once, then forks a victim for every JSON line
+on its input and answers with how that one ended. A step is the moment after a call to obstore, or
+before one that publishes: between two steps nothing changes in the store, so there is no state of
+the protocol in which nobody was killed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _MIB = 1024 * 1024
 
 @cache
 def table() -> pa.Table:
-    """Six rows that fill a multipart upload, five that fit in one request; the same bytes in every process."""
+    """Six rows that fill a multipart upload, five that fit in one request; the same bytes in every
+    process."""
     random = Random(7)
     blobs = [random.randbytes(_MIB) for _ in range(LARGE)] + [b"small"] * SMALL
     return pa.table([range(LARGE + SMALL), blobs], schema=SCHEMA)
@@ -47,7 +49,9 @@ def table() -> pa.Table:
 async def export(url: str, options: StoreOptions, attempt: str) -> None:
     store = open_store(url, options=options)
     limits = SinkLimits(group=GroupLimits(rows=LARGE), file_bytes=5 * _MIB)
-    written = await write_parquet(store, PREFIX + "nodes/Person/", SCHEMA, _batches(), attempt=attempt, limits=limits)
+    written = await write_parquet(
+        store, PREFIX + "nodes/Person/", SCHEMA, _batches(), attempt=attempt, limits=limits
+    )
     await verify_rows(store, written.parts, sent=LARGE + SMALL)
     entities = {"nodes/Person": written.entity("SELECT 1")}
     await write_manifest(store, PREFIX, Manifest(created_at=datetime.now(UTC), entities=entities))

@@ -13,4 +13,6 @@ def test_the_readme_has_the_ledgers_headlines() -> None:
 
 
 def test_the_page_of_figures_has_every_goal() -> None:
-    assert (ROOT / "docs" / "figures.md").read_text() == page(LEDGERS), "run: python -m tools.figures"
+    assert (ROOT / "docs" / "figures.md").read_text() == page(LEDGERS), (
+        "run: python -m tools.figures"
+    )

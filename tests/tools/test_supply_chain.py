@@ -43,7 +43,9 @@ def test_the_bill_of_materials_is_valid_cyclonedx(document: dict[str, Any], tmp_
         del component["externalReferences"]
     text = json.dumps(written)
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
-    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text.replace('"library"', '"thing"'))
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(
+        text.replace('"library"', '"thing"')
+    )
 
 
 def installed(name: str, extras: set[str], seen: dict[str, str]) -> dict[str, str]:
@@ -78,7 +80,9 @@ def test_every_package_that_an_installation_has_is_in_it(document: dict[str, Any
     assert not {"pytest", "mypy", "hypothesis"} & {name for name, _ in listed}
 
 
-def test_its_digests_are_those_of_the_lock_and_its_purls_are_whole(document: dict[str, Any]) -> None:
+def test_its_digests_are_those_of_the_lock_and_its_purls_are_whole(
+    document: dict[str, Any],
+) -> None:
     lock = LOCK.read_text()
     for component in document["components"]:
         assert component["purl"] == f"pkg:pypi/{component['name']}@{component['version']}"
@@ -92,7 +96,9 @@ def test_its_digests_are_those_of_the_lock_and_its_purls_are_whole(document: dic
             assert re.fullmatch(r"[0-9a-f]{64}", digest["content"])
 
 
-def test_what_depends_on_what_leads_from_penstock_to_every_package(document: dict[str, Any]) -> None:
+def test_what_depends_on_what_leads_from_penstock_to_every_package(
+    document: dict[str, Any],
+) -> None:
     needs = {entry["ref"]: entry["dependsOn"] for entry in document["dependencies"]}
     waiting, reached = [document["metadata"]["component"]["purl"]], set()
     while waiting:
@@ -145,12 +151,16 @@ def test_every_runtime_package_has_a_licence_that_is_allowed() -> None:
         ),
     ],
 )
-def test_a_licence_is_read_wherever_a_package_says_it(tmp_path: Path, lines: list[str], expression: str) -> None:
+def test_a_licence_is_read_wherever_a_package_says_it(
+    tmp_path: Path, lines: list[str], expression: str
+) -> None:
     assert says(tmp_path, *lines) == expression
 
 
 @pytest.mark.parametrize("lines", [[], ["License: UNKNOWN"], ["License: Our own licence"]])
-def test_a_package_that_does_not_say_its_licence_is_refused(tmp_path: Path, lines: list[str]) -> None:
+def test_a_package_that_does_not_say_its_licence_is_refused(
+    tmp_path: Path, lines: list[str]
+) -> None:
     with pytest.raises(licences.UnknownLicence, match="does not say its licence"):
         says(tmp_path, *lines)
 
@@ -160,13 +170,17 @@ def test_a_package_that_is_neither_installed_nor_stated_is_refused() -> None:
         licences.licence(package("no-such-package"))
 
 
-@pytest.mark.parametrize("expression", ["GPL-3.0-only", "MIT AND AGPL-3.0-only", "SSPL-1.0 OR GPL-2.0-only", "Other"])
+@pytest.mark.parametrize(
+    "expression", ["GPL-3.0-only", "MIT AND AGPL-3.0-only", "SSPL-1.0 OR GPL-2.0-only", "Other"]
+)
 def test_a_licence_that_is_not_allowed_is_refused(expression: str) -> None:
     with pytest.raises(licences.ForbiddenLicence, match="judge it"):
         licences.check("thing", expression)
 
 
-@pytest.mark.parametrize("expression", ["MIT", "GPL-3.0-only OR MIT", "MPL-2.0 AND (GPL-2.0-only OR MIT)"])
+@pytest.mark.parametrize(
+    "expression", ["MIT", "GPL-3.0-only OR MIT", "MPL-2.0 AND (GPL-2.0-only OR MIT)"]
+)
 def test_a_licence_that_leaves_an_allowed_choice_is_taken(expression: str) -> None:
     licences.check("thing", expression)
 
@@ -193,15 +207,25 @@ def ranges(*events: dict[str, str]) -> dict[str, Any]:
         (ranges({"introduced": "1.0"}), "1.0", True),
         (ranges({"introduced": "1.0"}, {"last_affected": "1.4"}), "1.4", True),
         (ranges({"introduced": "1.0"}, {"last_affected": "1.4"}), "1.10", False),
-        (ranges({"introduced": "0"}, {"fixed": "1"}, {"introduced": "2"}, {"fixed": "3"}), "1.5", False),
-        (ranges({"introduced": "0"}, {"fixed": "1"}, {"introduced": "2"}, {"fixed": "3"}), "2.5", True),
+        (
+            ranges({"introduced": "0"}, {"fixed": "1"}, {"introduced": "2"}, {"fixed": "3"}),
+            "1.5",
+            False,
+        ),
+        (
+            ranges({"introduced": "0"}, {"fixed": "1"}, {"introduced": "2"}, {"fixed": "3"}),
+            "2.5",
+            True,
+        ),
         ({"versions": ["1.0"]}, "1.0", True),
         ({"versions": ["1.0"]}, "1.1", False),
         ({}, "1.0", True),
         ({"ranges": [{"type": "GIT", "events": [{"introduced": "0"}]}]}, "1.0", False),
     ],
 )
-def test_an_advisory_applies_to_the_versions_that_it_names(affected: dict[str, Any], version: str, hit: bool) -> None:
+def test_an_advisory_applies_to_the_versions_that_it_names(
+    affected: dict[str, Any], version: str, hit: bool
+) -> None:
     assert advisories.applies(affected, version) is hit
 
 
@@ -217,7 +241,9 @@ def database(folder: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".json", ".yaml"])
-def test_a_locked_package_with_an_advisory_is_named_with_its_mend(tmp_path: Path, suffix: str) -> None:
+def test_a_locked_package_with_an_advisory_is_named_with_its_mend(
+    tmp_path: Path, suffix: str
+) -> None:
     database(tmp_path, suffix)
     count, [match] = advisories.matches(tmp_path)
     version = next(p.version for p in runtime() if p.name == "httpx2")
@@ -227,7 +253,9 @@ def test_a_locked_package_with_an_advisory_is_named_with_its_mend(tmp_path: Path
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tools.advisories", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment
+    )
 
 
 def test_the_check_says_plainly_that_there_is_no_database() -> None:
@@ -246,6 +274,10 @@ def test_the_check_fails_for_an_advisory_and_for_a_folder_that_is_no_database(
     database(tmp_path / "real", ".json")
     done = run(PENSTOCK_ADVISORIES=str(tmp_path / "real"))
     assert (done.returncode, "1 apply to" in done.stdout) == (1, True)
-    for folder, message in ((empty, "no advisory"), (broken, "x.json"), (tmp_path / "no", "no folder")):
+    for folder, message in (
+        (empty, "no advisory"),
+        (broken, "x.json"),
+        (tmp_path / "no", "no folder"),
+    ):
         done = run(str(folder))
         assert (done.returncode, message in done.stderr, done.stdout) == (2, True, "")

@@ -1,7 +1,8 @@
-"""A notebook's front end in small: the widget's own code in a real page, its messages to and from the real Python side.
+"""A notebook's front end in small: the widget's own code in a real page, its messages to and from
+the real Python side.
 
-The model in the page keeps the widget protocol: an `update` carries the traits that changed, a `custom` message what
-was sent. What Python publishes on its comm goes to the page, in order.
+The model in the page keeps the widget protocol: an `update` carries the traits that changed, a
+`custom` message what was sent. What Python publishes on its comm goes to the page, in order.
 """
 
 from __future__ import annotations

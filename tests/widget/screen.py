@@ -1,4 +1,5 @@
-"""A browser's page with a drawing: where its nodes are, what colour a pixel has, what it asked the network for."""
+"""A browser's page with a drawing: where its nodes are, what colour a pixel has, what it asked the
+network for."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ Point = tuple[float, float]
 DEADLINE_MS = 20_000
 
 _VIEW = "document.querySelector('.penstock-graph').view"
-# A promise, not a function for the page to evaluate again and again: the page's policy forbids that.
+# A promise, not a function for the page to evaluate again and again: the page's policy forbids
+# that.
 _HOLDS = """([condition, deadline]) => new Promise((done, fail) => {
   const end = performance.now() + deadline;
   const look = () => {
@@ -50,7 +52,9 @@ class Screen:
         await self.settled()
 
     async def settled(self) -> None:
-        await self.page.wait_for_selector(".penstock-graph[data-layout=settled]", timeout=DEADLINE_MS)
+        await self.page.wait_for_selector(
+            ".penstock-graph[data-layout=settled]", timeout=DEADLINE_MS
+        )
 
     async def position(self, node_id: str) -> Point:
         found = await self.page.evaluate(f"(id) => {_VIEW}.positionOf(id)", node_id)
@@ -89,8 +93,11 @@ class Screen:
 
 @asynccontextmanager
 async def opened(browser: Browser, **options: Any) -> AsyncIterator[Screen]:
-    """A page of a new profile without a network; whatever it asks for is written down, and what it does wrong."""
-    context = await browser.new_context(viewport={"width": 900, "height": 600}, reduced_motion="reduce", **options)
+    """A page of a new profile without a network; whatever it asks for is written down, and what it
+    does wrong."""
+    context = await browser.new_context(
+        viewport={"width": 900, "height": 600}, reduced_motion="reduce", **options
+    )
     await context.set_offline(True)
     screen = Screen(page=await context.new_page(), darkroom=await context.new_page())
     screen.page.on("request", lambda request: screen.asked.append(request.url))

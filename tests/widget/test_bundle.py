@@ -32,4 +32,7 @@ def test_every_package_is_pinned_by_its_digest_and_by_no_host() -> None:
     assert all(found["integrity"].startswith("sha512-") for found in packages.values())
     assert all("resolved" not in found for found in packages.values())
     manifest = json.loads((UI / "package.json").read_text())
-    assert all(version[0].isdigit() for version in (manifest["dependencies"] | manifest["devDependencies"]).values())
+    assert all(
+        version[0].isdigit()
+        for version in (manifest["dependencies"] | manifest["devDependencies"]).values()
+    )

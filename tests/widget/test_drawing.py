@@ -61,7 +61,10 @@ def test_a_node_is_called_by_what_names_it(properties: dict[str, object], captio
 
 
 def test_the_reader_may_choose_the_caption() -> None:
-    assert Drawing.from_elements([person(1, name="Ada", age=36)], caption="age").nodes[0].caption == "36"
+    assert (
+        Drawing.from_elements([person(1, name="Ada", age=36)], caption="age").nodes[0].caption
+        == "36"
+    )
 
 
 @pytest.mark.parametrize(

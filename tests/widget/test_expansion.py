@@ -19,7 +19,12 @@ def _around(number: int, *, truncated: bool = False) -> Neighborhood:
 
 def test_as_many_as_the_cap_come_and_nothing_is_said() -> None:
     grown = expanded(ALONE, _around(5), cap=5)
-    assert (len(grown.drawing.nodes), len(grown.drawing.edges), grown.added, grown.notice) == (6, 5, 5, "")
+    assert (len(grown.drawing.nodes), len(grown.drawing.edges), grown.added, grown.notice) == (
+        6,
+        5,
+        5,
+        "",
+    )
 
 
 def test_one_more_than_the_cap_waits_and_it_is_said() -> None:
@@ -49,5 +54,9 @@ def test_a_full_drawing_takes_no_more(most: int, added: int) -> None:
 
 def test_edges_between_what_is_drawn_come_too() -> None:
     drawn = Drawing.from_elements(people(3))
-    found: Neighborhood = {"nodes": people(3), "edges": [knows(0, 0, 1), knows(1, 1, 2)], "truncated": False}
+    found: Neighborhood = {
+        "nodes": people(3),
+        "edges": [knows(0, 0, 1), knows(1, 1, 2)],
+        "truncated": False,
+    }
     assert len(expanded(drawn, found).drawing.edges) == 2

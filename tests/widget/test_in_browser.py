@@ -98,11 +98,15 @@ async def test_a_node_is_dragged_and_that_is_no_selection(screen: Screen, tmp_pa
     assert await screen.page.locator(".details").is_hidden()
 
 
-async def test_search_fades_what_does_not_match_and_enter_selects_what_does(screen: Screen, tmp_path: Path) -> None:
+async def test_search_fades_what_does_not_match_and_enter_selects_what_does(
+    screen: Screen, tmp_path: Path
+) -> None:
     await screen.show(tmp_path / "a.html", page(ring(8), title="Ring"))
     await screen.page.get_by_label("Search nodes").fill("p3")
     assert await screen.page.locator(".found").inner_text() == "1 found"
-    found, other = await screen.colours([await screen.position("Person:3"), await screen.position("Person:4")])
+    found, other = await screen.colours(
+        [await screen.position("Person:3"), await screen.position("Person:4")]
+    )
     assert (found, other) == (BLUE, FADED)
     await screen.page.keyboard.press("Enter")
     assert await screen.page.locator(".details h2").inner_text() == "P3"
@@ -110,7 +114,9 @@ async def test_search_fades_what_does_not_match_and_enter_selects_what_does(scre
     assert await screen.page.locator(".found").inner_text() == "0 found"
 
 
-async def test_clicks_select_and_shift_adds_and_escape_clears(screen: Screen, tmp_path: Path) -> None:
+async def test_clicks_select_and_shift_adds_and_escape_clears(
+    screen: Screen, tmp_path: Path
+) -> None:
     await screen.show(tmp_path / "a.html", page(ring(8), title="Ring"))
     details = screen.page.locator(".details")
     await screen.click("Person:2")
@@ -163,7 +169,9 @@ async def test_a_lone_node_is_in_the_middle(screen: Screen, tmp_path: Path) -> N
 
 
 async def test_what_was_left_out_is_said(screen: Screen, tmp_path: Path) -> None:
-    drawing = Drawing.from_elements(people(1_001), [knows(i, 0, i) for i in range(1, 4)], most_nodes=2)
+    drawing = Drawing.from_elements(
+        people(1_001), [knows(i, 0, i) for i in range(1, 4)], most_nodes=2
+    )
     await screen.show(tmp_path / "a.html", page(drawing, title="Large"))
     text = await screen.page.locator(".status").inner_text()
     assert text == "2 nodes, 1 edge drawn; left out: 999 nodes and 2 edges"
@@ -180,8 +188,12 @@ def _across(a: Point, b: Point, *, reach: int = 200) -> list[Point]:
 @pytest.mark.parametrize("number", [1, 2, 3])
 async def test_parallel_edges_bow_apart(screen: Screen, tmp_path: Path, number: int) -> None:
     edges = [knows(i, i % 2, (i + 1) % 2) | {"_type": ""} for i in range(number)]
-    await screen.show(tmp_path / "a.html", page(Drawing.from_elements(people(2), edges), title="Parallel"))
-    line = await screen.colours(_across(await screen.position("Person:0"), await screen.position("Person:1")))
+    await screen.show(
+        tmp_path / "a.html", page(Drawing.from_elements(people(2), edges), title="Parallel")
+    )
+    line = await screen.colours(
+        _across(await screen.position("Person:0"), await screen.position("Person:1"))
+    )
     crossed = [colour != GROUND for colour in line]
     assert sum(now and not before for before, now in pairwise(crossed)) == number
 
@@ -200,7 +212,9 @@ async def test_the_picture_is_saved_as_it_is_seen(screen: Screen, tmp_path: Path
         await screen.page.get_by_label("Save as a picture").click()
     picture = tmp_path / "graph.png"
     await (await download.value).save_as(picture)
-    seen = await screen.colours_in(picture.read_bytes(), [(x, y) for x in range(0, 600, 5) for y in range(0, 300, 5)])
+    seen = await screen.colours_in(
+        picture.read_bytes(), [(x, y) for x in range(0, 600, 5) for y in range(0, 300, 5)]
+    )
     assert {GROUND, BLUE} <= set(seen)
 
 
@@ -210,7 +224,9 @@ async def test_a_dark_reader_gets_a_dark_page(chromium: Browser, tmp_path: Path)
         assert await screen.colours([(450, 120)]) == [DARK_GROUND]
 
 
-async def test_a_page_that_scrolls_keeps_its_wheel_until_the_drawing_is_clicked(screen: Screen, tmp_path: Path) -> None:
+async def test_a_page_that_scrolls_keeps_its_wheel_until_the_drawing_is_clicked(
+    screen: Screen, tmp_path: Path
+) -> None:
     body = "".join(fragment(ring(5), height=500) for _ in range(3))
     await screen.show(tmp_path / "a.html", f"<!doctype html><meta charset=utf-8>{body}{assets()}")
     assert await screen.page.locator(".penstock-graph").count() == 3

@@ -46,7 +46,9 @@ async def notebook(tmp_path_factory: pytest.TempPathFactory) -> NotebookNode:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
             patch.setenv(name, str(folder / name.lower()))
-        made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
+        made = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(source) for source in CELLS]
+        )
         client = NotebookClient(made, timeout=120, resources={"metadata": {"path": str(folder)}})
         return await client.async_execute()
 
@@ -55,7 +57,9 @@ def _data(notebook: NotebookNode, cell: int) -> list[dict[str, Any]]:
     return [dict(output["data"]) for output in notebook.cells[cell].outputs if "data" in output]
 
 
-def test_a_graph_is_shown_as_a_widget_with_a_page_for_those_who_have_none(notebook: NotebookNode) -> None:
+def test_a_graph_is_shown_as_a_widget_with_a_page_for_those_who_have_none(
+    notebook: NotebookNode,
+) -> None:
     (shown,) = _data(notebook, 1)
     assert {WIDGET, "text/html", "text/plain"} <= set(shown)
 
@@ -77,13 +81,19 @@ def test_the_selection_is_at_hand(notebook: NotebookNode) -> None:
     assert shown["text/plain"] == "['P1 </script>']"
 
 
-def test_without_the_extra_there_is_a_table_and_one_line_that_tells_how(notebook: NotebookNode) -> None:
+def test_without_the_extra_there_is_a_table_and_one_line_that_tells_how(
+    notebook: NotebookNode,
+) -> None:
     table, hint = _data(notebook, 6)
     assert "<table>" in table["text/html"]
-    assert hint["text/plain"].strip() == "This can be drawn as a graph: pip install 'penstock[widget]'"
+    assert (
+        hint["text/plain"].strip() == "This can be drawn as a graph: pip install 'penstock[widget]'"
+    )
 
 
-async def test_the_page_of_it_draws_offline(notebook: NotebookNode, screen: Screen, tmp_path: Path) -> None:
+async def test_the_page_of_it_draws_offline(
+    notebook: NotebookNode, screen: Screen, tmp_path: Path
+) -> None:
     outputs = [data.get("text/html", "") for cell in (1, 2, 4) for data in _data(notebook, cell)]
     file = tmp_path / "notebook.html"
     file.write_text("<!doctype html><meta charset=utf-8>" + "\n".join(outputs), encoding="utf-8")

@@ -38,7 +38,9 @@ def test_hostile_text_adds_no_tag_and_comes_back_whole(text: str) -> None:
     drawing = Drawing.from_elements([person(text, name=text, **{text: text})])
     drawn = fragment(drawing)
     assert Tags(drawn).found == ["div", "script"]
-    data = re.fullmatch(r'<div [^>]*><script type="application/json">(.*)</script></div>', drawn, re.DOTALL)
+    data = re.fullmatch(
+        r'<div [^>]*><script type="application/json">(.*)</script></div>', drawn, re.DOTALL
+    )
     assert data is not None
     assert json.loads(data[1])["drawing"]["nodes"][0]["properties"] == {"name": text, text: text}
 

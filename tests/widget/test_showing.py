@@ -1,4 +1,5 @@
-"""What a result is drawn with, from the client: the graph that was asked answers for the neighbours."""
+"""What a result is drawn with, from the client: the graph that was asked answers for the
+neighbours."""
 
 from __future__ import annotations
 
@@ -31,7 +32,13 @@ def _graph(stand: Stand) -> Any:
 
 
 INSTANCE: dict[str, Any] = {
-    "data": {"id": 1, "name": "g", "status": "running", "url_slug": "slug", "wrapper_type": "ladybug"}
+    "data": {
+        "id": 1,
+        "name": "g",
+        "status": "running",
+        "url_slug": "slug",
+        "wrapper_type": "ladybug",
+    }
 }
 
 
@@ -41,7 +48,10 @@ def test_a_view_asks_the_graph_that_was_queried() -> None:
         view.expand("Person:0")
     assert [node.caption for node in view.drawing.nodes] == ["P0", "P1", "P2"]
     asked = stand.asked[-1]
-    assert (asked.path, asked.body) == ("/wrapper/slug/subgraph", {"hops": 1, "start": ["Person:0"], "limit": 3})
+    assert (asked.path, asked.body) == (
+        "/wrapper/slug/subgraph",
+        {"hops": 1, "start": ["Person:0"], "limit": 3},
+    )
 
 
 def test_outside_a_notebook_a_graph_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,7 +44,12 @@ class Asked:
 def test_a_view_holds_what_is_drawn_and_how() -> None:
     view = GraphView(ring(3), colour_by="rank", size_by="rank", height=300)
     assert view.data == ring(3).as_dict()
-    assert (view.colour_by, view.size_by, view.height, view.expandable) == ("rank", "rank", 300, False)
+    assert (view.colour_by, view.size_by, view.height, view.expandable) == (
+        "rank",
+        "rank",
+        300,
+        False,
+    )
 
 
 def test_the_selected_come_with_their_properties() -> None:
@@ -161,7 +166,9 @@ async def test_a_double_click_brings_neighbours_up_to_the_cap(
         x, y = await screen.position("Person:0")
         await screen.page.mouse.dblclick(x, y)
         await screen.page.locator(".status", has_text="8 nodes").wait_for()
-        await screen.page.locator(".notice", has_text="7 neighbours were added, and there are more").wait_for()
+        await screen.page.locator(
+            ".notice", has_text="7 neighbours were added, and there are more"
+        ).wait_for()
         await screen.settled()
         await screen.click("Person:0")
         await screen.page.get_by_text("Expand neighbours").click()
@@ -180,5 +187,7 @@ async def test_neighbours_that_do_not_come_are_told_where_they_were_asked_for(
     view = GraphView(ring(1), expand=gone)
     async with displayed(view, chromium) as screen:
         await screen.page.mouse.dblclick(*await screen.position("Person:0"))
-        notice = screen.page.locator(".notice", has_text="The neighbours did not come: the graph is <b>gone</b>")
+        notice = screen.page.locator(
+            ".notice", has_text="The neighbours did not come: the graph is <b>gone</b>"
+        )
         await notice.wait_for()

@@ -52,7 +52,10 @@ class Jobs:
 
     async def workers(self) -> list[str]:
         async with self.connection() as connection:
-            return [r["name"] for r in await connection.fetch("SELECT name FROM penstock.worker ORDER BY name")]
+            return [
+                r["name"]
+                for r in await connection.fetch("SELECT name FROM penstock.worker ORDER BY name")
+            ]
 
     @asynccontextmanager
     async def unwritable(self) -> AsyncIterator[None]:
@@ -65,7 +68,9 @@ class Jobs:
         [added] = await self.store.enqueue([JobSpec(kind=kind, payload=payload)])
         return added.job_id
 
-    async def until(self, job_id: int, status: Status, *, within: float = PATIENCE, reap: bool = False) -> JobView:
+    async def until(
+        self, job_id: int, status: Status, *, within: float = PATIENCE, reap: bool = False
+    ) -> JobView:
         async def is_it() -> bool:
             if reap:
                 await self.store.reap()
@@ -91,7 +96,9 @@ async def jobs(database: str) -> AsyncIterator[Jobs]:
 
 
 @pytest.fixture
-async def working(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Worker]]:
+async def working(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Callable[..., Worker]]:
     """Starts workers in this process; they are stopped when the test is over."""
     monkeypatch.setattr(claiming, "LAST_POLL_SECONDS", 0.02)
     running: list[tuple[Worker, asyncio.Task[Summary]]] = []
@@ -127,7 +134,9 @@ class Hand:
         return await asyncio.wait_for(self._process.wait(), within)
 
     def events(self, name: str) -> list[dict[str, object]]:
-        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        lines = [
+            json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")
+        ]
         return [line for line in lines if line["event"] == name]
 
     async def said(self, name: str, within: float = PATIENCE) -> dict[str, object]:

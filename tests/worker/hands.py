@@ -30,7 +30,9 @@ QUICK = Backoff(base=0.05, factor=1.0, cap=0.05)
 
 
 def policy(name: str, **changed: object) -> KindPolicy:
-    return KindPolicy(**({"name": name, "lease": 2, "heartbeat": 1, "timeout": 60, "backoff": QUICK} | changed))
+    return KindPolicy(
+        **({"name": name, "lease": 2, "heartbeat": 1, "timeout": 60, "backoff": QUICK} | changed)
+    )
 
 
 KINDS = Kinds(
@@ -57,7 +59,10 @@ KINDS = Kinds(
 
 @asynccontextmanager
 async def open_store(dsn: str) -> AsyncIterator[PgJobStore]:
-    async with Db(dsn, size=4, settings=ENGINE_SETTINGS, command_timeout=15) as db, PgJobStore(db, KINDS) as store:
+    async with (
+        Db(dsn, size=4, settings=ENGINE_SETTINGS, command_timeout=15) as db,
+        PgJobStore(db, KINDS) as store,
+    ):
         yield store
 
 

@@ -21,12 +21,18 @@ subprocess.run([sys.executable, "-c", child], check=True)
 
 def pools(**environment: str) -> list[str]:
     told = {name: value for name, value in os.environ.items() if name != CHOICE} | environment
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env=told)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env=told
+    )
     return done.stdout.split()
 
 
 def test_a_worker_and_its_children_take_jemalloc_where_arrow_has_it() -> None:
-    wanted = "jemalloc" if "jemalloc" in pa.supported_memory_backends() else pa.default_memory_pool().backend_name
+    wanted = (
+        "jemalloc"
+        if "jemalloc" in pa.supported_memory_backends()
+        else pa.default_memory_pool().backend_name
+    )
     assert pools() == [wanted, wanted]
 
 

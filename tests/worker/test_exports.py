@@ -1,4 +1,5 @@
-"""Exports by a real worker over HTTP: sources of two kinds into storage of two kinds, and all that can go wrong."""
+"""Exports by a real worker over HTTP: sources of two kinds into storage of two kinds, and all that
+can go wrong."""
 
 from __future__ import annotations
 
@@ -49,11 +50,19 @@ async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
 @pytest.mark.parametrize("kind", ["duckdb", "postgres"])
 @pytest.mark.parametrize("place", ["folder", "s3"])
 async def test_every_row_of_a_query_is_in_the_files_that_the_manifest_names(
-    database: str, warehouse: str, tmp_path: Path, request: pytest.FixtureRequest, kind: str, place: str
+    database: str,
+    warehouse: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    kind: str,
+    place: str,
 ) -> None:
     told = settings(tmp_path / "home")
     if place == "s3":
-        told = settings(tmp_path / "home", **in_s3(request.getfixturevalue("s3"), f"{kind}-{time.monotonic_ns()}"))
+        told = settings(
+            tmp_path / "home",
+            **in_s3(request.getfixturevalue("s3"), f"{kind}-{time.monotonic_ns()}"),
+        )
     async with standing(database, told) as stand, stand.working():
         if kind == "duckdb":
             config = shop(tmp_path, customers=ROWS)
@@ -69,18 +78,31 @@ async def test_every_row_of_a_query_is_in_the_files_that_the_manifest_names(
         assert sorted(found["id"].to_pylist()) == list(range(ROWS))
         assert snapshot.node_counts == {"Customer": ROWS}
         [job] = await stand.jobs(snapshot_id)
-        assert (job["status"], job["row_count"], job["size_bytes"]) == ("completed", ROWS, snapshot.size_bytes)
+        assert (job["status"], job["row_count"], job["size_bytes"]) == (
+            "completed",
+            ROWS,
+            snapshot.size_bytes,
+        )
         manifest = await read_manifest(stand.store, snapshot.prefix or "")
         [entity] = manifest.entities.values()
-        assert {part.path for part in entity.parts} | {f"{snapshot.prefix}manifest.json"} == set(await stand.files())
+        assert {part.path for part in entity.parts} | {f"{snapshot.prefix}manifest.json"} == set(
+            await stand.files()
+        )
 
 
-async def test_a_query_without_rows_leaves_a_file_with_the_declared_types(stand: Stand, tmp_path: Path) -> None:
+async def test_a_query_without_rows_leaves_a_file_with_the_declared_types(
+    stand: Stand, tmp_path: Path
+) -> None:
     source = await stand.source("duckdb", shop(tmp_path))
     columns = [{"name": "id", "type": "INT64"}, {"name": "gone", "type": "DATE"}]
-    nobody = {"sql": "SELECT id, NULL::DATE AS gone FROM customers WHERE id < 0", "columns": columns}
+    nobody = {
+        "sql": "SELECT id, NULL::DATE AS gone FROM customers WHERE id < 0",
+        "columns": columns,
+    }
     async with stand.working():
-        snapshot = await stand.ready(await stand.snapshot(CUSTOMER | nobody | {"data_source_id": source}))
+        snapshot = await stand.ready(
+            await stand.snapshot(CUSTOMER | nobody | {"data_source_id": source})
+        )
     found = await stand.table(snapshot, "nodes/Customer")
     assert (found.num_rows, found.schema.types) == (0, [pa.int64(), pa.date32()])
     assert snapshot.node_counts == {"Customer": 0}
@@ -101,7 +123,11 @@ async def test_an_edge_type_between_several_labels_is_one_count_and_several_enti
 BAD_SQL = {
     "writes": ("DELETE FROM customers", "SQL_STATEMENT_REFUSED", "DELETE"),
     "makes a table": ("CREATE TABLE x AS SELECT 1 AS id", "SQL_STATEMENT_REFUSED", "CREATE"),
-    "two statements": ("SELECT 1 AS id; DROP TABLE customers", "SQL_STATEMENT_REFUSED", "statements"),
+    "two statements": (
+        "SELECT 1 AS id; DROP TABLE customers",
+        "SQL_STATEMENT_REFUSED",
+        "statements",
+    ),
     "reads a file": ("SELECT * FROM read_csv('/etc/passwd')", "SQL_FUNCTION_REFUSED", "read_csv"),
     "a file as a table": ("SELECT * FROM '/etc/passwd'", "SQL_TABLE_REFUSED", "/etc/passwd"),
     "a function off the list": ("SELECT getenv('HOME') AS id", "SQL_FUNCTION_REFUSED", "getenv"),
@@ -115,11 +141,19 @@ BAD_COLUMNS = {
         ["id", "name", "age"],
         "id",
     ),
-    "one too many": ("SELECT id, name, age, 1 AS extra FROM customers", ["id", "name", "age"], "extra"),
+    "one too many": (
+        "SELECT id, name, age, 1 AS extra FROM customers",
+        ["id", "name", "age"],
+        "extra",
+    ),
     "one too few": ("SELECT id, name FROM customers", ["id", "name", "age"], "age"),
     "another order": ("SELECT name, id FROM customers", ["id", "name"], "id"),
     "a text for a number": ("SELECT name AS id FROM customers", [("id", "INT64")], "id"),
-    "a decimal for a number": ("SELECT id::DECIMAL(12, 2) AS id FROM customers", [("id", "DOUBLE")], "id"),
+    "a decimal for a number": (
+        "SELECT id::DECIMAL(12, 2) AS id FROM customers",
+        [("id", "DOUBLE")],
+        "id",
+    ),
     "a wide number": ("SELECT id FROM customers", [("id", "INT16")], "id"),
 }
 
@@ -131,7 +165,12 @@ async def test_what_a_query_must_not_do_fails_its_job_with_a_reason_and_leaves_n
     async with stand.working():
         made = {
             case: await stand.snapshot(
-                {"job_type": "node", "entity_name": "Customer", "sql": sql, "data_source_id": source}
+                {
+                    "job_type": "node",
+                    "entity_name": "Customer",
+                    "sql": sql,
+                    "data_source_id": source,
+                }
             )
             for case, (sql, _, _) in BAD_SQL.items()
         }
@@ -207,14 +246,20 @@ async def test_a_job_that_is_cancelled_leaves_no_file_and_no_query(
     assert "Not needed" in (snapshot.error_message or "")
 
 
-async def test_a_failed_snapshot_is_tried_again_and_only_what_did_not_complete(stand: Stand, tmp_path: Path) -> None:
+async def test_a_failed_snapshot_is_tried_again_and_only_what_did_not_complete(
+    stand: Stand, tmp_path: Path
+) -> None:
     config = shop(tmp_path)
     source = await stand.source("duckdb", config)
     early = PURCHASED | {"sql": "SELECT customer, item FROM purchased"}
-    snapshot_id = await stand.snapshot(CUSTOMER | {"data_source_id": source}, early | {"data_source_id": source})
+    snapshot_id = await stand.snapshot(
+        CUSTOMER | {"data_source_id": source}, early | {"data_source_id": source}
+    )
 
     async def all_over() -> bool:
-        return all(job["status"] in ("completed", "failed") for job in await stand.jobs(snapshot_id))
+        return all(
+            job["status"] in ("completed", "failed") for job in await stand.jobs(snapshot_id)
+        )
 
     async with stand.working():
         await until(all_over)
@@ -231,11 +276,16 @@ async def test_a_failed_snapshot_is_tried_again_and_only_what_did_not_complete(s
     assert after["PURCHASED"]["id"] != before["PURCHASED"]["id"]
     assert (snapshot.node_counts, snapshot.edge_counts) == ({"Customer": 1000}, {"PURCHASED": 3000})
     assert (snapshot.error_message, snapshot.failed_step) == (None, None)
-    assert (await stand.parts.store.job(before["PURCHASED"]["id"])).error["code"] == "SOURCE_QUERY_ERROR"
+    assert (await stand.parts.store.job(before["PURCHASED"]["id"])).error[
+        "code"
+    ] == "SOURCE_QUERY_ERROR"
 
 
-async def test_files_of_a_worker_that_only_told_their_rows_are_found_and_counted(stand: Stand, tmp_path: Path) -> None:
-    """As export workers of another make do it: they write into the entity's folder and say how many rows."""
+async def test_files_of_a_worker_that_only_told_their_rows_are_found_and_counted(
+    stand: Stand, tmp_path: Path
+) -> None:
+    """As export workers of another make do it: they write into the entity's folder and say how many
+    rows."""
     source = await stand.source("duckdb", shop(tmp_path))
     found = {}
     for case, rows in (("told", 3), ("lied", 4), ("no file", 3)):
@@ -252,7 +302,10 @@ async def test_files_of_a_worker_that_only_told_their_rows_are_found_and_counted
         snapshot = await stand.ready(found["told"])
         assert snapshot.node_counts == {"Customer": 3}
         assert (await stand.table(snapshot, "nodes/Customer"))["id"].to_pylist() == [1, 2, 3]
-        for case, words in (("lied", "hold 3 rows, but 4 were sent"), ("no file", "There is no file in")):
+        for case, words in (
+            ("lied", "hold 3 rows, but 4 were sent"),
+            ("no file", "There is no file in"),
+        ):
             snapshot = await stand.failed(found[case])
             assert snapshot.failed_step == "publish"
             assert (snapshot.error_message or "").startswith("Node Customer: ")

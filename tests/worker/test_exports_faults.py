@@ -1,4 +1,5 @@
-"""Exports among storages that refuse and sources that hang or reset: a clear error, no half object, history intact."""
+"""Exports among storages that refuse and sources that hang or reset: a clear error, no half object,
+history intact."""
 
 from __future__ import annotations
 
@@ -13,7 +14,17 @@ import pytest
 from penstock.jobs.handler import Answer, Handlers, Job
 from penstock.storage.manifest import NAME
 from penstock.wiring.default_handlers import default_handlers
-from tests.graphs.stand import CUSTOMER, Stand, fill, postgres, postgres_secrets, settings, shop, standing, until
+from tests.graphs.stand import (
+    CUSTOMER,
+    Stand,
+    fill,
+    postgres,
+    postgres_secrets,
+    settings,
+    shop,
+    standing,
+    until,
+)
 from tests.sources.proxy import Proxy, proxied
 from tests.worker.places import in_s3, s3
 
@@ -58,7 +69,9 @@ async def test_a_bucket_or_folder_that_is_not_there_fails_the_job_at_once(
 ) -> None:
     wrong = in_s3(s3, "x", bucket="no-such-bucket")
     for place in (wrong, {"storage_url": f"file://{tmp_path}/nowhere"}):
-        view = await ended(stand, await stand.snapshot(CUSTOMER | {"data_source_id": duck}), **place)
+        view = await ended(
+            stand, await stand.snapshot(CUSTOMER | {"data_source_id": duck}), **place
+        )
         assert (told(view), view.attempt_no) == ("STORAGE_BUCKET_MISSING", 1)
 
 
@@ -76,7 +89,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     root = tmp_path / "small"
     root.mkdir()
     done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(root)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(root)],
+        capture_output=True,
+        check=False,
     )
     if done.returncode:
         pytest.skip(f"a small disk cannot be mounted here: {done.stderr.decode().strip()}")
@@ -84,7 +99,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(root)], check=True)
 
 
-async def test_a_disk_that_fills_half_way_shows_nothing_and_says_so(stand: Stand, duck: int, small_disk: Path) -> None:
+async def test_a_disk_that_fills_half_way_shows_nothing_and_says_so(
+    stand: Stand, duck: int, small_disk: Path
+) -> None:
     snapshot_id = await stand.snapshot(CUSTOMER | WIDE | {"data_source_id": duck})
     view = await ended(stand, snapshot_id, storage_url=f"file://{small_disk}")
     assert (told(view), view.attempt_no) == ("STORAGE_FULL", 1)
@@ -109,7 +126,9 @@ async def test_an_object_that_is_there_already_is_not_touched(stand: Stand, duck
     assert await stand.store.get(taken[0]) == b"somebody else's"
 
 
-async def test_a_manifest_that_is_there_already_is_not_touched_and_fails_the_snapshot(stand: Stand, duck: int) -> None:
+async def test_a_manifest_that_is_there_already_is_not_touched_and_fails_the_snapshot(
+    stand: Stand, duck: int
+) -> None:
     snapshot_id = await stand.snapshot(CUSTOMER | {"data_source_id": duck})
     key = f"{(await stand.graphs.snapshots.get(snapshot_id)).prefix}{NAME}"
     await stand.store.create(key, b"{}")
@@ -135,7 +154,9 @@ async def test_a_source_that_hangs_or_resets_costs_an_attempt_and_no_row(
 ) -> None:
     await fill(warehouse, 200_000)
     by_door = {"host": "127.0.0.1", "port": door.port, "sslmode": "disable", "silence_seconds": 1.0}
-    source = await stand.source("postgres", postgres(warehouse) | by_door, postgres_secrets(warehouse))
+    source = await stand.source(
+        "postgres", postgres(warehouse) | by_door, postgres_secrets(warehouse)
+    )
     snapshot_id = await stand.snapshot(CUSTOMER | {"data_source_id": source})
     door.after(2_000_000, getattr(door, strike))
     [job] = await stand.jobs(snapshot_id)

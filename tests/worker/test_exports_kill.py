@@ -1,4 +1,5 @@
-"""A worker killed at every step of an export: readers see nothing, another worker finishes, the counts are exact."""
+"""A worker killed at every step of an export: readers see nothing, another worker finishes, the
+counts are exact."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ class Victims:
 def victims() -> Iterator[Victims]:
     command = [sys.executable, "-m", "tests.worker.victim"]
     root = Path(__file__).parents[2]
-    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         yield Victims(process)
 
 
@@ -83,7 +86,9 @@ async def test_a_kill_at_any_step_shows_nothing_half_done_and_another_worker_fin
         clock = Clock(connection)
         for step in EXPORT_STEPS:
             snapshot_id = await stand.snapshot(customer)
-            assert await victims.run(step=step, environment=environment(stand)) == -signal.SIGKILL, step
+            assert (
+                await victims.run(step=step, environment=environment(stand)) == -signal.SIGKILL
+            ), step
             await assert_nothing_is_shown(stand, snapshot_id, step)
             await clock.advance(LEASE)
             await stand.parts.store.reap()
@@ -102,7 +107,8 @@ async def nothing_live(database: str) -> bool:
 
 
 async def assert_nothing_is_shown(stand: Stand, snapshot_id: int, step: str) -> None:
-    """No manifest, so no reader; but for the last step, after which only nobody has heard of it yet."""
+    """No manifest, so no reader; but for the last step, after which only nobody has heard of it
+    yet."""
     snapshot = await stand.graphs.snapshots.get(snapshot_id)
     assert snapshot.status is SnapshotStatus.CREATING, step
     if step == EXPORT_STEPS[-1]:
@@ -114,15 +120,23 @@ async def assert_nothing_is_shown(stand: Stand, snapshot_id: int, step: str) -> 
 async def assert_history(stand: Stand, snapshot_id: int, step: str) -> None:
     snapshot = await stand.graphs.snapshots.get(snapshot_id)
     [job] = await stand.jobs(snapshot_id)
-    killed = job["id"] if EXPORT_STEPS.index(step) <= EXPORT_STEPS.index("its end is written") else snapshot.publish_job
+    killed = (
+        job["id"]
+        if EXPORT_STEPS.index(step) <= EXPORT_STEPS.index("its end is written")
+        else snapshot.publish_job
+    )
     ends = [attempt.how for attempt in (await stand.parts.store.job(killed or 0)).attempts]
-    assert ends == (["succeeded"] if step == "its end is written" else ["lapsed", "succeeded"]), step
+    assert ends == (["succeeded"] if step == "its end is written" else ["lapsed", "succeeded"]), (
+        step
+    )
 
 
 async def assert_one_sweep_leaves_what_manifests_name(stand: Stand) -> None:
     left = len(await stand.files())
     sweeper = StorageSweeper(
-        client_factory(stand.settings, SnapshotControlPlane), ObjectStoreProvider(stand.settings), floor=timedelta(0)
+        client_factory(stand.settings, SnapshotControlPlane),
+        ObjectStoreProvider(stand.settings),
+        floor=timedelta(0),
     )
     [added] = await stand.parts.store.enqueue([JobSpec(kind="sweep")])
     async with stand.working(handlers=Handlers({"sweep": sweeper})):

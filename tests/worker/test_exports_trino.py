@@ -79,7 +79,9 @@ async def fake() -> AsyncIterator[TrinoFake]:
     async with TrinoFake(client_timeout=6, unload=True) as it:
         it.engine = UnloadingEngine()
         ids = pa.array(range(ROWS), pa.int64())
-        it.engine.load("people", pa.table({"id": ids, "name": pa.array([f"n{n}" for n in range(ROWS)])}))
+        it.engine.load(
+            "people", pa.table({"id": ids, "name": pa.array([f"n{n}" for n in range(ROWS)])})
+        )
         yield it
 
 
@@ -88,7 +90,9 @@ def config(server: TrinoFake, **changes: Any) -> dict[str, Any]:
     return given | {"client_timeout": server.client_timeout, "retry_seconds": 2, **changes}
 
 
-async def person(stand: Stand, server: TrinoFake, job: dict[str, Any] = PEOPLE, **changes: Any) -> int:
+async def person(
+    stand: Stand, server: TrinoFake, job: dict[str, Any] = PEOPLE, **changes: Any
+) -> int:
     source = await stand.source("trino", config(server, **changes))
     return await stand.snapshot(job | {"data_source_id": source})
 
@@ -129,7 +133,9 @@ async def test_a_query_is_streamed_under_the_jobs_own_role_and_its_spool_is_let_
     assert fake.segments == {}
 
 
-async def test_the_rows_so_far_are_shown_while_a_query_is_read(stand: Stand, fake: TrinoFake) -> None:
+async def test_the_rows_so_far_are_shown_while_a_query_is_read(
+    stand: Stand, fake: TrinoFake
+) -> None:
     segments, rest = asyncio.Semaphore(1), asyncio.Event()
 
     async def one_then_wait() -> None:
@@ -178,7 +184,11 @@ async def test_an_unload_is_parked_between_looks_and_ends_with_the_files_of_its_
     assert {attempt.how for attempt in view.attempts[:-1]} == {"parked"}
     assert (view.attempt_no, view.result["query"]["query_id"]) == (1, query.id)
     [job] = await stand.jobs(snapshot_id)
-    assert (job["status"], job["starburst_query_id"], job["row_count"]) == ("completed", query.id, ROWS)
+    assert (job["status"], job["starburst_query_id"], job["row_count"]) == (
+        "completed",
+        query.id,
+        ROWS,
+    )
     assert job["poll_count"] >= 3
 
 
@@ -199,7 +209,9 @@ async def test_pauses_are_fibonaccis_and_never_longer_than_a_third_of_trinos_pat
     async with stand.working(), connected(database) as connection:
 
         async def two_polls() -> bool:
-            seen.update({row["polls"]: float(row["pause"]) for row in await connection.fetch(PAUSES)})
+            seen.update(
+                {row["polls"]: float(row["pause"]) for row in await connection.fetch(PAUSES)}
+            )
             return len(seen) >= 2
 
         await until(two_polls)
@@ -207,7 +219,9 @@ async def test_pauses_are_fibonaccis_and_never_longer_than_a_third_of_trinos_pat
     assert len(fake.running()) == 1
 
 
-async def test_a_server_without_unload_is_read_directly_by_the_same_attempt(stand: Stand, fake: TrinoFake) -> None:
+async def test_a_server_without_unload_is_read_directly_by_the_same_attempt(
+    stand: Stand, fake: TrinoFake
+) -> None:
     engine = Engine()
     engine.load("people", fake.engine._arrow("FROM people"))
     fake.engine = engine
@@ -215,20 +229,27 @@ async def test_a_server_without_unload_is_read_directly_by_the_same_attempt(stan
     async with stand.working():
         await all_rows(stand, snapshot_id)
     view = await the_job(stand, snapshot_id)
-    assert (view.attempt_no, view.result["parts"][0]["path"].rpartition("/")[2][:11]) == (1, "part-00000-")
+    assert (view.attempt_no, view.result["parts"][0]["path"].rpartition("/")[2][:11]) == (
+        1,
+        "part-00000-",
+    )
 
 
 async def test_an_unload_without_rows_and_without_files_leaves_a_file_with_the_schema(
     stand: Stand, fake: TrinoFake
 ) -> None:
-    snapshot_id = await person(stand, fake, UNLOADED | {"sql": "SELECT id, name FROM people WHERE id < 0"})
+    snapshot_id = await person(
+        stand, fake, UNLOADED | {"sql": "SELECT id, name FROM people WHERE id < 0"}
+    )
     async with stand.working():
         snapshot = await stand.ready(snapshot_id)
     found = await stand.table(snapshot, "nodes/Person")
     assert (found.num_rows, found.schema.types) == (0, [pa.int64(), pa.string()])
 
 
-async def test_rows_that_did_not_arrive_in_the_files_fail_the_job(stand: Stand, fake: TrinoFake) -> None:
+async def test_rows_that_did_not_arrive_in_the_files_fail_the_job(
+    stand: Stand, fake: TrinoFake
+) -> None:
     assert isinstance(fake.engine, UnloadingEngine)
     fake.engine.lost = 3
     snapshot_id = await person(stand, fake, UNLOADED)
@@ -236,7 +257,10 @@ async def test_rows_that_did_not_arrive_in_the_files_fail_the_job(stand: Stand, 
         snapshot = await stand.failed(snapshot_id)
     view = await the_job(stand, snapshot_id)
     assert view.error["code"] == "ROWS_DIFFER"
-    assert view.error["message"] == f"Node Person: The files hold {ROWS - 3} rows, but Trino wrote {ROWS}."
+    assert (
+        view.error["message"]
+        == f"Node Person: The files hold {ROWS - 3} rows, but Trino wrote {ROWS}."
+    )
     assert snapshot.status is SnapshotStatus.FAILED
 
 
@@ -253,7 +277,9 @@ async def parked(stand: Stand, snapshot_id: int) -> str:
     return str(job["starburst_query_id"])
 
 
-async def test_a_parked_job_that_is_cancelled_has_its_query_cancelled_at_trino(stand: Stand, fake: TrinoFake) -> None:
+async def test_a_parked_job_that_is_cancelled_has_its_query_cancelled_at_trino(
+    stand: Stand, fake: TrinoFake
+) -> None:
     fake.scripts.append(Script(match="system.unload", release=asyncio.Event()))
     snapshot_id = await person(stand, fake, UNLOADED)
     async with stand.working():
@@ -286,7 +312,9 @@ async def test_a_job_past_its_longest_duration_fails_and_its_query_is_cancelled_
     assert query.error.name == "USER_CANCELED"
 
 
-async def test_a_running_job_that_is_cancelled_has_its_query_cancelled_at_trino(stand: Stand, fake: TrinoFake) -> None:
+async def test_a_running_job_that_is_cancelled_has_its_query_cancelled_at_trino(
+    stand: Stand, fake: TrinoFake
+) -> None:
     fake.scripts.append(Script(match="people", release=asyncio.Event()))
     snapshot_id = await person(stand, fake)
     async with stand.working():
@@ -328,14 +356,19 @@ async def test_a_query_whose_worker_dies_is_not_abandoned_when_another_takes_ove
 async def test_an_error_that_is_not_the_querys_fault_is_tried_again_and_told(
     stand: Stand, fake: TrinoFake, job: dict[str, Any]
 ) -> None:
-    fault = QueryError("NO_NODES_AVAILABLE", "No nodes available to run query", kind="INSUFFICIENT_RESOURCES")
+    fault = QueryError(
+        "NO_NODES_AVAILABLE", "No nodes available to run query", kind="INSUFFICIENT_RESOURCES"
+    )
     fake.scripts.append(Script(match="people", error=fault, times=1))
     snapshot_id = await person(stand, fake, job)
     async with stand.working():
         await all_rows(stand, snapshot_id)
     view = await the_job(stand, snapshot_id)
     [failed] = [attempt for attempt in view.attempts if attempt.how == "retried"]
-    assert failed.detail["message"] == "Node Person: NO_NODES_AVAILABLE: No nodes available to run query"
+    assert (
+        failed.detail["message"]
+        == "Node Person: NO_NODES_AVAILABLE: No nodes available to run query"
+    )
     assert view.attempt_no == 2
 
 
@@ -365,7 +398,9 @@ async def test_a_page_that_is_torn_or_lost_on_its_way_is_asked_for_again_and_no_
     assert (await the_job(stand, snapshot_id)).attempt_no == 1
 
 
-async def test_an_answer_that_is_no_page_fails_the_job_with_a_sentence(stand: Stand, fake: TrinoFake) -> None:
+async def test_an_answer_that_is_no_page_fails_the_job_with_a_sentence(
+    stand: Stand, fake: TrinoFake
+) -> None:
     fake.faults.append(Fault(misdeed="html", times=50, skip=3))
     snapshot_id = await person(stand, fake, encodings=[])
     async with stand.working():
@@ -377,12 +412,23 @@ async def test_an_answer_that_is_no_page_fails_the_job_with_a_sentence(stand: St
 
 @asynccontextmanager
 async def beside(trino: Trino, database: str, tmp_path: Path) -> AsyncIterator[tuple[Stand, int]]:
-    """A stand whose storage is a folder that the real Trino can write into, and Trino as its source."""
+    """A stand whose storage is a folder that the real Trino can write into, and Trino as its
+    source."""
     root = trino.folder / tmp_path.name
     root.mkdir()
-    told = settings(tmp_path / "home", storage_url=f"file://{root}", storage_engine_url=f"local:///{tmp_path.name}")
+    told = settings(
+        tmp_path / "home",
+        storage_url=f"file://{root}",
+        storage_engine_url=f"local:///{tmp_path.name}",
+    )
     async with standing(database, told) as stand:
-        real = {"url": trino.url, "user": "tester", "role_catalog": None, "catalog": "tpch", "schema": "tiny"}
+        real = {
+            "url": trino.url,
+            "user": "tester",
+            "role_catalog": None,
+            "catalog": "tpch",
+            "schema": "tiny",
+        }
         yield stand, await stand.source("trino", real | {"client_timeout": CLIENT_TIMEOUT})
 
 
@@ -416,7 +462,9 @@ async def test_a_real_trino_is_streamed_and_writes_tables_itself_with_the_same_r
         for snapshot_id in (direct, written):
             snapshot = await stand.ready(snapshot_id)
             assert snapshot.node_counts == {"Customer": 1500}
-            tables.append((await stand.table(snapshot, "nodes/Customer")).sort_by("custkey").cast(COMMON))
+            tables.append(
+                (await stand.table(snapshot, "nodes/Customer")).sort_by("custkey").cast(COMMON)
+            )
         assert tables[0].equals(tables[1])
         opening = await stand.graphs.sources.opening(source)
         async with opening.opened() as trino:
@@ -440,12 +488,16 @@ async def test_a_real_query_goes_on_when_its_worker_dies_and_ends_when_its_job_i
     async with beside(real_trino, database, tmp_path) as (stand, source):
         await schema_in_lake(stand, source)
         columns = [{"name": "orderkey"}, {"name": "partkey"}]
-        snapshot_id = await stand.snapshot(WRITTEN | {"sql": SLOW, "columns": columns, "data_source_id": source})
+        snapshot_id = await stand.snapshot(
+            WRITTEN | {"sql": SLOW, "columns": columns, "data_source_id": source}
+        )
         told = environment(stand) | {
             "PENSTOCK_STORAGE_URL": str(stand.settings.storage_url),
             "PENSTOCK_STORAGE_ENGINE_URL": str(stand.settings.storage_engine_url),
         }
-        assert await victims.run(step="its query was asked after", environment=told) == -signal.SIGKILL
+        assert (
+            await victims.run(step="its query was asked after", environment=told) == -signal.SIGKILL
+        )
         async with connected(database) as connection:
             await Clock(connection).advance(LEASE)
             await stand.parts.store.reap()

@@ -89,7 +89,9 @@ async def test_anything_else_is_refused(jobs: Jobs, working: Working) -> None:
     assert (await talk(url, b"GET / HTTP/1.1\r\n\r\n"))[0] == 404
     assert (await talk(url, b"POST /health HTTP/1.1\r\n\r\n"))[0] == 405
     assert (await talk(url, b"nonsense\r\n\r\n"))[0] == 400
-    assert (await talk(url, b"GET /health HTTP/1.1\r\nX: " + b"x" * MAX_REQUEST + b"\r\n\r\n"))[0] == 431
+    assert (await talk(url, b"GET /health HTTP/1.1\r\nX: " + b"x" * MAX_REQUEST + b"\r\n\r\n"))[
+        0
+    ] == 431
     assert (await talk(url, b"HEAD /health HTTP/1.1\r\n\r\n")) == (200, "")
 
 
@@ -104,7 +106,12 @@ async def test_a_port_in_use_is_named(database: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         worker = Worker(
-            lambda: open_store(database), HANDLERS, KINDS, name="w", queues=["default"], health=("127.0.0.1", port)
+            lambda: open_store(database),
+            HANDLERS,
+            KINDS,
+            name="w",
+            queues=["default"],
+            health=("127.0.0.1", port),
         )
         with pytest.raises(Conflict, match=f"127.0.0.1:{port}"):
             await asyncio.wait_for(worker.run(), 10)

@@ -15,5 +15,7 @@ print(sorted({"fastapi", "starlette", "uvicorn", "asyncpg", "psycopg"} & set(sys
 
 
 def test_importing_all_of_the_worker_loads_no_framework_and_no_database_driver() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"

@@ -83,7 +83,9 @@ def alive(pid: int) -> bool:
     return status != psutil.STATUS_ZOMBIE
 
 
-async def test_a_cancelled_jobs_child_and_grandchild_are_killed(jobs: Jobs, hands: Hands, tmp_path: Path) -> None:
+async def test_a_cancelled_jobs_child_and_grandchild_are_killed(
+    jobs: Jobs, hands: Hands, tmp_path: Path
+) -> None:
     hand = await hands.hire()
     job = await jobs.add("child", seconds=60, file=str(tmp_path / "pids"))
     pids = await pids_in(tmp_path / "pids")
@@ -92,7 +94,9 @@ async def test_a_cancelled_jobs_child_and_grandchild_are_killed(jobs: Jobs, hand
     assert await hand.said("job_cancelled")
 
 
-async def test_a_killed_workers_child_dies_with_it(jobs: Jobs, hands: Hands, tmp_path: Path) -> None:
+async def test_a_killed_workers_child_dies_with_it(
+    jobs: Jobs, hands: Hands, tmp_path: Path
+) -> None:
     hand = await hands.hire()
     await jobs.add("child", seconds=60, file=str(tmp_path / "pids"))
     child, grandchild = await pids_in(tmp_path / "pids")
@@ -101,7 +105,9 @@ async def test_a_killed_workers_child_dies_with_it(jobs: Jobs, hands: Hands, tmp
     os.kill(grandchild, SIGKILL)
 
 
-async def test_a_childs_answer_becomes_the_jobs_result(jobs: Jobs, hands: Hands, tmp_path: Path) -> None:
+async def test_a_childs_answer_becomes_the_jobs_result(
+    jobs: Jobs, hands: Hands, tmp_path: Path
+) -> None:
     await hands.hire()
     job = await jobs.add("child", seconds=0.1, file=str(tmp_path / "pids"))
     view = await jobs.over(job)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class Line:
-    """A store at the other end of a line that can be cut, before a call arrives or after it was obeyed."""
+    """A store at the other end of a line that can be cut, before a call arrives or after it was
+    obeyed."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -91,7 +92,9 @@ async def test_a_result_whose_reply_was_lost_is_a_success_and_not_stale(
     assert (await jobs.store.job(job)).status is Status.SUCCEEDED
 
 
-async def test_the_lease_of_an_undelivered_result_is_kept_alive(database: str, jobs: Jobs, working: Working) -> None:
+async def test_the_lease_of_an_undelivered_result_is_kept_alive(
+    database: str, jobs: Jobs, working: Working
+) -> None:
     """Heartbeats get through, results do not: the fence must outlive several leases."""
     line = Line(database)
     line.replies_lost = 0

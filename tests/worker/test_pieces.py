@@ -51,7 +51,9 @@ def attempt(job_id: int = 1) -> Attempt:
         (KeyError("no"), "INTERNAL", True),
     ],
 )
-def test_an_error_says_by_itself_whether_it_is_tried_again(error: Exception, code: str, retried: bool) -> None:
+def test_an_error_says_by_itself_whether_it_is_tried_again(
+    error: Exception, code: str, retried: bool
+) -> None:
     failure = failed(error, policy("nap", backoff=Backoff(base=10)), 1, RNG)
     assert (failure.error["code"], failure.error["retryable"]) == (code, retried)
     assert (failure.retry_in is not None) is retried
@@ -124,7 +126,9 @@ async def test_progress_of_many_jobs_is_one_call_with_the_latest_of_each() -> No
     assert await progress.run_once(store) == 0
 
 
-async def test_progress_that_could_not_be_written_waits_for_the_next_time_unless_there_is_newer() -> None:
+async def test_progress_that_could_not_be_written_waits_for_the_next_time_unless_there_is_newer() -> (
+    None
+):
     progress, store, (old, new) = Progress(), Written(), (attempt(1), attempt(2))
     progress.note(old, {"rows": 1})
     progress.note(new, {"rows": 1})
@@ -137,7 +141,11 @@ async def test_progress_that_could_not_be_written_waits_for_the_next_time_unless
 
 
 async def test_progress_that_cannot_be_written_at_all_or_comes_too_late_is_dropped() -> None:
-    progress, store, (huge, gone, good) = Progress(), Written(), (attempt(1), attempt(2), attempt(3))
+    progress, store, (huge, gone, good) = (
+        Progress(),
+        Written(),
+        (attempt(1), attempt(2), attempt(3)),
+    )
     progress.note(huge, {"phase": "x" * 100_000})
     progress.note(gone, {"rows": 1})
     progress.note(good, {"rows": 1})
@@ -154,7 +162,15 @@ def test_a_kind_has_one_handler() -> None:
 
 @pytest.mark.parametrize(
     "payload",
-    [{"steps": -1}, {"steps": 1.5}, {"steps": 10**9}, {"seconds_per_step": -1}, {"block": "all"}, {"pace": 1}, [1]],
+    [
+        {"steps": -1},
+        {"steps": 1.5},
+        {"steps": 10**9},
+        {"seconds_per_step": -1},
+        {"block": "all"},
+        {"pace": 1},
+        [1],
+    ],
 )
 def test_a_probe_that_makes_no_sense_is_refused(payload: object) -> None:
     with pytest.raises(InvalidInput):

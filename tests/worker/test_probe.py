@@ -24,7 +24,9 @@ async def test_a_probe_takes_its_steps_in_whatever_way(
     assert (view.status, view.result) == (Status.SUCCEEDED, {"steps": 2, "attempt": 1})
 
 
-async def test_a_probe_fails_where_and_as_often_as_it_is_told(jobs: Jobs, working: Callable[..., Worker]) -> None:
+async def test_a_probe_fails_where_and_as_often_as_it_is_told(
+    jobs: Jobs, working: Callable[..., Worker]
+) -> None:
     working()
     view = await jobs.over(await jobs.add("probe", steps=3, fail_at_step=2, fail_attempts=1))
     assert (view.status, view.result) == (Status.SUCCEEDED, {"steps": 3, "attempt": 2})

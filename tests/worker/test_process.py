@@ -1,4 +1,5 @@
-"""The worker as it is deployed: settings from the environment, the control plane over HTTP, exit codes."""
+"""The worker as it is deployed: settings from the environment, the control plane over HTTP, exit
+codes."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ async def deploy(hands: Hands, port: int, options: str = "", **environment: str)
     return await hands.run("-c", PROGRAM.format(options=options), **settings)
 
 
-async def test_a_result_outlives_a_restart_of_the_control_plane(database: str, jobs: Jobs, hands: Hands) -> None:
+async def test_a_result_outlives_a_restart_of_the_control_plane(
+    database: str, jobs: Jobs, hands: Hands
+) -> None:
     async with control_plane(database) as port:
         hand = await deploy(hands, port)
         job = await jobs.add("nap", seconds=1)
@@ -80,7 +83,9 @@ async def test_work_outlives_an_absence_of_the_control_plane_that_is_longer_than
         assert await hand.exit_code() == 0
 
 
-@pytest.mark.parametrize(("kind", "payload", "code"), [("nap", {"seconds": 0}, 0), ("flaky", {"failures": 1}, 1)])
+@pytest.mark.parametrize(
+    ("kind", "payload", "code"), [("nap", {"seconds": 0}, 0), ("flaky", {"failures": 1}, 1)]
+)
 async def test_one_job_decides_the_exit_code(
     database: str, jobs: Jobs, hands: Hands, kind: str, payload: dict[str, object], code: int
 ) -> None:
@@ -96,7 +101,9 @@ async def test_one_job_that_does_not_come_is_no_failure(database: str, hands: Ha
         assert await hand.exit_code() == 0
 
 
-async def test_a_job_that_runs_once_is_handed_back_on_sigterm(database: str, jobs: Jobs, hands: Hands) -> None:
+async def test_a_job_that_runs_once_is_handed_back_on_sigterm(
+    database: str, jobs: Jobs, hands: Hands
+) -> None:
     async with control_plane(database) as port:
         job = await jobs.add("nap", seconds=60)
         hand = await deploy(hands, port, "once=True, wait=10", PENSTOCK_WORKER_GRACE_SECONDS="0.2")
@@ -106,7 +113,9 @@ async def test_a_job_that_runs_once_is_handed_back_on_sigterm(database: str, job
         assert (await jobs.store.job(job)).status is Status.READY
 
 
-async def test_the_log_of_a_handler_carries_its_job_and_its_trace(database: str, jobs: Jobs, hands: Hands) -> None:
+async def test_the_log_of_a_handler_carries_its_job_and_its_trace(
+    database: str, jobs: Jobs, hands: Hands
+) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     [added] = await jobs.store.enqueue([JobSpec(kind="bad", trace=trace)])
     async with control_plane(database) as port:
@@ -121,7 +130,10 @@ async def test_a_wrong_token_ends_the_worker_with_a_sentence(database: str, hand
     async with control_plane(database) as port:
         hand = await deploy(hands, port, PENSTOCK_SERVICE_TOKEN="another")
         assert await hand.exit_code() == 1
-        assert hand.events("worker_failed")[0]["code"] in {"AUTHENTICATION_REQUIRED", "INVALID_TOKEN"}
+        assert hand.events("worker_failed")[0]["code"] in {
+            "AUTHENTICATION_REQUIRED",
+            "INVALID_TOKEN",
+        }
 
 
 async def test_a_port_in_use_ends_the_worker_with_a_sentence(hands: Hands) -> None:
@@ -130,4 +142,7 @@ async def test_a_port_in_use_ends_the_worker_with_a_sentence(hands: Hands) -> No
         hand = await deploy(hands, 1, PENSTOCK_WORKER_PORT=str(port))
         assert await hand.exit_code() == 1
     [said] = hand.events("worker_failed")
-    assert said["message"] == f"The worker's health cannot be served on 127.0.0.1:{port}: Address already in use."
+    assert (
+        said["message"]
+        == f"The worker's health cannot be served on 127.0.0.1:{port}: Address already in use."
+    )

@@ -30,7 +30,10 @@ async def test_a_result_is_written_and_counted(jobs: Jobs, working: Working) -> 
     worker = working()
     view = await jobs.over(await jobs.add("nap", seconds=0))
     assert (view.status, view.result) == (Status.SUCCEEDED, {"napped": 0, "attempt": 1})
-    assert b'penstock_worker_jobs_completed_total{status="succeeded",type="nap"} 1.0' in worker.metrics.text()
+    assert (
+        b'penstock_worker_jobs_completed_total{status="succeeded",type="nap"} 1.0'
+        in worker.metrics.text()
+    )
 
 
 async def test_an_error_of_ours_that_is_not_retryable_fails_at_once_and_without_its_secret(
@@ -47,7 +50,9 @@ async def test_an_error_of_ours_that_is_not_retryable_fails_at_once_and_without_
     }
 
 
-async def test_any_other_error_is_tried_again_until_the_attempts_are_used_up(jobs: Jobs, working: Working) -> None:
+async def test_any_other_error_is_tried_again_until_the_attempts_are_used_up(
+    jobs: Jobs, working: Working
+) -> None:
     working()
     lucky, unlucky = await jobs.add("flaky", failures=2), await jobs.add("flaky", failures=3)
     assert (await jobs.over(lucky)).result == 3
@@ -61,19 +66,27 @@ async def test_any_other_error_is_tried_again_until_the_attempts_are_used_up(job
     }
 
 
-async def test_a_parked_job_comes_back_with_its_state_and_uses_no_attempt(jobs: Jobs, working: Working) -> None:
+async def test_a_parked_job_comes_back_with_its_state_and_uses_no_attempt(
+    jobs: Jobs, working: Working
+) -> None:
     working()
     view = await jobs.over(await jobs.add("poll", polls=2))
     assert (view.result, view.attempt_no) == (2, 1)
     assert [a.how for a in view.attempts] == ["parked", "parked", "succeeded"]
 
 
-async def test_a_result_over_the_limit_fails_its_job_and_says_so(jobs: Jobs, working: Working) -> None:
+async def test_a_result_over_the_limit_fails_its_job_and_says_so(
+    jobs: Jobs, working: Working
+) -> None:
     working(max_result_bytes=1000)
     fits, too_big = await jobs.add("big", bytes=998), await jobs.add("big", bytes=999)
     assert (await jobs.over(fits)).status is Status.SUCCEEDED
     view = await jobs.over(too_big)
-    assert (view.status, view.attempt_no, view.error["code"]) == (Status.FAILED, 1, "PAYLOAD_TOO_LARGE")
+    assert (view.status, view.attempt_no, view.error["code"]) == (
+        Status.FAILED,
+        1,
+        "PAYLOAD_TOO_LARGE",
+    )
     assert view.error["message"] == "The result has 1,001 bytes; at most 1,000 are taken."
 
 
@@ -100,17 +113,26 @@ async def test_what_a_result_spawns_is_run_as_well(jobs: Jobs, working: Working)
     await until(both)
 
 
-async def test_a_kind_without_a_handler_is_left_to_others_and_fails_in_the_end(jobs: Jobs, working: Working) -> None:
+async def test_a_kind_without_a_handler_is_left_to_others_and_fails_in_the_end(
+    jobs: Jobs, working: Working
+) -> None:
     young, old = await jobs.add("unheard-of"), await jobs.add("unheard-of")
     async with jobs.connection() as connection:
-        await connection.execute("UPDATE penstock.live SET unhandled = $1 WHERE job_id = $2", MAX_UNHANDLED, old)
+        await connection.execute(
+            "UPDATE penstock.live SET unhandled = $1 WHERE job_id = $2", MAX_UNHANDLED, old
+        )
         await connection.execute("UPDATE penstock.live SET polls = 1000 WHERE job_id = $1", young)
     working()
     assert (await jobs.over(old)).error["code"] == "INVALID_STATE"
     view = await jobs.until(young, Status.PARKED)
     assert (view.attempt_no, view.polls) == (0, 1001)
     async with jobs.connection() as connection:
-        assert await connection.fetchval("SELECT unhandled FROM penstock.live WHERE job_id = $1", young) == 1
+        assert (
+            await connection.fetchval(
+                "SELECT unhandled FROM penstock.live WHERE job_id = $1", young
+            )
+            == 1
+        )
 
 
 async def test_a_job_past_its_timeout_is_cancelled_and_fails(jobs: Jobs, working: Working) -> None:
@@ -122,7 +144,9 @@ async def test_a_job_past_its_timeout_is_cancelled_and_fails(jobs: Jobs, working
     assert worker.metrics.tally["failed"] == 1
 
 
-async def test_a_handler_that_ignores_its_deadline_fails_all_the_same(jobs: Jobs, working: Working) -> None:
+async def test_a_handler_that_ignores_its_deadline_fails_all_the_same(
+    jobs: Jobs, working: Working
+) -> None:
     worker = working()
     spec = JobSpec(kind="stubborn", payload={"seconds": 4}, timeout=timedelta(seconds=1))
     [added] = await jobs.store.enqueue([spec])
@@ -131,7 +155,9 @@ async def test_a_handler_that_ignores_its_deadline_fails_all_the_same(jobs: Jobs
     assert worker.metrics.tally["failed"] == 1
 
 
-async def test_progress_arrives_while_the_job_runs_and_rows_are_counted(jobs: Jobs, working: Working) -> None:
+async def test_progress_arrives_while_the_job_runs_and_rows_are_counted(
+    jobs: Jobs, working: Working
+) -> None:
     worker = working()
     job = await jobs.add("talk", seconds=60)
 
@@ -176,7 +202,9 @@ async def test_an_answer_does_not_wait_behind_a_long_poll(jobs: Jobs, working: W
     assert (await jobs.over(job, within=3)).status is Status.SUCCEEDED
 
 
-async def test_short_jobs_are_ended_and_claimed_in_one_call(database: str, jobs: Jobs, working: Working) -> None:
+async def test_short_jobs_are_ended_and_claimed_in_one_call(
+    database: str, jobs: Jobs, working: Working
+) -> None:
     calls: Counter[str] = Counter()
 
     class Counting:
@@ -221,7 +249,11 @@ async def test_a_refusal_of_the_first_call_is_a_wrong_setting_and_ends_the_worke
 
 @pytest.mark.parametrize(
     ("changed", "said"),
-    [({"queues": []}, "at least one queue"), ({"slots": 0}, "slots"), ({"name": "no name"}, "not a valid name")],
+    [
+        ({"queues": []}, "at least one queue"),
+        ({"slots": 0}, "slots"),
+        ({"name": "no name"}, "not a valid name"),
+    ],
 )
 def test_a_worker_that_makes_no_sense_is_refused(changed: dict[str, object], said: str) -> None:
     given = {"name": "w", "queues": ["default"], **changed}
@@ -247,5 +279,7 @@ async def test_run_for_one_job_from_nowhere_is_an_error(pg: object) -> None:
 
 
 async def once(dsn: str, *, wait: float) -> object:
-    worker = Worker(lambda: open_store(dsn), HANDLERS, KINDS, name="once", queues=["default"], once=wait)
+    worker = Worker(
+        lambda: open_store(dsn), HANDLERS, KINDS, name="once", queues=["default"], once=wait
+    )
     return await asyncio.wait_for(worker.run(), 15)

@@ -1,4 +1,5 @@
-"""SIGTERM, as an orchestrator sends it: state is tidy within two seconds of the grace, whatever the handlers do."""
+"""SIGTERM, as an orchestrator sends it: state is tidy within two seconds of the grace, whatever the
+handlers do."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from tests.worker.conftest import Hands, Jobs
 
 
-async def test_an_idle_worker_leaves_at_once_and_takes_its_name_off_the_list(jobs: Jobs, hands: Hands) -> None:
+async def test_an_idle_worker_leaves_at_once_and_takes_its_name_off_the_list(
+    jobs: Jobs, hands: Hands
+) -> None:
     hand = await hands.hire(grace_seconds=30)
     await hand.said("worker_started")
     hand.send(SIGTERM)
@@ -22,7 +25,9 @@ async def test_an_idle_worker_leaves_at_once_and_takes_its_name_off_the_list(job
     assert await jobs.workers() == []
 
 
-async def test_short_work_ends_within_the_grace_and_nothing_new_is_claimed(jobs: Jobs, hands: Hands) -> None:
+async def test_short_work_ends_within_the_grace_and_nothing_new_is_claimed(
+    jobs: Jobs, hands: Hands
+) -> None:
     hand = await hands.hire(grace_seconds=30, slots=1)
     first = await jobs.add("nap", seconds=1.0)
     await jobs.until(first, Status.RUNNING)
@@ -35,7 +40,9 @@ async def test_short_work_ends_within_the_grace_and_nothing_new_is_claimed(jobs:
 
 
 @pytest.mark.parametrize("kind", ["nap", "stuck-thread", "stuck-loop", "stubborn"])
-async def test_long_work_is_handed_back_within_two_seconds_of_the_grace(jobs: Jobs, hands: Hands, kind: str) -> None:
+async def test_long_work_is_handed_back_within_two_seconds_of_the_grace(
+    jobs: Jobs, hands: Hands, kind: str
+) -> None:
     hand = await hands.hire(grace_seconds=0.5)
     job = await jobs.add(kind, seconds=60)
     await jobs.until(job, Status.RUNNING)
@@ -49,7 +56,9 @@ async def test_long_work_is_handed_back_within_two_seconds_of_the_grace(jobs: Jo
 
 
 @pytest.mark.parametrize("kind", ["strict"])
-async def test_a_kind_that_must_not_be_repeated_fails_in_these_words(jobs: Jobs, hands: Hands, kind: str) -> None:
+async def test_a_kind_that_must_not_be_repeated_fails_in_these_words(
+    jobs: Jobs, hands: Hands, kind: str
+) -> None:
     hand = await hands.hire(grace_seconds=0.2)
     job = await jobs.add(kind, seconds=60)
     await jobs.until(job, Status.RUNNING)
@@ -60,7 +69,9 @@ async def test_a_kind_that_must_not_be_repeated_fails_in_these_words(jobs: Jobs,
     assert view.error["message"] == "Worker received SIGTERM"
 
 
-async def test_a_kind_that_fails_has_no_grace_and_others_have_theirs(jobs: Jobs, hands: Hands) -> None:
+async def test_a_kind_that_fails_has_no_grace_and_others_have_theirs(
+    jobs: Jobs, hands: Hands
+) -> None:
     hand = await hands.hire(grace_seconds=30)
     strict, nap = await jobs.add("strict", seconds=60), await jobs.add("nap", seconds=5.0)
     for job in (strict, nap):
@@ -83,7 +94,9 @@ async def test_a_second_signal_does_not_wait_for_the_grace(jobs: Jobs, hands: Ha
     assert (await jobs.store.job(job)).status is Status.READY
 
 
-async def test_a_worker_that_ended_all_it_had_begun_exits_with_zero(jobs: Jobs, hands: Hands) -> None:
+async def test_a_worker_that_ended_all_it_had_begun_exits_with_zero(
+    jobs: Jobs, hands: Hands
+) -> None:
     """Jobs that failed on their own, were parked, or came too late to be begun were not given
     up."""
     hand = await hands.hire(grace_seconds=30, slots=4)

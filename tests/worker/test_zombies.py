@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from tests.worker.conftest import Hands, Jobs
 
 
-async def test_a_frozen_worker_that_wakes_after_its_lease_harms_nothing(jobs: Jobs, hands: Hands) -> None:
+async def test_a_frozen_worker_that_wakes_after_its_lease_harms_nothing(
+    jobs: Jobs, hands: Hands
+) -> None:
     zombie = await hands.hire(name="zombie")
     job = await jobs.add("nap", seconds=1.5)
     await jobs.until(job, Status.RUNNING)
@@ -28,10 +30,14 @@ async def test_a_frozen_worker_that_wakes_after_its_lease_harms_nothing(jobs: Jo
     for hand in (zombie, heir):
         hand.send(SIGTERM)
         assert await hand.exit_code() == 0
-    assert len([e for e in zombie.events("stale_attempt") if str(e["room"]).startswith("worker")]) == 1
+    assert (
+        len([e for e in zombie.events("stale_attempt") if str(e["room"]).startswith("worker")]) == 1
+    )
 
 
-async def test_heartbeats_keep_a_job_alive_while_the_event_loop_is_blocked(jobs: Jobs, hands: Hands) -> None:
+async def test_heartbeats_keep_a_job_alive_while_the_event_loop_is_blocked(
+    jobs: Jobs, hands: Hands
+) -> None:
     await hands.hire()
     job = await jobs.add("stuck-loop", seconds=4)
     view = await jobs.over(job, reap=True)
@@ -39,7 +45,9 @@ async def test_heartbeats_keep_a_job_alive_while_the_event_loop_is_blocked(jobs:
     assert [a.how for a in view.attempts] == ["succeeded"]
 
 
-async def test_a_cancel_reaches_the_handler_with_the_next_heartbeat(jobs: Jobs, hands: Hands) -> None:
+async def test_a_cancel_reaches_the_handler_with_the_next_heartbeat(
+    jobs: Jobs, hands: Hands
+) -> None:
     hand = await hands.hire()
     job = await jobs.add("stuck-thread", seconds=60)
     await jobs.until(job, Status.RUNNING)
@@ -50,7 +58,9 @@ async def test_a_cancel_reaches_the_handler_with_the_next_heartbeat(jobs: Jobs, 
     assert (await jobs.over(following)).status is Status.SUCCEEDED
 
 
-async def test_a_worker_that_is_killed_and_started_again_has_its_jobs_back_at_once(jobs: Jobs, hands: Hands) -> None:
+async def test_a_worker_that_is_killed_and_started_again_has_its_jobs_back_at_once(
+    jobs: Jobs, hands: Hands
+) -> None:
     """The lease is an hour: only the registration of its successor can have freed the job."""
     first = await hands.hire(name="phoenix")
     job = await jobs.add("slow-lease", seconds=60)
@@ -76,7 +86,9 @@ async def test_two_live_workers_of_one_name_say_so_and_both_work(jobs: Jobs, han
     second = await hands.hire(name="twin", slots=1)
     error = await first.said("worker_superseded")
     assert (error["level"], error["lost"]) == ("error", 1)
-    assert [e["job_id"] for e in first.events("stale_attempt") if e["room"] == "worker.heartbeat"] == [job]
+    assert [
+        e["job_id"] for e in first.events("stale_attempt") if e["room"] == "worker.heartbeat"
+    ] == [job]
     assert (await jobs.store.job(job)).attempt_no == 2
 
     following = await jobs.add("nap", seconds=0)

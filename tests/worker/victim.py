@@ -1,7 +1,7 @@
 """A worker process that dies by SIGKILL at the step it is told.
 
-`python -m tests.worker.victim` imports all it needs once, then forks a victim for every JSON line on its input and
-answers with how that one ended.
+`python -m tests.worker.victim` imports all it needs once, then forks a victim for every JSON line
+on its input and answers with how that one ended.
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ EXPORT_STEPS = (
     "its manifest is about to be written",
     "its manifest is written",
 )
-UNLOAD_STEPS = ("its query is submitted", "its query was asked after", "its files are about to be collected")
+UNLOAD_STEPS = (
+    "its query is submitted",
+    "its query was asked after",
+    "its files are about to be collected",
+)
 
 
 def die() -> None:

@@ -76,7 +76,9 @@ class BrowserSessions:
                 life=self.session_life,
             )
             if expires_at is None:
-                raise InvalidToken("This login link was opened before, or is too old.", hint=LOGIN_HINT)
+                raise InvalidToken(
+                    "This login link was opened before, or is too old.", hint=LOGIN_HINT
+                )
             await self._audit(tx, OPERATOR, "session.open", "session", {"address": address})
         return BrowserSession(cookie=cookie, expires_at=expires_at)
 

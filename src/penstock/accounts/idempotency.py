@@ -1,8 +1,10 @@
-"""Answers to writes, kept for a day under the key that the caller chose, so that a repeated request does nothing twice.
+"""Answers to writes, kept for a day under the key that the caller chose, so that a repeated request
+does nothing twice.
 
-Whoever begins first has the turn. The same request again gets the first answer, another body under the same key is a
-conflict, and so is a repetition while the first is still under way. A turn that was never ended (its process died) can
-be taken over after a while. An answer that holds a secret is not kept: its repetition is a conflict that says so.
+Whoever begins first has the turn. The same request again gets the first answer, another body under
+the same key is a conflict, and so is a repetition while the first is still under way. A turn that
+was never ended (its process died) can be taken over after a while. An answer that holds a secret is
+not kept: its repetition is a conflict that says so.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ class Request:
 
     @property
     def id(self) -> bytes:
-        return hashlib.sha256("\0".join((self.username, self.method, self.path, self.key)).encode()).digest()
+        return hashlib.sha256(
+            "\0".join((self.username, self.method, self.path, self.key)).encode()
+        ).digest()
 
     @property
     def digest(self) -> bytes:
@@ -89,10 +93,14 @@ class Idempotency:
     async def _earlier(self, request: Request) -> Answer:
         row = await self._db.row(SQL.idempotency_get, id=request.id)
         if row is None or row["answered_at"] is None:
-            raise Conflict("The first request with this Idempotency-Key is still under way.", hint="Try again soon.")
+            raise Conflict(
+                "The first request with this Idempotency-Key is still under way.",
+                hint="Try again soon.",
+            )
         if not hmac.compare_digest(row["digest"], request.digest):
             raise Conflict(
-                "This Idempotency-Key was used for another request.", hint="Use a new key for every new request."
+                "This Idempotency-Key was used for another request.",
+                hint="Use a new key for every new request.",
             )
         if request.role < Role[row["role"].upper()]:
             raise PermissionDenied(
@@ -100,5 +108,8 @@ class Idempotency:
                 hint="Read what became of it, as far as your role may.",
             )
         if row["status"] is None:
-            raise Conflict("This was done, and its answer held a secret that is shown once.", hint="Use a new key.")
+            raise Conflict(
+                "This was done, and its answer held a secret that is shown once.",
+                hint="Use a new key.",
+            )
         return Answer(status=row["status"], headers=orjson.loads(row["headers"]), body=row["body"])

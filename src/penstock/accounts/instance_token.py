@@ -1,11 +1,12 @@
-"""The token of one instance's graph server. It is computed, not stored: whoever holds the key can tell whose it is.
+"""The token of one instance's graph server. It is computed, not stored: whoever holds the key can
+tell whose it is.
 
     tokens = InstanceTokens(key)
     tokens.mint(7)                  # "psi_7_…", handed to the graph server of instance 7
     tokens.instance_of("psi_7_…")   # 7; None for everything else
 
-So a control plane that was just started knows the tokens of the servers it finds running, and a token dies with its
-instance (its routes are gone) or with the key.
+So a control plane that was just started knows the tokens of the servers it finds running, and a
+token dies with its instance (its routes are gone) or with the key.
 """
 
 from __future__ import annotations
@@ -35,4 +36,8 @@ class InstanceTokens:
 
     async def who(self, token: str) -> ServiceCaller | None:
         instance_id = self.instance_of(token)
-        return None if instance_id is None else ServiceCaller(component="wrapper", instance_id=instance_id)
+        return (
+            None
+            if instance_id is None
+            else ServiceCaller(component="wrapper", instance_id=instance_id)
+        )

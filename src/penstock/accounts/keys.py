@@ -1,4 +1,5 @@
-"""API keys: `pst_` and 256 random bits. Shown once, kept as a digest, good until they expire or are revoked."""
+"""API keys: `pst_` and 256 random bits. Shown once, kept as a digest, good until they expire or are
+revoked."""
 
 from __future__ import annotations
 
@@ -73,7 +74,13 @@ class ApiKeys:
         self._remembered = remembered
 
     async def create(
-        self, username: str, *, name: str, life: timedelta = DEFAULT_LIFE, actor: Actor, tx: Tx | None = None
+        self,
+        username: str,
+        *,
+        name: str,
+        life: timedelta = DEFAULT_LIFE,
+        actor: Actor,
+        tx: Tx | None = None,
     ) -> tuple[ApiKey, str]:
         """The key's row, and the key."""
         if not timedelta(0) < life <= MAX_LIFE:
@@ -82,22 +89,39 @@ class ApiKeys:
         async with self._db.transaction(tx) as tx:
             user = await self._users.locked(tx, username, actor)
             if await tx.value(SQL.key_count, username=user.username) >= MAX_KEYS:
-                raise Conflict(f"{user.username} has {MAX_KEYS} keys that work.", hint="Revoke one.")
-            values = {"name": name, "hint": key[:_HINT], "digest": _digest(key), "actor": actor.username, "life": life}
+                raise Conflict(
+                    f"{user.username} has {MAX_KEYS} keys that work.", hint="Revoke one."
+                )
+            values = {
+                "name": name,
+                "hint": key[:_HINT],
+                "digest": _digest(key),
+                "actor": actor.username,
+                "life": life,
+            }
             row = await tx.row(SQL.key_add, username=user.username, **values)
-            await self._audit(tx, actor.username, "api_key.create", f"user:{user.username}", {"name": name})
+            await self._audit(
+                tx, actor.username, "api_key.create", f"user:{user.username}", {"name": name}
+            )
         return ApiKey(**dict(row or {})), key
 
-    async def bootstrap(self, username: str, *, email: str | None, display_name: str | None) -> tuple[User, str]:
+    async def bootstrap(
+        self, username: str, *, email: str | None, display_name: str | None
+    ) -> tuple[User, str]:
         """The first user together with a key, so that they can come in."""
         async with self._db.transaction() as tx:
-            user = await self._users.bootstrap(username, email=email, display_name=display_name, tx=tx)
+            user = await self._users.bootstrap(
+                username, email=email, display_name=display_name, tx=tx
+            )
             _, key = await self.create(user.username, name="bootstrap", actor=ITSELF, tx=tx)
         return user, key
 
     async def of(self, username: str) -> list[ApiKey]:
         user = await self._users.get(username)
-        return [ApiKey(**dict(row)) for row in await self._db.fetch(SQL.key_list, username=user.username)]
+        return [
+            ApiKey(**dict(row))
+            for row in await self._db.fetch(SQL.key_list, username=user.username)
+        ]
 
     async def revoke(self, username: str, api_key_id: int | None, *, actor: Actor) -> int:
         """One key of theirs, or all of them; how many still worked."""
@@ -107,7 +131,9 @@ class ApiKeys:
                 SQL.key_exists, username=user.username, api_key_id=api_key_id
             ):
                 raise NotFound(f"{user.username} has no key {api_key_id}.")
-            revoked = await tx.changed(SQL.key_revoke, username=user.username, api_key_id=api_key_id)
+            revoked = await tx.changed(
+                SQL.key_revoke, username=user.username, api_key_id=api_key_id
+            )
             detail = {"api_key_id": api_key_id, "revoked": revoked}
             await self._audit(tx, actor.username, "api_key.revoke", f"user:{user.username}", detail)
             tx.after_commit(self._changed)

@@ -1,8 +1,10 @@
-"""Tokens of an identity provider: signature, issuer, audience and times are verified, against the provider's own keys.
+"""Tokens of an identity provider: signature, issuer, audience and times are verified, against the
+provider's own keys.
 
-Only asymmetric signatures count. The list of algorithms is ours, never the token's, so neither `none` nor an HMAC whose
-secret is the provider's public key gets anywhere. Keys are fetched when they are first needed and kept; a key id that
-is not known makes us look again (providers rotate), but not more often than every few seconds, whatever strangers send.
+Only asymmetric signatures count. The list of algorithms is ours, never the token's, so neither
+`none` nor an HMAC whose secret is the provider's public key gets anywhere. Keys are fetched when
+they are first needed and kept; a key id that is not known makes us look again (providers rotate),
+but not more often than every few seconds, whatever strangers send.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ class OidcSettings:
     email_claim: str = "email"
     name_claim: str = "name"
     role_claim: str | None = None
-    """Where the roles are, with dots for claims within claims; without one every newcomer is an analyst."""
+    """Where the roles are, with dots for claims within claims; without one every newcomer is an
+    analyst."""
     roles: Mapping[str, Role] | None = None
     """What the provider calls our roles; without one, as we do."""
     leeway_seconds: float = 60.0
@@ -117,7 +120,9 @@ class Keys:
 
     def _is_stale(self, found: SigningKey | None) -> bool:
         now = self._time.monotonic()
-        return now - self._tried >= AGAIN_SECONDS and (found is None or now - self._fetched > FRESH_SECONDS)
+        return now - self._tried >= AGAIN_SECONDS and (
+            found is None or now - self._fetched > FRESH_SECONDS
+        )
 
     async def _refresh(self) -> None:
         """What cannot be fetched leaves the keys as they are."""
@@ -125,7 +130,14 @@ class Keys:
         try:
             self._keys = _usable(await self._document())
             self._fetched = self._time.monotonic()
-        except (httpx2.HTTPError, PenstockError, AttributeError, KeyError, TypeError, ValueError) as e:
+        except (
+            httpx2.HTTPError,
+            PenstockError,
+            AttributeError,
+            KeyError,
+            TypeError,
+            ValueError,
+        ) as e:
             log.warning("oidc_keys_not_fetched", issuer=self._settings.issuer, error=repr(e)[:200])
 
     async def _document(self) -> dict[str, Any]:
@@ -141,7 +153,9 @@ class Keys:
 
     async def _fetch(self, http: httpx2.AsyncClient, url: str) -> dict[str, Any]:
         await self._reach(url)
-        answer = await fetch(http, http.build_request("GET", url), max_bytes=MAX_DOCUMENT, seconds=2 * FETCH_SECONDS)
+        answer = await fetch(
+            http, http.build_request("GET", url), max_bytes=MAX_DOCUMENT, seconds=2 * FETCH_SECONDS
+        )
         answer.raise_for_status()
         document = json.loads(answer.content)
         if not isinstance(document, dict):
@@ -155,7 +169,8 @@ class Oidc:
         self._keys = keys
 
     async def verify(self, token: str) -> Claims | None:
-        """Who the token is of; None when it is not a JWT at all, an error when it is one that does not count."""
+        """Who the token is of; None when it is not a JWT at all, an error when it is one that does
+        not count."""
         if token.count(".") != 2:
             return None
         if len(token) > MAX_TOKEN:
@@ -186,8 +201,13 @@ class Oidc:
     def _claims(self, claims: Mapping[str, Any]) -> Claims:
         username = _text(claims, self._settings.username_claim)
         if username is None:
-            raise InvalidToken(f"This token has no claim {self._settings.username_claim}, so it names nobody.")
-        if claims.get("email_verified") is False and self._settings.username_claim == self._settings.email_claim:
+            raise InvalidToken(
+                f"This token has no claim {self._settings.username_claim}, so it names nobody."
+            )
+        if (
+            claims.get("email_verified") is False
+            and self._settings.username_claim == self._settings.email_claim
+        ):
             raise InvalidToken("The e-mail address of this token is not verified.")
         return Claims(
             username=username,
@@ -204,7 +224,10 @@ class Oidc:
         known = self._settings.roles or {role.word: role for role in Role}
         found = [known[word] for word in words if isinstance(word, str) and word in known]
         if not found:
-            raise InvalidRole("Your identity provider gives you no role here.", hint="Ask for one of: " + _list(known))
+            raise InvalidRole(
+                "Your identity provider gives you no role here.",
+                hint="Ask for one of: " + _list(known),
+            )
         return max(found)
 
 
@@ -214,14 +237,20 @@ def _usable(document: Mapping[str, Any]) -> dict[str | None, SigningKey]:
     for entry in document["keys"]:
         algorithms = ALGORITHMS.get(entry.get("kty"), ())
         named = entry.get("alg")
-        if entry.get("use", "sig") != "sig" or not algorithms or (named is not None and named not in algorithms):
+        if (
+            entry.get("use", "sig") != "sig"
+            or not algorithms
+            or (named is not None and named not in algorithms)
+        ):
             continue
         try:
             key = jwt.PyJWK(entry)
         except jwt.PyJWTError:
             log.warning("oidc_key_passed_over", kid=str(entry.get("kid"))[:80])
         else:
-            found[entry.get("kid")] = SigningKey(key=key, algorithms=algorithms if named is None else (named,))
+            found[entry.get("kid")] = SigningKey(
+                key=key, algorithms=algorithms if named is None else (named,)
+            )
     return found
 
 
@@ -253,7 +282,9 @@ def _at(claims: Mapping[str, Any], path: str) -> object:
 
 def _text(claims: Mapping[str, Any], path: str) -> str | None:
     value = _at(claims, path)
-    return value if isinstance(value, str) and 0 < len(value) <= 320 and "\x00" not in value else None
+    return (
+        value if isinstance(value, str) and 0 < len(value) <= 320 and "\x00" not in value else None
+    )
 
 
 def _list(known: Mapping[str, Role]) -> str:

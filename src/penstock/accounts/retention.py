@@ -19,7 +19,8 @@ class Forgotten:
 
 
 class AnswerRetention(Loop[Forgotten]):
-    """Answers that were kept under an idempotency key go after their day, sessions when they are over."""
+    """Answers that were kept under an idempotency key go after their day, sessions when they are
+    over."""
 
     name = "answer_retention"
 

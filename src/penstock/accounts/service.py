@@ -1,4 +1,5 @@
-"""The processes of the deployment: what shows that somebody is a worker, or the graph server of one instance."""
+"""The processes of the deployment: what shows that somebody is a worker, or the graph server of one
+instance."""
 
 from __future__ import annotations
 
@@ -38,6 +39,7 @@ class StaticToken:
 
 
 def same(shown: str, expected: SecretStr) -> bool:
-    """Compared in a time that does not tell how much of it was right; an empty secret opens nothing."""
+    """Compared in a time that does not tell how much of it was right; an empty secret opens
+    nothing."""
     secret = expected.get_secret_value()
     return bool(secret) and hmac.compare_digest(shown.encode(), secret.encode())

@@ -1,7 +1,7 @@
 """Shares: what the owner of a data source, mapping or recipe lets other people do with it.
 
-`use` lets somebody run it, `edit` also change it. What a share is worth when something is read is decided by the SQL
-functions `may_use_source` and `may_run_mapping`, at the moment of reading.
+`use` lets somebody run it, `edit` also change it. What a share is worth when something is read is
+decided by the SQL functions `may_use_source` and `may_run_mapping`, at the moment of reading.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class Share:
 
 
 class Shares:
-    def __init__(self, db: Db, users: Users, audit: Audit, *, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, db: Db, users: Users, audit: Audit, *, changed: Callable[[], None] = lambda: None
+    ) -> None:
         """`changed` is called after the commit of whatever changes what somebody may do."""
         self._db = db
         self._users = users
@@ -69,8 +71,12 @@ class Shares:
         grantee = await self._grantee(resource, username)
         async with self._db.transaction() as tx:
             if await tx.value(_HOLD[resource.type], resource_id=resource.id) is None:
-                raise NotFound(f"There is no {resource.type.replace('_', ' ')} {resource.id[:100]}.")
-            row = await tx.row(SQL.share_put, **resource.key(), username=grantee, role=role, created_by=actor)
+                raise NotFound(
+                    f"There is no {resource.type.replace('_', ' ')} {resource.id[:100]}."
+                )
+            row = await tx.row(
+                SQL.share_put, **resource.key(), username=grantee, role=role, created_by=actor
+            )
             shares = await tx.fetch(SQL.share_list, **resource.key())
             if row is None or len(shares) > MAX_SHARES:
                 raise Conflict(
@@ -87,12 +93,16 @@ class Shares:
         async with self._db.transaction() as tx:
             dropped = await tx.changed(SQL.share_drop, **resource.key(), username=username)
             if dropped:
-                await self._audit(tx, actor, f"{resource.type}.unshare", str(resource), {"username": username})
+                await self._audit(
+                    tx, actor, f"{resource.type}.unshare", str(resource), {"username": username}
+                )
                 tx.after_commit(self._changed)
         return bool(dropped)
 
     async def role(self, resource: Resource, username: str) -> ShareRole | None:
-        role: ShareRole | None = await self._db.value(SQL.share_role, **resource.key(), username=username)
+        role: ShareRole | None = await self._db.value(
+            SQL.share_role, **resource.key(), username=username
+        )
         return role
 
     async def _grantee(self, resource: Resource, username: str) -> str:
@@ -100,5 +110,7 @@ class Shares:
             return username
         grantee = (await self._users.get(username)).username
         if grantee == resource.owner:
-            raise InvalidInput(f"It is {grantee}'s own.", hint="Name somebody else.", field="grantee")
+            raise InvalidInput(
+                f"It is {grantee}'s own.", hint="Name somebody else.", field="grantee"
+            )
         return grantee

@@ -1,7 +1,9 @@
-"""Service-account tokens of Kubernetes: the API server says whose they are, and that they were made for us.
+"""Service-account tokens of Kubernetes: the API server says whose they are, and that they were made
+for us.
 
-A token that was made for another audience (the API server's own, say) is refused, so no pod can show us the token it
-was given for something else. What was said is remembered for a few seconds; a refusal is not.
+A token that was made for another audience (the API server's own, say) is refused, so no pod can
+show us the token it was given for something else. What was said is remembered for a few seconds; a
+refusal is not.
 """
 
 from __future__ import annotations
@@ -76,17 +78,24 @@ class TokenReview:
         headers = {"Authorization": f"Bearer {self._own_token()}"}
         try:
             answer = await self._http.post(
-                "/apis/authentication.k8s.io/v1/tokenreviews", json=body, headers=headers, timeout=ANSWER_SECONDS
+                "/apis/authentication.k8s.io/v1/tokenreviews",
+                json=body,
+                headers=headers,
+                timeout=ANSWER_SECONDS,
             )
             answer.raise_for_status()
             status: dict[str, Any] = answer.json().get("status") or {}
         except (httpx2.HTTPError, ValueError, AttributeError) as e:
             log.warning("token_review_failed", error=type(e).__name__)
-            raise Unavailable("The Kubernetes API server does not say whose token this is.") from None
+            raise Unavailable(
+                "The Kubernetes API server does not say whose token this is."
+            ) from None
         return status
 
     def _caller(self, status: dict[str, Any]) -> ServiceCaller | None:
-        if status.get("authenticated") is not True or self._settings.audience not in (status.get("audiences") or ()):
+        if status.get("authenticated") is not True or self._settings.audience not in (
+            status.get("audiences") or ()
+        ):
             return None
         user = status.get("user") or {}
         component = self._component(str(user.get("username", "")))
@@ -94,7 +103,9 @@ class TokenReview:
             return None if component is None else ServiceCaller(component=component)
         pods = (user.get("extra") or {}).get(_POD) or [""]
         match = _INSTANCE_POD.fullmatch(str(pods[0]))
-        return None if match is None else ServiceCaller(component="wrapper", instance_id=int(match[1]))
+        return (
+            None if match is None else ServiceCaller(component="wrapper", instance_id=int(match[1]))
+        )
 
     def _component(self, username: str) -> Component | None:
         match username.split(":"):

@@ -1,7 +1,8 @@
-"""Users: who they are and which role they have. A user is never removed, only deactivated: what they own stays theirs.
+"""Users: who they are and which role they have. A user is never removed, only deactivated: what
+they own stays theirs.
 
-Nobody gives a role above their own, and nobody changes a user whose role is above their own; otherwise an admin would
-be one request away from ops. Names are compared without regard to case.
+Nobody gives a role above their own, and nobody changes a user whose role is above their own;
+otherwise an admin would be one request away from ops. Names are compared without regard to case.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ _NAME = re.compile(NAME_PATTERN)
 class Audit(Protocol):
     """Writes down who changed what, in the transaction that changes it."""
 
-    async def __call__(self, tx: Tx, actor: str, action: str, subject: str, detail: object) -> None: ...
+    async def __call__(
+        self, tx: Tx, actor: str, action: str, subject: str, detail: object
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +62,15 @@ class Actor:
 
     def check_over(self, user: User) -> None:
         if user.role > self.role:
-            raise PermissionDenied(f"{user.username} has the role {user.role.word}, which is above yours.")
+            raise PermissionDenied(
+                f"{user.username} has the role {user.role.word}, which is above yours."
+            )
 
     def check_gives(self, role: Role) -> None:
         if role > self.role:
-            raise PermissionDenied(f"You cannot give the role {role.word}: yours is {self.role.word}.")
+            raise PermissionDenied(
+                f"You cannot give the role {role.word}: yours is {self.role.word}."
+            )
 
 
 ITSELF = Actor(username="penstock", role=Role.OPS)
@@ -86,36 +93,59 @@ class Users:
         self._changed = changed
 
     async def add(
-        self, username: str, *, role: Role, email: str | None = None, display_name: str | None = None, actor: Actor
+        self,
+        username: str,
+        *,
+        role: Role,
+        email: str | None = None,
+        display_name: str | None = None,
+        actor: Actor,
     ) -> User:
         actor.check_gives(role)
         async with self._db.transaction() as tx:
             return await self._insert(tx, username, role, email, display_name, actor.username)
 
     async def bootstrap(
-        self, username: str, *, email: str | None = None, display_name: str | None = None, tx: Tx | None = None
+        self,
+        username: str,
+        *,
+        email: str | None = None,
+        display_name: str | None = None,
+        tx: Tx | None = None,
     ) -> User:
-        """The first user, with the role ops; a conflict once there is any, also for two who try at the same time."""
+        """The first user, with the role ops; a conflict once there is any, also for two who try at
+        the same time."""
         async with self._db.transaction(tx) as tx:
             await tx.fetch(SQL.bootstrap_turn)
             if await tx.value(SQL.account_count, is_active=None):
-                raise Conflict("There are users already.", hint="Ask one with the role admin or ops to add you.")
+                raise Conflict(
+                    "There are users already.",
+                    hint="Ask one with the role admin or ops to add you.",
+                )
             return await self._insert(tx, username, Role.OPS, email, display_name, ITSELF.username)
 
-    async def provide(self, username: str, *, role: Role, email: str | None, display_name: str | None) -> User:
+    async def provide(
+        self, username: str, *, role: Role, email: str | None, display_name: str | None
+    ) -> User:
         """The user whom somebody we trust vouches for; made when they come for the first time."""
         found = await self.find(username)
         if found is not None:
             return found
         try:
-            return await self.add(username, role=role, email=email, display_name=display_name, actor=ITSELF)
+            return await self.add(
+                username, role=role, email=email, display_name=display_name, actor=ITSELF
+            )
         except Conflict:
             return await self.get(username)
 
     async def change(self, username: str, profile: Profile, *, actor: Actor) -> User:
         async with self._db.transaction() as tx:
             user = await self.locked(tx, username, actor)
-            changed = {"email": profile.email, "display_name": profile.display_name, "is_active": profile.is_active}
+            changed = {
+                "email": profile.email,
+                "display_name": profile.display_name,
+                "is_active": profile.is_active,
+            }
             row = await tx.row(SQL.account_change, username=user.username, **changed)
             tx.after_commit(self._changed)
             told = {name: value for name, value in changed.items() if value is not None}
@@ -128,7 +158,9 @@ class Users:
             user = await self.locked(tx, username, actor)
             if user.role is role:
                 return user
-            row = await tx.row(SQL.account_role, username=user.username, role=role.word, actor=actor.username)
+            row = await tx.row(
+                SQL.account_role, username=user.username, role=role.word, actor=actor.username
+            )
             tx.after_commit(self._changed)
             detail = {"from": user.role.word, "to": role.word}
             await self._audit(tx, actor.username, "user.role", f"user:{user.username}", detail)
@@ -145,7 +177,9 @@ class Users:
         return None if row is None else _user(row)
 
     async def page(self, *, is_active: bool | None, offset: int, limit: int) -> list[User]:
-        rows = await self._db.fetch(SQL.account_list, is_active=is_active, offset=offset, limit=limit)
+        rows = await self._db.fetch(
+            SQL.account_list, is_active=is_active, offset=offset, limit=limit
+        )
         return [_user(row) for row in rows]
 
     async def seen(self, username: str) -> None:
@@ -162,7 +196,13 @@ class Users:
         return user
 
     async def _insert(
-        self, tx: Tx, username: str, role: Role, email: str | None, display_name: str | None, actor: str
+        self,
+        tx: Tx,
+        username: str,
+        role: Role,
+        email: str | None,
+        display_name: str | None,
+        actor: str,
     ) -> User:
         check_username(username)
         values = {"email": email, "display_name": display_name}

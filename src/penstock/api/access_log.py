@@ -33,7 +33,9 @@ _LONGEST_PATH = 200
 class Refusals:
     """Counts and logs what was refused."""
 
-    def __init__(self, registry: CollectorRegistry, *, ticks: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, registry: CollectorRegistry, *, ticks: Callable[[], float] = time.monotonic
+    ) -> None:
         self._events = TokenBuckets(rate=EVENTS_PER_SECOND, burst=EVENTS_AT_ONCE, ticks=ticks)
         self._left_out = 0
         self._failed_logins = Counter(

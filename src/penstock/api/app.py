@@ -44,10 +44,24 @@ GRAPHS = (
     snapshot_jobs.router,
 )
 INSTANCES = (instances.router, instances.of_mapping, instance_reports.router, proxy.router)
-OPERATIONS = (bulk_delete.router, runtime_config.router, cluster.router, exports.router, ops.router, favorites.router)
+OPERATIONS = (
+    bulk_delete.router,
+    runtime_config.router,
+    cluster.router,
+    exports.router,
+    ops.router,
+    favorites.router,
+)
 TABLES = (iceberg.router, tables.router, tables.under_api, tables.policies, maintenance_jobs.router)
 SOURCES = (data_sources.router, schema_browser.router)
-RECONCILIATION = (recipes.router, items.router, runs.router, runs.internal, uploads.router, record_sources.router)
+RECONCILIATION = (
+    recipes.router,
+    items.router,
+    runs.router,
+    runs.internal,
+    uploads.router,
+    record_sources.router,
+)
 
 
 def attach(app: FastAPI, parts: Services) -> None:

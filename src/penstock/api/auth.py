@@ -1,7 +1,8 @@
 """Who calls. What they may do is in the matrix.
 
-Nobody is let in by default: no credential is 401, and without a kind of service token in the settings the internal API
-answers 401 to everybody. A token that is shown and does not count is 401 too, whatever headers stand beside it.
+Nobody is let in by default: no credential is 401, and without a kind of service token in the
+settings the internal API answers 401 to everybody. A token that is shown and does not count is 401
+too, whatever headers stand beside it.
 """
 
 from typing import Annotated
@@ -16,7 +17,12 @@ from penstock.api.credentials import PROXY_SECRET
 from penstock.api.identity import OPERATOR, Identity, Role
 from penstock.api.rate_limits import LoginAttempt
 from penstock.api.services import Services, ServicesDep
-from penstock.kit.errors import AuthenticationRequired, InvalidComponent, InvalidToken, PermissionDenied
+from penstock.kit.errors import (
+    AuthenticationRequired,
+    InvalidComponent,
+    InvalidToken,
+    PermissionDenied,
+)
 
 __all__ = [
     "Caller",
@@ -35,7 +41,9 @@ _public = HTTPBearer(
     description="An API key (pst_…), a token of the identity provider, or the operator's token.",
     auto_error=False,
 )
-_internal = HTTPBearer(scheme_name="service", description="A service token of the deployment.", auto_error=False)
+_internal = HTTPBearer(
+    scheme_name="service", description="A service token of the deployment.", auto_error=False
+)
 
 
 MayShowToken = Depends(_public)
@@ -54,7 +62,9 @@ async def identify(request: Request, parts: Services) -> Identity:
 
 
 async def caller(
-    request: Request, parts: ServicesDep, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_public)]
+    request: Request,
+    parts: ServicesDep,
+    _: Annotated[HTTPAuthorizationCredentials | None, Depends(_public)],
 ) -> Identity:
     return await identify(request, parts)
 
@@ -145,10 +155,14 @@ async def service_of(request: Request, parts: Services) -> ServiceCaller:
 
 async def _service(request: Request, parts: Services) -> ServiceCaller:
     if not parts.services:
-        raise AuthenticationRequired("This control plane has no internal API.", hint="Set PENSTOCK_SERVICE_TOKEN.")
+        raise AuthenticationRequired(
+            "This control plane has no internal API.", hint="Set PENSTOCK_SERVICE_TOKEN."
+        )
     credentials = await _internal(request)
     if credentials is None:
-        raise AuthenticationRequired("The internal API needs a service token: Authorization: Bearer <token>.")
+        raise AuthenticationRequired(
+            "The internal API needs a service token: Authorization: Bearer <token>."
+        )
     caller = await process_of(request, credentials.credentials, parts)
     component = request.headers.get("x-component", "")
     if component not in ("worker", "wrapper"):

@@ -14,7 +14,8 @@ READS = frozenset({"GET", "HEAD"})
 
 
 def cookie_name(request: Request) -> str:
-    """With our port: browsers send the cookies of a host to all its ports, and two homes are two ports."""
+    """With our port: browsers send the cookies of a host to all its ports, and two homes are two
+    ports."""
     server = request.scope.get("server")
     return f"penstock_session_{server[1] if server else 0}"
 
@@ -22,14 +23,17 @@ def cookie_name(request: Request) -> str:
 def check_same_origin(request: Request) -> None:
     """SameSite keeps other sites away, and other ports of this host are the same site.
 
-    A write must come from a page of ours. A read may also be a page that is opened, by its address or a link.
+    A write must come from a page of ours. A read may also be a page that is opened, by its address
+    or a link.
     """
     headers = request.headers
     site = headers.get("sec-fetch-site")
     is_opened_page = headers.get("sec-fetch-mode") == "navigate" and request.method in READS
     if site not in (None, "none", "same-origin") and not is_opened_page:
         raise _other_page()
-    if request.method not in READS and urlsplit(headers.get("origin", "")).netloc != headers.get("host"):
+    if request.method not in READS and urlsplit(headers.get("origin", "")).netloc != headers.get(
+        "host"
+    ):
         raise _other_page()
 
 

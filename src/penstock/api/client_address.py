@@ -22,7 +22,8 @@ def peer_address(scope: Scope) -> Address | None:
 
 
 def client_address(scope: Scope, proxies: Sequence[Network]) -> Address | None:
-    """The last address of X-Forwarded-For that is no trusted proxy, when a trusted proxy sent it; else the peer's.
+    """The last address of X-Forwarded-For that is no trusted proxy, when a trusted proxy sent it;
+    else the peer's.
 
     Entries before it were written by whoever is behind it, and may say anything.
     """

@@ -1,7 +1,9 @@
-"""What people show: a key of ours, a token of their identity provider, or a name that a trusted proxy vouches for.
+"""What people show: a key of ours, a token of their identity provider, or a name that a trusted
+proxy vouches for.
 
-Whoever vouches, the role is the one of the users table. A provider's claim and a proxy's header can lower it, and
-neither can raise it; only of somebody who comes for the first time does the provider say what they begin with.
+Whoever vouches, the role is the one of the users table. A provider's claim and a proxy's header can
+lower it, and neither can raise it; only of somebody who comes for the first time does the provider
+say what they begin with.
 """
 
 from __future__ import annotations
@@ -64,12 +66,15 @@ class TokenHolders:
 
 
 class TrustedHeaders:
-    """`X-Username`, and `X-User-Role` to be less than one is, from the proxy that the settings name.
+    """`X-Username`, and `X-User-Role` to be less than one is, from the proxy that the settings
+    name.
 
     The proxy is told from others by its address, by a secret that it sends, or by both.
     """
 
-    def __init__(self, users: Users, *, proxies: Sequence[Network] = (), secret: SecretStr | None = None) -> None:
+    def __init__(
+        self, users: Users, *, proxies: Sequence[Network] = (), secret: SecretStr | None = None
+    ) -> None:
         if not proxies and secret is None:
             raise InvalidInput("Trusted headers need the address of the proxy or a shared secret.")
         self._users = users
@@ -105,7 +110,9 @@ class TrustedHeaders:
         return secret is not None and same(secret, self._secret)
 
 
-async def _known(users: Users, username: str, role: Role, email: str | None, display_name: str | None) -> User:
+async def _known(
+    users: Users, username: str, role: Role, email: str | None, display_name: str | None
+) -> User:
     try:
         user = await users.provide(username, role=role, email=email, display_name=display_name)
     except InvalidInput as e:
@@ -118,7 +125,9 @@ async def _known(users: Users, username: str, role: Role, email: str | None, dis
 
 
 def _deactivated(username: str) -> InvalidToken:
-    return InvalidToken(f"The account {username} is deactivated.", hint="Ask an admin to activate it again.")
+    return InvalidToken(
+        f"The account {username} is deactivated.", hint="Ask an admin to activate it again."
+    )
 
 
 def _only(request: Request, name: str) -> str | None:

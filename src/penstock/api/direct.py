@@ -24,7 +24,14 @@ from penstock.api.graphs import proxy
 from penstock.api.internal import worker_jobs
 from penstock.api.jobs import jobs
 from penstock.api.request_bodies import parse
-from penstock.jobs.http_bodies import Body, ClaimBody, ExchangeBody, FinishBody, HeartbeatBody, JobBody
+from penstock.jobs.http_bodies import (
+    Body,
+    ClaimBody,
+    ExchangeBody,
+    FinishBody,
+    HeartbeatBody,
+    JobBody,
+)
 from penstock.kit.asgi import Replayed, is_plain_json
 from penstock.kit.errors import PenstockError
 

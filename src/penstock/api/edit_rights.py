@@ -1,4 +1,5 @@
-"""Who may change what belongs to somebody else: admins, operators, and those with whom it is shared to edit."""
+"""Who may change what belongs to somebody else: admins, operators, and those with whom it is shared
+to edit."""
 
 from penstock.accounts.shares import Resource
 from penstock.api.permissions import Grant
@@ -22,7 +23,8 @@ def recipe_resource(recipe: Kept) -> Resource:
 
 
 async def check_edit(resource: Resource, people: People | None, grant: Grant) -> None:
-    """Refuses whoever is not the owner, of a lesser role than admin, and was not given the role edit."""
+    """Refuses whoever is not the owner, of a lesser role than admin, and was not given the role
+    edit."""
     if grant.may(resource.owner):
         return
     if people is None or await people.shares.role(resource, grant.username) != "edit":

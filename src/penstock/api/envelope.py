@@ -1,4 +1,5 @@
-"""The envelope of every answer under /api: one object is `{"data": …}`, a list has a `meta` beside it."""
+"""The envelope of every answer under /api: one object is `{"data": …}`, a list has a `meta` beside
+it."""
 
 from typing import Any, Generic, TypeVar
 
@@ -15,7 +16,9 @@ class Data(BaseModel, Generic[T]):
 
 class Meta(BaseModel):
     total: int = Field(description="How many there are in all.", examples=[1])
-    total_is_estimate: bool = Field(default=False, description="True where counting them would take long.")
+    total_is_estimate: bool = Field(
+        default=False, description="True where counting them would take long."
+    )
     offset: int = Field(examples=[0])
     limit: int = Field(examples=[50])
     request_id: str = Field(examples=["5f0c2f6e9d0e4a7d8f5a3b1c2d4e6f70"])

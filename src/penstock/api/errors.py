@@ -40,7 +40,9 @@ class MethodNotAllowed(PenstockError):
 class ErrorDetail(BaseModel):
     code: str = Field(description="What a program looks at.")
     message: str = Field(description="What a person reads.")
-    details: dict[str, Any] = Field(description="The facts, and under `hint` the next thing to try.")
+    details: dict[str, Any] = Field(
+        description="The facts, and under `hint` the next thing to try."
+    )
 
 
 class ErrorMeta(BaseModel):
@@ -56,7 +58,9 @@ def declare(*kinds: type[PenstockError]) -> dict[int | str, dict[str, Any]]:
     """The errors that an operation may answer with, for its description."""
     declared: dict[int | str, dict[str, Any]] = {}
     for kind in kinds:
-        entry = declared.setdefault(kind.status, {"model": ErrorBody, "description": "", "content": _content()})
+        entry = declared.setdefault(
+            kind.status, {"model": ErrorBody, "description": "", "content": _content()}
+        )
         entry["description"] = f"{entry['description']}, {kind.code}".removeprefix(", ")
         error = {"code": kind.code, "message": "A sentence.", "details": {}}
         entry["content"]["application/json"]["examples"][kind.code] = {
@@ -88,8 +92,13 @@ def envelope(error: PenstockError, request_id: str) -> dict[str, Any]:
 
 
 def reply(error: PenstockError, request_id: str) -> Reply:
-    answer = Reply(orjson.Fragment(orjson.dumps(envelope(error, request_id), default=str)), status_code=error.status)
-    if wait := error.details.get("retry_after_seconds", RETRY_AFTER_SECONDS if error.retryable else None):
+    answer = Reply(
+        orjson.Fragment(orjson.dumps(envelope(error, request_id), default=str)),
+        status_code=error.status,
+    )
+    if wait := error.details.get(
+        "retry_after_seconds", RETRY_AFTER_SECONDS if error.retryable else None
+    ):
         answer.headers["Retry-After"] = str(wait)
     if error.status == AuthenticationRequired.status:
         answer.headers["WWW-Authenticate"] = "Bearer"
@@ -140,18 +149,32 @@ def _path(loc: tuple[int | str, ...]) -> str:
 
 
 def _methods(request: Request) -> list[str]:
-    """What is possible here; the framework names the methods of the first route only. A path that is written out says
-    more than one with a place for any name.
+    """What is possible here; the framework names the methods of the first route only. A path that
+    is written out says more than one with a place for any name.
     """
-    here = [route for route in request.app.state.routes if route.matches(request.scope)[0] is not Match.NONE]
+    here = [
+        route
+        for route in request.app.state.routes
+        if route.matches(request.scope)[0] is not Match.NONE
+    ]
     fewest = min((route.path_format.count("{") for route in here), default=0)
-    return sorted({method for route in here if route.path_format.count("{") == fewest for method in route.methods})
+    return sorted(
+        {
+            method
+            for route in here
+            if route.path_format.count("{") == fewest
+            for method in route.methods
+        }
+    )
 
 
 def _translated(error: HTTPException, request: Request) -> PenstockError:
     match error.status_code:
         case 404:
-            return NotFound(f"There is no {request.url.path[:200]} here.", hint="GET /api/openapi.json lists what is.")
+            return NotFound(
+                f"There is no {request.url.path[:200]} here.",
+                hint="GET /api/openapi.json lists what is.",
+            )
         case 405:
             return MethodNotAllowed(f"{request.method} is not possible here.")
         case 413:

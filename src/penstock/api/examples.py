@@ -1,4 +1,5 @@
-"""An example of an answer, made of the examples of its fields; where a field has none, of its type and its name."""
+"""An example of an answer, made of the examples of its fields; where a field has none, of its type
+and its name."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ class Examples:
     def __init__(self, schemas: Mapping[str, Any]) -> None:
         self._schemas = schemas
 
-    def of(self, node: Mapping[str, Any], name: str = "text", within: frozenset[str] = frozenset()) -> Any:
+    def of(
+        self, node: Mapping[str, Any], name: str = "text", within: frozenset[str] = frozenset()
+    ) -> Any:
         """`within` are the schemas that the node is a part of; one that holds itself ends there."""
         if "examples" in node:
             return node["examples"][0]
@@ -41,7 +44,9 @@ class Examples:
     def _referred(self, schema: str, name: str, within: frozenset[str]) -> Any:
         return None if schema in within else self.of(self._schemas[schema], name, within | {schema})
 
-    def _chosen(self, choices: Sequence[Mapping[str, Any]], name: str, within: frozenset[str]) -> Any:
+    def _chosen(
+        self, choices: Sequence[Mapping[str, Any]], name: str, within: frozenset[str]
+    ) -> Any:
         """The first that is not null; a text that may be missing, and has no example, is missing."""
         first = next((each for each in choices if each.get("type") != "null"), choices[0])
         told = self.of(first, name, within)
@@ -50,7 +55,10 @@ class Examples:
     def _typed(self, node: Mapping[str, Any], name: str, within: frozenset[str]) -> Any:
         match node.get("type"):
             case "object" if "properties" in node:
-                return {field: self.of(each, field, within) for field, each in node["properties"].items()}
+                return {
+                    field: self.of(each, field, within)
+                    for field, each in node["properties"].items()
+                }
             case "array":
                 return [self.of(node["items"], name, within)] if node.get("items") else []
             case "string":

@@ -1,4 +1,5 @@
-"""Is it alive, can it work, and how does it stand: for orchestrators and scrapers, without envelope or credential."""
+"""Is it alive, can it work, and how does it stand: for orchestrators and scrapers, without envelope
+or credential."""
 
 import asyncio
 import time
@@ -34,19 +35,24 @@ class Readiness(Health):
     draining: bool
     failing: dict[str, str] = Field(
         description="Background tasks that fail at present, with their errors; requests are served meanwhile.",
-        examples=[{"notification listener": "InvalidPasswordError: password authentication failed"}],
+        examples=[
+            {"notification listener": "InvalidPasswordError: password authentication failed"}
+        ],
     )
 
 
 class QueueGauges:
-    """Looked up at most once a second, however many scrapers ask; without a database the gauges stand still."""
+    """Looked up at most once a second, however many scrapers ask; without a database the gauges
+    stand still."""
 
     def __init__(self, parts: Services) -> None:
         self._parts = parts
         self._looking = asyncio.Lock()
         self._looked_at = float("-inf")
         self._database = Gauge(
-            "penstock_database_up", "Whether the database answered the last look.", registry=parts.registry
+            "penstock_database_up",
+            "Whether the database answered the last look.",
+            registry=parts.registry,
         )
 
     async def refresh(self) -> None:
@@ -102,8 +108,12 @@ async def ready(parts: ServicesDep) -> Readiness:
     return Readiness(status="ready", draining=control["draining"], failing=failing)
 
 
-@router.get("/metrics", summary="Prometheus metrics", response_class=PlainTextResponse, responses=METRICS)
-async def metrics(request: Request, parts: ServicesDep, gauges: Annotated[QueueGauges, Depends(_gauges)]) -> Response:
+@router.get(
+    "/metrics", summary="Prometheus metrics", response_class=PlainTextResponse, responses=METRICS
+)
+async def metrics(
+    request: Request, parts: ServicesDep, gauges: Annotated[QueueGauges, Depends(_gauges)]
+) -> Response:
     """Of all processes, where one port has several."""
     await gauges.refresh()
     siblings: Siblings | None = request.app.state.siblings

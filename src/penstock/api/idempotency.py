@@ -1,7 +1,8 @@
-"""`Idempotency-Key` on any write of the public API: the first answer is given again, and nothing is done twice.
+"""`Idempotency-Key` on any write of the public API: the first answer is given again, and nothing is
+done twice.
 
-A key belongs to its caller, method and path. What says that nothing was done (a refusal of the credential, a wish to
-try later, an error of ours) is not kept, so the same key can be tried again.
+A key belongs to its caller, method and path. What says that nothing was done (a refusal of the
+credential, a wish to try later, an error of ours) is not kept, so the same key can be tried again.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ _KEY = re.compile(rf"[!-~]{{1,{MAX_KEY}}}")
 
 
 def applies(request: Request) -> bool:
-    return request.method in WRITES and HEADER in request.headers and not request.url.path.startswith(OTHER_PROTOCOLS)
+    return (
+        request.method in WRITES
+        and HEADER in request.headers
+        and not request.url.path.startswith(OTHER_PROTOCOLS)
+    )
 
 
 async def once(request: Request, handle: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -88,7 +93,9 @@ def _check_length(request: Request, most: int) -> None:
     if "transfer-encoding" in request.headers:
         raise InvalidInput("With an Idempotency-Key the body's length must be said beforehand.")
     if int(request.headers.get("content-length", "0")) > most:
-        raise PayloadTooLarge(f"With an Idempotency-Key at most {most:,} bytes are taken.", limit=most)
+        raise PayloadTooLarge(
+            f"With an Idempotency-Key at most {most:,} bytes are taken.", limit=most
+        )
 
 
 async def _answer(request: Request, handle: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -110,4 +117,8 @@ def _to_keep(answer: Response) -> Answer | None:
 
 
 def _again(answer: Answer) -> Response:
-    return Response(answer.body, status_code=answer.status, headers={**answer.headers, "idempotency-replayed": "true"})
+    return Response(
+        answer.body,
+        status_code=answer.status,
+        headers={**answer.headers, "idempotency-replayed": "true"},
+    )

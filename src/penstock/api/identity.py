@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["OPERATOR", "OPERATOR_TOKEN", "Authenticator", "Identity", "OperatorToken", "Role", "SecretFile"]
+__all__ = [
+    "OPERATOR",
+    "OPERATOR_TOKEN",
+    "Authenticator",
+    "Identity",
+    "OperatorToken",
+    "Role",
+    "SecretFile",
+]
 OPERATOR_TOKEN = "operator_token"  # noqa: S105 - how somebody signed in
 
 
@@ -57,7 +65,8 @@ class OperatorToken:
 
 
 class SecretFile:
-    """A file with one secret, read again when it was replaced; without the file the secret is empty."""
+    """A file with one secret, read again when it was replaced; without the file the secret is
+    empty."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -1,6 +1,8 @@
-"""Requests of programs of this machine only: what came through a proxy, or under another name, is refused.
+"""Requests of programs of this machine only: what came through a proxy, or under another name, is
+refused.
 
-A proxy makes requests of anybody look local, and a web page whose own name points at this machine sends that name.
+A proxy makes requests of anybody look local, and a web page whose own name points at this machine
+sends that name.
 """
 
 from __future__ import annotations
@@ -37,7 +39,15 @@ PROXY_HEADERS = frozenset(
         "x-rewrite-url",
     }
 )
-PROXY_PREFIXES = ("cf-", "fastly-", "x-amzn-", "x-azure-", "x-forwarded", "x-goog-iap-", "x-penstock-proxy-")
+PROXY_PREFIXES = (
+    "cf-",
+    "fastly-",
+    "x-amzn-",
+    "x-azure-",
+    "x-forwarded",
+    "x-goog-iap-",
+    "x-penstock-proxy-",
+)
 _HINT = (
     "Name the proxy with PENSTOCK_TRUSTED_PROXIES or PENSTOCK_TRUSTED_PROXY_SECRET and set"
     " PENSTOCK_TRUSTED_HEADERS=true, or set PENSTOCK_LOCAL_ONLY=false and have callers send tokens."
@@ -75,9 +85,12 @@ def _refusal(request: Request) -> PermissionDenied | None:
             )
     address = peer_address(request.scope)
     if address is not None and not address.is_loopback:
-        return PermissionDenied("This control plane takes requests of its own machine only.", hint=_HINT)
+        return PermissionDenied(
+            "This control plane takes requests of its own machine only.", hint=_HINT
+        )
     if not _is_own_name(request.headers.getlist("host")):
         return PermissionDenied(
-            "This control plane takes requests under the names localhost and 127.0.0.1 only.", hint=_HINT
+            "This control plane takes requests under the names localhost and 127.0.0.1 only.",
+            hint=_HINT,
         )
     return None

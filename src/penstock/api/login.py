@@ -37,7 +37,9 @@ class Link(BaseModel):
 
 
 @router.post("/api/login-links", status_code=201, dependencies=[MayShowToken])
-async def create_link(request: Request, response: Response, parts: ServicesDep, people: HasPeople) -> Data[Link]:
+async def create_link(
+    request: Request, response: Response, parts: ServicesDep, people: HasPeople
+) -> Data[Link]:
     identity = await identify(request, parts)
     if identity.via != OPERATOR_TOKEN:
         raise PermissionDenied("Login links are made with the operator token.")
@@ -52,7 +54,9 @@ async def open_link(request: Request, parts: ServicesDep, people: HasPeople) -> 
     """A page, and the cookie that the next requests of this browser sign in with."""
     token = request.query_params.get("token", "")
     if not 0 < len(token) <= MAX_SECRET:
-        raise AuthenticationRequired("A login link has a token.", hint="Print a link: penstock login")
+        raise AuthenticationRequired(
+            "A login link has a token.", hint="Print a link: penstock login"
+        )
     attempt = LoginAttempt(request, parts, token)
     sessions = _sessions(people)
     address = client_address(request.scope, parts.proxies)

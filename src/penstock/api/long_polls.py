@@ -1,9 +1,11 @@
-"""Long polls: a caller who waits is on a line, and the line is hung up when they leave or when the server goes down.
+"""Long polls: a caller who waits is on a line, and the line is hung up when they leave or when the
+server goes down.
 
-A claim must not be made for a caller who is gone. While they wait we watch their connection: once it is cut, the line
-is dead, the waiting ends and no claim is begun. A claim that was under way at that moment is handed back, uncounted,
-after a last look at the connection. What remains is a caller who vanishes after that look, or without closing the
-connection (a machine that lost its power): their claim lapses with its lease, and the reaper requeues it.
+A claim must not be made for a caller who is gone. While they wait we watch their connection: once
+it is cut, the line is dead, the waiting ends and no claim is begun. A claim that was under way at
+that moment is handed back, uncounted, after a last look at the connection. What remains is a caller
+who vanishes after that look, or without closing the connection (a machine that lost its power):
+their claim lapses with its lease, and the reaper requeues it.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class Polls:
             line.hang_up()
 
     @asynccontextmanager
-    async def line(self, request: Request, *, worker: str = "", session: UUID | None = None) -> AsyncIterator[Line]:
+    async def line(
+        self, request: Request, *, worker: str = "", session: UUID | None = None
+    ) -> AsyncIterator[Line]:
         """With the session of a worker, which counts as present while it waits."""
         line = Line()
         if self._closed:
@@ -44,7 +48,9 @@ class Polls:
         self._lines.add(line)
         watcher = asyncio.create_task(_watch(request, line))
         present = (
-            nullcontext() if self._presence is None or session is None else self._presence.of(worker, session, line)
+            nullcontext()
+            if self._presence is None or session is None
+            else self._presence.of(worker, session, line)
         )
         try:
             with present:

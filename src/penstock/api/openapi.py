@@ -1,4 +1,5 @@
-"""What the API says of itself: the routes' own words, and what holds for all of them and stands in none."""
+"""What the API says of itself: the routes' own words, and what holds for all of them and stands in
+none."""
 
 from __future__ import annotations
 
@@ -53,6 +54,9 @@ def _illustrate(operation: dict[str, Any], examples: Examples) -> None:
 
 def _declare(operation: dict[str, Any], kind: type[PenstockError]) -> None:
     [(status, entry)] = declare(kind).items()
-    content = {"schema": {"$ref": "#/components/schemas/ErrorBody"}, **entry["content"]["application/json"]}
+    content = {
+        "schema": {"$ref": "#/components/schemas/ErrorBody"},
+        **entry["content"]["application/json"],
+    }
     said = {"description": entry["description"], "content": {"application/json": content}}
     operation["responses"].setdefault(str(status), said)

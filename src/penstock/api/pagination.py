@@ -1,4 +1,5 @@
-"""Pages: `offset`, `limit` (a larger one is clamped), `sort_by`, `sort_order`. An unknown parameter is refused.
+"""Pages: `offset`, `limit` (a larger one is clamped), `sort_by`, `sort_order`. An unknown parameter
+is refused.
 
 class JobQuery(Page):
     sort_by: Literal["created_at", "id"] = "created_at"
@@ -47,7 +48,12 @@ def _in_utc(moment: datetime) -> datetime:
         raise ValueError("out of range") from None
 
 
-Moment = Annotated[datetime, BeforeValidator(_iso), AfterValidator(_in_utc), Field(examples=["2026-01-31T12:00:00Z"])]
+Moment = Annotated[
+    datetime,
+    BeforeValidator(_iso),
+    AfterValidator(_in_utc),
+    Field(examples=["2026-01-31T12:00:00Z"]),
+]
 
 
 class Page(BaseModel):

@@ -1,12 +1,14 @@
 """Who may do what: one row a route, and a route without a row is not served.
 
-A right is `no`, `own` (what the caller owns) or `any`. A route takes `grant: Permit` and thereby lets in whom its row
-lets in; where the right may be `own`, it says whose thing it is about: `grant.over(mapping.owner_username)`. `own` is
-also what its owner shared with the caller, on routes that ask for it: data sources, mappings and recipes. `any` lets
-in to see; who may run something on a data source that is not theirs is asked at the source.
+A right is `no`, `own` (what the caller owns) or `any`. A route takes `grant: Permit` and thereby
+lets in whom its row lets in; where the right may be `own`, it says whose thing it is about:
+`grant.over(mapping.owner_username)`. `own` is also what its owner shared with the caller, on routes
+that ask for it: data sources, mappings and recipes. `any` lets in to see; who may run something on
+a data source that is not theirs is asked at the source.
 
-Rows that are not about roles: `OPEN` needs no credential; `WORKER` and `WRAPPER` are of the internal API, the first for
-workers, the second for the graph server of the instance that its path names (and for workers, who may do that too).
+Rows that are not about roles: `OPEN` needs no credential; `WORKER` and `WRAPPER` are of the
+internal API, the first for workers, the second for the graph server of the instance that its path
+names (and for workers, who may do that too).
 """
 
 from collections.abc import Iterable, Mapping
@@ -331,7 +333,9 @@ class Grant:
     def over(self, owner_username: str) -> None:
         """Refuses whoever may only reach their own, when this is somebody else's."""
         if not self.may(owner_username):
-            raise PermissionDenied(f"This belongs to {owner_username}; others need the role admin or ops.")
+            raise PermissionDenied(
+                f"This belongs to {owner_username}; others need the role admin or ops."
+            )
 
 
 async def admit(request: Request) -> None:
@@ -361,7 +365,8 @@ Permit = Annotated[Grant, Depends(permit)]
 
 
 async def reach(request: Request, caller: Service) -> ServiceCaller:
-    """A process of ours, on a route that is for its kind; a graph server only where the path names its instance."""
+    """A process of ours, on a route that is for its kind; a graph server only where the path names
+    its instance."""
     if caller.component not in row(request).components:
         raise PermissionDenied(f"This is not for a {caller.component}.")
     if caller.component == "wrapper" and request.path_params.get("instance_id") not in (
@@ -390,7 +395,11 @@ def row(request: Request) -> Row:
 def names(routes: Iterable[BaseRoute]) -> dict[str, APIRoute]:
     """The routes by the name that their row has."""
     served = [route for route in routes if isinstance(route, APIRoute)]
-    return {f"{method} {route.path_format}": route for route in served for method in sorted(route.methods or ())}
+    return {
+        f"{method} {route.path_format}": route
+        for route in served
+        for method in sorted(route.methods or ())
+    }
 
 
 def written_out(routes: Iterable[BaseRoute]) -> dict[str, set[str]]:
@@ -410,7 +419,10 @@ def check(routes: Iterable[BaseRoute]) -> None:
         if row is None:
             raise Internal(f"{name} has no row in the matrix.", hint="Add it to api/matrix.py.")
         if not _asks(route.dependant, row):
-            raise Internal(f"{name} does not ask for what its row in the matrix says.", hint="Take `grant: Permit`.")
+            raise Internal(
+                f"{name} does not ask for what its row in the matrix says.",
+                hint="Take `grant: Permit`.",
+            )
 
 
 def _asks(dependant: Dependant, row: Row) -> bool:

@@ -50,7 +50,9 @@ def serve(settings: Settings, rooms: Sequence[str]) -> int:
     """Until SIGTERM or SIGINT; the exit code."""
     logging.configure(level=settings.log_level, form=settings.log_form, process="supervisor")
     if not hasattr(socket, "SO_REUSEPORT"):
-        raise InvalidInput("This system cannot share a port between processes.", hint="Serve with one.")
+        raise InvalidInput(
+            "This system cannot share a port between processes.", hint="Serve with one."
+        )
     server_context(settings)  # what is wrong with it is said once, before any process starts
     sweep_in_background()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

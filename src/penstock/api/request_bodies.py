@@ -1,7 +1,8 @@
 """How a request's body is read: up to a limit, and as strict JSON.
 
-Strict means what PostgreSQL and every other reader mean by JSON: no NaN, no Infinity, no half of a surrogate pair, no
-nesting without end; and an integer that does not fit into 64 bits stays one, to be refused, not rounded.
+Strict means what PostgreSQL and every other reader mean by JSON: no NaN, no Infinity, no half of a
+surrogate pair, no nesting without end; and an integer that does not fit into 64 bits stays one, to
+be refused, not rounded.
 """
 
 from __future__ import annotations
@@ -95,7 +96,11 @@ class StrictRoute(APIRoute):
             strict = StrictRequest(request.scope, body.receive)
             strict.shape = self._shape_of_body()
             try:
-                return await (idempotency.once(strict, handle) if idempotency.applies(strict) else handle(strict))
+                return await (
+                    idempotency.once(strict, handle)
+                    if idempotency.applies(strict)
+                    else handle(strict)
+                )
             finally:
                 body.release()
 

@@ -1,6 +1,8 @@
-"""Each request has an id: the caller's, if it is harmless, else one of ours. Logs and answers carry it.
+"""Each request has an id: the caller's, if it is harmless, else one of ours. Logs and answers carry
+it.
 
-Outermost of all, this is also where what nobody foresaw ends: it is logged with its trace and answered with INTERNAL.
+Outermost of all, this is also where what nobody foresaw ends: it is logged with its trace and
+answered with INTERNAL.
 """
 
 from __future__ import annotations
@@ -48,11 +50,16 @@ class RequestIds:
             except Exception:
                 log.exception("request_failed", method=scope["method"], path=scope["path"])
                 if not started:
-                    answer = reply(Internal("Something went wrong on our side.", hint="The log has it."), request_id)
+                    answer = reply(
+                        Internal("Something went wrong on our side.", hint="The log has it."),
+                        request_id,
+                    )
                     await answer(scope, receive, named)
         return None
 
 
 def _request_id(scope: Scope) -> str:
-    shown = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
+    shown = next(
+        (value for name, value in scope["headers"] if name == b"x-request-id"), b""
+    ).decode("latin-1")
     return shown if _HARMLESS.fullmatch(shown) else ids.request_id()

@@ -1,7 +1,7 @@
 """The control plane as a process: one socket, one uvicorn, and an orderly end.
 
-On SIGTERM long polls are answered at once, with nothing, so that no worker waits for a server that is on its way out;
-requests under way may end; then loops and connections are closed.
+On SIGTERM long polls are answered at once, with nothing, so that no worker waits for a server that
+is on its way out; requests under way may end; then loops and connections are closed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,11 @@ async def _serve(settings: Settings, plane: ControlPlaneClient, rooms: Sequence[
         asyncio.get_running_loop().add_signal_handler(each, stop.set)
     me = myself()
     tls = server_context(settings)
-    with bind(settings.host, settings.port) if me is None else socket.socket(fileno=me.listener) as listener:
+    with (
+        bind(settings.host, settings.port)
+        if me is None
+        else socket.socket(fileno=me.listener) as listener
+    ):
         async with database(settings) as dsn:
             await check_schema(settings, dsn, rooms)
             async with (
@@ -73,8 +77,8 @@ async def _serve(settings: Settings, plane: ControlPlaneClient, rooms: Sequence[
 
 
 def settle() -> None:
-    """What is here now stays. Searched for garbage again and again, together with whatever thousands
-    of waiting requests hold, it would cost more than they do."""
+    """What is here now stays. Searched for garbage again and again, together with whatever
+    thousands of waiting requests hold, it would cost more than they do."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
@@ -86,15 +90,16 @@ def bind(host: str, port: int) -> socket.socket:
         listener = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as e:
         raise Conflict(
-            f"Port {port} on {host} cannot be used: {e.strerror or e}.", hint="Set PENSTOCK_PORT to a free one."
+            f"Port {port} on {host} cannot be used: {e.strerror or e}.",
+            hint="Set PENSTOCK_PORT to a free one.",
         ) from e
     configure(listener)
     return listener
 
 
 def configure(listener: socket.socket) -> None:
-    # Connections inherit it; asyncio sets it only on sockets that name their protocol, and an answer of two writes
-    # would wait 40 ms for the caller's delayed acknowledgement.
+    # Connections inherit it; asyncio sets it only on sockets that name their protocol, and an
+    # answer of two writes would wait 40 ms for the caller's delayed acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # So do they this: a caller whose machine vanished is noticed while it waits in a long poll.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -170,7 +175,8 @@ class Server(HttpServer):
 
 
 async def check_schema(settings: Settings, dsn: str, rooms: Sequence[str]) -> None:
-    """Our own database is brought up to date; somebody else's is theirs to migrate. One that is away is waited for."""
+    """Our own database is brought up to date; somebody else's is theirs to migrate. One that is
+    away is waited for."""
     known = find(rooms)
     if settings.database_url is None:
         await migrate(dsn, known)

@@ -148,7 +148,8 @@ class Maintenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """What the routes of recipes and runs work with; `store` opens the storage when it is first needed."""
+    """What the routes of recipes and runs work with; `store` opens the storage when it is first
+    needed."""
 
     desk: Desk
     items: Items

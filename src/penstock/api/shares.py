@@ -1,7 +1,8 @@
 """Who may use or edit a data source, mapping or recipe that is not theirs.
 
-Everybody sees with whom something is shared; its owner, admins and operators change that. `use` lets people run it,
-`edit` also change it. What a share of a mapping or recipe says of its source: docs/guides/people-and-access.md.
+Everybody sees with whom something is shared; its owner, admins and operators change that. `use`
+lets people run it, `edit` also change it. What a share of a mapping or recipe says of its source:
+docs/guides/people-and-access.md.
 """
 
 from datetime import datetime
@@ -35,7 +36,12 @@ from penstock.kit.errors import Conflict, NotFound, PayloadTooLarge
 router = APIRouter(prefix="/api", tags=["shares"], route_class=StrictRoute)
 Grantee = Annotated[
     str,
-    Path(min_length=1, max_length=200, description=f"A username, or {EVERYBODY} for everybody.", examples=["ben"]),
+    Path(
+        min_length=1,
+        max_length=200,
+        description=f"A username, or {EVERYBODY} for everybody.",
+        examples=["ben"],
+    ),
 ]
 FOUND = declare(*PUBLIC, NotFound)
 WRITES = declare(*PUBLIC, NotFound, Conflict, PayloadTooLarge)
@@ -58,43 +64,81 @@ class Unshared(BaseModel):
     deleted: bool = Field(description="False: it was not shared with them.", examples=[True])
 
 
-@router.get("/data-sources/{data_source_id}/shares", summary="List who a data source is shared with", responses=FOUND)
+@router.get(
+    "/data-sources/{data_source_id}/shares",
+    summary="List who a data source is shared with",
+    responses=FOUND,
+)
 async def list_source_shares(
     data_source_id: SourceId, sources: HasSources, people: HasPeople, _: Permit
 ) -> Data[list[Share]]:
     return Data(data=await _listed(await _source(data_source_id, sources), people))
 
 
-@router.put("/data-sources/{data_source_id}/shares/{grantee}", summary="Share a data source", responses=WRITES)
+@router.put(
+    "/data-sources/{data_source_id}/shares/{grantee}",
+    summary="Share a data source",
+    responses=WRITES,
+)
 async def share_source(
-    data_source_id: SourceId, grantee: Grantee, body: ShareBody, sources: HasSources, people: HasPeople, grant: Permit
+    data_source_id: SourceId,
+    grantee: Grantee,
+    body: ShareBody,
+    sources: HasSources,
+    people: HasPeople,
+    grant: Permit,
 ) -> Data[Share]:
-    return Data(data=await _put(await _source(data_source_id, sources), grantee, body.role, people, grant))
+    return Data(
+        data=await _put(await _source(data_source_id, sources), grantee, body.role, people, grant)
+    )
 
 
-@router.delete("/data-sources/{data_source_id}/shares/{grantee}", summary="Stop sharing a data source", responses=FOUND)
+@router.delete(
+    "/data-sources/{data_source_id}/shares/{grantee}",
+    summary="Stop sharing a data source",
+    responses=FOUND,
+)
 async def unshare_source(
-    data_source_id: SourceId, grantee: Grantee, sources: HasSources, people: HasPeople, grant: Permit
+    data_source_id: SourceId,
+    grantee: Grantee,
+    sources: HasSources,
+    people: HasPeople,
+    grant: Permit,
 ) -> Data[Unshared]:
     """Holds from now on, for what is running and queued as well. Once or twice, the answer is 200."""
     return Data(data=await _dropped(await _source(data_source_id, sources), grantee, people, grant))
 
 
-@router.get("/mappings/{mapping_id:int}/shares", summary="List who a mapping is shared with", responses=FOUND)
+@router.get(
+    "/mappings/{mapping_id:int}/shares",
+    summary="List who a mapping is shared with",
+    responses=FOUND,
+)
 async def list_mapping_shares(
     mapping_id: MappingId, graphs: HasGraphs, people: HasPeople, _: Permit
 ) -> Data[list[Share]]:
     return Data(data=await _listed(await _mapping(mapping_id, graphs), people))
 
 
-@router.put("/mappings/{mapping_id:int}/shares/{grantee}", summary="Share a mapping", responses=WRITES)
+@router.put(
+    "/mappings/{mapping_id:int}/shares/{grantee}", summary="Share a mapping", responses=WRITES
+)
 async def share_mapping(
-    mapping_id: MappingId, grantee: Grantee, body: ShareBody, graphs: HasGraphs, people: HasPeople, grant: Permit
+    mapping_id: MappingId,
+    grantee: Grantee,
+    body: ShareBody,
+    graphs: HasGraphs,
+    people: HasPeople,
+    grant: Permit,
 ) -> Data[Share]:
-    return Data(data=await _put(await _mapping(mapping_id, graphs), grantee, body.role, people, grant))
+    return Data(
+        data=await _put(await _mapping(mapping_id, graphs), grantee, body.role, people, grant)
+    )
 
 
-@router.delete("/mappings/{mapping_id:int}/shares/{grantee}", summary="Stop sharing a mapping", responses=FOUND)
+@router.delete(
+    "/mappings/{mapping_id:int}/shares/{grantee}", summary="Stop sharing a mapping", responses=FOUND
+)
 async def unshare_mapping(
     mapping_id: MappingId, grantee: Grantee, graphs: HasGraphs, people: HasPeople, grant: Permit
 ) -> Data[Unshared]:
@@ -102,7 +146,9 @@ async def unshare_mapping(
     return Data(data=await _dropped(await _mapping(mapping_id, graphs), grantee, people, grant))
 
 
-@router.get("/recipes/{recipe_id}/shares", summary="List who a recipe is shared with", responses=FOUND)
+@router.get(
+    "/recipes/{recipe_id}/shares", summary="List who a recipe is shared with", responses=FOUND
+)
 async def list_recipe_shares(
     recipe_id: RecipeId, reconciliation: HasReconciliation, people: HasPeople, _: Permit
 ) -> Data[list[Share]]:
@@ -118,15 +164,25 @@ async def share_recipe(
     people: HasPeople,
     grant: Permit,
 ) -> Data[Share]:
-    return Data(data=await _put(await _recipe(recipe_id, reconciliation), grantee, body.role, people, grant))
+    return Data(
+        data=await _put(await _recipe(recipe_id, reconciliation), grantee, body.role, people, grant)
+    )
 
 
-@router.delete("/recipes/{recipe_id}/shares/{grantee}", summary="Stop sharing a recipe", responses=FOUND)
+@router.delete(
+    "/recipes/{recipe_id}/shares/{grantee}", summary="Stop sharing a recipe", responses=FOUND
+)
 async def unshare_recipe(
-    recipe_id: RecipeId, grantee: Grantee, reconciliation: HasReconciliation, people: HasPeople, grant: Permit
+    recipe_id: RecipeId,
+    grantee: Grantee,
+    reconciliation: HasReconciliation,
+    people: HasPeople,
+    grant: Permit,
 ) -> Data[Unshared]:
     """Holds from now on, for what is running and queued as well. Once or twice, the answer is 200."""
-    return Data(data=await _dropped(await _recipe(recipe_id, reconciliation), grantee, people, grant))
+    return Data(
+        data=await _dropped(await _recipe(recipe_id, reconciliation), grantee, people, grant)
+    )
 
 
 async def _source(data_source_id: int, sources: Sources) -> Resource:
@@ -146,9 +202,13 @@ async def _listed(resource: Resource, people: People) -> list[Share]:
     return [Share.model_validate(share) for share in await people.shares.list(resource)]
 
 
-async def _put(resource: Resource, grantee: str, role: ShareRole, people: People, grant: Grant) -> Share:
+async def _put(
+    resource: Resource, grantee: str, role: ShareRole, people: People, grant: Grant
+) -> Share:
     grant.over(resource.owner)
-    return Share.model_validate(await people.shares.put(resource, grantee, role, actor=grant.username))
+    return Share.model_validate(
+        await people.shares.put(resource, grantee, role, actor=grant.username)
+    )
 
 
 async def _dropped(resource: Resource, grantee: str, people: People, grant: Grant) -> Unshared:

@@ -36,9 +36,17 @@ class StatementLog:
     def note(self, surface: Surface, author: str | None, statement: str, **facts: object) -> None:
         """`facts` say where it runs, such as a job or a data source."""
         self.count(surface)
-        log.info("statement", surface=surface, author=author, statement_sha256=statement_digest(statement), **facts)
+        log.info(
+            "statement",
+            surface=surface,
+            author=author,
+            statement_sha256=statement_digest(statement),
+            **facts,
+        )
 
-    def note_document(self, surface: Surface, author: str | None, document: Json, **facts: object) -> None:
+    def note_document(
+        self, surface: Surface, author: str | None, document: Json, **facts: object
+    ) -> None:
         """A document that becomes statements, such as a recipe; its keys in order, without spaces."""
         text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS, default=str).decode()
         self.note(surface, author, text, **facts)

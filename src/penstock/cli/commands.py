@@ -35,7 +35,11 @@ COMMANDS = tuple(
         ("down", "up:down", "Stop what `up` started."),
         ("status", "up:status", "Say what runs here."),
         ("login", "login:login", "Print a link that signs a browser in."),
-        ("doctor", "doctor:doctor", "Look for whatever is missing or insecure, and say how to mend it."),
+        (
+            "doctor",
+            "doctor:doctor",
+            "Look for whatever is missing or insecure, and say how to mend it.",
+        ),
         ("demo", "demo:demo", "Storm the job engine, then find the rings in a bank."),
         ("config", "settings:config", "Show the settings in force, and where each comes from."),
         ("completion", "completion:completion", "Print the completion for a shell."),
@@ -46,7 +50,11 @@ COMMANDS = tuple(
         ("export", "export:export", "Write the rows of a query as Parquet."),
         ("query", "graphs:query", "Ask a graph in Cypher."),
         ("algo", "graphs:algo", "Run an algorithm on a graph."),
-        ("evidence", "reconcile:evidence", "Write a run's evidence: csv, parquet, arrow, xlsx, json."),
+        (
+            "evidence",
+            "reconcile:evidence",
+            "Write a run's evidence: csv, parquet, arrow, xlsx, json.",
+        ),
         ("maintain", "tables:maintain", "Maintain an Iceberg table."),
         ("queue", "jobs:queue", "Say how the queues stand, and who works on them."),
         ("drain", "jobs:drain", "Stop or resume taking new jobs."),
@@ -61,7 +69,11 @@ COMMANDS = tuple(
         ("mapping show", "graphs:show_mapping", "Show a mapping with its definitions."),
         ("mapping create", "graphs:create_mapping", "Create a mapping from a JSON file."),
         ("mapping infer", "graphs:infer_mapping", "Propose a mapping from the keys of a schema."),
-        ("mapping delete", "graphs:delete_mapping", "Delete a mapping that no snapshot depends on."),
+        (
+            "mapping delete",
+            "graphs:delete_mapping",
+            "Delete a mapping that no snapshot depends on.",
+        ),
         ("snapshot list", "graphs:list_snapshots", "List snapshots, newest first."),
         ("snapshot show", "graphs:show_snapshot", "Show a snapshot with its counts and progress."),
         ("snapshot create", "graphs:create_snapshot", "Export a mapping's tables as they are now."),
@@ -99,7 +111,11 @@ COMMANDS = tuple(
         ("user deactivate", "people:deactivate", "Let a user in no more; what they own stays."),
         ("key create", "people:create_key", "Make an API key; it is printed once."),
         ("key list", "people:list_keys", "List a user's API keys."),
-        ("key rotate-operator", "login:rotate_operator", "Replace the operator token of this machine."),
+        (
+            "key rotate-operator",
+            "login:rotate_operator",
+            "Replace the operator token of this machine.",
+        ),
         ("key revoke", "people:revoke_key", "Revoke one API key, or all of a user."),
     )
 )

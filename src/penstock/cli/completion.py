@@ -10,7 +10,8 @@ Shell = Literal["bash", "zsh", "fish"]
 
 
 def completion(shell: Shell, *, json: Json = False) -> int:
-    """Print the completion for a shell: `source <(penstock completion bash)`, or into the shell's own folder."""
+    """Print the completion for a shell: `source <(penstock completion bash)`, or into the shell's
+    own folder."""
     from penstock.cli.tree import app
 
     script = app.generate_completion(shell=shell)

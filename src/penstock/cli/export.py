@@ -33,14 +33,18 @@ def export(
     sql: str,
     *,
     source: Annotated[
-        str, Parameter(help="A URL (duckdb:, postgresql:, mysql:, trino:, s3:, gs:), a file or a folder.")
+        str,
+        Parameter(
+            help="A URL (duckdb:, postgresql:, mysql:, trino:, s3:, gs:), a file or a folder."
+        ),
     ],
     to: Annotated[str, Parameter(help="A folder, s3://bucket/prefix or gs://bucket/prefix.")],
     json: Json = False,
 ) -> int:
     """Write the rows of one SELECT as Parquet parts with a manifest.
 
-    Passwords come from PENSTOCK_SOURCE_PASSWORD (or PGPASSWORD, MYSQL_PWD, TRINO_PASSWORD), else they are asked for.
+    Passwords come from PENSTOCK_SOURCE_PASSWORD (or PGPASSWORD, MYSQL_PWD, TRINO_PASSWORD), else
+    they are asked for.
     """
     try:
         from penstock.cli import source_url
@@ -48,12 +52,16 @@ def export(
         from penstock.sources.errors import SourceRefused
         from penstock.storage import parquet_sink  # noqa: F401 - whether it is there
     except ModuleNotFoundError as e:
-        complain(f"An export needs {e.name}, which is not installed.", "pip install 'penstock[worker]'")
+        complain(
+            f"An export needs {e.name}, which is not installed.", "pip install 'penstock[worker]'"
+        )
         return USAGE
     logging.configure(level="ERROR", form="text")
     try:
         with _terminable():
-            done = asyncio.run(_export(sql, _with_password(source_url.read(source)), to, quiet=json))
+            done = asyncio.run(
+                _export(sql, _with_password(source_url.read(source)), to, quiet=json)
+            )
     except KeyboardInterrupt:
         complain("Interrupted: the query was cancelled and nothing was left behind.")
         return INTERRUPTED
@@ -97,7 +105,9 @@ def _opening(source: SourceUrl) -> SourceCredentials:
     from penstock.kit.outbound import WITH_PRIVATE
     from penstock.sources.credentials import SourceCredentials
 
-    return SourceCredentials(type=source.kind, config=source.config, secrets=source.secrets, outbound=WITH_PRIVATE)
+    return SourceCredentials(
+        type=source.kind, config=source.config, secrets=source.secrets, outbound=WITH_PRIVATE
+    )
 
 
 @contextmanager
@@ -171,8 +181,13 @@ def _document(done: Extracted) -> dict[str, Any]:
         "manifest": done.manifest,
         "rows": done.written.rows,
         "bytes": done.written.size,
-        "parts": [{"path": part.path, "rows": part.rows, "bytes": part.size} for part in done.written.parts],
-        "columns": [{"name": column.name, "type": str(column.type)} for column in done.written.schema],
+        "parts": [
+            {"path": part.path, "rows": part.rows, "bytes": part.size}
+            for part in done.written.parts
+        ],
+        "columns": [
+            {"name": column.name, "type": str(column.type)} for column in done.written.schema
+        ],
         "seconds": round(done.seconds, 3),
         "rows_per_second": round(done.written.rows / max(done.seconds, 1e-3)),
     }

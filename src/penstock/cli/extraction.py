@@ -1,7 +1,7 @@
 """One query's rows from a source into Parquet parts, and a manifest that makes them a result.
 
-Nothing is a result before the manifest is there. Whatever goes wrong before, a Ctrl-C too, cancels the query at its
-source and takes away what was written.
+Nothing is a result before the manifest is there. Whatever goes wrong before, a Ctrl-C too, cancels
+the query at its source and takes away what was written.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Extracted:
 
 
 async def extract(source: Source, sql: str, store: Store, watcher: Watcher) -> Extracted:
-    """Run the query, which must be one that only reads, and leave its rows in a store that holds no result yet."""
+    """Run the query, which must be one that only reads, and leave its rows in a store that holds no
+    result yet."""
     started = time.monotonic()
     query = check(sql, source.dialect).sql
     plan = await source.plan(query, Limits(max_chunks=1))
@@ -65,7 +66,9 @@ async def extract(source: Source, sql: str, store: Store, watcher: Watcher) -> E
     try:
         watcher.planned(_expected(plan))
         counted = _Counted(source, plan, watcher)
-        written = await write_parquet(store, "", plan.schema, counted.batches(), attempt=attempt, delta_packed=True)
+        written = await write_parquet(
+            store, "", plan.schema, counted.batches(), attempt=attempt, delta_packed=True
+        )
         await verify_rows(store, written.parts, sent=counted.rows)
         manifest = Manifest(created_at=SYSTEM.now(), entities={ENTITY: written.entity(query)})
         await write_manifest(store, "", manifest)
@@ -125,7 +128,9 @@ def _expected(plan: Plan) -> int | None:
 
 
 async def _take_away(store: Store, attempt: str) -> None:
-    await store.delete([info.key async for info in store.list("") if attempt_of(info.key) == attempt])
+    await store.delete(
+        [info.key async for info in store.list("") if attempt_of(info.key) == attempt]
+    )
 
 
 def _missing_folders(url: str) -> list[Path]:

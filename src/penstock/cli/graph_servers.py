@@ -1,4 +1,5 @@
-"""The graph servers of one machine when everything stops: they are put to sleep, so that they can be resumed."""
+"""The graph servers of one machine when everything stops: they are put to sleep, so that they can
+be resumed."""
 
 from __future__ import annotations
 
@@ -19,14 +20,19 @@ _AT_ONCE = 8
 
 
 async def suspend_all(url: str, token: str) -> int:
-    """Whatever runs, algorithms included; how many there were. A control plane that is away cannot be asked."""
+    """Whatever runs, algorithms included; how many there were. A control plane that is away cannot
+    be asked."""
     headers = {"Authorization": f"Bearer {token}"}
     turns = asyncio.Semaphore(_AT_ONCE)
-    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=SECONDS, trust_env=False) as http:
+    async with httpx2.AsyncClient(
+        base_url=url, headers=headers, timeout=SECONDS, trust_env=False
+    ) as http:
 
         async def suspend(instance_id: int) -> bool:
             async with turns:
-                answer = await http.post(f"/api/instances/{instance_id}/suspend", json={"force": True})
+                answer = await http.post(
+                    f"/api/instances/{instance_id}/suspend", json={"force": True}
+                )
                 return answer.is_success
 
         done = 0
@@ -37,7 +43,9 @@ async def suspend_all(url: str, token: str) -> int:
                     if not slept:
                         break
         except (httpx2.TransportError, TimeoutError):
-            log.warning("instances_not_suspended", hint="Their graph servers are ended all the same.")
+            log.warning(
+                "instances_not_suspended", hint="Their graph servers are ended all the same."
+            )
         return done
 
 

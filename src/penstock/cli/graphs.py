@@ -1,4 +1,5 @@
-"""`penstock source|mapping|snapshot|instance|query|algo`: over HTTP, with the client that notebooks use."""
+"""`penstock source|mapping|snapshot|instance|query|algo`: over HTTP, with the client that notebooks
+use."""
 
 from __future__ import annotations
 
@@ -22,12 +23,34 @@ if TYPE_CHECKING:
     from penstock.client._sync.instances import Graph
 
 Secrets = Annotated[
-    list[str], Parameter(name="--secret", negative="", help="key=value, or key=@FILE, which is not seen in `ps`.")
+    list[str],
+    Parameter(
+        name="--secret", negative="", help="key=value, or key=@FILE, which is not seen in `ps`."
+    ),
 ]
-Settings = Annotated[list[str], Parameter(name="--set", negative="", help="key=value; the value is JSON or text.")]
-MAPPING = ("id", "name", "owner_username", "current_version", "node_count", "edge_type_count", "snapshot_count")
+Settings = Annotated[
+    list[str], Parameter(name="--set", negative="", help="key=value; the value is JSON or text.")
+]
+MAPPING = (
+    "id",
+    "name",
+    "owner_username",
+    "current_version",
+    "node_count",
+    "edge_type_count",
+    "snapshot_count",
+)
 SNAPSHOT = ("id", "name", "status", "mapping_id", "mapping_version", "size_bytes", "ready_at")
-INSTANCE = ("id", "name", "status", "wrapper_type", "owner_username", "node_count", "edge_count", "expires_at")
+INSTANCE = (
+    "id",
+    "name",
+    "status",
+    "wrapper_type",
+    "owner_username",
+    "node_count",
+    "edge_count",
+    "expires_at",
+)
 SOURCE = ("id", "name", "type", "owner_username", "is_default")
 
 
@@ -37,8 +60,16 @@ def list_sources(*, json: Json = False) -> int:
         return print_table([source.raw for source in ps.sources.list()], SOURCE, json=json)
 
 
-def add_source(name: str, type_: str, *, settings: Settings = [], secrets: Secrets = [], json: Json = False) -> int:  # noqa: B006
-    """Add a data source: `penstock source add shop duckdb --set database=/data/shop.duckdb`; it is tried at once."""
+def add_source(
+    name: str,
+    type_: str,
+    *,
+    settings: Settings = [],  # noqa: B006
+    secrets: Secrets = [],  # noqa: B006
+    json: Json = False,
+) -> int:
+    """Add a data source: `penstock source add shop duckdb --set database=/data/shop.duckdb`; it is
+    tried at once."""
     with connect() as ps:
         credentials = read_secrets(secrets)
         added = ps.sources.create(name, type_, read_settings(settings), credentials)
@@ -54,7 +85,9 @@ def add_source(name: str, type_: str, *, settings: Settings = [], secrets: Secre
 def list_mappings(*, search: str | None = None, json: Json = False) -> int:
     """List mappings, newest first."""
     with connect() as ps:
-        return print_table([mapping.info.raw for mapping in ps.mappings.list(search=search)], MAPPING, json=json)
+        return print_table(
+            [mapping.info.raw for mapping in ps.mappings.list(search=search)], MAPPING, json=json
+        )
 
 
 def show_mapping(mapping_id: int, *, json: Json = False) -> int:
@@ -67,12 +100,17 @@ def create_mapping(file: Path, *, json: Json = False) -> int:
     """Create a mapping from a JSON file that holds what `POST /api/mappings` takes."""
     with connect() as ps:
         made = ps.transport.call("POST", "/api/mappings", json=read_file(file))["data"]
-    emit(made, as_json=json, render=lambda: out.print(f"Mapping {made['id']} {plain(repr(made['name']))} is there."))
+    emit(
+        made,
+        as_json=json,
+        render=lambda: out.print(f"Mapping {made['id']} {plain(repr(made['name']))} is there."),
+    )
     return 0
 
 
 def infer_mapping(source_id: int, *, schema: str | None = None, json: Json = False) -> int:
-    """Propose a mapping from the keys of a schema; save it, change it, and give it to `mapping create`."""
+    """Propose a mapping from the keys of a schema; save it, change it, and give it to `mapping
+    create`."""
     with connect() as ps, patience("Reading the schema"):
         proposed = ps.mappings.infer(schema=schema, data_source=source_id)
     return print_document(proposed.data, json=json)
@@ -82,11 +120,17 @@ def delete_mapping(mapping_id: int, *, json: Json = False) -> int:
     """Delete a mapping that no snapshot depends on."""
     with connect() as ps:
         ps.mappings.get(mapping_id).delete()
-    emit({"deleted": mapping_id}, as_json=json, render=lambda: out.print(f"Mapping {mapping_id} is deleted."))
+    emit(
+        {"deleted": mapping_id},
+        as_json=json,
+        render=lambda: out.print(f"Mapping {mapping_id} is deleted."),
+    )
     return 0
 
 
-def list_snapshots(*, mapping_id: int | None = None, status: SnapshotStatus | None = None, json: Json = False) -> int:
+def list_snapshots(
+    *, mapping_id: int | None = None, status: SnapshotStatus | None = None, json: Json = False
+) -> int:
     """List snapshots, newest first."""
     with connect() as ps:
         found = ps.snapshots.list(mapping_id=mapping_id, status=status)
@@ -107,7 +151,11 @@ def create_snapshot(mapping_id: int, name: str, *, wait: bool = True, json: Json
         snapshot = ps.snapshots.create(mapping_id, name)
         if wait:
             snapshot.wait()
-    emit(snapshot.info.raw, as_json=json, render=lambda: out.print(f"Snapshot {snapshot.id} is {snapshot.status}."))
+    emit(
+        snapshot.info.raw,
+        as_json=json,
+        render=lambda: out.print(f"Snapshot {snapshot.id} is {snapshot.status}."),
+    )
     return 0
 
 
@@ -115,7 +163,11 @@ def retry_snapshot(snapshot_id: int, *, json: Json = False) -> int:
     """Export again what failed."""
     with connect() as ps:
         snapshot = ps.snapshots.get(snapshot_id).retry()
-    emit(snapshot.info.raw, as_json=json, render=lambda: out.print(f"Snapshot {snapshot_id} is {snapshot.status}."))
+    emit(
+        snapshot.info.raw,
+        as_json=json,
+        render=lambda: out.print(f"Snapshot {snapshot_id} is {snapshot.status}."),
+    )
     return 0
 
 
@@ -123,7 +175,11 @@ def cancel_snapshot(snapshot_id: int, *, json: Json = False) -> int:
     """Stop a snapshot that is being made."""
     with connect() as ps:
         snapshot = ps.snapshots.get(snapshot_id).cancel()
-    emit(snapshot.info.raw, as_json=json, render=lambda: out.print(f"Snapshot {snapshot_id} is {snapshot.status}."))
+    emit(
+        snapshot.info.raw,
+        as_json=json,
+        render=lambda: out.print(f"Snapshot {snapshot_id} is {snapshot.status}."),
+    )
     return 0
 
 
@@ -131,11 +187,17 @@ def delete_snapshot(snapshot_id: int, *, json: Json = False) -> int:
     """Delete a snapshot and its files."""
     with connect() as ps:
         ps.snapshots.get(snapshot_id).delete()
-    emit({"deleted": snapshot_id}, as_json=json, render=lambda: out.print(f"Snapshot {snapshot_id} is deleted."))
+    emit(
+        {"deleted": snapshot_id},
+        as_json=json,
+        render=lambda: out.print(f"Snapshot {snapshot_id} is deleted."),
+    )
     return 0
 
 
-def list_instances(*, status: InstanceStatus | None = None, owner: str | None = None, json: Json = False) -> int:
+def list_instances(
+    *, status: InstanceStatus | None = None, owner: str | None = None, json: Json = False
+) -> int:
     """List instances, newest first."""
     with connect() as ps:
         found = ps.instances.list(status=status, owner=owner)
@@ -169,12 +231,21 @@ def stop_instance(instance_id: int, *, force: bool = False, json: Json = False) 
     """Terminate an instance; with --force, whatever runs on it."""
     with connect() as ps, patience("Ending it"):
         ps.instances.get(instance_id).terminate(force=force)
-    emit({"terminated": instance_id}, as_json=json, render=lambda: out.print(f"Instance {instance_id} is gone."))
+    emit(
+        {"terminated": instance_id},
+        as_json=json,
+        render=lambda: out.print(f"Instance {instance_id} is gone."),
+    )
     return 0
 
 
 def query(
-    instance_id: int, cypher: str, *, timeout: float | None = None, max_rows: int | None = None, json: Json = False
+    instance_id: int,
+    cypher: str,
+    *,
+    timeout: float | None = None,
+    max_rows: int | None = None,
+    json: Json = False,
 ) -> int:
     """Ask a graph in Cypher."""
     with connect() as ps:
@@ -200,9 +271,13 @@ def algo(
     with connect() as ps:
         graph = ps.instances.get(instance_id)
         if name == "list":
-            return print_table(graph.algo.catalogue(), ("name", "category", "description"), json=json)
+            return print_table(
+                graph.algo.catalogue(), ("name", "category", "description"), json=json
+            )
         own = {"node_label": label, "edge_type": edge}
-        arguments = {key: value for key, value in own.items() if value is not None} | read_settings(parameters)
+        arguments = {key: value for key, value in own.items() if value is not None} | read_settings(
+            parameters
+        )
         done = graph.algo.run(name, write=write, **arguments)
     return print_document(done.info.raw, json=json)
 
@@ -222,7 +297,12 @@ def _draw(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
     for column in columns:
         table.add_column(column.replace("_", " "))
     for row in rows:
-        table.add_row(*(Text("" if row.get(column) is None else printable(str(row[column]))) for column in columns))
+        table.add_row(
+            *(
+                Text("" if row.get(column) is None else printable(str(row[column])))
+                for column in columns
+            )
+        )
     out.print(table if rows else "[dim]None.[/dim]")
 
 
@@ -249,7 +329,10 @@ def read_secrets(secrets: Iterable[str]) -> dict[str, str]:
     pairs = [secret.partition("=") for secret in secrets]
     if wrong := [key for key, equals, _ in pairs if not equals]:
         raise Invalid(f"--secret {wrong[0]} is not key=value.", code="USAGE", status=422)
-    return {key: _text(Path(value[1:])).strip() if value.startswith("@") else value for key, _, value in pairs}
+    return {
+        key: _text(Path(value[1:])).strip() if value.startswith("@") else value
+        for key, _, value in pairs
+    }
 
 
 def _text(file: Path) -> str:

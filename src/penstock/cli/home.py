@@ -46,7 +46,8 @@ class Home:
         self._secrets = folder / "secrets"
 
     def make(self) -> None:
-        # As root the database runs as another account, which must pass through but need not look around.
+        # As root the database runs as another account, which must pass through but need not look
+        # around.
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o711 if os.geteuid() == 0 else 0o700)
         for folder in (self.logs, self._run, self._secrets):
             folder.mkdir(exist_ok=True, mode=0o700)
@@ -72,7 +73,8 @@ class Home:
         return self._run / f"secrets-{member}"
 
     def hold(self) -> IO[str] | None:
-        """The right to run this home, kept until the handle is closed; None when another process has it."""
+        """The right to run this home, kept until the handle is closed; None when another process
+        has it."""
         handle = (self._run / "lock").open("a+")
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,5 @@
-"""Insecure settings, one sentence each, for `penstock doctor`: a table of rules over what is deployed."""
+"""Insecure settings, one sentence each, for `penstock doctor`: a table of rules over what is
+deployed."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 GROUP_AND_OTHERS = 0o077
 OTHERS = 0o007
 OTHERS_LIST_OR_WRITE = 0o026
-"""Read and write for others, write for the group; passing through is what other accounts of ours need."""
+"""Read and write for others, write for the group; passing through is what other accounts of ours
+need."""
 PLACEHOLDERS = (
     "change",
     "default",
@@ -146,7 +148,11 @@ def _readable_token_file(it: Deployment) -> Iterator[str]:
 
 
 def _rate_limits_off(it: Deployment) -> Iterator[str]:
-    for name in ("user_requests_per_second", "address_requests_per_second", "failed_logins_per_minute"):
+    for name in (
+        "user_requests_per_second",
+        "address_requests_per_second",
+        "failed_logins_per_minute",
+    ):
         if not getattr(it.settings, name):
             yield f"{name} is 0, so nothing limits it."
 
@@ -189,7 +195,10 @@ def _plain_catalogs(it: Deployment) -> Iterator[str]:
 
 
 def _old_keys(it: Deployment) -> Iterator[str]:
-    if it.settings.secret_keys_old is not None and it.settings.secret_keys_old.get_secret_value().strip():
+    if (
+        it.settings.secret_keys_old is not None
+        and it.settings.secret_keys_old.get_secret_value().strip()
+    ):
         yield "secret_keys_old still opens credentials that were sealed with replaced keys."
 
 
@@ -210,8 +219,16 @@ def _unencrypted_sources(it: Deployment) -> Iterator[str]:
 
 
 RULES = (
-    Rule(name="trusted headers", sentences=_headers_without_secret, mend="Set PENSTOCK_TRUSTED_PROXY_SECRET."),
-    Rule(name="trusted proxies", sentences=_wide_proxies, mend="Name the proxy alone in PENSTOCK_TRUSTED_PROXIES."),
+    Rule(
+        name="trusted headers",
+        sentences=_headers_without_secret,
+        mend="Set PENSTOCK_TRUSTED_PROXY_SECRET.",
+    ),
+    Rule(
+        name="trusted proxies",
+        sentences=_wide_proxies,
+        mend="Name the proxy alone in PENSTOCK_TRUSTED_PROXIES.",
+    ),
     Rule(name="local only", sentences=_not_local_only, mend="Unset PENSTOCK_LOCAL_ONLY."),
     Rule(
         name="plain HTTP",
@@ -219,22 +236,50 @@ RULES = (
         mend="Put a proxy with TLS in front and set PENSTOCK_URL to its https address.",
     ),
     Rule(name="client", sentences=_plain_client, mend="Set PENSTOCK_URL to an https address."),
-    Rule(name="sealing key", sentences=_no_sealing_key, mend="PENSTOCK_SECRET_KEY=$(penstock rekey --new-key)"),
+    Rule(
+        name="sealing key",
+        sentences=_no_sealing_key,
+        mend="PENSTOCK_SECRET_KEY=$(penstock rekey --new-key)",
+    ),
     Rule(name="tokens", sentences=_weak_tokens, mend="Make one: openssl rand -base64 32"),
     Rule(name="shared tokens", sentences=_shared_tokens, mend="Give each a secret of its own."),
     Rule(name="home", sentences=_readable_home, mend="chmod go-w,o-r the folder."),
-    Rule(name="secrets", sentences=_readable_secrets, mend="chmod -R go= the folder with the secrets."),
+    Rule(
+        name="secrets",
+        sentences=_readable_secrets,
+        mend="chmod -R go= the folder with the secrets.",
+    ),
     Rule(name="operator token", sentences=_readable_token_file, mend="chmod o= the file."),
-    Rule(name="rate limits", sentences=_rate_limits_off, mend="Unset it, or set it to what users need."),
-    Rule(name="private networks", sentences=_private_sources, mend="Set PENSTOCK_ALLOW_PRIVATE_SOURCES=false."),
-    Rule(name="identity provider", sentences=_private_provider, mend="Set PENSTOCK_OIDC_ALLOW_PRIVATE=false."),
+    Rule(
+        name="rate limits",
+        sentences=_rate_limits_off,
+        mend="Unset it, or set it to what users need.",
+    ),
+    Rule(
+        name="private networks",
+        sentences=_private_sources,
+        mend="Set PENSTOCK_ALLOW_PRIVATE_SOURCES=false.",
+    ),
+    Rule(
+        name="identity provider",
+        sentences=_private_provider,
+        mend="Set PENSTOCK_OIDC_ALLOW_PRIVATE=false.",
+    ),
     Rule(name="identity provider", sentences=_plain_provider, mend="Use its https address."),
     Rule(
-        name="storage", sentences=_plain_storage, mend="Use an https endpoint, and unset PENSTOCK_STORAGE_ALLOW_HTTP."
+        name="storage",
+        sentences=_plain_storage,
+        mend="Use an https endpoint, and unset PENSTOCK_STORAGE_ALLOW_HTTP.",
     ),
-    Rule(name="database", sentences=_plain_database, mend="Add sslmode=verify-full to the address."),
+    Rule(
+        name="database", sentences=_plain_database, mend="Add sslmode=verify-full to the address."
+    ),
     Rule(name="catalogs", sentences=_plain_catalogs, mend="Use https addresses."),
-    Rule(name="old keys", sentences=_old_keys, mend="penstock rekey, then unset PENSTOCK_SECRET_KEYS_OLD."),
+    Rule(
+        name="old keys",
+        sentences=_old_keys,
+        mend="penstock rekey, then unset PENSTOCK_SECRET_KEYS_OLD.",
+    ),
     Rule(name="sessions", sentences=_long_sessions, mend="Lower PENSTOCK_SESSION_SECONDS."),
     Rule(name="isolation", sentences=_no_isolation, mend="Unset PENSTOCK_INSTANCE_ISOLATION."),
     Rule(
@@ -258,7 +303,11 @@ def _is_encrypted_database(url: str) -> bool:
     """Or one of this machine: a socket, or a loopback address."""
     parts = urlsplit(url)
     query = parse_qs(parts.query)
-    hosts = [host for text in (parts.netloc.rpartition("@")[2], *query.get("host", [])) for host in text.split(",")]
+    hosts = [
+        host
+        for text in (parts.netloc.rpartition("@")[2], *query.get("host", []))
+        for host in text.split(",")
+    ]
     names = [host.rsplit(":", 1)[0].strip("[]") for host in hosts if host]
     if all(name.startswith(("/", "%2F", "%2f")) or is_loopback(name) for name in names):
         return True

@@ -32,7 +32,9 @@ def list_jobs(
 ) -> int:
     """List jobs, newest first."""
     with session() as http:
-        answer = http.call("GET", "/api/jobs", status=status, kind=kind, queue=queue, offset=offset, limit=limit)
+        answer = http.call(
+            "GET", "/api/jobs", status=status, kind=kind, queue=queue, offset=offset, limit=limit
+        )
     emit(answer, as_json=json, render=lambda: _print_jobs(answer))
     return 0
 
@@ -53,7 +55,9 @@ def tail(job_id: int, *, json: Json = False) -> int:
         for change in job.events():
             told.append(asdict(change))
             if not json:
-                out.print(f"{change.percent:>5.1f} %  {coloured(change.status)}  [dim]{plain(change.step)}[/dim]")
+                out.print(
+                    f"{change.percent:>5.1f} %  {coloured(change.status)}  [dim]{plain(change.step)}[/dim]"
+                )
     emit({"id": job.id, "status": job.status, "changes": told}, as_json=json, render=lambda: None)
     return 0 if job.status == "succeeded" else FAILED
 
@@ -70,7 +74,11 @@ def retry(job_id: int, *, json: Json = False) -> int:
     """Run a failed or cancelled job again, as a new job."""
     with session() as http:
         answer = http.call("POST", f"/api/jobs/{job_id}/retry")["data"]
-    emit(answer, as_json=json, render=lambda: out.print(f"Job {answer['id']} does job {job_id} again."))
+    emit(
+        answer,
+        as_json=json,
+        render=lambda: out.print(f"Job {answer['id']} does job {job_id} again."),
+    )
     return 0
 
 
@@ -85,15 +93,23 @@ def queue(*, json: Json = False) -> int:
     return 0
 
 
-def drain(switch: Literal["on", "off", "status"] = "status", *, reason: str = "", json: Json = False) -> int:
+def drain(
+    switch: Literal["on", "off", "status"] = "status", *, reason: str = "", json: Json = False
+) -> int:
     """Stop (on) or resume (off) taking new jobs; what is queued and what runs goes on."""
     with session() as http:
         if switch == "status":
             answer = http.call("GET", "/api/drain")["data"]
         else:
-            answer = http.call("PUT", "/api/drain", json={"draining": switch == "on", "reason": reason})["data"]
+            answer = http.call(
+                "PUT", "/api/drain", json={"draining": switch == "on", "reason": reason}
+            )["data"]
     words = "draining: no new jobs are taken" if answer["draining"] else "open: jobs are taken"
-    emit(answer, as_json=json, render=lambda: out.print(f"The system is {words} (by {plain(answer['changed_by'])})."))
+    emit(
+        answer,
+        as_json=json,
+        render=lambda: out.print(f"The system is {words} (by {plain(answer['changed_by'])})."),
+    )
     return 0
 
 
@@ -124,7 +140,16 @@ def _print_jobs(answer: dict[str, Any]) -> None:
 
 def _print_job(job: dict[str, Any]) -> None:
     out.print(f"[bold]Job {job['id']}[/bold]  {job['kind']}  {coloured(job['status'])}")
-    for name in ("queue", "priority", "created_at", "created_by", "finished_at", "lock_key", "group_id", "retry_of"):
+    for name in (
+        "queue",
+        "priority",
+        "created_at",
+        "created_by",
+        "finished_at",
+        "lock_key",
+        "group_id",
+        "retry_of",
+    ):
         if job.get(name) is not None:
             out.print(f"  [dim]{name}[/dim] {plain(job[name])}", markup=True)
     for name in ("progress", "result", "error"):

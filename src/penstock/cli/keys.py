@@ -1,7 +1,7 @@
 """`penstock rekey`: change the key that seals the credentials of data sources.
 
-Set the new key as PENSTOCK_SECRET_KEY and the old one as PENSTOCK_SECRET_KEYS_OLD, restart the control planes, run
-`penstock rekey`, then drop the old one. Credentials can be used at every step.
+Set the new key as PENSTOCK_SECRET_KEY and the old one as PENSTOCK_SECRET_KEYS_OLD, restart the
+control planes, run `penstock rekey`, then drop the old one. Credentials can be used at every step.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def rekey(
 
     if new_key:
         key = vault.new_key()
-        emit({"key": key}, as_json=json, render=lambda: out.print(key, markup=False, soft_wrap=True))
+        emit(
+            {"key": key}, as_json=json, render=lambda: out.print(key, markup=False, soft_wrap=True)
+        )
         return 0
     settings = config.load()
     if settings.database_url is not None and settings.secret_key is None:
@@ -50,7 +52,8 @@ def rekey(
 
 
 def secret_keys(settings: Settings, home: Home) -> list[str]:
-    """The keys in force on this machine: those of the settings, else the one that the home made for itself."""
+    """The keys in force on this machine: those of the settings, else the one that the home made for
+    itself."""
     from pydantic import SecretStr
 
     from penstock.kit.vault import new_key
@@ -74,7 +77,8 @@ async def _rekey(settings: Settings) -> Rekeyed:
 
 @asynccontextmanager
 async def _database(settings: Settings, home: Home) -> AsyncIterator[str]:
-    """The embedded server that `penstock up` runs can be used beside it; otherwise it is started for a moment."""
+    """The embedded server that `penstock up` runs can be used beside it; otherwise it is started
+    for a moment."""
     from penstock.kit.postgres import Cluster, database, locate
 
     running = home.running()

@@ -1,4 +1,5 @@
-"""`penstock login` and `penstock key rotate-operator`: browsers and the token of this machine's operator."""
+"""`penstock login` and `penstock key rotate-operator`: browsers and the token of this machine's
+operator."""
 
 from __future__ import annotations
 
@@ -33,5 +34,9 @@ def rotate_operator(*, json: Json = False) -> int:
         return MISSING
     home.rotate_secret("operator_token")
     text = f"The operator token in {file} is a new one. Clients that were started before must be started again."
-    emit({"file": str(file)}, as_json=json, render=lambda: out.print(text, markup=False, soft_wrap=True))
+    emit(
+        {"file": str(file)},
+        as_json=json,
+        render=lambda: out.print(text, markup=False, soft_wrap=True),
+    )
     return 0

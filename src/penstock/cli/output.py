@@ -1,10 +1,11 @@
 """What a command prints, and what it exits with.
 
-With `--json` a command prints one JSON document on stdout and nothing else; people get tables. A mistake gets one
-sentence and the next command to try, on stderr, and so does whatever takes longer than a second.
+With `--json` a command prints one JSON document on stdout and nothing else; people get tables. A
+mistake gets one sentence and the next command to try, on stderr, and so does whatever takes longer
+than a second.
 
-Exit codes: 0 done · 1 the work failed · 2 the call is wrong · 3 there is no such thing · 4 refused (who you are, or the
-state it is in) · 5 nobody answers, or not now: try again · 130 interrupted.
+Exit codes: 0 done · 1 the work failed · 2 the call is wrong · 3 there is no such thing · 4 refused
+(who you are, or the state it is in) · 5 nobody answers, or not now: try again · 130 interrupted.
 """
 
 from __future__ import annotations
@@ -126,13 +127,20 @@ def _cut_off() -> int:
 
 
 def _foreign(error: Exception) -> int:
-    """The server half raises its own tree; it is known by its shape, for importing it here would load the server."""
+    """The server half raises its own tree; it is known by its shape, for importing it here would
+    load the server."""
     details: Mapping[str, Any] = vars(error)
     if "message" in details and "hint" in details:
         complain(details["message"], details["hint"])
         return exit_code(getattr(error, "status", 500))
-    if isinstance(error, ModuleNotFoundError) and (name := error.name) and not name.startswith("penstock"):
-        complain(f"This command needs {name}, which is not installed.", "pip install 'penstock[up]'")
+    if (
+        isinstance(error, ModuleNotFoundError)
+        and (name := error.name)
+        and not name.startswith("penstock")
+    ):
+        complain(
+            f"This command needs {name}, which is not installed.", "pip install 'penstock[up]'"
+        )
         return USAGE
     raise error
 

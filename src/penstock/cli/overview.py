@@ -1,6 +1,7 @@
 """`penstock --help`, that of a group and that of a command, before anything else is loaded.
 
-The first two are written from the list of commands; the last is kept in `helps.json`, see `tools.helps`.
+The first two are written from the list of commands; the last is kept in `helps.json`, see
+`tools.helps`.
 """
 
 from __future__ import annotations
@@ -50,16 +51,27 @@ def _everything() -> str:
 
 def _group(group: str) -> str:
     mine = {
-        command.words.partition(" ")[2]: command.says for command in COMMANDS if command.words.startswith(f"{group} ")
+        command.words.partition(" ")[2]: command.says
+        for command in COMMANDS
+        if command.words.startswith(f"{group} ")
     }
-    lines = [f"{_bold('Usage')}: penstock {group} COMMAND", "", GROUPS[group], "", _bold("Commands"), *_rows(mine)]
+    lines = [
+        f"{_bold('Usage')}: penstock {group} COMMAND",
+        "",
+        GROUPS[group],
+        "",
+        _bold("Commands"),
+        *_rows(mine),
+    ]
     return "\n".join([*lines, "", f"penstock {group} COMMAND --help says what it takes."])
 
 
 def _kept(words: str) -> str | None:
     import json
 
-    helps: dict[str, str] = json.loads(Path(__file__).with_name("helps.json").read_text(encoding="utf-8"))
+    helps: dict[str, str] = json.loads(
+        Path(__file__).with_name("helps.json").read_text(encoding="utf-8")
+    )
     return helps.get(words)
 
 
@@ -69,4 +81,6 @@ def _rows(entries: dict[str, str]) -> list[str]:
 
 
 def _bold(text: str) -> str:
-    return f"\033[1m{text}\033[0m" if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+    return (
+        f"\033[1m{text}\033[0m" if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+    )

@@ -23,14 +23,22 @@ def add_user(
     wanted = {"username": username, "role": role, "email": email, "display_name": display_name}
     with session() as http:
         made = http.call(
-            "POST", "/api/users", json={name: value for name, value in wanted.items() if value is not None}
+            "POST",
+            "/api/users",
+            json={name: value for name, value in wanted.items() if value is not None},
         )
     next_step = f"penstock key create {made['username']}"
-    emit(made, as_json=json, render=lambda: out.print(f"{made['username']} is there. [dim]Next: {next_step}[/dim]"))
+    emit(
+        made,
+        as_json=json,
+        render=lambda: out.print(f"{made['username']} is there. [dim]Next: {next_step}[/dim]"),
+    )
     return 0
 
 
-def list_users(*, active: bool | None = None, offset: int = 0, limit: int = 50, json: Json = False) -> int:
+def list_users(
+    *, active: bool | None = None, offset: int = 0, limit: int = 50, json: Json = False
+) -> int:
     """List users, newest first; --active or --no-active for those alone."""
     with session() as http:
         found = http.call("GET", "/api/users", is_active=active, offset=offset, limit=limit)
@@ -42,7 +50,11 @@ def change_role(username: str, role: Role, *, json: Json = False) -> int:
     """Give a user another role."""
     with session() as http:
         changed = http.call("PUT", f"/api/users/{username}/role", json={"role": role})
-    emit(changed, as_json=json, render=lambda: out.print(f"{changed['username']} has the role {changed['role']}."))
+    emit(
+        changed,
+        as_json=json,
+        render=lambda: out.print(f"{changed['username']} has the role {changed['role']}."),
+    )
     return 0
 
 
@@ -50,14 +62,18 @@ def deactivate(username: str, *, json: Json = False) -> int:
     """Let a user in no more; what they own stays."""
     with session() as http:
         changed = http.call("DELETE", f"/api/users/{username}")
-    emit(changed, as_json=json, render=lambda: out.print(f"{changed['username']} is let in no more."))
+    emit(
+        changed, as_json=json, render=lambda: out.print(f"{changed['username']} is let in no more.")
+    )
     return 0
 
 
 def create_key(username: str, *, name: str = "key", days: int = 90, json: Json = False) -> int:
     """Make an API key; it is printed once and kept nowhere."""
     with session() as http:
-        made = http.call("POST", f"/api/users/{username}/api-keys", json={"name": name, "expires_in_days": days})
+        made = http.call(
+            "POST", f"/api/users/{username}/api-keys", json={"name": name, "expires_in_days": days}
+        )
     emit(made, as_json=json, render=lambda: out.print(made["key"], markup=False, soft_wrap=True))
     return 0
 
@@ -83,8 +99,18 @@ def _print_users(users: list[dict[str, Any]]) -> None:
     table = _table("username", "role", "active", "email", "last login")
     for user in users:
         active = "yes" if user["is_active"] else "no"
-        table.add_row(user["username"], user["role"], active, user["email"] or "", (user["last_login_at"] or "")[:19])
-    out.print(table if users else "[dim]There are no users. The first: penstock user add NAME --role ops[/dim]")
+        table.add_row(
+            user["username"],
+            user["role"],
+            active,
+            user["email"] or "",
+            (user["last_login_at"] or "")[:19],
+        )
+    out.print(
+        table
+        if users
+        else "[dim]There are no users. The first: penstock user add NAME --role ops[/dim]"
+    )
 
 
 def _print_keys(keys: list[dict[str, Any]]) -> None:

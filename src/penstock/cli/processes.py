@@ -1,4 +1,5 @@
-"""`penstock serve`, `worker`, `migrate`: one process each, as a supervisor or an orchestrator starts them."""
+"""`penstock serve`, `worker`, `migrate`: one process each, as a supervisor or an orchestrator
+starts them."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def serve(
     host: str | None = None,
     port: int | None = None,
     processes: int | None = None,
-    tls_cert: Annotated[Path | None, Parameter(help="Certificate with its chain, PEM: serve HTTPS.")] = None,
+    tls_cert: Annotated[
+        Path | None, Parameter(help="Certificate with its chain, PEM: serve HTTPS.")
+    ] = None,
     tls_key: Annotated[Path | None, Parameter(help="The certificate's key, PEM.")] = None,
     json: Json = False,
 ) -> int:
@@ -81,12 +84,17 @@ def migrate(
 
     known = migrations.find(ROOMS_WITH_TABLES)
     if print_:
-        shown = [{"room": m.room, "version": m.version, "name": m.name, "sql": m.text} for m in known]
+        shown = [
+            {"room": m.room, "version": m.version, "name": m.name, "sql": m.text} for m in known
+        ]
         emit({"migrations": shown}, as_json=json, render=lambda: _print_sql(known))
         return 0
     settings = config.load()
     if settings.database_dsn is None:
-        complain("PENSTOCK_DATABASE_URL is not set.", "The embedded database is migrated by `penstock up`.")
+        complain(
+            "PENSTOCK_DATABASE_URL is not set.",
+            "The embedded database is migrated by `penstock up`.",
+        )
         return USAGE
     with patience("Migrating"):
         applied = asyncio.run(migrations.migrate(settings.database_dsn, known))

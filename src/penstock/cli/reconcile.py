@@ -80,7 +80,9 @@ def start_run(
 def list_runs(*, recipe_id: str | None = None, json: Json = False) -> int:
     """List runs, newest first."""
     with connect() as ps:
-        return print_table([run.data for run in ps.reconcile.runs(recipe_id=recipe_id)], RUN, json=json)
+        return print_table(
+            [run.data for run in ps.reconcile.runs(recipe_id=recipe_id)], RUN, json=json
+        )
 
 
 def show_run(run_id: int, *, json: Json = False) -> int:
@@ -103,7 +105,9 @@ def evidence(
     run_id: int,
     table: EvidenceTable = "matched",
     *,
-    to: Annotated[Path | None, Parameter(help="A file; without one it goes to stdout as CSV.")] = None,
+    to: Annotated[
+        Path | None, Parameter(help="A file; without one it goes to stdout as CSV.")
+    ] = None,
     limit: Annotated[int | None, Parameter(help="Only so many rows.")] = None,
     formulas: Annotated[
         EvidenceFormulas, Parameter(help="In CSV: text that a spreadsheet would compute.")
@@ -113,12 +117,20 @@ def evidence(
     """Write a run's evidence; the file's ending says the form: csv, parquet, arrow, xlsx or json."""
     form = to.suffix.lstrip(".") if to and to.suffix else "json" if json else "csv"
     with connect() as ps, patience(f"Fetching {table}"):
-        content = ps.reconcile.get(run_id).evidence(table, form=form, limit=limit, formulas=formulas)
+        content = ps.reconcile.get(run_id).evidence(
+            table, form=form, limit=limit, formulas=formulas
+        )
     if to is None:
         out.file.write(content.decode())
         return 0
     to.write_bytes(content)
-    written = {"run_id": run_id, "table": table, "form": form, "file": str(to), "bytes": len(content)}
+    written = {
+        "run_id": run_id,
+        "table": table,
+        "form": form,
+        "file": str(to),
+        "bytes": len(content),
+    }
     emit(written, as_json=json, render=lambda: out.print(f"{len(content):,} bytes in {to}"))
     return 0
 
@@ -137,7 +149,9 @@ def _print_run(run: Run) -> None:
     if error := run.data.get("error"):
         out.print(f"  [red]{plain(error.get('message', error))}[/red]")
     for side, found in run.totals.items():
-        out.print(f"  {side}: {found['rows']:,} rows, {found['matched']:,} matched, {found['unmatched']:,} unmatched")
+        out.print(
+            f"  {side}: {found['rows']:,} rows, {found['matched']:,} matched, {found['unmatched']:,} unmatched"
+        )
         for reason, count in found["reasons"].items():
             out.print(f"    [dim]{plain(reason.replace('_', ' '))}[/dim] {count:,}")
 

@@ -20,12 +20,16 @@ INSIDE = ("catalogs", "maintenance_engines")
 
 
 def config(name: str | None = None, *, json: Json = False) -> int:
-    """Show the settings in force, or one: its value, where it comes from (default, file, secret, environment)."""
+    """Show the settings in force, or one: its value, where it comes from (default, file, secret,
+    environment)."""
     from penstock.kit.config import load
 
     settings = load()
     origins = _origins(settings)
-    shown = {each: {"value": _shown(settings, each), "from": origins[each]} for each in type(settings).model_fields}
+    shown = {
+        each: {"value": _shown(settings, each), "from": origins[each]}
+        for each in type(settings).model_fields
+    }
     if name is not None and name not in shown:
         complain(f"There is no setting {name!r}.", "penstock config lists them all.")
         return MISSING
@@ -35,7 +39,8 @@ def config(name: str | None = None, *, json: Json = False) -> int:
 
 
 def _origins(settings: Settings) -> dict[str, str]:
-    """The last place that says something wins; this walks them in the order in which `load` lets them."""
+    """The last place that says something wins; this walks them in the order in which `load` lets
+    them."""
     import tomllib
 
     from penstock.kit.config import default_home
@@ -84,5 +89,9 @@ def _print(wanted: dict[str, dict[str, Any]]) -> None:
         table.add_column(heading)
     for name, entry in wanted.items():
         value = "" if entry["value"] is None else str(entry["value"])
-        table.add_row(Text(name), Text(value), Text(entry["from"], style="dim" if entry["from"] == "default" else ""))
+        table.add_row(
+            Text(name),
+            Text(value),
+            Text(entry["from"], style="dim" if entry["from"] == "default" else ""),
+        )
     out.print(table)

@@ -18,7 +18,11 @@ def add(what: What, id_: str, username: str, *, role: ShareRole = "use", json: J
     """Share a source, mapping or recipe with a user, or with everybody: '*'."""
     with session() as http:
         share = http.call("PUT", f"{_path(what, id_)}/{username}", json={"role": role})["data"]
-    emit(share, as_json=json, render=lambda: out.print(f"{_who(share)} may {share['role']} {what} {id_}."))
+    emit(
+        share,
+        as_json=json,
+        render=lambda: out.print(f"{_who(share)} may {share['role']} {what} {id_}."),
+    )
     return 0
 
 
@@ -34,7 +38,9 @@ def remove(what: What, id_: str, username: str, *, json: Json = False) -> int:
     """Stop sharing with a user; it holds at once, for what is queued and running as well."""
     with session() as http:
         answer = http.call("DELETE", f"{_path(what, id_)}/{username}")["data"]
-    text = "It is shared with them no more." if answer["deleted"] else "It was not shared with them."
+    text = (
+        "It is shared with them no more." if answer["deleted"] else "It was not shared with them."
+    )
     emit(answer, as_json=json, render=lambda: out.print(text))
     return 0
 

@@ -6,8 +6,8 @@
     trino://ann@trino.example:8443/lake/sales?role=analysts
     /data/orders.parquet   /data/folder   s3://bucket/orders
 
-What stands after the `?` are settings of the driver. A password is taken from the environment or asked for, never from
-the URL: that would be in the shell's history and in every list of processes.
+What stands after the `?` are settings of the driver. A password is taken from the environment or
+asked for, never from the URL: that would be in the shell's history and in every list of processes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ from penstock.kit.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-EXAMPLES = (
-    "duckdb:/path/file.duckdb, postgresql://user@host/database, trino://user@host/catalog/schema?role=…, or a folder"
-)
+EXAMPLES = "duckdb:/path/file.duckdb, postgresql://user@host/database, trino://user@host/catalog/schema?role=…, or a folder"
 _DATABASES = {".db", ".duckdb"}
 _PASSWORDS = {"postgres": "PGPASSWORD", "mysql": "MYSQL_PWD", "trino": "TRINO_PASSWORD"}
 _AWS = {
@@ -52,10 +50,13 @@ def read(text: str) -> SourceUrl:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        raise InvalidInput("The source's URL cannot be read: its host or port is malformed.") from None
+        raise InvalidInput(
+            "The source's URL cannot be read: its host or port is malformed."
+        ) from None
     if parts.password is not None:
         raise InvalidInput(
-            "A password in a URL is seen by others.", hint="Set PENSTOCK_SOURCE_PASSWORD, or wait to be asked for it."
+            "A password in a URL is seen by others.",
+            hint="Set PENSTOCK_SOURCE_PASSWORD, or wait to be asked for it.",
         )
     match parts.scheme:
         case "duckdb":
@@ -84,10 +85,14 @@ def _path(path: Path, *, database: bool = False) -> SourceUrl:
             hint=f"A source is {EXAMPLES}; those that a control plane has by name are not read from here.",
         )
     if database or path.suffix in _DATABASES:
-        return SourceUrl(kind="duckdb", config={"directory" if path.is_dir() else "database": str(path)})
+        return SourceUrl(
+            kind="duckdb", config={"directory" if path.is_dir() else "database": str(path)}
+        )
     if path.is_dir():
         return SourceUrl(kind="files", config={"url": path.as_uri()})
-    return SourceUrl(kind="files", config={"url": path.parent.as_uri(), "tables": {_table(path.name): path.name}})
+    return SourceUrl(
+        kind="files", config={"url": path.parent.as_uri(), "tables": {_table(path.name): path.name}}
+    )
 
 
 def _server(kind: str, parts: SplitResult, port: int | None) -> SourceUrl:
@@ -128,7 +133,11 @@ def _bucket(text: str, parts: SplitResult) -> SourceUrl:
             config |= {"endpoint": endpoint, "allow_http": endpoint.startswith("http://")}
         if region := os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"):
             config["region"] = region
-        secrets = {name: os.environ[variable] for name, variable in _AWS.items() if os.environ.get(variable)}
+        secrets = {
+            name: os.environ[variable]
+            for name, variable in _AWS.items()
+            if os.environ.get(variable)
+        }
     return SourceUrl(kind="files", config=config, secrets=secrets)
 
 

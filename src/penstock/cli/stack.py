@@ -1,8 +1,10 @@
-"""Everything of one machine, as child processes of one supervisor: PostgreSQL, the control plane, workers.
+"""Everything of one machine, as child processes of one supervisor: PostgreSQL, the control plane,
+workers.
 
-The children die with the supervisor, however it dies; a child that dies by itself is reported and started again. Graph
-servers are the control plane's: they outlive it, are suspended by an orderly stop, and found again after any other.
-State is in the home folder and in PostgreSQL only, so the next start recovers whatever the last one left.
+The children die with the supervisor, however it dies; a child that dies by itself is reported and
+started again. Graph servers are the control plane's: they outlive it, are suspended by an orderly
+stop, and found again after any other. State is in the home folder and in PostgreSQL only, so the
+next start recovers whatever the last one left.
 """
 
 from __future__ import annotations
@@ -115,7 +117,9 @@ class Stack:
         await migrate(dsn, find(ROOMS_WITH_TABLES))
         self.url = f"http://127.0.0.1:{port}"
         self._say("control plane")
-        await self._launch(Member("control-plane", ["serve"], self._plane_environment(settings, dsn)))
+        await self._launch(
+            Member("control-plane", ["serve"], self._plane_environment(settings, dsn))
+        )
         await self._until_ready()
         self._say("worker")
         for number in range(1, self._workers + 1):
@@ -124,7 +128,9 @@ class Stack:
             await asyncio.to_thread(self._furnish, self.url)
         started = datetime.now(UTC).isoformat(timespec="seconds")
         shown = "embedded" if settings.database_url is None else "external"
-        self.home.write_running(Running(pid=os.getpid(), url=self.url, started_at=started, database=shown))
+        self.home.write_running(
+            Running(pid=os.getpid(), url=self.url, started_at=started, database=shown)
+        )
         self._held.callback(self.home.forget_running)
 
     async def add_worker(self, name: str) -> Member:
@@ -132,7 +138,8 @@ class Stack:
         return await self._launch(Member(name, arguments, self._environment()))
 
     async def stop(self) -> None:
-        """Workers first, so that they can hand their jobs back; then graph servers, control plane and PostgreSQL."""
+        """Workers first, so that they can hand their jobs back; then graph servers, control plane
+        and PostgreSQL."""
         self._stopping = True
         workers = [m for name, m in self.members.items() if name != "control-plane"]
         await asyncio.gather(*(self._end(m) for m in workers))
@@ -152,7 +159,9 @@ class Stack:
         if held is None:
             running = home.running()
             who = f"process {running.pid} at {running.url}" if running else "another process"
-            raise Conflict(f"{home.folder} is in use by {who}.", hint="Use that one, or stop it: penstock down")
+            raise Conflict(
+                f"{home.folder} is in use by {who}.", hint="Use that one, or stop it: penstock down"
+            )
         return held
 
     def _free_port(self) -> int:
@@ -162,7 +171,8 @@ class Stack:
                 probe.bind(("127.0.0.1", self._port))
             except OSError:
                 raise Conflict(
-                    f"Port {self._port} is in use.", hint=f"Choose another: penstock up --port {self._port + 1}"
+                    f"Port {self._port} is in use.",
+                    hint=f"Choose another: penstock up --port {self._port + 1}",
                 ) from None
             port: int = probe.getsockname()[1]
             return port
@@ -176,7 +186,9 @@ class Stack:
         }
         lake = {"lake": {"type": "sql", "warehouse": f"file://{self.home.folder / 'lake'}"}}
         furnished = {"PENSTOCK_CATALOGS": json.dumps(lake)}
-        inherited = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_WORKERS}
+        inherited = {
+            name: value for name, value in os.environ.items() if name not in _NOT_FOR_WORKERS
+        }
         return furnished | inherited | own | self._extra
 
     def _plane_environment(self, settings: config.Settings, dsn: str) -> dict[str, str]:
@@ -209,7 +221,9 @@ class Stack:
     async def _run(self, member: Member) -> None:
         with (self.home.logs / f"{member.name}.log").open("ab") as log:
             command = [sys.executable, "-m", "penstock.cli", *member.arguments]
-            member.process = await child_process.spawn(command, environment=member.environment, output=log)
+            member.process = await child_process.spawn(
+                command, environment=member.environment, output=log
+            )
 
     async def _watch(self, member: Member) -> None:
         failures = 0
@@ -219,7 +233,11 @@ class Stack:
             if self._stopping:
                 return
             failures = 0 if asyncio.get_running_loop().time() - started > 60 else failures + 1
-            pause = _RESTART_SECONDS[min(failures, len(_RESTART_SECONDS)) - 1] if failures else _RESTART_SECONDS[0]
+            pause = (
+                _RESTART_SECONDS[min(failures, len(_RESTART_SECONDS)) - 1]
+                if failures
+                else _RESTART_SECONDS[0]
+            )
             self._say(f"{member.name} ended ({_how(code)}); it is started again in {pause:g} s")
             await asyncio.sleep(pause)
             await self._run(member)
@@ -251,7 +269,8 @@ class Stack:
                         return
                 await asyncio.sleep(0.03)
         raise Unavailable(
-            "The control plane did not become ready.", hint=f"Its log: {self.home.logs / 'control-plane.log'}"
+            "The control plane did not become ready.",
+            hint=f"Its log: {self.home.logs / 'control-plane.log'}",
         )
 
 

@@ -40,10 +40,14 @@ def recommendation(name: str, *, json: Json = False) -> int:
 def history(name: str, *, json: Json = False) -> int:
     """Say what was done to a table."""
     with connect() as ps:
-        return print_table(_table(ps, name).history(), ("job_id", "status", "created_at", "finished_at"), json=json)
+        return print_table(
+            _table(ps, name).history(), ("job_id", "status", "created_at", "finished_at"), json=json
+        )
 
 
-def maintain(name: str, *actions: str, dry_run: bool = False, wait: bool = True, json: Json = False) -> int:
+def maintain(
+    name: str, *actions: str, dry_run: bool = False, wait: bool = True, json: Json = False
+) -> int:
     """Maintain a table: compact, expire, manifests, deletes, orphans, or the actions' full names."""
     with connect() as ps:
         if dry_run:
@@ -56,7 +60,11 @@ def maintain(name: str, *actions: str, dry_run: bool = False, wait: bool = True,
         done = job.actions()
     if wait:
         return print_table(done, ACTION, json=json)
-    emit(job.data, as_json=json, render=lambda: out.print(f"Job {job.id} is {job.status}: penstock job show {job.id}"))
+    emit(
+        job.data,
+        as_json=json,
+        render=lambda: out.print(f"Job {job.id} is {job.status}: penstock job show {job.id}"),
+    )
     return 0
 
 

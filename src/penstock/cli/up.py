@@ -26,8 +26,12 @@ def up(
     port: Annotated[int, Parameter(help="Port of the control plane; 0 picks a free one.")] = 8080,
     workers: Annotated[int, Parameter(help="Worker processes to run.")] = 1,
     detach: Annotated[bool, Parameter(negative="", help="Return when everything runs.")] = False,
-    demo: Annotated[bool, Parameter(help="Put a demo warehouse and a mapping of it into a new home.")] = True,
-    login_link: Annotated[bool, Parameter(help="Print a link that signs a browser in, once.")] = True,
+    demo: Annotated[
+        bool, Parameter(help="Put a demo warehouse and a mapping of it into a new home.")
+    ] = True,
+    login_link: Annotated[
+        bool, Parameter(help="Print a link that signs a browser in, once.")
+    ] = True,
     json: Json = False,
 ) -> int:
     """Start everything on this machine: PostgreSQL, control plane, workers."""
@@ -49,7 +53,10 @@ def down(*, json: Json = False) -> int:
     with patience("Handing jobs back and stopping"):
         while running.alive:
             if time.monotonic() > until:
-                complain(f"Process {running.pid} does not stop.", f"kill -9 {running.pid}; nothing committed is lost.")
+                complain(
+                    f"Process {running.pid} does not stop.",
+                    f"kill -9 {running.pid}; nothing committed is lost.",
+                )
                 return FAILED
             time.sleep(0.05)
     emit({"stopped": True, "pid": running.pid}, as_json=json, render=lambda: out.print("Stopped."))
@@ -76,7 +83,9 @@ def status(*, json: Json = False) -> int:
     return 0
 
 
-async def _up(home: Home, port: int, workers: int, *, demo: bool, login_link: bool, json: bool) -> int:
+async def _up(
+    home: Home, port: int, workers: int, *, demo: bool, login_link: bool, json: bool
+) -> int:
     from penstock.cli.stack import Stack
     from penstock.kit import logging
 
@@ -121,7 +130,9 @@ def _login_url(home: Home, running: Running) -> str:
 def _print_up(document: dict[str, Any], seconds: float) -> None:
     url, folder = document["url"], document["home"]
     out.print(f"[green]●[/green] Penstock runs at [bold]{url}[/bold]  [dim]{seconds:.1f} s[/dim]")
-    out.print(f"  [dim]home[/dim]   {folder}\n  [dim]look[/dim]   penstock status · penstock job list")
+    out.print(
+        f"  [dim]home[/dim]   {folder}\n  [dim]look[/dim]   penstock status · penstock job list"
+    )
     _print_login(document)
     out.print("  [dim]stop[/dim]   Ctrl-C, or penstock down")
 
@@ -147,16 +158,31 @@ def _furnish(home: Home, url: str) -> None:
         err.print(f"[dim]·[/dim] demo warehouse: mapping {put.mapping_id}, recipe {put.recipe_id}")
 
 
-def _up_detached(home: Home, port: int, workers: int, *, demo: bool, login_link: bool, json: bool) -> int:
+def _up_detached(
+    home: Home, port: int, workers: int, *, demo: bool, login_link: bool, json: bool
+) -> int:
     if running := home.running():
         words = f"[green]●[/green] Penstock runs already at [bold]{running.url}[/bold]"
         return _say_it_runs(home, words, login_link=login_link, json=json)
     home.make()
     with (home.logs / "up.log").open("ab") as log:
-        command = [sys.executable, "-m", "penstock.cli", "up", "--port", str(port), "--workers", str(workers)]
+        command = [
+            sys.executable,
+            "-m",
+            "penstock.cli",
+            "up",
+            "--port",
+            str(port),
+            "--workers",
+            str(workers),
+        ]
         command += ["--demo" if demo else "--no-demo", "--no-login-link"]
         child = subprocess.Popen(  # noqa: S603
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
     with patience("Starting PostgreSQL, the control plane and workers"):
         while (running := _started(home, child.pid)) is None:
@@ -190,4 +216,6 @@ def _print_status(found: dict[str, Any]) -> None:
     active = sum(row["running"] for row in found["queues"])
     out.print(f"  {waiting:,} jobs wait, {active:,} run, {len(found['workers'])} workers")
     if found["drain"]["draining"]:
-        out.print(f"  [yellow]draining[/yellow] since {found['drain']['changed_at']} by {found['drain']['changed_by']}")
+        out.print(
+            f"  [yellow]draining[/yellow] since {found['drain']['changed_at']} by {found['drain']['changed_by']}"
+        )

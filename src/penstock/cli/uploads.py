@@ -11,10 +11,14 @@ from penstock.cli.output import Json, emit, out, patience
 COLUMNS = ("upload_id", "name", "owner", "rows", "size_bytes", "created_at", "expires_at")
 
 
-def add_upload(file: Path, *, encoding: str | None = None, delimiter: str | None = None, json: Json = False) -> int:
+def add_upload(
+    file: Path, *, encoding: str | None = None, delimiter: str | None = None, json: Json = False
+) -> int:
     """Upload a CSV, Parquet or Excel file for recipes to read."""
     with connect() as ps, patience(f"Uploading {file.name}"):
-        upload = ps.reconcile.uploaded(ps.reconcile.upload(file, encoding=encoding, delimiter=delimiter))
+        upload = ps.reconcile.uploaded(
+            ps.reconcile.upload(file, encoding=encoding, delimiter=delimiter)
+        )
     words = f"{upload['rows']:,} rows. The upload is {upload['upload_id']}."
     emit(upload, as_json=json, render=lambda: out.print(words))
     return 0

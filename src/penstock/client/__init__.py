@@ -1,6 +1,7 @@
 """The client: what speaks to a control plane over HTTP, and knows nothing of the server's rooms.
 
-Its names are loaded when they are first used, so that a command which needs only the errors does not wait for HTTP.
+Its names are loaded when they are first used, so that a command which needs only the errors does
+not wait for HTTP.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Where the control plane is: by arguments, then the environment, then this machine's own `penstock up`."""
+"""Where the control plane is: by arguments, then the environment, then this machine's own `penstock
+up`."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def find(url: str | None, token: str | None, username: str | None) -> Address:
             status=503,
             hint="Start one with `penstock up`, or set PENSTOCK_URL and PENSTOCK_API_KEY.",
         )
-    return Address(url=local.url, token=token or (None if username else local.token), username=username)
+    return Address(
+        url=local.url, token=token or (None if username else local.token), username=username
+    )
 
 
 def _local() -> Address | None:

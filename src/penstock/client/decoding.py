@@ -1,6 +1,7 @@
 """JSON objects become dataclasses: by their fields' types, keeping what we do not know in `raw`.
 
-A server that is newer than this client may say more than we know; nothing of it is lost, and nothing of it breaks us.
+A server that is newer than this client may say more than we know; nothing of it is lost, and
+nothing of it breaks us.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ def decode(kind: type[T], value: object) -> T:
     if not isinstance(value, dict):
         raise TypeError(f"{kind.__name__} is made from an object, not from {type(value).__name__}.")
     hints = _hints(typing.cast("Any", kind))
-    known = {name: _value(hints[name], value[name]) for name in hints if name in value and name != "raw"}
+    known = {
+        name: _value(hints[name], value[name]) for name in hints if name in value and name != "raw"
+    }
     if "raw" in hints:
         known["raw"] = value
     return kind(**known)

@@ -1,4 +1,5 @@
-"""What a control plane or graph server can answer with, as one tree of exceptions rebuilt from the error's code.
+"""What a control plane or graph server can answer with, as one tree of exceptions rebuilt from the
+error's code.
 
 ClientError
 ├── Unreachable
@@ -171,7 +172,9 @@ _CODES: dict[type[ClientError], str] = {
     StorageFailed: "STORAGE_ERROR STORAGE_BUCKET_MISSING STORAGE_REFUSED STORAGE_FULL OBJECT_DAMAGED ROWS_DIFFER",
     ServerError: "INTERNAL POSTGRES_FAILED POSTGRES_MISSING",
 }
-BY_CODE: dict[str, type[ClientError]] = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
+BY_CODE: dict[str, type[ClientError]] = {
+    code: kind for kind, codes in _CODES.items() for code in codes.split()
+}
 _BY_STATUS: dict[int, type[ClientError]] = {
     401: Unauthenticated,
     403: PermissionDenied,
@@ -201,7 +204,9 @@ def rebuilt(status: int, body: object) -> ClientError:
     fields = error if isinstance(error, dict) else {}
     meta = envelope.get("meta")
     code = str(fields.get("code") or ("INTERNAL" if status >= 500 else f"HTTP_{status}"))
-    kind = BY_CODE.get(code) or _BY_STATUS.get(status) or (ServerError if status >= 500 else Invalid)
+    kind = (
+        BY_CODE.get(code) or _BY_STATUS.get(status) or (ServerError if status >= 500 else Invalid)
+    )
     details = fields.get("details")
     found = details if isinstance(details, dict) else {}
     return kind(

@@ -1,7 +1,7 @@
 """Rows as frames and graphs, with the types that the engine said.
 
-JSON has no dates; a column that the engine calls DATE or TIMESTAMP becomes one again. What needs another package is
-imported when it is asked for.
+JSON has no dates; a column that the engine calls DATE or TIMESTAMP becomes one again. What needs
+another package is imported when it is asked for.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def typed(kind: str, values: Sequence[Any]) -> list[Any]:
 
 def arrow(columns: Mapping[str, tuple[str, Sequence[Any]]]) -> pyarrow.Table:
     """A table of columns, each with its type and its values."""
-    table: pyarrow.Table = needed("pyarrow").table({name: _array(*column) for name, column in columns.items()})
+    table: pyarrow.Table = needed("pyarrow").table(
+        {name: _array(*column) for name, column in columns.items()}
+    )
     return table
 
 
@@ -60,12 +62,18 @@ def _array(kind: str, values: Sequence[Any]) -> Any:
     try:
         return arrow.array(list(values))
     except (arrow.ArrowInvalid, arrow.ArrowTypeError):
-        # Nodes of several labels may call things of different types by one name, which a struct cannot.
-        return arrow.array([None if value is None else json.dumps(value, default=str) for value in values])
+        # Nodes of several labels may call things of different types by one name, which a struct
+        # cannot.
+        return arrow.array(
+            [None if value is None else json.dumps(value, default=str) for value in values]
+        )
 
 
-def igraph_of(nodes: Mapping[str, Mapping[str, Any]], edges: Mapping[str, Mapping[str, Any]]) -> Any:
-    """A directed `igraph.Graph`, properties as attributes; a node that is only an edge's end has its id alone."""
+def igraph_of(
+    nodes: Mapping[str, Mapping[str, Any]], edges: Mapping[str, Mapping[str, Any]]
+) -> Any:
+    """A directed `igraph.Graph`, properties as attributes; a node that is only an edge's end has
+    its id alone."""
     ends = (edge[end] for edge in edges.values() for end in ("_src", "_dst"))
     names = list(dict.fromkeys([*nodes, *ends]))
     place = {name: index for index, name in enumerate(names)}
@@ -87,4 +95,6 @@ def needed(name: str) -> Any:
         return import_module(name)
     except ModuleNotFoundError:
         package = name.partition(".")[0]
-        raise ModuleNotFoundError(f"This needs {package}: pip install {package}", name=package) from None
+        raise ModuleNotFoundError(
+            f"This needs {package}: pip install {package}", name=package
+        ) from None

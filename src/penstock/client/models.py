@@ -21,7 +21,8 @@ class Property:
 class Node:
     """A node label and the query that gives its rows.
 
-    `primary_key` and `properties` are `(name, type)` pairs or `Property`; see `node()` for the short way.
+    `primary_key` and `properties` are `(name, type)` pairs or `Property`; see `node()` for the
+    short way.
     """
 
     label: str
@@ -198,7 +199,12 @@ def definition(value: Node | Edge) -> Raw:
     properties = [{"name": p.name, "type": p.type} for p in value.properties]
     if isinstance(value, Node):
         key = {"name": value.primary_key.name, "type": value.primary_key.type}
-        return {"label": value.label, "sql": value.sql, "primary_key": key, "properties": properties}
+        return {
+            "label": value.label,
+            "sql": value.sql,
+            "primary_key": key,
+            "properties": properties,
+        }
     return {
         "type": value.type,
         "from_node": value.from_node,
@@ -212,11 +218,19 @@ def definition(value: Node | Edge) -> Raw:
 
 def node(label: str, sql: str, key: str, key_type: str = "STRING", **properties: str) -> Node:
     """`node("Person", "SELECT id, name FROM people", "id", "INT64", name="STRING")`."""
-    return Node(label=label, sql=sql, primary_key=Property(name=key, type=key_type), properties=_typed(properties))
+    return Node(
+        label=label,
+        sql=sql,
+        primary_key=Property(name=key, type=key_type),
+        properties=_typed(properties),
+    )
 
 
-def edge(type_: str, between: tuple[str, str], sql: str, keys: tuple[str, str], **properties: str) -> Edge:
-    """`edge("KNOWS", ("Person", "Person"), "SELECT a, b, since FROM knows", ("a", "b"), since="DATE")`."""
+def edge(
+    type_: str, between: tuple[str, str], sql: str, keys: tuple[str, str], **properties: str
+) -> Edge:
+    """`edge("KNOWS", ("Person", "Person"), "SELECT a, b, since FROM knows", ("a", "b"),
+    since="DATE")`."""
     return Edge(
         type=type_,
         from_node=between[0],

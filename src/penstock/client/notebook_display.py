@@ -16,7 +16,9 @@ HINT = "This can be drawn as a graph: pip install 'penstock[widget]'"
 _DRAWN_WHOLE = {"NODE", "REL", "PATH"}
 
 
-def show(result: QueryResult, *, colour_by: str | None, size_by: str | None, caption: str | None) -> None:
+def show(
+    result: QueryResult, *, colour_by: str | None, size_by: str | None, caption: str | None
+) -> None:
     from rich.console import Console
     from rich.text import Text
 

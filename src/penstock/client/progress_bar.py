@@ -29,14 +29,20 @@ def _in_a_terminal(title: str) -> Iterator[Callable[[float, str], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[step]}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[step]}"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(_plain(title), total=100.0, step="")
         yield lambda percent, step: progress.update(task, completed=percent, step=_plain(step))
 
 
 def _in_a_cell(title: str) -> Callable[[float, str], None]:
-    """One output that is written over; it needs no widget, so it is there in every front end and in exports."""
+    """One output that is written over; it needs no widget, so it is there in every front end and in
+    exports."""
     notebook: Any = import_module("IPython.display")
     shown = notebook.display(notebook.HTML(_picture(title, 0.0, "")), display_id=True)
 

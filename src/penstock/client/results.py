@@ -1,7 +1,8 @@
-"""The result of a query: columns with their types, as a table for people and as frames for programs.
+"""The result of a query: columns with their types, as a table for people and as frames for
+programs.
 
-Values are the engine's: a node is a dict with `_id`, `_label` and its properties, an edge one with `_id`, `_type`,
-`_src` and `_dst`. What needs another package says which one.
+Values are the engine's: a node is a dict with `_id`, `_label` and its properties, an edge one with
+`_id`, `_type`, `_src` and `_dst`. What needs another package says which one.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class QueryResult:
     def scalar(self) -> Any:
         """The one value of a result of one row and one column."""
         if len(self.rows) != 1 or len(self.columns) != 1:
-            raise ValueError(f"The result has {len(self.rows)} rows of {len(self.columns)} columns, not one value.")
+            raise ValueError(
+                f"The result has {len(self.rows)} rows of {len(self.columns)} columns, not one value."
+            )
         return self.rows[0][0]
 
     def column(self, name: str) -> list[Any]:
@@ -64,7 +67,9 @@ class QueryResult:
         return list(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        frame: pandas.DataFrame = needed("pandas").DataFrame(self._typed(), columns=list(self.columns))
+        frame: pandas.DataFrame = needed("pandas").DataFrame(
+            self._typed(), columns=list(self.columns)
+        )
         return frame
 
     def to_polars(self) -> polars.DataFrame:
@@ -83,7 +88,11 @@ class QueryResult:
         return {found["_id"]: found for found in _elements(self.rows) if "_label" in found}
 
     def edges(self) -> dict[str, dict[str, Any]]:
-        return {found["_id"]: found for found in _elements(self.rows) if "_type" in found and "_src" in found}
+        return {
+            found["_id"]: found
+            for found in _elements(self.rows)
+            if "_type" in found and "_src" in found
+        }
 
     def to_networkx(self) -> networkx.MultiDiGraph[str]:
         """The nodes and edges of the result as a graph; parallel edges are kept apart by their ids."""
@@ -102,7 +111,13 @@ class QueryResult:
         kinds = zip(self.columns, self.column_types, strict=True)
         return {name: typed(kind, self.column(name)) for name, kind in kinds}
 
-    def show(self, *, colour_by: str | None = None, size_by: str | None = None, caption: str | None = None) -> None:
+    def show(
+        self,
+        *,
+        colour_by: str | None = None,
+        size_by: str | None = None,
+        caption: str | None = None,
+    ) -> None:
         """Draw it: in a notebook as a graph where the result has nodes, else as a table."""
         from penstock.client.notebook_display import show
 
@@ -117,9 +132,11 @@ class QueryResult:
         height: int = 520,
         expand_cap: int = 25,
     ) -> View:
-        """The graph of it as a widget, whose `selection` follows the reader; needs `pip install 'penstock[widget]'`.
+        """The graph of it as a widget, whose `selection` follows the reader; needs `pip install
+        'penstock[widget]'`.
 
-        A double click brings a node's neighbours from the graph that was asked, `expand_cap` at once.
+        A double click brings a node's neighbours from the graph that was asked, `expand_cap` at
+        once.
         """
         needed("anywidget")
         from penstock.widget.view import GraphView

@@ -1,4 +1,5 @@
-"""What the API's answers and requests look like; written from the API's description by `python -m tools.shapes`."""
+"""What the API's answers and requests look like; written from the API's description by `python -m
+tools.shapes`."""
 
 from __future__ import annotations
 
@@ -547,7 +548,9 @@ class InstancesEventsFilters(TypedDict):
 
 class InstancesFilters(TypedDict):
     sort_order: NotRequired[SortOrder]
-    sort_by: NotRequired[Literal["created_at", "updated_at", "name", "owner_username", "status", "expires_at", "id"]]
+    sort_by: NotRequired[
+        Literal["created_at", "updated_at", "name", "owner_username", "status", "expires_at", "id"]
+    ]
     snapshot_id: NotRequired[int | None]
     mapping_id: NotRequired[int | None]
     owner: NotRequired[str | None]
@@ -803,7 +806,9 @@ class MappingValidation(TypedDict):
 
 class MappingsFilters(TypedDict):
     sort_order: NotRequired[SortOrder]
-    sort_by: NotRequired[Literal["created_at", "updated_at", "name", "owner_username", "current_version", "id"]]
+    sort_by: NotRequired[
+        Literal["created_at", "updated_at", "name", "owner_username", "current_version", "id"]
+    ]
     owner: NotRequired[str | None]
     search: NotRequired[str | None]
     created_after: NotRequired[str | None]
@@ -812,7 +817,9 @@ class MappingsFilters(TypedDict):
 
 class MappingsInstancesFilters(TypedDict):
     sort_order: NotRequired[SortOrder]
-    sort_by: NotRequired[Literal["created_at", "updated_at", "name", "owner_username", "status", "expires_at", "id"]]
+    sort_by: NotRequired[
+        Literal["created_at", "updated_at", "name", "owner_username", "status", "expires_at", "id"]
+    ]
     snapshot_id: NotRequired[int | None]
     mapping_id: NotRequired[int | None]
     owner: NotRequired[str | None]
@@ -825,7 +832,16 @@ class MappingsInstancesFilters(TypedDict):
 class MappingsSnapshotsFilters(TypedDict):
     sort_order: NotRequired[SortOrder]
     sort_by: NotRequired[
-        Literal["created_at", "updated_at", "name", "status", "owner_username", "size_bytes", "ready_at", "id"]
+        Literal[
+            "created_at",
+            "updated_at",
+            "name",
+            "status",
+            "owner_username",
+            "size_bytes",
+            "ready_at",
+            "id",
+        ]
     ]
     owner: NotRequired[str | None]
     status: NotRequired[SnapshotStatus | None]
@@ -1387,7 +1403,16 @@ class SnapshotState(TypedDict):
 class SnapshotsFilters(TypedDict):
     sort_order: NotRequired[SortOrder]
     sort_by: NotRequired[
-        Literal["created_at", "updated_at", "name", "status", "owner_username", "size_bytes", "ready_at", "id"]
+        Literal[
+            "created_at",
+            "updated_at",
+            "name",
+            "status",
+            "owner_username",
+            "size_bytes",
+            "ready_at",
+            "id",
+        ]
     ]
     owner: NotRequired[str | None]
     status: NotRequired[SnapshotStatus | None]

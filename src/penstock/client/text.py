@@ -1,4 +1,5 @@
-"""Text that comes from data, made fit to be shown: a terminal obeys what it is sent, so nothing of that kind is."""
+"""Text that comes from data, made fit to be shown: a terminal obeys what it is sent, so nothing of
+that kind is."""
 
 from __future__ import annotations
 

@@ -12,14 +12,26 @@ EntityType = Literal["node", "edge"]
 EvidenceForm = Literal["json", "csv", "parquet", "arrow", "xlsx"]
 EvidenceFormulas = Literal["neutralize", "keep"]
 EvidenceTable = Literal[
-    "matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous", "open_items", "cleared_items"
+    "matched",
+    "unmatched_left",
+    "unmatched_right",
+    "duplicates",
+    "ambiguous",
+    "open_items",
+    "cleared_items",
 ]
 ExportStatus = Literal["pending", "claimed", "submitted", "completed", "failed"]
 HealthLevel = Literal["healthy", "warning", "critical", "unreadable"]
-InstancePhase = Literal["pod_scheduled", "downloading", "loading_schema", "loading_data", "ready", "failed"]
-InstanceStatus = Literal["waiting_for_snapshot", "starting", "running", "stopping", "failed", "suspended", "resuming"]
+InstancePhase = Literal[
+    "pod_scheduled", "downloading", "loading_schema", "loading_data", "ready", "failed"
+]
+InstanceStatus = Literal[
+    "waiting_for_snapshot", "starting", "running", "stopping", "failed", "suspended", "resuming"
+]
 JobStatus = Literal["queued", "running", "parked", "succeeded", "failed", "cancelled"]
-JobStatusFilter = Literal["queued", "running", "parked", "succeeded", "failed", "cancelled", "pending", "completed"]
+JobStatusFilter = Literal[
+    "queued", "running", "parked", "succeeded", "failed", "cancelled", "pending", "completed"
+]
 KeyType = Literal["STRING", "INT64", "DATE", "UUID"]
 MaintenanceStatus = Literal["pending", "running", "completed", "failed", "cancelled"]
 PropertyType = Literal[

@@ -137,8 +137,8 @@ class Words(Protocol):
         ...
 
     def marks(self, values: Sequence[str]) -> str:
-        """What to count instead of rows of values, as cheaply as can be: if any value differs it may differ, if none
-        does it does not."""
+        """What to count instead of rows of values, as cheaply as can be: if any value differs it
+        may differ, if none does it does not."""
         ...
 
 

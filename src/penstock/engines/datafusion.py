@@ -1,7 +1,8 @@
-"""DataFusion in this process. It reads what it is told of by name; SQL that would name a file or make a table of one is
-not understood by it, for nothing is registered that could read one.
+"""DataFusion in this process. It reads what it is told of by name; SQL that would name a file or
+make a table of one is not understood by it, for nothing is registered that could read one.
 
-Its hash join cannot spill: a join that is larger than its memory fails, with the name of the other engine.
+Its hash join cannot spill: a join that is larger than its memory fails, with the name of the other
+engine.
 """
 
 from __future__ import annotations
@@ -48,7 +49,14 @@ _SETTINGS = {
 }
 _PLANNING = re.compile(r"^(Optimizer rule '[^']*' failed|[a-z_]+)\ncaused by\n")
 """What it says before an error that it came upon while it planned a query."""
-_OURS = ("SQL error", "Schema error", "Error during planning", "Arrow error", "Execution error", "This feature is not")
+_OURS = (
+    "SQL error",
+    "Schema error",
+    "Error during planning",
+    "Arrow error",
+    "Execution error",
+    "This feature is not",
+)
 
 
 def connect(scratch: Path, limits: EngineLimits) -> DataFusionEngine:
@@ -123,7 +131,9 @@ class DataFusionWords:
         return f"CAST(levenshtein({a}, {b}) AS BIGINT)"
 
     def shared(self, a: str, b: str) -> str:
-        return f"COALESCE(CAST(array_length(array_intersect({_split(a)}, {_split(b)})) AS BIGINT), 0)"
+        return (
+            f"COALESCE(CAST(array_length(array_intersect({_split(a)}, {_split(b)})) AS BIGINT), 0)"
+        )
 
     def words(self, a: str) -> str:
         return f"COALESCE(CAST(array_length({_split(a)}) AS BIGINT), 0)"
@@ -139,13 +149,17 @@ class DataFusionEngine:
         self.words = DataFusionWords()
         self.scratch = scratch
         self._stopped = False
-        runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(limits.memory_bytes)
+        runtime = (
+            RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(limits.memory_bytes)
+        )
         config = SessionConfig(_SETTINGS).with_target_partitions(limits.threads)
         self._context = SessionContext(config, runtime)
         self._spill = SpillRoom.of(scratch, limits.spill_bytes)
         # In whole kilobytes, the smallest unit that it knows.
         kilobytes = max(1, self._spill.size // 1024)
-        self._context.sql(f"SET datafusion.runtime.max_temp_directory_size = '{kilobytes}K'").collect()
+        self._context.sql(
+            f"SET datafusion.runtime.max_temp_directory_size = '{kilobytes}K'"
+        ).collect()
         takes, gives = [pa.string(), pa.int64()], pa.int64()
         self._context.register_udf(udf(offsets, takes, gives, "immutable", "_zone_offset"))
         for name, text_of, kind in (
@@ -161,7 +175,9 @@ class DataFusionEngine:
             purity = "volatile" if name == "_fail" else "immutable"
             own = udf(function, [pa.string()], pa.string(), purity, name)
             self._context.register_udf(own)
-        self._options = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+        self._options = (
+            SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+        )
 
     def __enter__(self) -> DataFusionEngine:
         return self
@@ -200,7 +216,11 @@ class DataFusionEngine:
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         with self._translated():
             batches = self._query(sql).collect()
-        return [row for batch in batches for row in zip(*(c.to_pylist() for c in batch.columns), strict=True)]
+        return [
+            row
+            for batch in batches
+            for row in zip(*(c.to_pylist() for c in batch.columns), strict=True)
+        ]
 
     def stream(self, sql: str) -> pa.RecordBatchReader:
         with self._translated():
@@ -227,10 +247,14 @@ class DataFusionEngine:
             raise EngineError("The query was cancelled.")
         return self._context.sql_with_options(sql, self._options)
 
-    def _register(self, name: str, batches: Sequence[Sequence[pa.RecordBatch]], schema: pa.Schema) -> None:
+    def _register(
+        self, name: str, batches: Sequence[Sequence[pa.RecordBatch]], schema: pa.Schema
+    ) -> None:
         self.drop(name)
         full = [list(part) for part in batches if part]
-        self._context.register_record_batches(name, full or [[pa.RecordBatch.from_pylist([], schema=schema)]])
+        self._context.register_record_batches(
+            name, full or [[pa.RecordBatch.from_pylist([], schema=schema)]]
+        )
 
     def _read(self, found: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with self._translated():
@@ -262,6 +286,7 @@ def _explained(text: str) -> EngineError | EngineQueryError:
     message = _PLANNING.sub("", text.removeprefix("DataFusion error: ")).strip()[:1000]
     if "Resources exhausted" in text:
         return EngineFull(
-            f"DataFusion has too little memory: {message[:300]}", hint="Run it on duckdb, whose joins spill to disk."
+            f"DataFusion has too little memory: {message[:300]}",
+            hint="Run it on duckdb, whose joins spill to disk.",
         )
     return EngineQueryError(message) if message.startswith(_OURS) else EngineError(message)

@@ -1,7 +1,7 @@
 """DuckDB in this process: limited in memory, spilling to its scratch folder, and shut in.
 
-It may read the folders of the files that it was told of and its own scratch, nothing else; settings are locked before
-the first query of a recipe is seen.
+It may read the folders of the files that it was told of and its own scratch, nothing else; settings
+are locked before the first query of a recipe is seen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from penstock.engines.contract import Unit
 
 _KIND = re.compile(r"(?P<kind>[A-Za-z ]+) Error: (?P<said>.*)", re.DOTALL)
-_OURS = frozenset({"Binder", "Catalog", "Conversion", "Invalid Input", "Out of Range", "Parser", "Syntax"})
+_OURS = frozenset(
+    {"Binder", "Catalog", "Conversion", "Invalid Input", "Out of Range", "Parser", "Syntax"}
+)
 _MEMORY_PER_THREAD = 128 * 1024**2
 """Each thread keeps buffers of its own that cannot be spilled: two sorting in 64 MB fail."""
 
@@ -139,7 +141,9 @@ class DuckDbEngine:
             self._db.create_function("_shortest", shortest, ["DOUBLE"], "VARCHAR", type=ARROW)
             self._db.create_function("_date_text", date_texts, ["INTEGER"], "VARCHAR", type=ARROW)
             self._db.create_function("_stamp_text", stamp_texts, ["BIGINT"], "VARCHAR", type=ARROW)
-            self._db.create_function("_rounded", rounded, ["DOUBLE", "BIGINT"], "VARCHAR", type=ARROW)
+            self._db.create_function(
+                "_rounded", rounded, ["DOUBLE", "BIGINT"], "VARCHAR", type=ARROW
+            )
             for name, function in FUNCTIONS.items():
                 self._db.create_function(
                     name,
@@ -288,4 +292,8 @@ def _explained(text: str) -> EngineError | EngineQueryError:
     if kind == "Out of Memory":
         message = f"DuckDB has too little memory: {said[:300]}"
         return EngineFull(message, hint="Give the worker more of it.")
-    return EngineQueryError(said[:1000], kind=kind) if kind in _OURS else EngineError(text[:1000], kind=kind)
+    return (
+        EngineQueryError(said[:1000], kind=kind)
+        if kind in _OURS
+        else EngineError(text[:1000], kind=kind)
+    )

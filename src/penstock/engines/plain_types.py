@@ -1,4 +1,5 @@
-"""Arrow types as every engine and file can have them: values instead of dictionaries, strings instead of views."""
+"""Arrow types as every engine and file can have them: values instead of dictionaries, strings
+instead of views."""
 
 from __future__ import annotations
 

@@ -25,11 +25,14 @@ def open_engine(name: str, scratch: Path, limits: EngineLimits) -> Engine:
     """An engine that reads and writes below `scratch` only, beside the files that it is told of."""
     module = ENGINES.get(name)
     if module is None:
-        raise InvalidInput(f"There is no engine {name[:80]!r}.", hint=f"Known: {', '.join(ENGINES)}.")
+        raise InvalidInput(
+            f"There is no engine {name[:80]!r}.", hint=f"Known: {', '.join(ENGINES)}."
+        )
     try:
         engine: Engine = import_module(module).connect(scratch, limits)
     except ModuleNotFoundError as e:
         raise EngineError(
-            f"The {name} engine needs {e.name}, which is not installed.", hint="pip install 'penstock[reconcile]'"
+            f"The {name} engine needs {e.name}, which is not installed.",
+            hint="pip install 'penstock[reconcile]'",
         ) from None
     return engine

@@ -30,7 +30,8 @@ _SPILLED = re.compile(r"max_temp_directory_size|used disk space during the spill
 
 @dataclass(frozen=True, slots=True)
 class SpillRoom:
-    """How much an engine may spill into a folder: what its limits say, or what the disk has if that is less."""
+    """How much an engine may spill into a folder: what its limits say, or what the disk has if that
+    is less."""
 
     folder: Path
     size: int

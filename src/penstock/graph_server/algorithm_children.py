@@ -1,4 +1,5 @@
-"""The way to the children that compute: one process from which they are forked, started when first needed."""
+"""The way to the children that compute: one process from which they are forked, started when first
+needed."""
 
 from __future__ import annotations
 
@@ -26,10 +27,19 @@ _MODULE = "penstock.graphdb.algorithms.fork_server"
 _OWN = {
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONHASHSEED": "0",
-    # Arrow's own pool takes a gibibyte at its first array, which the limit of a child would count as used.
+    # Arrow's own pool takes a gibibyte at its first array, which the limit of a child would count
+    # as used.
     "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
-_PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+_PASSED_ON = (
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "LANG",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "PYTHONDONTWRITEBYTECODE",
+)
 _GONE = -int(SIGKILL)
 
 
@@ -100,7 +110,9 @@ class Children:
         """Start what the first order would have to wait for."""
         await self._opened()
 
-    async def compute(self, name: str, order: Order, progress: Callable[[float], None]) -> dict[str, Any]:
+    async def compute(
+        self, name: str, order: Order, progress: Callable[[float], None]
+    ) -> dict[str, Any]:
         """The child's answer; its error is raised. However this ends, the child is gone."""
         nest = await self._opened()
         path = order.write()
@@ -126,13 +138,19 @@ class Children:
 
     async def _opened(self) -> _ForkServer:
         async with self._opening:
-            if self._nest is None or self._nest.process.returncode is not None or self._nest.listening is None:
+            if (
+                self._nest is None
+                or self._nest.process.returncode is not None
+                or self._nest.listening is None
+            ):
                 self._nest = await self._open()
             return self._nest
 
     async def _open(self) -> _ForkServer:
         command = [sys.executable, "-P", "-m", _MODULE]
-        process = await asyncio.create_subprocess_exec(*command, env=self._environment, stdin=PIPE, stdout=PIPE)
+        process = await asyncio.create_subprocess_exec(
+            *command, env=self._environment, stdin=PIPE, stdout=PIPE
+        )
         nest = _ForkServer(process)
         nest.listening = asyncio.create_task(nest.listen())
         return nest

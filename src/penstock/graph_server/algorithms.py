@@ -1,4 +1,5 @@
-"""The routes of algorithms: `/algo` for ours, `/networkx` for NetworkX's, with the same five under each."""
+"""The routes of algorithms: `/algo` for ours, `/networkx` for NetworkX's, with the same five under
+each."""
 
 import asyncio
 import re
@@ -36,13 +37,19 @@ class AlgorithmRequest(BaseModel):
     node_label: Name | None = Field(None, description="One label; none means all.")
     node_labels: list[Name] | None = Field(None, max_length=1000, description="Several labels.")
     edge_type: Name | None = Field(None, description="One relationship type; none means all.")
-    relationship_types: list[Name] | None = Field(None, max_length=1000, description="Several types.")
-    result_property: Name | None = Field(None, description="Write one value per node here; needs the right to write.")
+    relationship_types: list[Name] | None = Field(
+        None, max_length=1000, description="Several types."
+    )
+    result_property: Name | None = Field(
+        None, description="Write one value per node here; needs the right to write."
+    )
     parameters: dict[Name, JsonValue] = Field(
         default_factory=dict, max_length=100, description="As the algorithm's listing says."
     )
     timeout_ms: Annotated[int, Field(ge=1, le=86_400_000)] | None = None
-    directed: bool | None = Field(None, description="Whether edges have a direction; each algorithm has its default.")
+    directed: bool | None = Field(
+        None, description="Whether edges have a direction; each algorithm has its default."
+    )
     weight_property: Name | None = Field(None, description="An edge property that is a number.")
     source_id: NodeId | int | None = None
     target_id: NodeId | int | None = None
@@ -52,21 +59,27 @@ class AlgorithmRequest(BaseModel):
         return _one_or_many("node_label", self.node_label, "node_labels", self.node_labels)
 
     def types(self) -> list[str] | None:
-        return _one_or_many("edge_type", self.edge_type, "relationship_types", self.relationship_types)
+        return _one_or_many(
+            "edge_type", self.edge_type, "relationship_types", self.relationship_types
+        )
 
     def given(self) -> dict[str, Any]:
         top = {name: getattr(self, name) for name in _ALSO_AT_THE_TOP}
         return self.parameters | {name: value for name, value in top.items() if value is not None}
 
 
-def router(executions: Executions, *, backend: str = "", patience: float = PATIENCE_SECONDS) -> APIRouter:
+def router(
+    executions: Executions, *, backend: str = "", patience: float = PATIENCE_SECONDS
+) -> APIRouter:
     """All ten routes; one that takes longer than `patience` seconds is answered while it runs."""
     both = APIRouter()
     kinds: tuple[tuple[Kind, str], ...] = (("native", "/algo"), ("networkx", "/networkx"))
     for kind, prefix in kinds:
         both.include_router(_listing(kind), prefix=prefix, tags=["algorithms"])
         both.include_router(_watching(executions, kind), prefix=prefix, tags=["algorithms"])
-        both.include_router(_running(executions, kind, backend, patience), prefix=prefix, tags=["algorithms"])
+        both.include_router(
+            _running(executions, kind, backend, patience), prefix=prefix, tags=["algorithms"]
+        )
     return both
 
 
@@ -74,11 +87,17 @@ def _listing(kind: Kind) -> APIRouter:
     routes = APIRouter(route_class=GuardedRoute)
 
     @routes.get("/algorithms")
-    async def list_algorithms(_caller: Trusted, category: Annotated[str | None, Query()] = None) -> Response:
+    async def list_algorithms(
+        _caller: Trusted, category: Annotated[str | None, Query()] = None
+    ) -> Response:
         if category is not None and category not in CATEGORIES:
-            raise InvalidInput(f"category must be one of {', '.join(CATEGORIES)}.", parameter="category")
+            raise InvalidInput(
+                f"category must be one of {', '.join(CATEGORIES)}.", parameter="category"
+            )
         names = CATALOGUE if kind == "native" else ALLOWED
-        described = await asyncio.to_thread(lambda: [_described(kind, name) for name in sorted(names)])
+        described = await asyncio.to_thread(
+            lambda: [_described(kind, name) for name in sorted(names)]
+        )
         found = [one for one in described if category in (None, one["category"])]
         return _answer({"algorithms": found, "total": len(found)})
 
@@ -105,7 +124,9 @@ def _watching(executions: Executions, kind: Kind) -> APIRouter:
     async def cancel(caller: Trusted, execution_id: str) -> Response:
         execution = executions.get(execution_id)
         if not caller.may_write and caller.username != execution.request.username:
-            raise PermissionDenied("Only who started an algorithm, or may write here, can cancel it.")
+            raise PermissionDenied(
+                "Only who started an algorithm, or may write here, can cancel it."
+            )
         return _answer(told(executions, await executions.cancel(execution_id)))
 
     return routes
@@ -133,7 +154,12 @@ def _running(executions: Executions, kind: Kind, backend: str, patience: float) 
 
 
 def checked(
-    executions: Executions, kind: Kind, name: str, body: AlgorithmRequest, caller: Caller, backend: str
+    executions: Executions,
+    kind: Kind,
+    name: str,
+    body: AlgorithmRequest,
+    caller: Caller,
+    backend: str,
 ) -> Request:
     """Everything that can be refused before a process is started."""
     selecting = _native if kind == "native" else _networkx
@@ -163,8 +189,12 @@ def _native(executions: Executions, name: str, body: AlgorithmRequest) -> Select
     parameters = check(chosen.parameters, body.given())
     direction(chosen, body.directed)
     if body.weight_property is not None and chosen.weights == "ignored":
-        raise InvalidInput(f"weight_property: {name} knows no weights.", parameter="weight_property")
-    coordinates = ["x_property", "y_property"] if parameters.get("heuristic", "none") != "none" else []
+        raise InvalidInput(
+            f"weight_property: {name} knows no weights.", parameter="weight_property"
+        )
+    coordinates = (
+        ["x_property", "y_property"] if parameters.get("heuristic", "none") != "none" else []
+    )
     return select(
         executions.graph().schema,
         labels=body.labels(),
@@ -189,7 +219,11 @@ def _networkx(executions: Executions, name: str, body: AlgorithmRequest) -> Sele
 
 
 def _check_property(
-    executions: Executions, name: str | None, selection: Selection, described: dict[str, Any], backend: str
+    executions: Executions,
+    name: str | None,
+    selection: Selection,
+    described: dict[str, Any],
+    backend: str,
 ) -> None:
     if name is None:
         return
@@ -218,8 +252,11 @@ def _check_property(
 
 
 def _answer(content: dict[str, Any], status: int = 200) -> Response:
-    """Written at once: a result may hold a hundred thousand edges, which the framework would walk one by one."""
-    return Response(orjson.dumps(content, option=orjson.OPT_UTC_Z), status, media_type="application/json")
+    """Written at once: a result may hold a hundred thousand edges, which the framework would walk
+    one by one."""
+    return Response(
+        orjson.dumps(content, option=orjson.OPT_UTC_Z), status, media_type="application/json"
+    )
 
 
 def _described(kind: Kind, name: str) -> dict[str, Any]:
@@ -251,7 +288,9 @@ def told(executions: Executions, execution: Execution) -> dict[str, Any]:
     }
 
 
-def _one_or_many(one: str, single: str | None, many: str, several: list[str] | None) -> list[str] | None:
+def _one_or_many(
+    one: str, single: str | None, many: str, several: list[str] | None
+) -> list[str] | None:
     if single is not None and several is not None:
         raise InvalidInput(f"Give {one} or {many}, not both.", parameter=many)
     return several if single is None else [single]

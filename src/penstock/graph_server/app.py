@@ -18,14 +18,21 @@ if TYPE_CHECKING:
     from penstock.graph_server.served_graph import Served
 
 
-def create_app(served: Served, *, end: Callable[[float], None], more: Sequence[APIRouter] = ()) -> FastAPI:
+def create_app(
+    served: Served, *, end: Callable[[float], None], more: Sequence[APIRouter] = ()
+) -> FastAPI:
     """`end` begins the end of the process; `more` are routes that others bring."""
     app = FastAPI(title="Penstock graph server", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.body_memory = BodyMemory()
     app.state.token = served.settings.token
     app.add_middleware(DirectQueries, served=served)
     errors.install(app)
-    own = (status.router(served), queries.router(served), subgraph.router(served), shutdown.router(served, end))
+    own = (
+        status.router(served),
+        queries.router(served),
+        subgraph.router(served),
+        shutdown.router(served, end),
+    )
     routers = (*own, *more)
     app.state.routes = [route for router in routers for route in router.routes]
     for router in routers:

@@ -26,7 +26,8 @@ _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What this instance serves, as the control plane has it; `location` is a URL, or a place in the storage."""
+    """What this instance serves, as the control plane has it; `location` is a URL, or a place in
+    the storage."""
 
     snapshot_id: int
     mapping_id: int | None
@@ -50,13 +51,18 @@ class Assignment:
 
 
 class ControlPlaneClient:
-    """`async with Plane(url, token, instance_id) as plane:`. Reports that must arrive are sent until they do."""
+    """`async with Plane(url, token, instance_id) as plane:`. Reports that must arrive are sent
+    until they do."""
 
     def __init__(self, url: str, token: str, instance_id: int) -> None:
         self._url = url.rstrip("/")
         self._http = httpx2.AsyncClient(
             base_url=f"{self._url}/api/internal/instances/{instance_id}",
-            headers={"Authorization": f"Bearer {token}", "X-Component": "wrapper", "Content-Type": "application/json"},
+            headers={
+                "Authorization": f"Bearer {token}",
+                "X-Component": "wrapper",
+                "Content-Type": "application/json",
+            },
             timeout=httpx2.Timeout(ANSWER_SECONDS, connect=5.0),
             trust_env=False,
         )
@@ -86,8 +92,12 @@ class ControlPlaneClient:
         }
         await self._patiently("PUT", "status", body)
 
-    async def progress(self, *, phase: str, current_step: str | None, steps: Sequence[Mapping[str, Any]]) -> None:
-        await self._quietly("PUT", "progress", {"phase": phase, "current_step": current_step, "steps": steps})
+    async def progress(
+        self, *, phase: str, current_step: str | None, steps: Sequence[Mapping[str, Any]]
+    ) -> None:
+        await self._quietly(
+            "PUT", "progress", {"phase": phase, "current_step": current_step, "steps": steps}
+        )
 
     async def metrics(self, body: Mapping[str, Any]) -> bool:
         return await self._quietly("PUT", "metrics", body)
@@ -104,7 +114,9 @@ class ControlPlaneClient:
             return False
         return True
 
-    async def _patiently(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    async def _patiently(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> Any:
         until = time.monotonic() + PATIENCE_SECONDS
         pauses = iter(_PAUSES)
         while True:
@@ -120,7 +132,9 @@ class ControlPlaneClient:
         try:
             answer = await self._http.request(method, path, content=content)
         except httpx2.TransportError as e:
-            raise Unavailable(f"The control plane at {self._url} does not answer ({type(e).__name__}).") from e
+            raise Unavailable(
+                f"The control plane at {self._url} does not answer ({type(e).__name__})."
+            ) from e
         if not answer.is_success:
             raise _error(answer)
         return orjson.loads(answer.content)["data"] if answer.content else None
@@ -132,4 +146,8 @@ def _error(answer: httpx2.Response) -> PenstockError:
         return rebuild(error["code"], error["message"], details=error["details"])
     except (orjson.JSONDecodeError, KeyError, TypeError):
         said = f"The control plane answered {answer.status_code}, and not in its own words."
-        return Unavailable(said) if answer.is_server_error else Internal(said, hint="Is PENSTOCK_URL right?")
+        return (
+            Unavailable(said)
+            if answer.is_server_error
+            else Internal(said, hint="Is PENSTOCK_URL right?")
+        )

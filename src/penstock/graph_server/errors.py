@@ -1,4 +1,5 @@
-"""Errors as clients of a graph server see them: the envelope of the control plane, whatever went wrong.
+"""Errors as clients of a graph server see them: the envelope of the control plane, whatever went
+wrong.
 
 NotReady               503  NOT_READY           (retryable)
 ShutdownBlocked        409  SHUTDOWN_BLOCKED
@@ -15,7 +16,15 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from penstock.kit import ids, logging
-from penstock.kit.errors import Conflict, Internal, InvalidInput, NotFound, PayloadTooLarge, PenstockError, Unavailable
+from penstock.kit.errors import (
+    Conflict,
+    Internal,
+    InvalidInput,
+    NotFound,
+    PayloadTooLarge,
+    PenstockError,
+    Unavailable,
+)
 
 log = logging.get(__name__)
 RETRY_AFTER_SECONDS = 1
@@ -45,7 +54,9 @@ def reply(error: PenstockError, request: Request) -> Response:
         "error": {"code": error.code, "message": error.message, "details": error.details | hint},
         "meta": {"request_id": request_id},
     }
-    answer = Response(orjson.dumps(body, default=str), status_code=error.status, media_type="application/json")
+    answer = Response(
+        orjson.dumps(body, default=str), status_code=error.status, media_type="application/json"
+    )
     answer.headers["X-Request-ID"] = request_id
     if error.retryable:
         answer.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
@@ -59,8 +70,13 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        fields = [{"field": ".".join(map(str, e["loc"])), "problem": e["msg"]} for e in error.errors()[:20]]
-        return reply(InvalidInput(f"{fields[0]['field']}: {fields[0]['problem']}.", fields=fields), request)
+        fields = [
+            {"field": ".".join(map(str, e["loc"])), "problem": e["msg"]}
+            for e in error.errors()[:20]
+        ]
+        return reply(
+            InvalidInput(f"{fields[0]['field']}: {fields[0]['problem']}.", fields=fields), request
+        )
 
     @app.exception_handler(HTTPException)
     async def of_the_framework(request: Request, error: HTTPException) -> Response:
@@ -76,5 +92,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def unforeseen(request: Request, error: Exception) -> Response:
-        log.error("request_failed", path=request.url.path, error=type(error).__name__, exc_info=error)
+        log.error(
+            "request_failed", path=request.url.path, error=type(error).__name__, exc_info=error
+        )
         return reply(Internal("Something went wrong on our side.", hint="The log has it."), request)

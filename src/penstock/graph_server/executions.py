@@ -1,8 +1,10 @@
-"""Algorithms as things that run: started, watched, cancelled, listed, and written back by one at a time.
+"""Algorithms as things that run: started, watched, cancelled, listed, and written back by one at a
+time.
 
-An execution takes its part of the graph out of the engine (once for each selection), has a child compute, and writes
-the values as columns. Whoever writes holds the lock from before its first step until its last, however it ends. Only
-writing is never broken off: it is short, and half a column would be worse than a late cancel.
+An execution takes its part of the graph out of the engine (once for each selection), has a child
+compute, and writes the values as columns. Whoever writes holds the lock from before its first step
+until its last, however it ends. Only writing is never broken off: it is short, and half a column
+would be worse than a late cancel.
 """
 
 from __future__ import annotations
@@ -19,7 +21,12 @@ from penstock.graph_server.algorithm_children import Children
 from penstock.graph_server.engine.engine_work import Written
 from penstock.graph_server.execution import Execution, brief, holding
 from penstock.graph_server.extraction import Extraction
-from penstock.graphdb.algorithms.errors import AlgorithmCancelled, AlgorithmFailed, AlgorithmTimeout, ExecutionNotFound
+from penstock.graphdb.algorithms.errors import (
+    AlgorithmCancelled,
+    AlgorithmFailed,
+    AlgorithmTimeout,
+    ExecutionNotFound,
+)
 from penstock.graphdb.algorithms.order import Order
 from penstock.kit import logging
 from penstock.kit.clock import SYSTEM
@@ -52,8 +59,8 @@ class Executions:
         active: Callable[[], None] = lambda: None,
         clock: Clock = SYSTEM,
     ) -> None:
-        """`graph` gives the loaded one or says why there is none; `memory_bytes` is what one child may use; `active`
-        hears that somebody is at work."""
+        """`graph` gives the loaded one or says why there is none; `memory_bytes` is what one child
+        may use; `active` hears that somebody is at work."""
         self.graph = graph
         self._lock = lock
         self._folder = folder
@@ -97,16 +104,25 @@ class Executions:
         self._children.kill(pid)
 
     def elapsed(self, execution: Execution) -> float:
-        return execution.duration if execution.duration is not None else self._clock.monotonic() - execution.begun
+        return (
+            execution.duration
+            if execution.duration is not None
+            else self._clock.monotonic() - execution.begun
+        )
 
     def listed(self, kind: Kind) -> list[Execution]:
         """The newest first."""
-        return [execution for execution in reversed(self._known.values()) if execution.request.kind == kind]
+        return [
+            execution
+            for execution in reversed(self._known.values())
+            if execution.request.kind == kind
+        ]
 
     def get(self, execution_id: str) -> Execution:
         if execution_id not in self._known:
             raise ExecutionNotFound(
-                f"There is no execution {execution_id[:80]!r}.", hint=f"The last {_REMEMBERED} are remembered."
+                f"There is no execution {execution_id[:80]!r}.",
+                hint=f"The last {_REMEMBERED} are remembered.",
             )
         return self._known[execution_id]
 
@@ -117,10 +133,15 @@ class Executions:
     def start(self, request: Request) -> Execution:
         if self.running >= self._at_once:
             raise Unavailable(
-                f"{self._at_once} algorithms run already.", hint="Wait for one, or cancel one.", limit=self._at_once
+                f"{self._at_once} algorithms run already.",
+                hint="Wait for one, or cancel one.",
+                limit=self._at_once,
             )
         execution = Execution(
-            id=str(uuid4()), request=request, started_at=self._clock.now(), begun=self._clock.monotonic()
+            id=str(uuid4()),
+            request=request,
+            started_at=self._clock.now(),
+            begun=self._clock.monotonic(),
         )
         if request.result_property is not None:
             self._lock.acquire(holding(execution))
@@ -132,7 +153,9 @@ class Executions:
     async def cancel(self, execution_id: str) -> Execution:
         execution = self.get(execution_id)
         if execution.status != "running" or execution.task is None:
-            raise InvalidState(f"The execution is {execution.status} already.", status=execution.status)
+            raise InvalidState(
+                f"The execution is {execution.status} already.", status=execution.status
+            )
         if not execution.writing:
             execution.task.cancel()
         await execution.ended.wait()
@@ -158,13 +181,18 @@ class Executions:
             execution.status = "completed"
             execution.progress = 1.0
         except asyncio.CancelledError:
-            execution.status, execution.error = "cancelled", AlgorithmCancelled("The execution was cancelled.")
+            execution.status, execution.error = (
+                "cancelled",
+                AlgorithmCancelled("The execution was cancelled."),
+            )
         except PenstockError as e:
             execution.status, execution.error = "failed", e
         except Exception as e:
             log.exception("algorithm_broke", execution_id=execution.id, exc_info=e)
             execution.status = "failed"
-            execution.error = AlgorithmFailed(f"{execution.request.name} failed: {type(e).__name__}.")
+            execution.error = AlgorithmFailed(
+                f"{execution.request.name} failed: {type(e).__name__}."
+            )
         finally:
             self._end(execution)
 
@@ -227,7 +255,9 @@ class Executions:
         execution.writing = True
         updated: dict[str, int] = {}
         for file in files:
-            written = Written(label=file["label"], name=f"{name}{file['suffix']}", file=Path(file["path"]))
+            written = Written(
+                label=file["label"], name=f"{name}{file['suffix']}", file=Path(file["path"])
+            )
             rows = await graph.write_back(written)
             updated[file["label"]] = max(updated.get(file["label"], 0), rows)
         execution.nodes_updated = sum(updated.values())

@@ -1,4 +1,5 @@
-"""Parts of the graph as files that children map, taken out of the engine once and kept for the next."""
+"""Parts of the graph as files that children map, taken out of the engine once and kept for the
+next."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class Extraction:
         self._under_way: dict[str, asyncio.Lock] = {}
 
     async def folder(self, selection: Selection) -> Path:
-        """Two that want the same part wait for one extraction; where it was cancelled, the next begins anew."""
+        """Two that want the same part wait for one extraction; where it was cancelled, the next
+        begins anew."""
         folder = self._cache / selection.fingerprint()
         async with self._under_way.setdefault(folder.name, asyncio.Lock()):
             if folder.exists():

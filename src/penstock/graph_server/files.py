@@ -1,5 +1,6 @@
-"""The snapshot's files where the engine can read them: in place when the storage is a folder of this machine, else
-fetched into the server's own. Either way each is what the manifest says, or nothing is loaded."""
+"""The snapshot's files where the engine can read them: in place when the storage is a folder of
+this machine, else fetched into the server's own. Either way each is what the manifest says, or
+nothing is loaded."""
 
 from __future__ import annotations
 
@@ -68,7 +69,11 @@ def _take(*arguments: object) -> None:
 
 def _digest(file: Path, *, wanted: bool) -> str | None:
     if not file.is_file():
-        raise LoadRefused(f"{file.name} of the snapshot is missing.", hint="Make the snapshot anew.", path=str(file))
+        raise LoadRefused(
+            f"{file.name} of the snapshot is missing.",
+            hint="Make the snapshot anew.",
+            path=str(file),
+        )
     if not wanted:
         return None
     digest = hashlib.sha256()

@@ -28,7 +28,12 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def as_json(nodes: Sequence[Entity], edges: Sequence[Entity], truncated: bool) -> bytes:
-    body = {"nodes": _list(nodes), "edges": _list(edges), "node_count": len(nodes), "edge_count": len(edges)}
+    body = {
+        "nodes": _list(nodes),
+        "edges": _list(edges),
+        "node_count": len(nodes),
+        "edge_count": len(edges),
+    }
     return dump(body | {"truncated": truncated})
 
 
@@ -48,18 +53,24 @@ def as_arrow(nodes: Sequence[Entity], edges: Sequence[Entity], truncated: bool) 
         "target": [each.get("_dst") for _, each in both],
         "properties": [dump(_properties(each)).decode() for _, each in both],
     }
-    batch = pa.RecordBatch.from_pydict({name: pa.array(found, pa.string()) for name, found in columns.items()})
+    batch = pa.RecordBatch.from_pydict(
+        {name: pa.array(found, pa.string()) for name, found in columns.items()}
+    )
     return b"".join(bytes(chunk) for chunk in arrow_stream(iter([batch])))
 
 
 def as_graphml(nodes: Sequence[Entity], edges: Sequence[Entity], truncated: bool) -> bytes:  # noqa: ARG001
     out = io.StringIO()
     keys = {"node": _kinds(nodes), "edge": _kinds(edges)}
-    out.write('<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n')
+    out.write(
+        '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+    )
     for domain, kinds in keys.items():
         for number, (name, kind) in enumerate(kinds.items()):
             written = quoteattr(_xml(name))
-            out.write(f'<key id="{domain[0]}{number}" for="{domain}" attr.name={written} attr.type="{kind}"/>\n')
+            out.write(
+                f'<key id="{domain[0]}{number}" for="{domain}" attr.name={written} attr.type="{kind}"/>\n'
+            )
     out.write('<graph edgedefault="directed">\n')
     for node in nodes:
         out.write(f"<node id={_id(node)}>{_data('n', keys['node'], node)}</node>\n")
@@ -73,7 +84,9 @@ def as_graphml(nodes: Sequence[Entity], edges: Sequence[Entity], truncated: bool
 def as_gexf(nodes: Sequence[Entity], edges: Sequence[Entity], truncated: bool) -> bytes:  # noqa: ARG001
     out = io.StringIO()
     keys = {"node": _kinds(nodes), "edge": _kinds(edges)}
-    out.write('<?xml version="1.0" encoding="UTF-8"?>\n<gexf xmlns="http://gexf.net/1.3" version="1.3">\n')
+    out.write(
+        '<?xml version="1.0" encoding="UTF-8"?>\n<gexf xmlns="http://gexf.net/1.3" version="1.3">\n'
+    )
     out.write('<graph defaultedgetype="directed">\n')
     for domain, kinds in keys.items():
         attributes = "".join(
@@ -92,7 +105,12 @@ def as_gexf(nodes: Sequence[Entity], edges: Sequence[Entity], truncated: bool) -
     return out.getvalue().encode()
 
 
-WRITERS: Mapping[str, Writer] = {"json": as_json, "arrow": as_arrow, "graphml": as_graphml, "gexf": as_gexf}
+WRITERS: Mapping[str, Writer] = {
+    "json": as_json,
+    "arrow": as_arrow,
+    "graphml": as_graphml,
+    "gexf": as_gexf,
+}
 
 
 def _properties(entity: Entity) -> dict[str, Any]:
@@ -102,7 +120,9 @@ def _properties(entity: Entity) -> dict[str, Any]:
 def _attributes(entity: Entity) -> dict[str, Any]:
     """The label or type first, then the properties that are there."""
     kind = entity.get("_label", entity.get("_type"))
-    return {"label": kind} | {name: value for name, value in _properties(entity).items() if value is not None}
+    return {"label": kind} | {
+        name: value for name, value in _properties(entity).items() if value is not None
+    }
 
 
 def _kinds(entities: Sequence[Entity]) -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""Who asks: what the control plane verified and wrote into headers, believed only with this instance's own token."""
+"""Who asks: what the control plane verified and wrote into headers, believed only with this
+instance's own token."""
 
 from __future__ import annotations
 

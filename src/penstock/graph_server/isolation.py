@@ -26,7 +26,16 @@ from penstock.graph_server import landlock, seccomp
 from penstock.graph_server import unprivileged_user as accounts
 from penstock.graph_server.network_rules import LOADERS, Reach
 from penstock.graph_server.runtime_files import runtime_paths
-from penstock.graph_server.seccomp import AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, DATAGRAM, STREAM, Filter, Socket
+from penstock.graph_server.seccomp import (
+    AF_INET,
+    AF_INET6,
+    AF_NETLINK,
+    AF_UNIX,
+    DATAGRAM,
+    STREAM,
+    Filter,
+    Socket,
+)
 from penstock.kit import logging
 from penstock.kit.errors import InvalidState
 
@@ -46,7 +55,14 @@ _NETWORK = (
     "/etc/ld.so.cache",
     "/run/systemd/resolve",
 )
-_ALSO_READ = ("/dev/urandom", "/dev/random", "/proc", "/sys/devices/system", "/sys/fs/cgroup", "/var/run/secrets")
+_ALSO_READ = (
+    "/dev/urandom",
+    "/dev/random",
+    "/proc",
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
+    "/var/run/secrets",
+)
 _SHARED = ("/dev/null", "/dev/shm")  # noqa: S108 - processes of an algorithm pass arrays there
 _REDIS_PORT = 6379
 _STREAMS = (Socket(family=AF_INET, type=STREAM), Socket(family=AF_INET6, type=STREAM))
@@ -68,7 +84,9 @@ class Isolation:
     is_root: bool = False
 
     def __str__(self) -> str:
-        parts = ([f"landlock-{self.level}"] if self.level else []) + (["seccomp"] if self.filters else [])
+        parts = ([f"landlock-{self.level}"] if self.level else []) + (
+            ["seccomp"] if self.filters else []
+        )
         return "+".join(parts) or "none"
 
     @property
@@ -92,7 +110,9 @@ class Isolation:
             lacks.append("user: needs a Python and a storage that another user than root can read")
         return tuple(lacks)
 
-    def engine_reach(self, *, read: Sequence[Path], write: Sequence[Path], database_url: str | None) -> Reach:
+    def engine_reach(
+        self, *, read: Sequence[Path], write: Sequence[Path], database_url: str | None
+    ) -> Reach:
         """Of an engine process; `database_url` is the FalkorDB server that it has to reach."""
         sockets, ports = _way_to(database_url)
         return Reach(
@@ -109,7 +129,9 @@ def examine() -> Isolation:
     return Isolation(level=landlock.version(), filters=seccomp.is_available())
 
 
-def confine_process(wish: CreateInstance, *, instance_id: int, own: Path, storage: Path | None) -> Isolation:
+def confine_process(
+    wish: CreateInstance, *, instance_id: int, own: Path, storage: Path | None
+) -> Isolation:
     """Before any other thread exists: threads inherit, they are not joined later."""
     isolation = Isolation(level=0) if wish == "off" else examine()
     if wish == "require" and not isolation.holds:
@@ -127,7 +149,9 @@ def confine_process(wish: CreateInstance, *, instance_id: int, own: Path, storag
         log.warning(
             "isolation_missing",
             missing=list(isolation.missing),
-            hint="Let a container confine this process." if wish == "prefer" else "It is switched off.",
+            hint="Let a container confine this process."
+            if wish == "prefer"
+            else "It is switched off.",
         )
     return isolation
 
@@ -172,7 +196,9 @@ def _is_address(host: str) -> bool:
 
 
 def _certificates() -> list[Path]:
-    return [Path(os.environ[name]) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ]
+    return [
+        Path(os.environ[name]) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ
+    ]
 
 
 def _temporary() -> list[Path]:

@@ -1,6 +1,8 @@
-"""Landlock, by its three system calls: a thread gives up, for good, every file and port that it does not name.
+"""Landlock, by its three system calls: a thread gives up, for good, every file and port that it
+does not name.
 
-What a thread has given up, the threads and processes it starts lack from their first moment, and nothing gives it back.
+What a thread has given up, the threads and processes it starts lack from their first moment, and
+nothing gives it back.
 """
 
 from __future__ import annotations
@@ -49,12 +51,18 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def version() -> int:
     """What the kernel speaks; 0 when it has no Landlock, or has it switched off."""
-    spoken: int = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
+    spoken: int = _libc.syscall(
+        _CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG)
+    )
     return max(0, spoken)
 
 
 def confine(
-    *, read: Iterable[Path], run: Iterable[Path] = (), write: Iterable[Path] = (), ports: Iterable[int] | None = ()
+    *,
+    read: Iterable[Path],
+    run: Iterable[Path] = (),
+    write: Iterable[Path] = (),
+    ports: Iterable[int] | None = (),
 ) -> None:
     """Leave this thread these files and folders and connections to these TCP ports (None: to all).
 
@@ -93,7 +101,9 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
 
 
 def _add(ruleset: int, kind: int, rule: ctypes.Structure) -> None:
-    _call(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(kind), ctypes.byref(rule), ctypes.c_uint32(0))
+    _call(
+        _ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(kind), ctypes.byref(rule), ctypes.c_uint32(0)
+    )
 
 
 def _call(number: int, *arguments: object) -> int:

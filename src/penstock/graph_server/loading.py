@@ -1,7 +1,8 @@
-"""From an assignment to a graph: mapping, manifest, files, tables, rows, and the proof that nothing is missing.
+"""From an assignment to a graph: mapping, manifest, files, tables, rows, and the proof that nothing
+is missing.
 
-Each phase has its own error code. What the manifest promises is what the graph must hold: a count that differs fails
-the start, for half a graph looks just like a whole one.
+Each phase has its own error code. What the manifest promises is what the graph must hold: a count
+that differs fails the start, for half a graph looks just like a whole one.
 """
 
 from __future__ import annotations
@@ -74,10 +75,14 @@ class Loading:
 
     async def _bring(self, assignment: Assignment) -> tuple[Plan, Mapping[str, Path]]:
         store = open_store(self._start.storage_url, options=self._start.storage)
-        manifest = await read_manifest(store, _prefix(assignment.location, store, self._start.storage_url))
+        manifest = await read_manifest(
+            store, _prefix(assignment.location, store, self._start.storage_url)
+        )
         planned = plan.make(assignment.node_definitions, assignment.edge_definitions, manifest)
         download = Step(name="downloaded")
-        self.progress.plan([download, Step(name="schema_created"), *(_step(source) for source in planned.sources)])
+        self.progress.plan(
+            [download, Step(name="schema_created"), *(_step(source) for source in planned.sources)]
+        )
         await self.progress.begin(download)
         parts = [part for source in planned.sources for part in source.parts]
         brought = await files.bring(store, parts, self._folder("files"))
@@ -90,7 +95,9 @@ class Loading:
         await engine.create(planned.schema)
         await self.progress.end(step)
 
-    async def _load(self, engine: Engine, planned: Plan, brought: Mapping[str, Path]) -> dict[str, int]:
+    async def _load(
+        self, engine: Engine, planned: Plan, brought: Mapping[str, Path]
+    ) -> dict[str, int]:
         steps = self.progress.steps[-len(planned.sources) :]
         expected: dict[str, int] = {}
         for source, step in zip(planned.sources, steps, strict=True):
@@ -105,7 +112,13 @@ class Loading:
         paths = [brought[part.path] for part in source.parts]
         dangling = self._settings.dangling_edges if isinstance(source.table, EdgeTable) else "fail"
         loaded = await engine.load(source.table, paths, dangling=dangling)
-        log.info("table_loaded", table=source.name, kind=source.kind, rows=loaded.rows, dropped=loaded.dropped)
+        log.info(
+            "table_loaded",
+            table=source.name,
+            kind=source.kind,
+            rows=loaded.rows,
+            dropped=loaded.dropped,
+        )
         if loaded.rows + loaded.dropped != source.rows:
             raise LoadRefused(
                 f"{source.name}: {loaded.rows} rows were loaded, but the manifest has {source.rows}.",
@@ -129,10 +142,15 @@ class Loading:
             known = e.code if isinstance(e, GraphFailed) else code
             raise StartFailed(self._named(known), self.progress.phase, _told(e)) from e
         except Exception as e:
-            raise StartFailed(self._named(code), self.progress.phase, f"{type(e).__name__}: {e}") from e
+            raise StartFailed(
+                self._named(code), self.progress.phase, f"{type(e).__name__}: {e}"
+            ) from e
 
     def _named(self, code: str) -> str:
-        own = self._settings.backend == "falkordb" and code in ("SCHEMA_CREATE_ERROR", "DATABASE_ERROR")
+        own = self._settings.backend == "falkordb" and code in (
+            "SCHEMA_CREATE_ERROR",
+            "DATABASE_ERROR",
+        )
         return f"FALKORDB_{code}" if own else code
 
 
@@ -147,7 +165,9 @@ def _told(error: PenstockError) -> str:
 def _compare(counts: Mapping[str, int], expected: Mapping[str, int]) -> None:
     for name, rows in expected.items():
         if counts.get(name) != rows:
-            raise LoadRefused(f"{name}: the graph holds {counts.get(name)}, but {rows} were loaded.", table=name)
+            raise LoadRefused(
+                f"{name}: the graph holds {counts.get(name)}, but {rows} were loaded.", table=name
+            )
 
 
 def _prefix(location: str, *roots: Store | str) -> str:
@@ -159,5 +179,7 @@ def _prefix(location: str, *roots: Store | str) -> str:
             break
     else:
         if "://" in location:
-            raise InvalidInput(f"The snapshot is in {location}, which is not in this server's storage.")
+            raise InvalidInput(
+                f"The snapshot is in {location}, which is not in this server's storage."
+            )
     return location if location.endswith("/") else f"{location}/"

@@ -63,5 +63,7 @@ class Reach:
 
 
 def _lower(limit: int, most: int) -> None:
-    soft, hard = (value if value != resource.RLIM_INFINITY else most for value in resource.getrlimit(limit))
+    soft, hard = (
+        value if value != resource.RLIM_INFINITY else most for value in resource.getrlimit(limit)
+    )
     resource.setrlimit(limit, (min(soft, most), min(hard, most)))

@@ -1,4 +1,5 @@
-"""From definitions and a manifest to tables: what will be loaded from which files, and how many rows it must give."""
+"""From definitions and a manifest to tables: what will be loaded from which files, and how many
+rows it must give."""
 
 from __future__ import annotations
 
@@ -59,8 +60,12 @@ class Plan:
         )
 
 
-def make(nodes: Sequence[Mapping[str, Any]], edges: Sequence[Mapping[str, Any]], manifest: Manifest) -> Plan:
-    return Plan(sources=(*(_node(n, manifest) for n in nodes), *(_edge(e, manifest) for e in edges)))
+def make(
+    nodes: Sequence[Mapping[str, Any]], edges: Sequence[Mapping[str, Any]], manifest: Manifest
+) -> Plan:
+    return Plan(
+        sources=(*(_node(n, manifest) for n in nodes), *(_edge(e, manifest) for e in edges))
+    )
 
 
 def _node(definition: Mapping[str, Any], manifest: Manifest) -> Source:
@@ -74,20 +79,28 @@ def _edge(definition: Mapping[str, Any], manifest: Manifest) -> Source:
     name, start, end = definition["type"], definition["from_node"], definition["to_node"]
     entity = _entity(manifest, f"edges/{name}/{start}-{end}", f"edges/{name}")
     table = EdgeTable(
-        type=name, from_node=start, to_node=end, properties=_properties(definition.get("properties", ()), entity)
+        type=name,
+        from_node=start,
+        to_node=end,
+        properties=_properties(definition.get("properties", ()), entity),
     )
     return Source(table=table, parts=entity.parts, rows=entity.rows)
 
 
 def _entity(manifest: Manifest, *names: str) -> Entity:
-    """An edge type between several pairs of labels has the pair in its name, one between two has not."""
+    """An edge type between several pairs of labels has the pair in its name, one between two has
+    not."""
     for name in names:
         if name in manifest.entities:
             return manifest.entities[name]
-    raise LoadRefused(f"The snapshot's manifest does not have {names[-1]}.", hint="Make the snapshot anew.")
+    raise LoadRefused(
+        f"The snapshot's manifest does not have {names[-1]}.", hint="Make the snapshot anew."
+    )
 
 
 def _properties(declared: Sequence[Mapping[str, Any]], entity: Entity) -> tuple[Property, ...]:
     found: pa.Schema = unpack(entity.arrow_schema)
     types = {field.name: field.type for field in found}
-    return tuple(Property(name=p["name"], type=p["type"], arrow=types.get(p["name"])) for p in declared)
+    return tuple(
+        Property(name=p["name"], type=p["type"], arrow=types.get(p["name"])) for p in declared
+    )

@@ -1,7 +1,8 @@
-"""The graph server as a process: it listens first, then loads, then serves, and says once how that went.
+"""The graph server as a process: it listens first, then loads, then serves, and says once how that
+went.
 
-Its end is abrupt on purpose (`os._exit`) once everything was said: after a failed load the engine's library must not be
-called again, not even to be taken down.
+Its end is abrupt on purpose (`os._exit`) once everything was said: after a failed load the engine's
+library must not be called again, not even to be taken down.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def main() -> int:
     except PenstockError as e:
         sys.stderr.write(f"{e.message} {e.hint or ''}\n")
         return 2
-    logging.configure(level=start.log_level, form=start.log_form, process=f"instance-{start.instance.id}")
+    logging.configure(
+        level=start.log_level, form=start.log_form, process=f"instance-{start.instance.id}"
+    )
     start.instance.dir.mkdir(parents=True, exist_ok=True)
     os.chdir(start.instance.dir)
     # As whoever started us: a folder for sockets need not be ours to write to.
@@ -88,7 +91,9 @@ class Process:
             server = HttpServer(app, ConnectionLimits(per_address=MOST_CONNECTIONS))
             listening = asyncio.create_task(server.serve(sockets=[listener]))
             log.info(
-                "graph_server_listening", address=str(listener.getsockname()), isolation=str(self._served.isolation)
+                "graph_server_listening",
+                address=str(listener.getsockname()),
+                isolation=str(self._served.isolation),
             )
             try:
                 async with self._plane() as plane:
@@ -120,7 +125,9 @@ class Process:
             log.warning("graph_server_unwanted", code=e.code, message=e.message)
             return 1
         log.info("graph_server_running", nodes=graph.node_count, edges=graph.edge_count)
-        watchdog = Watchdog(self._engine, self._executions, memory_bytes=self._start.instance.memory_bytes)
+        watchdog = Watchdog(
+            self._engine, self._executions, memory_bytes=self._start.instance.memory_bytes
+        )
         loops = [
             asyncio.create_task(Reports(self._served, plane).run()),
             asyncio.create_task(watchdog.run()),
@@ -139,14 +146,19 @@ class Process:
         log.info("graph_server_stopping")
         return 0
 
-    async def _failed(self, plane: ControlPlaneClient, loading: Loading, error: StartFailed, cause: Exception) -> None:
+    async def _failed(
+        self, plane: ControlPlaneClient, loading: Loading, error: StartFailed, cause: Exception
+    ) -> None:
         self._served.state = "failed"
         trace = "".join(traceback.format_exception(cause))[-MOST_TRACE:]
         log.error("graph_server_failed", code=error.code, phase=error.phase, message=error.message)
         with contextlib.suppress(PenstockError):
             await loading.progress.fail()
             await plane.failed(
-                error_code=error.code, message=error.message, phase=error.phase, trace=logging.scrub(trace)
+                error_code=error.code,
+                message=error.message,
+                phase=error.phase,
+                trace=logging.scrub(trace),
             )
 
     def _plane(self) -> ControlPlaneClient:
@@ -172,7 +184,8 @@ def _bind(mine: InstanceSettings) -> socket.socket:
     if mine.socket is None:
         family = socket.AF_INET6 if ":" in mine.host else socket.AF_INET
         listener = socket.create_server((mine.host, mine.port), family=family, backlog=512)
-        # Connections inherit it: an answer of two writes must not wait for the caller's delayed acknowledgement.
+        # Connections inherit it: an answer of two writes must not wait for the caller's delayed
+        # acknowledgement.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     mine.socket.unlink(missing_ok=True)

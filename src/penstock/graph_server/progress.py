@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
     from penstock.graph_server.control_plane import ControlPlaneClient
 
-Phase: TypeAlias = Literal["pod_scheduled", "downloading", "loading_schema", "loading_data", "ready", "failed"]
+Phase: TypeAlias = Literal[
+    "pod_scheduled", "downloading", "loading_schema", "loading_data", "ready", "failed"
+]
 Status: TypeAlias = Literal["pending", "in_progress", "completed", "failed"]
 
 
@@ -61,4 +63,6 @@ class Progress:
 
     async def _report(self, phase: Phase) -> None:
         current = next((step.name for step in self.steps if step.status == "in_progress"), None)
-        await self._plane.progress(phase=phase, current_step=current, steps=[step.document() for step in self.steps])
+        await self._plane.progress(
+            phase=phase, current_step=current, steps=[step.document() for step in self.steps]
+        )

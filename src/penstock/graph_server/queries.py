@@ -25,14 +25,23 @@ JSON = "application/json"
 
 
 MAX_PARAMETERS = 1000
-Parameters = Annotated[dict[Annotated[str, Field(max_length=255)], Any], Field(max_length=MAX_PARAMETERS)]
+Parameters = Annotated[
+    dict[Annotated[str, Field(max_length=255)], Any], Field(max_length=MAX_PARAMETERS)
+]
 
 
 class QueryBody(BaseModel):
-    query: Annotated[str, Field(min_length=1, max_length=100_000, examples=["MATCH (n:Person) RETURN n LIMIT 10"])]
+    query: Annotated[
+        str,
+        Field(min_length=1, max_length=100_000, examples=["MATCH (n:Person) RETURN n LIMIT 10"]),
+    ]
     parameters: Parameters = Field(default_factory=dict, examples=[{"name": "Ada"}])
-    timeout_ms: Annotated[int, Field(ge=1)] | None = Field(None, description="The server's own, if unsaid.")
-    max_rows: Annotated[int, Field(ge=1)] | None = Field(None, description="The server's own, which is the most.")
+    timeout_ms: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="The server's own, if unsaid."
+    )
+    max_rows: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="The server's own, which is the most."
+    )
 
 
 def router(served: Served) -> APIRouter:
@@ -51,7 +60,9 @@ async def run(served: Served, body: QueryBody, request: Request) -> Response:
     is_stream = ARROW in request.headers.get("accept", "")
     ask = engine.stream if is_stream else engine.query
     with served.tally.counted():
-        answer = await ask(partial(_question, served, body), timeout=timeout, gone=partial(gone, request))
+        answer = await ask(
+            partial(_question, served, body), timeout=timeout, gone=partial(gone, request)
+        )
     return await respond(answer, ARROW if is_stream else JSON)
 
 
@@ -70,7 +81,9 @@ def timeout_of(served: Served, milliseconds: int | None) -> float:
     limits = served.settings
     timeout = limits.timeout_seconds if milliseconds is None else milliseconds / 1000
     if timeout > limits.max_timeout_seconds:
-        raise InvalidInput(f"timeout_ms is at most {int(limits.max_timeout_seconds * 1000)}.", field="timeout_ms")
+        raise InvalidInput(
+            f"timeout_ms is at most {int(limits.max_timeout_seconds * 1000)}.", field="timeout_ms"
+        )
     return timeout
 
 

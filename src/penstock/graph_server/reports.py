@@ -1,4 +1,5 @@
-"""Every minute: memory, disk, how many queries and how long they took; and soon after a query, that someone is here."""
+"""Every minute: memory, disk, how many queries and how long they took; and soon after a query, that
+someone is here."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ class Reports:
             "avg_query_time_ms": round(seconds * 1000 / queries, 3) if queries else 0,
             "last_activity_at": _iso(tally.last_activity),
         }
-        return await self._plane.metrics({name: value for name, value in body.items() if value is not None})
+        return await self._plane.metrics(
+            {name: value for name, value in body.items() if value is not None}
+        )
 
     async def activity_once(self) -> None:
         seen = self._served.tally.last_activity

@@ -1,7 +1,8 @@
 """Answers on the wire: Arrow as it is, JSON by columns.
 
-Flat columns become Python lists a column at a time and the JSON writer does the rest; only what a client must see
-otherwise than Arrow has it (a node without other labels' properties, a map as an object) is rebuilt value by value.
+Flat columns become Python lists a column at a time and the JSON writer does the rest; only what a
+client must see otherwise than Arrow has it (a node without other labels' properties, a map as an
+object) is rebuilt value by value.
 """
 
 from __future__ import annotations
@@ -25,15 +26,17 @@ ARROW = "application/vnd.apache.arrow.stream"
 BATCH_ROWS = 65_536
 NESTED_ROWS = 2_048
 JSON_ROWS = 1_024
-"""Rows turned into JSON in one go: neither Arrow nor the JSON writer lets another thread in before it is
-done, and other queries must not wait. Nodes and other nested values take many times longer than flat
-ones, so a stream has fewer of those in a batch, too."""
+"""Rows turned into JSON in one go: neither Arrow nor the JSON writer lets another thread in before
+it is done, and other queries must not wait. Nodes and other nested values take many times longer
+than flat ones, so a stream has fewer of those in a batch, too."""
 _WHOLE = frozenset({"INT8", "INT16", "INT32", "INT64"})
 _FLAT = frozenset("STRING INT64 DOUBLE BOOL DATE TIMESTAMP INTERVAL UUID BLOB".split())  # noqa: SIM905
 RESERVED = frozenset({"_id", "_label", "_type", "_src", "_dst"})
 _DAY = timedelta(days=1)
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-_OPTIONS = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+_OPTIONS = (
+    orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +53,21 @@ class Own:
     def of(cls, schema: GraphSchema, written: Callable[[str], Mapping[str, str]]) -> Own:
         """`written` gives the properties that algorithms added to a label."""
         labels = {
-            table.label: {p.name: p.type for p in table.columns} | dict(written(table.label)) for table in schema.nodes
+            table.label: {p.name: p.type for p in table.columns} | dict(written(table.label))
+            for table in schema.nodes
         }
         types = {
-            name: {p.name: p.type for pair in schema.pairs(name) for p in pair.properties} for name in schema.edge_types
+            name: {p.name: p.type for pair in schema.pairs(name) for p in pair.properties}
+            for name in schema.edge_types
         }
         return cls(labels=labels, types=types)
 
     def only(self, entity: dict[str, Any], as_text: frozenset[str]) -> dict[str, Any]:
-        known = self.labels.get(entity["_label"]) if "_label" in entity else self.types.get(entity["_type"])
+        known = (
+            self.labels.get(entity["_label"])
+            if "_label" in entity
+            else self.types.get(entity["_type"])
+        )
         if known is None:
             return entity
         for name in as_text & known.keys():
@@ -123,7 +132,8 @@ def dump(body: object) -> bytes:
 
 
 def warm() -> None:
-    """Arrow looks for pandas when it first meets a list, which takes a second where there is one: not of a query."""
+    """Arrow looks for pandas when it first meets a list, which takes a second where there is one:
+    not of a query."""
     pa.array([1]).to_numpy()
 
 
@@ -157,7 +167,9 @@ def values(column: pa.Array, own: Own) -> list[Any]:
         # A day or moment beyond the years of Python. A list in a list gives a SystemError for it.
         found = [_spelled(value) for value in column]
     rebuild = _rebuilder(kind, own)
-    return found if rebuild is None else [None if value is None else rebuild(value) for value in found]
+    return (
+        found if rebuild is None else [None if value is None else rebuild(value) for value in found]
+    )
 
 
 def _spelled(value: pa.Scalar) -> Any:
@@ -184,7 +196,9 @@ def _rebuilder(kind: pa.DataType, own: Own) -> Callable[[Any], Any] | None:
         return lambda pairs: {_key(k): inner(v) if inner and v is not None else v for k, v in pairs}
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         each = _rebuilder(kind.value_type, own)
-        return None if each is None else lambda items: [None if i is None else each(i) for i in items]
+        return (
+            None if each is None else lambda items: [None if i is None else each(i) for i in items]
+        )
     if types.is_struct(kind):
         return _struct(kind, own)
     return None
@@ -222,6 +236,10 @@ def _plain(value: object) -> str:
 def duration(length: timedelta) -> str:
     """ISO 8601, in days and seconds."""
     sign, length = ("-", -length) if length < timedelta(0) else ("", length)
-    seconds = f"{length.seconds}.{length.microseconds:06}".rstrip("0").rstrip(".") if length % _DAY else ""
+    seconds = (
+        f"{length.seconds}.{length.microseconds:06}".rstrip("0").rstrip(".")
+        if length % _DAY
+        else ""
+    )
     days = f"{length.days}D" if length.days or not seconds else ""
     return f"{sign}P{days}" + (f"T{seconds}S" if seconds else "")

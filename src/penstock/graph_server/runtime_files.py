@@ -1,4 +1,5 @@
-"""What a confined process still needs to read: Python, its packages and the libraries they load, perhaps late."""
+"""What a confined process still needs to read: Python, its packages and the libraries they load,
+perhaps late."""
 
 from __future__ import annotations
 

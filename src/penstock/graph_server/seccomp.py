@@ -136,21 +136,52 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
 """The number of each call that a filter names, on x86_64 and on aarch64."""
 
 KERNEL = (
-    *("acct", "add_key", "adjtimex", "bpf", "chroot", "clock_adjtime", "clock_settime", "delete_module"),
+    *(
+        "acct",
+        "add_key",
+        "adjtimex",
+        "bpf",
+        "chroot",
+        "clock_adjtime",
+        "clock_settime",
+        "delete_module",
+    ),
     *("fanotify_init", "finit_module", "fsconfig", "fsmount", "fsopen", "fspick", "init_module"),
     *("io_uring_enter", "io_uring_register", "io_uring_setup", "ioperm", "iopl", "kcmp"),
     *("kexec_file_load", "kexec_load", "keyctl", "lookup_dcookie", "migrate_pages", "modify_ldt"),
     *("mount", "mount_setattr", "move_mount", "move_pages", "name_to_handle_at", "nfsservctl"),
-    *("open_by_handle_at", "open_tree", "perf_event_open", "personality", "pidfd_getfd", "pivot_root"),
+    *(
+        "open_by_handle_at",
+        "open_tree",
+        "perf_event_open",
+        "personality",
+        "pidfd_getfd",
+        "pivot_root",
+    ),
     *("process_madvise", "process_mrelease", "process_vm_readv", "process_vm_writev", "ptrace"),
     *("quotactl", "quotactl_fd", "reboot", "request_key", "setdomainname", "sethostname", "setns"),
-    *("settimeofday", "swapoff", "swapon", "syslog", "umount2", "unshare", "userfaultfd", "vhangup"),
+    *(
+        "settimeofday",
+        "swapoff",
+        "swapon",
+        "syslog",
+        "umount2",
+        "unshare",
+        "userfaultfd",
+        "vhangup",
+    ),
 )
 """What no process of a graph server needs: memory of others, mounts, namespaces, the kernel."""
 
 OTHERS = (
     *("ioprio_set", "mq_open", "mq_unlink", "msgctl", "msgget", "msgrcv", "msgsnd", "pidfd_open"),
-    *("pidfd_send_signal", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "sched_setattr", "sched_setparam"),
+    *(
+        "pidfd_send_signal",
+        "rt_sigqueueinfo",
+        "rt_tgsigqueueinfo",
+        "sched_setattr",
+        "sched_setparam",
+    ),
     *("sched_setscheduler", "semctl", "semget", "semop", "semtimedop", "setpriority", "shmat"),
     *("shmctl", "shmget", "tkill"),
 )
@@ -227,7 +258,9 @@ def install(program: bytes) -> None:
     """Filter every thread of this process, and whatever it starts."""
     code = ctypes.create_string_buffer(program, len(program))
     filtering = _Program(len(program) // 8, ctypes.cast(code, ctypes.c_void_p))
-    if _libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) or _call(_SET_FILTER, _ALL_THREADS, ctypes.byref(filtering)):
+    if _libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) or _call(
+        _SET_FILTER, _ALL_THREADS, ctypes.byref(filtering)
+    ):
         number = ctypes.get_errno()
         raise OSError(number, f"seccomp: {os.strerror(number)}")
 

@@ -65,8 +65,8 @@ class Tally:
 
 @dataclass(slots=True, kw_only=True)
 class Graph:
-    """What is there once everything was loaded; `counts` are the engine's own, `written` the properties that
-    algorithms gave to each label, with their types."""
+    """What is there once everything was loaded; `counts` are the engine's own, `written` the
+    properties that algorithms gave to each label, with their types."""
 
     engine: Engine
     schema: GraphSchema

@@ -1,4 +1,5 @@
-"""What a graph server is told at its start: `PENSTOCK_INSTANCE_*`, where the control plane is, and the storage."""
+"""What a graph server is told at its start: `PENSTOCK_INSTANCE_*`, where the control plane is, and
+the storage."""
 
 from __future__ import annotations
 
@@ -52,8 +53,12 @@ class GraphServerSettings(BaseSettings):
     dangling_edges: Literal["fail", "drop"] = Field(
         "fail", description="What becomes of edges whose endpoints are not among the nodes."
     )
-    max_rows: Annotated[int, Field(ge=1, le=10_000_000)] = Field(100_000, description="Rows of a JSON answer at most.")
-    queries: Annotated[int, Field(ge=1, le=256)] = Field(16, description="Queries that run at once; others wait.")
+    max_rows: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
+        100_000, description="Rows of a JSON answer at most."
+    )
+    queries: Annotated[int, Field(ge=1, le=256)] = Field(
+        16, description="Queries that run at once; others wait."
+    )
     timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(
         60.0, description="Timeout of a query that does not ask for one."
     )
@@ -70,9 +75,12 @@ class GraphServerSettings(BaseSettings):
         description="Memory that all running queries may take together, beside the engine's cache; unset"
         " means: what the instance's memory leaves.",
     )
-    report_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(60.0, description="Interval of the metrics reports.")
+    report_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
+        60.0, description="Interval of the metrics reports."
+    )
     isolation: Literal["require", "prefer", "off"] = Field(
-        "prefer", description="Whether a kernel that cannot confine the engine's process stops the start."
+        "prefer",
+        description="Whether a kernel that cannot confine the engine's process stops the start.",
     )
     falkordb_url: SecretStr | None = Field(
         None,
@@ -84,16 +92,30 @@ class GraphServerSettings(BaseSettings):
 class InstanceSettings(GraphServerSettings):
     """All that one graph server is told."""
 
-    id: int = Field(description="The instance's number; it names the internal routes that this server calls.")
+    id: int = Field(
+        description="The instance's number; it names the internal routes that this server calls."
+    )
     token: SecretStr = Field(description="Shown to the control plane, and expected of it.")
     backend: str = Field("ladybug", description="ladybug, ryugraph or falkordb.")
-    dir: Path = Field(description="The server's private folder; nothing else on the machine is written to.")
-    socket: Path | None = Field(None, description="The unix socket to listen on; without one, `host` and `port`.")
+    dir: Path = Field(
+        description="The server's private folder; nothing else on the machine is written to."
+    )
+    socket: Path | None = Field(
+        None, description="The unix socket to listen on; without one, `host` and `port`."
+    )
     host: str = Field("127.0.0.1", description="Address to listen on.")
-    port: Annotated[int, Field(ge=0, le=65535)] = Field(8000, description="Port to listen on; 0 picks one.")
-    memory_bytes: Annotated[int, Field(ge=256 * 1024**2)] = Field(2 * _GIB, description="What the process may use.")
-    cpu: Annotated[int, Field(ge=1, le=256)] = Field(2, description="Cores that the engine may use.")
-    guard: bool = Field(True, description="Off only to show, in a test, that the isolation holds by itself.")
+    port: Annotated[int, Field(ge=0, le=65535)] = Field(
+        8000, description="Port to listen on; 0 picks one."
+    )
+    memory_bytes: Annotated[int, Field(ge=256 * 1024**2)] = Field(
+        2 * _GIB, description="What the process may use."
+    )
+    cpu: Annotated[int, Field(ge=1, le=256)] = Field(
+        2, description="Cores that the engine may use."
+    )
+    guard: bool = Field(
+        True, description="Off only to show, in a test, that the isolation holds by itself."
+    )
 
     @property
     def cache_bytes(self) -> int:
@@ -109,7 +131,9 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables of a control plane's environment that its graph servers get: the operator's
     choices, checked now and not at the first launch."""
     names = {name: f"{PREFIX}{name.upper()}" for name in GraphServerSettings.model_fields}
-    chosen = {name: environment[variable] for name, variable in names.items() if variable in environment}
+    chosen = {
+        name: environment[variable] for name, variable in names.items() if variable in environment
+    }
     try:
         GraphServerSettings.model_validate(chosen)
     except ValidationError as e:
@@ -134,7 +158,8 @@ def load() -> Start:
     process finds it there."""
     secrets = _secrets_handed_over()
     try:
-        # The fields without a default come from the environment, which the type checker cannot know.
+        # The fields without a default come from the environment, which the type checker cannot
+        # know.
         instance = InstanceSettings.model_validate(_own(secrets_in_files() | os.environ | secrets))
     except ValidationError as e:
         raise _wrong(e) from None
@@ -145,12 +170,20 @@ def load() -> Start:
 
 
 def _own(settings: Mapping[str, str]) -> dict[str, str]:
-    return {name.removeprefix(PREFIX).lower(): value for name, value in settings.items() if name.startswith(PREFIX)}
+    return {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in settings.items()
+        if name.startswith(PREFIX)
+    }
 
 
 def _platform(settings: Mapping[str, str]) -> dict[str, str]:
     """Those that are not a graph server's own, as overrides."""
-    names = {name: name.removeprefix("PENSTOCK_").lower() for name in settings if not name.startswith(PREFIX)}
+    names = {
+        name: name.removeprefix("PENSTOCK_").lower()
+        for name in settings
+        if not name.startswith(PREFIX)
+    }
     return {name: settings[variable] for variable, name in names.items()}
 
 

@@ -1,4 +1,5 @@
-"""`POST /shutdown`: the control plane's wish that this server end, refused while an algorithm writes."""
+"""`POST /shutdown`: the control plane's wish that this server end, refused while an algorithm
+writes."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

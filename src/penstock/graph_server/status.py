@@ -56,7 +56,14 @@ def describe(graph: Graph) -> dict[str, Any]:
 
 def holding(lock: WriteLock) -> dict[str, Any]:
     held = lock.holding
-    names = ("holder_id", "holder_username", "algorithm_name", "algorithm_type", "execution_id", "acquired_at")
+    names = (
+        "holder_id",
+        "holder_username",
+        "algorithm_name",
+        "algorithm_type",
+        "execution_id",
+        "acquired_at",
+    )
     return {"locked": held is not None} | {name: getattr(held, name, None) for name in names}
 
 

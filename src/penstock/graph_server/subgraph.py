@@ -20,13 +20,19 @@ Name = Annotated[str, Field(max_length=255)]
 
 
 class SubgraphBody(BaseModel):
-    start: list[NodeId] | None = Field(None, min_length=1, max_length=10_000, examples=[["Person:1"]])
+    start: list[NodeId] | None = Field(
+        None, min_length=1, max_length=10_000, examples=[["Person:1"]]
+    )
     cypher: Annotated[str, Field(min_length=1, max_length=100_000)] | None = Field(
-        None, description="A query; the nodes in its answer are the start.", examples=["MATCH (n:Person) RETURN n"]
+        None,
+        description="A query; the nodes in its answer are the start.",
+        examples=["MATCH (n:Person) RETURN n"],
     )
     parameters: Parameters = Field(default_factory=dict)
     hops: Annotated[int, Field(ge=0, le=10)] = 1
-    relationship_types: list[Name] | None = Field(None, max_length=1000, description="Only these; all, if unsaid.")
+    relationship_types: list[Name] | None = Field(
+        None, max_length=1000, description="Only these; all, if unsaid."
+    )
     limit: Annotated[int, Field(ge=1, le=MOST_NODES)] = Field(1000, description="Nodes at most.")
     format: Literal["json", "arrow", "graphml", "gexf"] = "json"
     timeout_ms: Annotated[int, Field(ge=1)] | None = None

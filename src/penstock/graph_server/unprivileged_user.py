@@ -68,7 +68,9 @@ def become(account: Account | None, *, own: Iterable[Path]) -> bool:
     signal = ctypes.c_int(0)
     _libc.prctl(_GET_PDEATHSIG, ctypes.byref(signal))
     parent = os.getppid()
-    remaining = {_READ_PAST_PERMISSIONS} if account is not None and account.reads_everything else set()
+    remaining = (
+        {_READ_PAST_PERMISSIONS} if account is not None and account.reads_everything else set()
+    )
     if account is not None:
         try:
             for folder in own:

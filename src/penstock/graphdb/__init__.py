@@ -1,1 +1,2 @@
-"""Graph databases behind one contract: a module a backend, and the algorithms that run on any of them."""
+"""Graph databases behind one contract: a module a backend, and the algorithms that run on any of
+them."""

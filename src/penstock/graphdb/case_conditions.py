@@ -1,11 +1,12 @@
 """CASE as the embedded engines answer it rightly.
 
-A condition that is a mere column, or another CASE, changes for them which rows they look at: Ryugraph then takes the
-ELSE for all later rows and repeats other columns, and both lose rows where a CASE is the condition of a CASE. A
-comparison does not, so each condition is compared with true, which changes nothing else.
+A condition that is a mere column, or another CASE, changes for them which rows they look at:
+Ryugraph then takes the ELSE for all later rows and repeats other columns, and both lose rows where
+a CASE is the condition of a CASE. A comparison does not, so each condition is compared with true,
+which changes nothing else.
 
-`CASE value WHEN null` matches every value there, though nothing equals null. So `CASE a WHEN b` becomes `CASE WHEN a =
-b`, which means the same and is answered rightly.
+`CASE value WHEN null` matches every value there, though nothing equals null. So `CASE a WHEN b`
+becomes `CASE WHEN a = b`, which means the same and is answered rightly.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ class _Case:
     begin: int
     """The piece that comes after the CASE."""
     subject: str | None = None
-    """What the values are compared with, once the first WHEN is reached; empty in `CASE WHEN condition`."""
+    """What the values are compared with, once the first WHEN is reached; empty in `CASE WHEN
+    condition`."""
 
 
 def with_compared_conditions(text: str) -> str:
-    """The statement with `WHEN (condition) = true THEN` in the place of `WHEN condition THEN`, and with
-    `CASE WHEN (a) = (b) THEN` in the place of `CASE a WHEN b THEN`; as it is where its CASEs and ENDs do not fit
-    together."""
+    """The statement with `WHEN (condition) = true THEN` in the place of `WHEN condition THEN`, and
+    with `CASE WHEN (a) = (b) THEN` in the place of `CASE a WHEN b THEN`; as it is where its CASEs
+    and ENDs do not fit together."""
     pieces: list[str] = []
     cases: list[_Case] = []
     end, depth, last = 0, 0, ""

@@ -1,11 +1,11 @@
 """What a graph database must do, whichever it is.
 
-A `GraphEngine` is one opened database that holds one graph. It is filled once (`create`, then `load`,
-nodes before edges, then `seal`), and read by many threads from then on; `write_back` is the only write
-after the load. A sealed graph can be opened again after its process was killed, as it was when it was
-sealed: what was written back since is written back again by whoever opens it. Every call blocks, so call
-it in a thread. Text that reaches `query` has passed the Cypher guard: the engine does not judge it. An
-allocation that fails is a `MemoryError`.
+A `GraphEngine` is one opened database that holds one graph. It is filled once (`create`, then
+`load`, nodes before edges, then `seal`), and read by many threads from then on; `write_back` is the
+only write after the load. A sealed graph can be opened again after its process was killed, as it
+was when it was sealed: what was written back since is written back again by whoever opens it. Every
+call blocks, so call it in a thread. Text that reaches `query` has passed the Cypher guard: the
+engine does not judge it. An allocation that fails is a `MemoryError`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
+    JsonValue: TypeAlias = (
+        bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
+    )
 
 Dangling: TypeAlias = Literal["fail", "drop"]
 """What becomes of edges whose endpoints are not there."""
@@ -47,8 +49,8 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """A column: `type` is the mapping's name for it, `arrow` the files' exact type, which alone knows what is inside
-    a LIST, MAP or STRUCT."""
+    """A column: `type` is the mapping's name for it, `arrow` the files' exact type, which alone
+    knows what is inside a LIST, MAP or STRUCT."""
 
     name: str
     type: str
@@ -102,9 +104,11 @@ class Loaded:
 
 @dataclass(slots=True)
 class Interrupt:
-    """A query's stop cord: pulled from any thread, before, while or after the query runs, as often as one likes.
+    """A query's stop cord: pulled from any thread, before, while or after the query runs, as often
+    as one likes.
 
-    `in_engine` hears when the engine begins to execute and when it has ended: what follows is our own work.
+    `in_engine` hears when the engine begins to execute and when it has ended: what follows is our
+    own work.
     """
 
     in_engine: Callable[[bool], object] = field(default=lambda _: None)
@@ -122,7 +126,8 @@ class Interrupt:
             raise QueryInterrupted("The query was stopped.")
 
     def pull(self) -> None:
-        """Engines forget a stop that comes before their first step, so who waits for the end pulls again."""
+        """Engines forget a stop that comes before their first step, so who waits for the end pulls
+        again."""
         with self._lock:
             self._pulled.set()
             if self._stop is not None:
@@ -130,7 +135,8 @@ class Interrupt:
 
     @contextmanager
     def stopping(self, stop: Callable[[], object]) -> Iterator[None]:
-        """While the block runs, a pull calls `stop`; never afterwards, when the connection may serve another."""
+        """While the block runs, a pull calls `stop`; never afterwards, when the connection may
+        serve another."""
         self.in_engine(True)
         with self._lock:
             self._stop = stop
@@ -143,10 +149,12 @@ class Interrupt:
 
 
 class Result(Protocol):
-    """The answer of one query. `types` are those of the wire (STRING, INT64, NODE, LIST<INT64> …), one a column.
+    """The answer of one query. `types` are those of the wire (STRING, INT64, NODE, LIST<INT64> …),
+    one a column.
 
-    In the batches a node is a struct of `_id` ("Label:key"), `_label` and the properties of all labels that the query
-    may give; an edge has `_id`, `_type`, `_src`, `_dst` and properties; a path has `_nodes` and `_rels`.
+    In the batches a node is a struct of `_id` ("Label:key"), `_label` and the properties of all
+    labels that the query may give; an edge has `_id`, `_type`, `_src`, `_dst` and properties; a
+    path has `_nodes` and `_rels`.
     """
 
     columns: tuple[str, ...]
@@ -154,7 +162,8 @@ class Result(Protocol):
     rows: int
 
     def batches(self, size: int) -> Iterator[pa.RecordBatch]:
-        """All rows, `size` at a time, once; an empty answer is one empty batch, for the columns' sake."""
+        """All rows, `size` at a time, once; an empty answer is one empty batch, for the columns'
+        sake."""
         ...
 
     def close(self) -> None: ...
@@ -168,10 +177,14 @@ class GraphEngine(Protocol):
         """Make the tables, nodes before edges; `SchemaRefused` names the table."""
         ...
 
-    def load(self, table: NodeTable | EdgeTable, files: Sequence[Path], *, dangling: Dangling = "fail") -> Loaded:
-        """Bulk-load all files of one table at once. Of an edge's files the first two columns are its endpoints' keys.
+    def load(
+        self, table: NodeTable | EdgeTable, files: Sequence[Path], *, dangling: Dangling = "fail"
+    ) -> Loaded:
+        """Bulk-load all files of one table at once. Of an edge's files the first two columns are
+        its endpoints' keys.
 
-        `LoadRefused` says why not, with examples: keys that are there twice, endpoints that are missing.
+        `LoadRefused` says why not, with examples: keys that are there twice, endpoints that are
+        missing.
         """
         ...
 
@@ -187,7 +200,8 @@ class GraphEngine(Protocol):
         timeout: float | None = None,
         interrupt: Interrupt | None = None,
     ) -> Result:
-        """Run one statement; `QueryInterrupted` when the cord was pulled or the time (in seconds) was up."""
+        """Run one statement; `QueryInterrupted` when the cord was pulled or the time (in seconds)
+        was up."""
         ...
 
     def key_of(self, table: NodeTable, value: str) -> str:
@@ -203,13 +217,16 @@ class GraphEngine(Protocol):
         ...
 
     def edge_table(self, table: EdgeTable, properties: Sequence[str] = ()) -> pa.Table:
-        """Columns SOURCE and TARGET (int64, offsets within their labels) and the properties by name."""
+        """Columns SOURCE and TARGET (int64, offsets within their labels) and the properties by
+        name."""
         ...
 
     def write_back(self, label: str, name: str, data: pa.Table) -> int:
-        """Set property `name` of the nodes in `data` (columns `key`, `value`); nodes that are not in it lose theirs.
+        """Set property `name` of the nodes in `data` (columns `key`, `value`); nodes that are not
+        in it lose theirs.
 
-        The property is added when the label has none of that name; one of the mapping is never overwritten.
+        The property is added when the label has none of that name; one of the mapping is never
+        overwritten.
         """
         ...
 

@@ -1,8 +1,10 @@
-"""What Ladybug and Ryugraph, descendants of one engine, have in common: all but their library's name.
+"""What Ladybug and Ryugraph, descendants of one engine, have in common: all but their library's
+name.
 
-A connection runs one statement at a time, so each query takes one from a pool and gives it back when the engine has
-made its result, which stands apart from the connection. After a failed COPY the library's memory cannot be trusted (it
-loses keys, and may crash at the next call), so what failed is found out from the files, and the process should end.
+A connection runs one statement at a time, so each query takes one from a pool and gives it back
+when the engine has made its result, which stands apart from the connection. After a failed COPY the
+library's memory cannot be trusted (it loses keys, and may crash at the next call), so what failed
+is found out from the files, and the process should end.
 """
 
 from __future__ import annotations
@@ -34,7 +36,13 @@ from penstock.graphdb.contract import (
     Property,
 )
 from penstock.graphdb.embedded_result import EmbeddedResult, is_broken_in_arrow, row_batches
-from penstock.graphdb.errors import CypherError, LoadRefused, QueryInterrupted, SchemaRefused, out_of_memory
+from penstock.graphdb.errors import (
+    CypherError,
+    LoadRefused,
+    QueryInterrupted,
+    SchemaRefused,
+    out_of_memory,
+)
 from penstock.graphdb.parameters import harmless, inlined
 from penstock.graphdb.row_bounds import with_row_bounds
 from penstock.graphdb.shapes import Shapes, named
@@ -84,11 +92,12 @@ class EmbeddedEngine:
         rewritten: Callable[[str], str] = lambda text: text,
         replanned: Callable[[str, Callable[[str], str]], str] = lambda text, _explain: text,
     ) -> None:
-        """`nested_arrow`: whether structs and UUIDs with nulls come out of the library's Arrow export whole;
-        `inlines_parameters`: whether parameters are written into the statement as literals; `holds_extremes`:
-        whether NaN and the least integers are stored as such; `settings` are for each connection;
-        `rewritten` makes of a query one that the engine answers rightly, or refuses it;
-        `replanned` does the same by the plan, which it gets from the function beside the query."""
+        """`nested_arrow`: whether structs and UUIDs with nulls come out of the library's Arrow
+        export whole; `inlines_parameters`: whether parameters are written into the statement as
+        literals; `holds_extremes`: whether NaN and the least integers are stored as such;
+        `settings` are for each connection; `rewritten` makes of a query one that the engine answers
+        rightly, or refuses it; `replanned` does the same by the plan, which it gets from the
+        function beside the query."""
         self.schema = opening.schema or GraphSchema(nodes=(), edges=())
         self._library = library
         self._folder = opening.folder
@@ -128,7 +137,9 @@ class EmbeddedEngine:
         self._rows("CHECKPOINT")
         parquet_conformance.remove_copies(self._folder)
 
-    def load(self, table: NodeTable | EdgeTable, files: Sequence[Path], *, dangling: Dangling = "fail") -> Loaded:
+    def load(
+        self, table: NodeTable | EdgeTable, files: Sequence[Path], *, dangling: Dangling = "fail"
+    ) -> Loaded:
         if not files:
             return Loaded(rows=0)
         if not self._holds_extremes:
@@ -166,9 +177,14 @@ class EmbeddedEngine:
         return _MADE.get(table.key.type, "{}").format(value)
 
     def counts(self) -> dict[str, int]:
-        nodes = {t.label: self._count(f"MATCH (n:{quoted(t.label)}) RETURN count(*)") for t in self.schema.nodes}
+        nodes = {
+            t.label: self._count(f"MATCH (n:{quoted(t.label)}) RETURN count(*)")
+            for t in self.schema.nodes
+        }
         edges = {
-            f"{t.type}:{t.from_node}:{t.to_node}": self._count(statements.match_edges(t) + "count(*)")
+            f"{t.type}:{t.from_node}:{t.to_node}": self._count(
+                statements.match_edges(t) + "count(*)"
+            )
             for t in self.schema.edges
         }
         return nodes | edges
@@ -190,7 +206,8 @@ class EmbeddedEngine:
         table = self._node(label)
         if any(p.name == name for p in table.columns):
             raise CypherError(
-                f"{label}.{name} comes from the mapping; it is never overwritten.", hint="Choose another name."
+                f"{label}.{name} comes from the mapping; it is never overwritten.",
+                hint="Choose another name.",
             )
         with self._writing:
             self._add_property(label, name, nested(data.schema.field("value").type, name))
@@ -256,13 +273,17 @@ class EmbeddedEngine:
             raise load_diagnosis.too_large(f"Edge {table.type}", self._cache_bytes) from e
         except CypherError as e:
             raise load_diagnosis.of_edges(table, self._missing(table, files), e.message) from e
-        total = sum(pq.read_metadata(file).num_rows for file in files) if dangling == "drop" else rows
+        total = (
+            sum(pq.read_metadata(file).num_rows for file in files) if dangling == "drop" else rows
+        )
         return Loaded(rows=rows, dropped=total - rows)
 
     def _missing(self, table: EdgeTable, files: Sequence[Path]) -> list[load_diagnosis.Missing]:
         """From the files alone: after a failed COPY the library may crash at the next call."""
         labels = (table.from_node, table.to_node)
-        starts, ends = (load_diagnosis.keys(self._node(label), self._sources.get(label, ())) for label in labels)
+        starts, ends = (
+            load_diagnosis.keys(self._node(label), self._sources.get(label, ())) for label in labels
+        )
         return load_diagnosis.missing_ends(table, files, starts, ends)
 
     def _copy(self, statement: str) -> int:
@@ -320,7 +341,9 @@ class EmbeddedEngine:
             connection.set_query_timeout(0)
             found = _execute(connection, statement)
         if not self._nested_arrow and any(map(is_broken_in_arrow, found.get_column_data_types())):
-            table = pa.Table.from_batches(row_batches(found, _ROWS_AT_ONCE)).rename_columns(found.get_column_names())
+            table = pa.Table.from_batches(row_batches(found, _ROWS_AT_ONCE)).rename_columns(
+                found.get_column_names()
+            )
         else:
             table = found.get_as_arrow(_ROWS_AT_ONCE, fallbackExtensionTypes=True)
         found.close()
@@ -344,7 +367,9 @@ class EmbeddedEngine:
 def _execute(connection: Any, text: str, parameters: Mapping[str, Any] | None = None) -> Any:
     """The library raises whatever comes; all of it is the statement's fault but a stop."""
     try:
-        found = connection.execute(text, dict(parameters)) if parameters else connection.execute(text)
+        found = (
+            connection.execute(text, dict(parameters)) if parameters else connection.execute(text)
+        )
     except (RuntimeError, ValueError, TypeError, OverflowError) as e:
         raise _fault(str(e)) from e
     if isinstance(found, list):
@@ -357,7 +382,9 @@ def _limit_time(connection: Any, until: float | None) -> None:
     connection.set_query_timeout(int(left * 1000) + 1 if until is not None else 0)
 
 
-def _execute_sorted(connection: Any, text: str, parameters: Mapping[str, Any], until: float | None) -> Any:
+def _execute_sorted(
+    connection: Any, text: str, parameters: Mapping[str, Any], until: float | None
+) -> Any:
     """Execute a statement that may skip more sorted rows than there are."""
     unsorted = first_row_unsorted(text)
     if unsorted is not None:
@@ -382,7 +409,8 @@ def _plan(connection: Any, parameters: Mapping[str, Any], text: str) -> str:
 
 @contextmanager
 def _reading(connection: Any) -> Iterator[None]:
-    """The engine's own refusal to write, behind the guard's; a failed statement has ended its transaction itself."""
+    """The engine's own refusal to write, behind the guard's; a failed statement has ended its
+    transaction itself."""
     _execute(connection, "BEGIN TRANSACTION READ ONLY").close()
     try:
         yield
@@ -399,7 +427,9 @@ def _fault(said: str) -> Exception:
     if said.startswith("Interrupted"):
         return QueryInterrupted("The query was stopped.")
     if "Unable to cast Python instance" in said:
-        return CypherError("A parameter has a value that the engine cannot hold.", hint="Integers have 64 bits.")
+        return CypherError(
+            "A parameter has a value that the engine cannot hold.", hint="Integers have 64 bits."
+        )
     if said.startswith("std::bad_alloc"):
         return MemoryError(said)
     if said.startswith("Buffer manager exception"):
@@ -408,7 +438,8 @@ def _fault(said: str) -> Exception:
 
 
 def _forget_unsealed(folder: Path) -> None:
-    """Leave of an engine's folder what was there when the graph was sealed: the log of later writes goes."""
+    """Leave of an engine's folder what was there when the graph was sealed: the log of later writes
+    goes."""
     for file in folder.iterdir():
         if file.name.startswith(f"{_FILE}."):
             file.unlink()

@@ -42,7 +42,8 @@ class EmbeddedResult:
         yield from (self._shapes.batch(batch, self.columns) for batch in raw)
 
     def _from_arrow(self, size: int) -> Iterator[pa.RecordBatch]:
-        """The library gives all or nothing, so its own copy goes at once, and each batch as soon as it was taken."""
+        """The library gives all or nothing, so its own copy goes at once, and each batch as soon as
+        it was taken."""
         found = _narrowed(self._table(size))
         self._found.close()
         left = deque(found.to_batches() if self.rows else [_empty(found.schema)])
@@ -55,14 +56,16 @@ class EmbeddedResult:
         try:
             return self._found.get_as_arrow(size, fallbackExtensionTypes=True)
         except (pa.ArrowException, RuntimeError) as e:
-            raise CypherError(f"The answer cannot be told: {e}.", hint="Nest its lists and structs less.") from e
+            raise CypherError(
+                f"The answer cannot be told: {e}.", hint="Nest its lists and structs less."
+            ) from e
 
     def close(self) -> None:
         self._found.close()
 
     def _check_size(self) -> None:
-        """The library makes all of a result at once, and crashes where an allocation fails. So what would
-        not fit is refused before, by the width of the first rows."""
+        """The library makes all of a result at once, and crashes where an allocation fails. So what
+        would not fit is refused before, by the width of the first rows."""
         left = memory.left_bytes() if self.rows > _SAMPLED_ROWS else None
         if left is None:
             return
@@ -76,7 +79,9 @@ class EmbeddedResult:
         try:
             yield from row_batches(self._found, size)
         except (pa.ArrowException, RuntimeError) as e:
-            raise CypherError(f"The answer cannot be told: {e}.", hint="Nest its lists and structs less.") from e
+            raise CypherError(
+                f"The answer cannot be told: {e}.", hint="Nest its lists and structs less."
+            ) from e
 
 
 def row_batches(found: Any, size: int) -> Iterator[pa.RecordBatch]:
@@ -87,7 +92,8 @@ def row_batches(found: Any, size: int) -> Iterator[pa.RecordBatch]:
     found.reset_iterator()
     while rows := found.get_n(size):
         columns = [
-            pa.array([as_stored(row[i], field.type) for row in rows], field.type) for i, field in enumerate(schema)
+            pa.array([as_stored(row[i], field.type) for row in rows], field.type)
+            for i, field in enumerate(schema)
         ]
         names = [str(i) for i in range(len(columns))]
         yield pa.RecordBatch.from_arrays([_narrow(column) for column in columns], names=names)
@@ -101,8 +107,8 @@ def _schema(found: Any, size: int) -> pa.Schema:
 
 
 def is_broken_in_arrow(engine: str) -> bool:
-    """Whether Ryugraph exports values of an engine's type wrongly where some are null: a struct loses what is in it,
-    a UUID becomes another row's or crashes the process."""
+    """Whether Ryugraph exports values of an engine's type wrongly where some are null: a struct
+    loses what is in it, a UUID becomes another row's or crashes the process."""
     return any(word in engine for word in ("STRUCT(", "NODE", "REL", "UUID"))
 
 
@@ -111,10 +117,14 @@ def as_stored(value: Any, kind: pa.DataType) -> Any:
     if value is None:
         return None
     if types.is_struct(kind):
-        by_name = {name.upper() if name in _INTERNAL else name: item for name, item in value.items()}
+        by_name = {
+            name.upper() if name in _INTERNAL else name: item for name, item in value.items()
+        }
         return {field.name: as_stored(by_name.get(field.name), field.type) for field in kind}
     if types.is_map(kind):
-        return [(as_stored(k, kind.key_type), as_stored(v, kind.item_type)) for k, v in value.items()]
+        return [
+            (as_stored(k, kind.key_type), as_stored(v, kind.item_type)) for k, v in value.items()
+        ]
     if types.is_list(kind) or types.is_fixed_size_list(kind):
         return [as_stored(item, kind.value_type) for item in value]
     return str(value) if isinstance(value, UUID) else value
@@ -141,8 +151,8 @@ def _narrowed(table: pa.Table) -> pa.Table:
 
 
 def _narrow(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Sums of whole numbers have 128 bits; where 64 are enough, as nearly always, the column has 64,
-    also inside lists, structs and maps."""
+    """Sums of whole numbers have 128 bits; where 64 are enough, as nearly always, the column has
+    64, also inside lists, structs and maps."""
     narrow = _narrow_type(values.type)
     if narrow != values.type:
         with suppress(pa.ArrowInvalid):

@@ -31,7 +31,8 @@ class QueryInterrupted(PenstockError):
 
 
 class QueryOutOfMemory(PenstockError):
-    """The query needed more memory than all running queries may take together; nothing else was touched."""
+    """The query needed more memory than all running queries may take together; nothing else was
+    touched."""
 
     code = "QUERY_OUT_OF_MEMORY"
     status = 507
@@ -62,7 +63,8 @@ class SchemaRefused(GraphFailed):
 
 
 class LoadRefused(GraphFailed):
-    """The files do not make a graph: one is missing or torn, a key is twice there or null, an edge has no end."""
+    """The files do not make a graph: one is missing or torn, a key is twice there or null, an edge
+    has no end."""
 
     code = "DATA_LOAD_ERROR"
 
@@ -82,7 +84,9 @@ class CapabilityMissing(InvalidInput):
         )
 
 
-def out_of_memory(limit: int | None, *, of: str = "running queries may take together") -> QueryOutOfMemory:
+def out_of_memory(
+    limit: int | None, *, of: str = "running queries may take together"
+) -> QueryOutOfMemory:
     """The error of an allocation that failed at `limit` bytes; None means: at what the machine has."""
     bound = "what this machine has" if limit is None else f"the {limit // 2**20} MiB that {of}"
     return QueryOutOfMemory(

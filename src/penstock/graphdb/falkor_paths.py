@@ -36,4 +36,6 @@ def with_named_paths(text: str) -> tuple[str, Set[str]]:
             hint="Write the names that you want in the place of the *.",
         )
     names = {start: f"{prefix}{number}" for number, start in enumerate(starts)}
-    return with_inserted(text, {at: f"{name} = " for at, name in names.items()}), set(names.values())
+    return with_inserted(text, {at: f"{name} = " for at, name in names.items()}), set(
+        names.values()
+    )

@@ -20,7 +20,8 @@ _PARSED_AT_ONCE = 1000
 
 
 class FalkorResult:
-    """A `Result` of the server's answer, parsed a piece at a time: parsing takes longer than the query."""
+    """A `Result` of the server's answer, parsed a piece at a time: parsing takes longer than the
+    query."""
 
     def __init__(
         self,
@@ -32,15 +33,18 @@ class FalkorResult:
         check: Callable[[], None],
         hidden: Set[str] = frozenset(),
     ) -> None:
-        """`name` gives the id of a node, `names` those of nodes of which only the server's numbers are known; `check`
-        is called between two pieces, to stop it. Columns that are `hidden` are left out."""
+        """`name` gives the id of a node, `names` those of nodes of which only the server's numbers
+        are known; `check` is called between two pieces, to stop it. Columns that are `hidden` are
+        left out."""
         self._name = name
         header, *rows_and_more = answer
         raw: list[Any] = rows_and_more[0] if len(answer) > 1 else []
         if len(answer) > 1 and any(_header(column[1]) in hidden for column in header):
             shown = [i for i, column in enumerate(header) if _header(column[1]) not in hidden]
             header, raw = [header[i] for i in shown], [[row[i] for i in shown] for row in raw]
-        self.columns: tuple[str, ...] = tuple(_header(column[1]) for column in header) if len(answer) > 1 else ()
+        self.columns: tuple[str, ...] = (
+            tuple(_header(column[1]) for column in header) if len(answer) > 1 else ()
+        )
         self.rows = len(raw)
         rows: list[list[Any]] = []
         for start in range(0, len(raw), _PARSED_AT_ONCE):
@@ -49,7 +53,9 @@ class FalkorResult:
         self._names = names(sorted({i for row in rows for value in row for i in _far_ends(value)}))
         made = [self._column([row[i] for row in rows]) for i in range(len(self.columns))]
         self.types = tuple(kind for kind, _ in made)
-        self._batch = pa.RecordBatch.from_arrays([values for _, values in made], names=list(self.columns))
+        self._batch = pa.RecordBatch.from_arrays(
+            [values for _, values in made], names=list(self.columns)
+        )
 
     def batches(self, size: int) -> Iterator[pa.RecordBatch]:
         for start in range(0, max(1, self.rows), size):
@@ -111,10 +117,14 @@ def _parsed(graph: Any, answer: list[Any]) -> list[list[Any]]:
 
 
 def _entities(head: Mapping[str, list[str | None]], values: Sequence[Any]) -> pa.Array:
-    names = list(dict.fromkeys(name for value in values if value is not None for name in value.properties))
+    names = list(
+        dict.fromkeys(name for value in values if value is not None for name in value.properties)
+    )
     fields = {name: pa.array(items, pa.string()) for name, items in head.items()}
     for name in names:
-        fields[name] = column([None if value is None else value.properties.get(name) for value in values])[1]
+        fields[name] = column(
+            [None if value is None else value.properties.get(name) for value in values]
+        )[1]
     mask = pa.array([value is None for value in values], pa.bool_())
     return pa.StructArray.from_arrays(list(fields.values()), names=list(fields), mask=mask)
 

@@ -1,4 +1,5 @@
-"""Values on their way into FalkorDB and out of it: literals that no text breaks out of, and rows as Arrow columns."""
+"""Values on their way into FalkorDB and out of it: literals that no text breaks out of, and rows as
+Arrow columns."""
 
 from __future__ import annotations
 
@@ -41,7 +42,11 @@ def prefix(parameters: Mapping[str, object]) -> str:
     for name in parameters:
         if not _NAME.fullmatch(name):
             raise CypherError(f"{name[:80]!r} cannot be the name of a parameter.")
-    return f"CYPHER {' '.join(f'{name}={literal(value)}' for name, value in parameters.items())} " if parameters else ""
+    return (
+        f"CYPHER {' '.join(f'{name}={literal(value)}' for name, value in parameters.items())} "
+        if parameters
+        else ""
+    )
 
 
 def literal(value: object) -> str:
@@ -68,10 +73,14 @@ def _number(value: bool | int | float) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         if math.isnan(value):
-            raise CypherError("FalkorDB takes no NaN as a parameter.", hint="Write toFloat('nan') into the query.")
+            raise CypherError(
+                "FalkorDB takes no NaN as a parameter.", hint="Write toFloat('nan') into the query."
+            )
         return repr(value) if math.isfinite(value) else f"{'-' if value < 0 else ''}{_INFINITY}"
     if not _LEAST <= value <= _MOST:
-        raise CypherError("A parameter has a value that the engine cannot hold.", hint="Integers have 64 bits.")
+        raise CypherError(
+            "A parameter has a value that the engine cannot hold.", hint="Integers have 64 bits."
+        )
     return str(value)
 
 
@@ -82,7 +91,8 @@ def _text(value: str) -> str:
 
 
 def column(values: Sequence[Any]) -> tuple[str, pa.Array]:
-    """A column of plain values: its type on the wire, and itself. Values that have no type in common become JSON."""
+    """A column of plain values: its type on the wire, and itself. Values that have no type in
+    common become JSON."""
     kinds = {_kind(value) for value in values if value is not None}
     if kinds == {int, float}:
         kinds = {float}
@@ -115,15 +125,22 @@ def _lists(values: Sequence[list[Any] | None]) -> tuple[str, pa.Array]:
         end += len(value or ())
         offsets.append(end)
     mask = pa.array([value is None for value in values])
-    return f"LIST<{name}>", pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, mask=mask)
+    return f"LIST<{name}>", pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()), inner, mask=mask
+    )
 
 
 def _documents(values: Sequence[Any]) -> tuple[str, pa.Array]:
     if all(value is None or isinstance(value, dict) for value in values):
         names = list(dict.fromkeys(name for value in values if value for name in value))
-        fields = {name: column([value.get(name) if value else None for value in values])[1] for name in names}
+        fields = {
+            name: column([value.get(name) if value else None for value in values])[1]
+            for name in names
+        }
         mask = pa.array([value is None for value in values])
-        return "MAP", pa.StructArray.from_arrays(list(fields.values()), names=list(fields), mask=mask)
+        return "MAP", pa.StructArray.from_arrays(
+            list(fields.values()), names=list(fields), mask=mask
+        )
     texts = [None if v is None else orjson.dumps(v, default=_as_text).decode() for v in values]
     return "ANY", pa.array(texts, pa.string())
 
@@ -142,7 +159,8 @@ def _duration(length: relativedelta) -> str:
     days = {"Y": length.years, "M": length.months, "D": length.days}
     seconds = {"H": length.hours, "M": length.minutes, "S": length.seconds}
     day_part, time_part = (
-        "".join(f"{count}{unit}" for unit, count in parts.items() if count) for parts in (days, seconds)
+        "".join(f"{count}{unit}" for unit, count in parts.items() if count)
+        for parts in (days, seconds)
     )
     if not day_part and not time_part:
         return "PT0S"

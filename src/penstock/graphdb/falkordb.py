@@ -1,5 +1,6 @@
-"""FalkorDB: a server of its own, in memory. Rows go in by thousands in one statement; a query is read-only by the
-server's own word and ends by its clock: nothing but the server's death stops one from outside."""
+"""FalkorDB: a server of its own, in memory. Rows go in by thousands in one statement; a query is
+read-only by the server's own word and ends by its clock: nothing but the server's death stops one
+from outside."""
 
 from __future__ import annotations
 
@@ -38,7 +39,13 @@ from penstock.graphdb.contract import (
     NodeTable,
     Property,
 )
-from penstock.graphdb.errors import CypherError, GraphFailed, LoadRefused, QueryInterrupted, SchemaRefused
+from penstock.graphdb.errors import (
+    CypherError,
+    GraphFailed,
+    LoadRefused,
+    QueryInterrupted,
+    SchemaRefused,
+)
 from penstock.graphdb.falkor_paths import with_named_paths
 from penstock.graphdb.falkor_ranges import without_index_ranges
 from penstock.graphdb.falkor_result import FalkorResult
@@ -71,7 +78,9 @@ ROWS_AT_ONCE = 5_000
 BYTES_AT_ONCE = 8 * 1024 * 1024
 """A statement with its rows is in memory several times over, on both sides."""
 LONGEST_SECONDS = 3600.0
-_HELD = frozenset("STRING INT64 INT32 INT16 INT8 DOUBLE FLOAT DATE TIMESTAMP BOOL BLOB UUID LIST".split())  # noqa: SIM905
+_HELD = frozenset(
+    "STRING INT64 INT32 INT16 INT8 DOUBLE FLOAT DATE TIMESTAMP BOOL BLOB UUID LIST".split()  # noqa: SIM905
+)
 _UNREAD = "1969-12-31T23:59:59"
 _SPELLED = {"year": 1969, "month": 12, "day": 31, "hour": 23, "minute": 59, "second": 59}
 """The second before 1970 is -1, which its parser of texts takes for an error."""
@@ -113,7 +122,9 @@ class FalkorEngine:
 
     def __init__(self, opening: Opening) -> None:
         if opening.url is None:
-            raise InvalidInput("A FalkorDB server is needed.", hint="Set PENSTOCK_INSTANCE_FALKORDB_URL.")
+            raise InvalidInput(
+                "A FalkorDB server is needed.", hint="Set PENSTOCK_INSTANCE_FALKORDB_URL."
+            )
         self.schema = opening.schema or GraphSchema(nodes=(), edges=())
         self._written: dict[str, dict[str, str]] = {}
         self._writing = threading.Lock()
@@ -130,7 +141,9 @@ class FalkorEngine:
             self._rebuild_indexes()
 
     def create(self, schema: GraphSchema) -> None:
-        for name, held in [(t.label, t.columns) for t in schema.nodes] + [(t.type, t.properties) for t in schema.edges]:
+        for name, held in [(t.label, t.columns) for t in schema.nodes] + [
+            (t.type, t.properties) for t in schema.edges
+        ]:
             if strange := [p for p in held if p.type not in _HELD]:
                 raise SchemaRefused(
                     f"{name}.{strange[0].name} is {strange[0].type}, which FalkorDB does not hold.",
@@ -143,7 +156,13 @@ class FalkorEngine:
     def seal(self) -> None:
         """The graph is the server's, and outlives us as long as that does."""
 
-    def load(self, table: NodeTable | EdgeTable, files: Sequence[FilePath], *, dangling: Dangling = "fail") -> Loaded:
+    def load(
+        self,
+        table: NodeTable | EdgeTable,
+        files: Sequence[FilePath],
+        *,
+        dangling: Dangling = "fail",
+    ) -> Loaded:
         if not files:
             return Loaded(rows=0)
         load_diagnosis.refuse_list_items(table, files)
@@ -172,9 +191,13 @@ class FalkorEngine:
         return _made(table.key, value)
 
     def counts(self) -> dict[str, int]:
-        nodes = {t.label: self._one(f"MATCH (n:{quoted(t.label)}) RETURN count(n)") for t in self.schema.nodes}
+        nodes = {
+            t.label: self._one(f"MATCH (n:{quoted(t.label)}) RETURN count(n)")
+            for t in self.schema.nodes
+        }
         return nodes | {
-            f"{t.type}:{t.from_node}:{t.to_node}": self._one(_edges(t) + "count(e)") for t in self.schema.edges
+            f"{t.type}:{t.from_node}:{t.to_node}": self._one(_edges(t) + "count(e)")
+            for t in self.schema.edges
         }
 
     def node_table(self, label: str, properties: Sequence[str] = ()) -> pa.Table:
@@ -187,17 +210,26 @@ class FalkorEngine:
     def edge_table(self, table: EdgeTable, properties: Sequence[str] = ()) -> pa.Table:
         wanted = "".join(f", e.{quoted(name)}" for name in properties)
         rows = self._rows(f"{_edges(table)}id(a), id(b){wanted}")
-        ids = {label: np.array([row[0] for row in self._nodes_by_id(label)], np.int64) for label in _ends(table)}
+        ids = {
+            label: np.array([row[0] for row in self._nodes_by_id(label)], np.int64)
+            for label in _ends(table)
+        }
         columns = {
-            name: pa.array(np.searchsorted(ids[label], np.array([row[i] for row in rows], np.int64)))
+            name: pa.array(
+                np.searchsorted(ids[label], np.array([row[i] for row in rows], np.int64))
+            )
             for i, (name, label) in enumerate(((SOURCE, table.from_node), (TARGET, table.to_node)))
         }
-        return pa.table(columns | {n: column([row[i] for row in rows])[1] for i, n in enumerate(properties, start=2)})
+        return pa.table(
+            columns
+            | {n: column([row[i] for row in rows])[1] for i, n in enumerate(properties, start=2)}
+        )
 
     def write_back(self, label: str, name: str, data: pa.Table) -> int:
         if any(p.name == name for p in self._node(label).columns):
             raise CypherError(
-                f"{label}.{name} comes from the mapping; it is never overwritten.", hint="Choose another name."
+                f"{label}.{name} comes from the mapping; it is never overwritten.",
+                hint="Choose another name.",
             )
         with self._writing:
             self._write(f"MATCH (n:{quoted(label)}) SET n.{quoted(name)} = NULL")
@@ -208,8 +240,12 @@ class FalkorEngine:
                 f" SET n.{quoted(name)} = {value} RETURN count(n)"
             )
             places = self._places_of(label)
-            written = sum(self._write(statement, rows=rows).result_set[0][0] for rows in _slices(data, places))
-            self._written.setdefault(label, {})[name] = column(data.column("value").slice(0, 1000).to_pylist())[0]
+            written = sum(
+                self._write(statement, rows=rows).result_set[0][0] for rows in _slices(data, places)
+            )
+            self._written.setdefault(label, {})[name] = column(
+                data.column("value").slice(0, 1000).to_pylist()
+            )[0]
         return int(written)
 
     def written(self, label: str) -> dict[str, str]:
@@ -230,7 +266,8 @@ class FalkorEngine:
         return {row[0]: self.name(row[1]) for row in rows}
 
     def _read(self, text: str, parameters: Mapping[str, object], until: float) -> list[Any]:
-        """The server's answer as it comes; a query that it does not end in time is an interrupted one."""
+        """The server's answer as it comes; a query that it does not end in time is an interrupted
+        one."""
         milliseconds = max(1, int((until - time.monotonic()) * 1000))
         command = ("GRAPH.RO_QUERY", self._graph.name, prefix(parameters) + text, "--compact")
         try:
@@ -255,7 +292,9 @@ class FalkorEngine:
     def _nodes_by_id(self, label: str, properties: Sequence[str] = ()) -> list[list[Any]]:
         key = self._node(label).key.name
         wanted = "".join(f", n.{quoted(name)}" for name in properties)
-        return self._rows(f"MATCH (n:{quoted(label)}) RETURN id(n) AS i, n.{quoted(key)}{wanted} ORDER BY i")
+        return self._rows(
+            f"MATCH (n:{quoted(label)}) RETURN id(n) AS i, n.{quoted(key)}{wanted} ORDER BY i"
+        )
 
     def _load_nodes(self, table: NodeTable, files: Sequence[FilePath]) -> Loaded:
         keys = load_diagnosis.keys(table, files)
@@ -267,13 +306,24 @@ class FalkorEngine:
             # integers as DOUBLEs.
             self._write(f"DROP INDEX {_index(table)}")
         properties = _properties(table.columns, pq.read_schema(files[0]).names)
-        statement = f"UNWIND $rows AS r CREATE (n:{quoted(table.label)} {{{properties}}}) RETURN id(n)"
-        ids = [row[0] for rows in _files(files, table.columns) for row in self._write(statement, rows=rows).result_set]
-        self._places[table.label] = _Places(keys=load_diagnosis.texts(keys), ids=np.array(ids, np.int64))
+        statement = (
+            f"UNWIND $rows AS r CREATE (n:{quoted(table.label)} {{{properties}}}) RETURN id(n)"
+        )
+        ids = [
+            row[0]
+            for rows in _files(files, table.columns)
+            for row in self._write(statement, rows=rows).result_set
+        ]
+        self._places[table.label] = _Places(
+            keys=load_diagnosis.texts(keys), ids=np.array(ids, np.int64)
+        )
         return Loaded(rows=len(ids))
 
-    def _load_edges(self, table: EdgeTable, files: Sequence[FilePath], dangling: Dangling) -> Loaded:
-        """By the server's own numbers of nodes, which is right for every key and faster than an index."""
+    def _load_edges(
+        self, table: EdgeTable, files: Sequence[FilePath], dangling: Dangling
+    ) -> Loaded:
+        """By the server's own numbers of nodes, which is right for every key and faster than an
+        index."""
         names = pq.read_schema(files[0]).names
         total = sum(pq.read_metadata(file).num_rows for file in files)
         starts, ends = (self._places_of(label) for label in _ends(table))
@@ -290,7 +340,11 @@ class FalkorEngine:
         for batch in statement_batches(files):
             sources, targets = starts.find(batch.column(0)), ends.find(batch.column(1))
             columns = [sources, targets, *_declared(batch.select(names[2:]), table.properties)]
-            whole = [row for row in zip(*columns, strict=True) if row[0] is not None and row[1] is not None]
+            whole = [
+                row
+                for row in zip(*columns, strict=True)
+                if row[0] is not None and row[1] is not None
+            ]
             rows += int(self._write(statement, rows=whole).relationships_created) if whole else 0
         return Loaded(rows=rows, dropped=total - rows)
 
@@ -298,16 +352,20 @@ class FalkorEngine:
         if label not in self._places:
             rows = self._nodes_by_id(label)
             keys = load_diagnosis.texts(column([row[1] for row in rows])[1])
-            self._places[label] = _Places(keys=keys, ids=np.array([row[0] for row in rows], np.int64))
+            self._places[label] = _Places(
+                keys=keys, ids=np.array([row[0] for row in rows], np.int64)
+            )
         return self._places[label]
 
     def _was_read_from_a_file(self) -> bool:
-        """Whether the server was restarted since the graph was loaded; if only its client was, all is as it was."""
+        """Whether the server was restarted since the graph was loaded; if only its client was, all
+        is as it was."""
         state: dict[str, Any] = self._graph.client.connection.info("persistence")
         return bool(state.get("rdb_last_load_keys_loaded", 1))
 
     def _rebuild_indexes(self) -> None:
-        """FalkorDB 4.16 loses a node of an index that it reads from its file, and then does not find it by key."""
+        """FalkorDB 4.16 loses a node of an index that it reads from its file, and then does not
+        find it by key."""
         indexed = {label for [label] in self._rows("CALL db.indexes() YIELD label RETURN label")}
         for table in (table for table in self.schema.nodes if table.label in indexed):
             self._write(f"DROP INDEX {_index(table)}")
@@ -363,7 +421,9 @@ def _properties(known: Sequence[Property], names: Sequence[str], *, skip: int = 
     by_name = {p.name: p for p in known}
     if strange := sorted(set(names) ^ by_name.keys()):
         raise LoadRefused(f"The files and the definition differ in {', '.join(strange)}.")
-    return ", ".join(f"{quoted(n)}: {_made(by_name[n], f'r[{i}]')}" for i, n in enumerate(names, start=skip))
+    return ", ".join(
+        f"{quoted(n)}: {_made(by_name[n], f'r[{i}]')}" for i, n in enumerate(names, start=skip)
+    )
 
 
 def _made(held: Property, value: str) -> str:
@@ -379,7 +439,9 @@ def _ends(table: EdgeTable) -> tuple[str, str]:
     return table.from_node, table.to_node
 
 
-def _files(files: Sequence[FilePath], columns: Sequence[Property]) -> Iterator[list[tuple[Any, ...]]]:
+def _files(
+    files: Sequence[FilePath], columns: Sequence[Property]
+) -> Iterator[list[tuple[Any, ...]]]:
     for batch in statement_batches(files):
         yield list(zip(*_declared(batch, columns), strict=True))
 

@@ -65,18 +65,25 @@ def keys(table: NodeTable, files: Sequence[Path]) -> pa.Array:
     return _column(files, table.key.name)
 
 
-def missing_ends(table: EdgeTable, files: Sequence[Path], starts: pa.Array, ends: pa.Array) -> list[Missing]:
+def missing_ends(
+    table: EdgeTable, files: Sequence[Path], starts: pa.Array, ends: pa.Array
+) -> list[Missing]:
     """What the edges name and the nodes, whose keys are `starts` and `ends`, do not have."""
     columns = pq.read_schema(files[0]).names[:2]
     sides = ((table.from_node, columns[0], starts), (table.to_node, columns[1], ends))
-    found = (_missing(label, column, texts(_column(files, column)), texts(keys)) for label, column, keys in sides)
+    found = (
+        _missing(label, column, texts(_column(files, column)), texts(keys))
+        for label, column, keys in sides
+    )
     return [missing for missing in found if missing.edges]
 
 
 def of_edges(table: EdgeTable, missing: Sequence[Missing], said: str) -> LoadRefused:
     name = f"Edge {table.type} ({table.from_node} to {table.to_node})"
     if not missing:
-        return _nil_uuid(name, said) or LoadRefused(f"{name} could not be loaded: {said}", type=table.type)
+        return _nil_uuid(name, said) or LoadRefused(
+            f"{name} could not be loaded: {said}", type=table.type
+        )
     told = "; ".join(
         f"{m.edges} rows name a {m.label} in {m.column} that is not there, for example {', '.join(m.examples)}"
         for m in missing
@@ -86,7 +93,10 @@ def of_edges(table: EdgeTable, missing: Sequence[Missing], said: str) -> LoadRef
         hint="Join the edge's SQL with the nodes' tables, or let such edges be dropped"
         " (PENSTOCK_INSTANCE_DANGLING_EDGES=drop).",
         type=table.type,
-        missing=[{"label": m.label, "column": m.column, "edges": m.edges, "examples": m.examples} for m in missing],
+        missing=[
+            {"label": m.label, "column": m.column, "edges": m.edges, "examples": m.examples}
+            for m in missing
+        ],
     )
 
 
@@ -103,7 +113,11 @@ def _nil_uuid(what: str, said: str) -> LoadRefused | None:
 def refuse_nan(table: NodeTable | EdgeTable, files: Sequence[Path]) -> None:
     """Of an engine that would store another number in its place."""
     for name, values in _columns(files, partial(_has, types.is_floating)):
-        if any(pc.any(pc.is_nan(leaf)).as_py() for leaf in _leaves(values) if types.is_floating(leaf.type)):
+        if any(
+            pc.any(pc.is_nan(leaf)).as_py()
+            for leaf in _leaves(values)
+            if types.is_floating(leaf.type)
+        ):
             raise LoadRefused(
                 f"{_what(table)}: {name} has NaN, which this engine cannot hold.",
                 hint="Make it null in the SQL, or use another wrapper_type.",
@@ -112,11 +126,14 @@ def refuse_nan(table: NodeTable | EdgeTable, files: Sequence[Path]) -> None:
 
 
 def refuse_least_integers(table: NodeTable | EdgeTable, files: Sequence[Path]) -> None:
-    """Of an engine that loses the sign of numbers beside the least one of their type: it packs them by the greatest
-    absolute value, and that of the least does not fit the type."""
+    """Of an engine that loses the sign of numbers beside the least one of their type: it packs them
+    by the greatest absolute value, and that of the least does not fit the type."""
     for name, values in _columns(files, partial(_has, types.is_signed_integer)):
         for leaf in _leaves(values):
-            if types.is_signed_integer(leaf.type) and (least := _least(leaf.type)) == pc.min(leaf).as_py():
+            if (
+                types.is_signed_integer(leaf.type)
+                and (least := _least(leaf.type)) == pc.min(leaf).as_py()
+            ):
                 raise LoadRefused(
                     f"{_what(table)}: {name} has {least}, which this engine cannot hold in {leaf.type}.",
                     hint="Declare a wider integer, make it null in the SQL, or use another wrapper_type.",
@@ -149,7 +166,9 @@ def _missing_item(values: pa.Array) -> str:
     return "NaN" if types.is_floating(items.type) and pc.any(pc.is_nan(items)).as_py() else ""
 
 
-def _columns(files: Sequence[Path], chosen: Callable[[pa.DataType], bool]) -> Iterator[tuple[str, pa.Array]]:
+def _columns(
+    files: Sequence[Path], chosen: Callable[[pa.DataType], bool]
+) -> Iterator[tuple[str, pa.Array]]:
     """The columns of those types, a chunk at a time."""
     names = [field.name for field in pq.read_schema(files[0]) if chosen(field.type)]
     for name in names:
@@ -202,14 +221,19 @@ def _missing(label: str, column: str, used: pa.Array, keys: pa.Array) -> Missing
 
 
 def _column(files: Sequence[Path], name: str) -> pa.Array:
-    chunks = [chunk for file in files for chunk in pq.read_table(file, columns=[name]).column(0).chunks]
+    chunks = [
+        chunk for file in files for chunk in pq.read_table(file, columns=[name]).column(0).chunks
+    ]
     return pa.concat_arrays(chunks) if chunks else pa.array([], pa.string())
 
 
 def texts(keys: pa.Array) -> pa.Array:
     """Keys of any type as text, the same for the same key."""
     if keys.type in (pa.uuid(), pa.binary(16)):
-        return pa.array([None if key is None else str(UUID(bytes=bytes(key))) for key in _bytes(keys)], pa.string())
+        return pa.array(
+            [None if key is None else str(UUID(bytes=bytes(key))) for key in _bytes(keys)],
+            pa.string(),
+        )
     return keys.cast(pa.string())
 
 

@@ -1,5 +1,6 @@
-"""Ryugraph loses aggregates: where there are groups, one without DISTINCT that comes after one with it is empty
-(`RETURN n.a, count(DISTINCT n.b), count(*)` counts 0 rows), or crashes the engine. Such a query is refused.
+"""Ryugraph loses aggregates: where there are groups, one without DISTINCT that comes after one with
+it is empty (`RETURN n.a, count(DISTINCT n.b), count(*)` counts 0 rows), or crashes the engine. Such
+a query is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ _TOKEN = re.compile(
 )
 _AGGREGATES = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX", "COLLECT"})
 _PROJECTIONS = frozenset({"WITH", "RETURN"})
-_ENDS = frozenset({"MATCH", "OPTIONAL", "UNWIND", "WHERE", "ORDER", "SKIP", "LIMIT", "UNION", "CALL"})
+_ENDS = frozenset(
+    {"MATCH", "OPTIONAL", "UNWIND", "WHERE", "ORDER", "SKIP", "LIMIT", "UNION", "CALL"}
+)
 _BEFORE_NAMES = frozenset({".", ":", "$", "AS"})
 """What follows is a property, a label, a parameter or a column, whatever it is called."""
 
@@ -54,7 +57,11 @@ def refuse_lost_aggregates(text: str) -> str:
             continue
         word = "" if last in _BEFORE_NAMES else (match["word"] or "").upper()
         token = word or match[0]
-        if before_last in _AGGREGATES and last == "(" and (owner := _owner(projections, depth)) is not None:
+        if (
+            before_last in _AGGREGATES
+            and last == "("
+            and (owner := _owner(projections, depth)) is not None
+        ):
             owner.is_aggregated = True
             owner.loses_one |= owner.has_distinct and word != "DISTINCT"
             owner.has_distinct |= word == "DISTINCT"

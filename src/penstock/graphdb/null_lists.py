@@ -1,5 +1,6 @@
-"""Ryugraph dies of a search in null: `1 IN null`, `list_contains(null, 1)`. Such a query is refused; it would be null.
-A null that only comes out of an expression is not seen here, and costs the engine a restart."""
+"""Ryugraph dies of a search in null: `1 IN null`, `list_contains(null, 1)`. Such a query is
+refused; it would be null. A null that only comes out of an expression is not seen here, and costs
+the engine a restart."""
 
 from __future__ import annotations
 

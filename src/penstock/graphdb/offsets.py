@@ -1,6 +1,6 @@
-"""Ladybug ignores the offset of a moment: `timestamp('2024-03-31 02:30:00+02')` is half past two in UTC. A TIMESTAMP_TZ
-it reads rightly, so the text is read as one and made a TIMESTAMP then, which is the same moment where there is no
-offset."""
+"""Ladybug ignores the offset of a moment: `timestamp('2024-03-31 02:30:00+02')` is half past two in
+UTC. A TIMESTAMP_TZ it reads rightly, so the text is read as one and made a TIMESTAMP then, which is
+the same moment where there is no offset."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TOKEN = re.compile(
 
 
 def with_offsets(text: str) -> str:
-    """The statement with two casts in the place of each call of `timestamp`; as it is where its brackets do not fit
-    together."""
+    """The statement with two casts in the place of each call of `timestamp`; as it is where its
+    brackets do not fit together."""
     pieces: list[str] = []
     calls: list[bool] = []
     end = 0

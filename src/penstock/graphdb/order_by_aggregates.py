@@ -1,6 +1,6 @@
-"""Ladybug forgets an ORDER BY when what it cuts is aggregated: `… WITH n.age AS a ORDER BY a DESC LIMIT 10 RETURN
-avg(a)` averages any ten. Its planner drops the sort before an aggregation and keeps the limit. An UNWIND of one item
-between the two is enough to stop it, and changes nothing else.
+"""Ladybug forgets an ORDER BY when what it cuts is aggregated: `… WITH n.age AS a ORDER BY a DESC
+LIMIT 10 RETURN avg(a)` averages any ten. Its planner drops the sort before an aggregation and keeps
+the limit. An UNWIND of one item between the two is enough to stop it, and changes nothing else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def with_barriers(text: str) -> str:
 
 
 def _places(text: str) -> list[int]:
-    """Where a WITH or RETURN begins after a WITH that sorts and cuts; not one that returns every variable."""
+    """Where a WITH or RETURN begins after a WITH that sorts and cuts; not one that returns every
+    variable."""
     places: list[int] = []
     depth = 0
     is_sorted = is_cut = after_text_operator = False

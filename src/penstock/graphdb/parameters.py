@@ -1,12 +1,13 @@
 """Parameters that do the embedded engines no harm.
 
-All items of a list have one type for them, which they take from one item: of maps with other keys they exchange the
-keys, of a mixed list they make text, and a null among maps crashes one of them. So maps in one list get the same keys,
-and what cannot have one type is refused.
+All items of a list have one type for them, which they take from one item: of maps with other keys
+they exchange the keys, of a mixed list they make text, and a null among maps crashes one of them.
+So maps in one list get the same keys, and what cannot have one type is refused.
 
-Ryugraph ignores a condition that depends on parameters alone (`WHERE $p` lets everything pass), so there they become
-literals, as far as they can be written as such. Ladybug gives an integer the smallest type that holds it, so `$p + $p`
-of 100 overflows; integers become literals for both engines, and so do empty lists, which have no type for them.
+Ryugraph ignores a condition that depends on parameters alone (`WHERE $p` lets everything pass), so
+there they become literals, as far as they can be written as such. Ladybug gives an integer the
+smallest type that holds it, so `$p + $p` of 100 overflows; integers become literals for both
+engines, and so do empty lists, which have no type for them.
 """
 
 from __future__ import annotations
@@ -40,9 +41,12 @@ def harmless(parameters: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return {name: _alike(name, [value])[0] for name, value in parameters.items()}
 
 
-def inlined(text: str, parameters: Mapping[str, JsonValue], *, every: bool) -> tuple[str, dict[str, JsonValue]]:
-    """The statement with literals in place of parameters (of `every` one that has a literal, or only of
-    integers, lists of them and lists without a type of their own), and the other parameters."""
+def inlined(
+    text: str, parameters: Mapping[str, JsonValue], *, every: bool
+) -> tuple[str, dict[str, JsonValue]]:
+    """The statement with literals in place of parameters (of `every` one that has a literal, or
+    only of integers, lists of them and lists without a type of their own), and the other
+    parameters."""
     literals = {
         name: _literal(value)
         for name, value in parameters.items()

@@ -1,9 +1,10 @@
-"""Files that the embedded engines cannot read rightly are written anew, a row group at a time; all others are taken as
-they are.
+"""Files that the embedded engines cannot read rightly are written anew, a row group at a time; all
+others are taken as they are.
 
-Columns of some types they cannot read at all (nanoseconds, decimals, times, bare UUID bytes). Of the encodings they
-read those that are listed here; DELTA_BINARY_PACKED they decode to other numbers, without an error, where 64-bit values
-lie far apart, and refuse for 8 and 16 bits. Files from other writers, and snapshots of older versions, have it.
+Columns of some types they cannot read at all (nanoseconds, decimals, times, bare UUID bytes). Of
+the encodings they read those that are listed here; DELTA_BINARY_PACKED they decode to other
+numbers, without an error, where 64-bit values lie far apart, and refuse for 8 and 16 bits. Files
+from other writers, and snapshots of older versions, have it.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _COPIES = "conformed-"
 
 
 def conform(files: Sequence[Path], declared: Mapping[str, str], folder: Path) -> list[Path]:
-    """The files to load: the given ones, or copies that can be read, in a new place below `folder`. Those of a table
-    stay as they are until all were loaded, to find out what went wrong."""
+    """The files to load: the given ones, or copies that can be read, in a new place below `folder`.
+    Those of a table stay as they are until all were loaded, to find out what went wrong."""
     if not files:
         return []
     schema = pq.read_schema(files[0])
@@ -60,7 +61,10 @@ def _is_decoded(file: Path) -> bool:
 def _rewritten(file: Path, target: pa.Schema, copy: Path) -> Path:
     with pq.ParquetFile(file) as source, pq.ParquetWriter(copy, target) as sink:
         for batch in source.iter_batches():
-            columns = [_cast(values, field.type) for values, field in zip(batch.columns, target, strict=True)]
+            columns = [
+                _cast(values, field.type)
+                for values, field in zip(batch.columns, target, strict=True)
+            ]
             sink.write_batch(pa.RecordBatch.from_arrays(columns, schema=target))
     return copy
 
@@ -70,5 +74,6 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
         return pa.ExtensionArray.from_storage(kind, values)
     if pa.types.is_timestamp(kind) and values.type != kind:
         return cut_moments(values, "us").cast(kind)
-    # Nanoseconds inside lists and structs are cut to microseconds, the finest that the engines keep.
+    # Nanoseconds inside lists and structs are cut to microseconds, the finest that the engines
+    # keep.
     return values.cast(kind, safe=False)

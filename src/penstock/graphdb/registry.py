@@ -27,9 +27,9 @@ BACKENDS = tuple(_MODULES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """`folder` is the engine's own and exists; `memory_bytes` is for its cache; `url` is for a server
-    elsewhere, where `name` tells the graph from others; `schema` is that of a graph which was sealed
-    there, and None where an empty one is to be opened."""
+    """`folder` is the engine's own and exists; `memory_bytes` is for its cache; `url` is for a
+    server elsewhere, where `name` tells the graph from others; `schema` is that of a graph which
+    was sealed there, and None where an empty one is to be opened."""
 
     folder: Path
     memory_bytes: int
@@ -45,17 +45,21 @@ def open_engine(backend: str, opening: Opening) -> GraphEngine:
 
 
 def warm_up(backend: str) -> None:
-    """Import the backend's library, which takes a while; what is wrong with it is said when it is opened."""
+    """Import the backend's library, which takes a while; what is wrong with it is said when it is
+    opened."""
     with suppress(InvalidInput):
         _driver(backend)
 
 
 def _driver(backend: str) -> ModuleType:
     if backend not in _MODULES:
-        raise InvalidInput(f"There is no graph backend {backend[:80]!r}.", hint=f"Use {', '.join(BACKENDS)}.")
+        raise InvalidInput(
+            f"There is no graph backend {backend[:80]!r}.", hint=f"Use {', '.join(BACKENDS)}."
+        )
     try:
         return import_module(_MODULES[backend])
     except ModuleNotFoundError as e:
         raise InvalidInput(
-            f"The backend {backend} needs {e.name}, which is not installed.", hint=f"pip install 'penstock[{backend}]'"
+            f"The backend {backend} needs {e.name}, which is not installed.",
+            hint=f"pip install 'penstock[{backend}]'",
         ) from e

@@ -1,8 +1,9 @@
-"""Nodes, edges and paths as clients see them, made of the embedded engines' structs column by column.
+"""Nodes, edges and paths as clients see them, made of the embedded engines' structs column by
+column.
 
-An engine knows a node by table and offset; a client by label and key: `Person:42`. So a node struct gets `_id` and
-`_label`, an edge `_id`, `_type`, `_src` and `_dst`, a path `_nodes` and `_rels`, wherever in a value they are. Keys of
-endpoints are looked up in one array a label.
+An engine knows a node by table and offset; a client by label and key: `Person:42`. So a node struct
+gets `_id` and `_label`, an edge `_id`, `_type`, `_src` and `_dst`, a path `_nodes` and `_rels`,
+wherever in a value they are. Keys of endpoints are looked up in one array a label.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class Shapes:
         self._names = names
 
     def batch(self, batch: pa.RecordBatch, columns: tuple[str, ...]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([self.array(column) for column in batch.columns], names=list(columns))
+        return pa.RecordBatch.from_arrays(
+            [self.array(column) for column in batch.columns], names=list(columns)
+        )
 
     def array(self, values: pa.Array) -> pa.Array:
         kind = values.type
@@ -96,7 +99,9 @@ def named(label: str, keys: pa.Array) -> pa.Array:
 def _is_plain(kind: pa.DataType) -> bool:
     """Whether no struct of the engine's own can be inside."""
     if types.is_struct(kind):
-        return not any(f.name in ("_ID", "_SRC", "_NODES", "offset") or not _is_plain(f.type) for f in kind)
+        return not any(
+            f.name in ("_ID", "_SRC", "_NODES", "offset") or not _is_plain(f.type) for f in kind
+        )
     return _is_plain(kind.value_type) if types.is_list(kind) else True
 
 
@@ -115,7 +120,11 @@ def _mask(values: pa.Array) -> pa.Array | None:
 
 def _missing(values: pa.Array, labels: pa.Array) -> pa.Array | None:
     """A node that an OPTIONAL MATCH did not find is a null; some engines give a struct of nulls."""
-    return pc.or_(values.is_null(), labels.is_null()) if labels.null_count or values.null_count else None
+    return (
+        pc.or_(values.is_null(), labels.is_null())
+        if labels.null_count or values.null_count
+        else None
+    )
 
 
 def _build(fields: dict[str, pa.Array], mask: pa.Array | None) -> pa.Array:

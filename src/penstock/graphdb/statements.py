@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def create_node(table: NodeTable) -> str:
     columns = ", ".join(f"{quoted(p.name)} {_type(p)}" for p in table.columns)
-    return f"CREATE NODE TABLE {quoted(table.label)}({columns}, PRIMARY KEY({quoted(table.key.name)}))"
+    return (
+        f"CREATE NODE TABLE {quoted(table.label)}({columns}, PRIMARY KEY({quoted(table.key.name)}))"
+    )
 
 
 def create_edge(edge_type: str, schema: GraphSchema) -> str:
@@ -38,7 +40,9 @@ def copy_edges(table: EdgeTable, schema: GraphSchema, files: Sequence[Path], *, 
     options = [f"from='{table.from_node}', to='{table.to_node}'"] if len(pairs) > 1 else []
     options += ["ignore_errors=true"] if drop else []
     chosen = f" ({', '.join(options)})" if options else ""
-    return f"COPY {quoted(table.type)}{_edge_source(table, _union(table.type, pairs), files)}{chosen}"
+    return (
+        f"COPY {quoted(table.type)}{_edge_source(table, _union(table.type, pairs), files)}{chosen}"
+    )
 
 
 def match_edges(table: EdgeTable) -> str:
@@ -53,7 +57,9 @@ def _edge_source(table: EdgeTable, known: Sequence[Property], files: Sequence[Pa
         return f"({columns}) FROM {_list(files)}" if columns else f" FROM {_list(files)}"
     # A column list cannot be empty, so what only other pairs of labels have is spelled out as null.
     values = [quoted(p.name) if p.name in names[2:] else f"CAST(NULL AS {_type(p)})" for p in known]
-    return f" FROM (LOAD FROM {_list(files)} RETURN {', '.join([*map(quoted, names[:2]), *values])})"
+    return (
+        f" FROM (LOAD FROM {_list(files)} RETURN {', '.join([*map(quoted, names[:2]), *values])})"
+    )
 
 
 def _type(column: Property) -> str:
@@ -61,7 +67,8 @@ def _type(column: Property) -> str:
 
 
 def _union(edge_type: str, pairs: Sequence[EdgeTable]) -> list[Property]:
-    """One type has one set of columns, whatever its pairs of labels; a column that two of them know is of one type."""
+    """One type has one set of columns, whatever its pairs of labels; a column that two of them know
+    is of one type."""
     found: dict[str, Property] = {}
     for pair in pairs:
         for column in pair.properties:

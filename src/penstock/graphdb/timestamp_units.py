@@ -14,8 +14,8 @@ _TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def cut_moments(values: pa.Array, unit: Literal["s", "us"]) -> pa.Array:
-    """The last moment of the unit that is not after the value, in UTC without a zone. Arrow's own cast goes towards
-    1970, so that a moment before it would become a later one."""
+    """The last moment of the unit that is not after the value, in UTC without a zone. Arrow's own
+    cast goes towards 1970, so that a moment before it would become a later one."""
     target = pa.timestamp(unit)
     plain = values.cast(pa.timestamp(values.type.unit))
     if _TICKS[values.type.unit] <= _TICKS[unit]:

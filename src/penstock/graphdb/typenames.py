@@ -1,4 +1,5 @@
-"""Three vocabularies of types: Arrow's, the embedded engines' own, and the wire's, which clients see."""
+"""Three vocabularies of types: Arrow's, the embedded engines' own, and the wire's, which clients
+see."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ _ENGINE = {
     pa.date64(): "DATE",
     pa.uuid(): "UUID",
 }
-_DECLARED = frozenset("STRING INT64 INT32 INT16 INT8 DOUBLE FLOAT DATE TIMESTAMP BOOL BLOB UUID".split())  # noqa: SIM905
+_DECLARED = frozenset(
+    "STRING INT64 INT32 INT16 INT8 DOUBLE FLOAT DATE TIMESTAMP BOOL BLOB UUID".split()  # noqa: SIM905
+)
 _WIRE = {
     "SERIAL": "INT64",
     "INT128": "INT64",
@@ -50,11 +53,14 @@ _ARRAY = re.compile(r"\[\d*\]$")
 
 
 def engine_type(declared: str, found: pa.DataType | None, column: str) -> str:
-    """What the engine calls a column: a plain type as it was declared, a nested one as its files have it."""
+    """What the engine calls a column: a plain type as it was declared, a nested one as its files
+    have it."""
     if declared in _DECLARED:
         return declared
     if found is None:
-        raise SchemaRefused(f"Column {column} is {declared}, and nothing says what is inside.", column=column)
+        raise SchemaRefused(
+            f"Column {column} is {declared}, and nothing says what is inside.", column=column
+        )
     return nested(found, column)
 
 
@@ -78,7 +84,9 @@ def nested(found: pa.DataType, column: str = "") -> str:
         return f"STRUCT({', '.join(f'{quoted(f.name)} {nested(f.type, column)}' for f in found)})"
     if types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found):
         return f"{nested(found.value_type, column)}[]"
-    raise SchemaRefused(f"Column {column} is {found}, which no graph engine can hold.", column=column)
+    raise SchemaRefused(
+        f"Column {column} is {found}, which no graph engine can hold.", column=column
+    )
 
 
 def wire_type(engine: str) -> str:
@@ -112,9 +120,13 @@ def loadable(found: pa.DataType, declared: str = "") -> pa.DataType:
 def quoted(name: str) -> str:
     """A name that may be a keyword; one with a backtick cannot be written at all."""
     if "`" in name or not name:
-        raise SchemaRefused(f"{name[:80]!r} cannot be a name in a graph.", hint="Use letters, digits and _.")
+        raise SchemaRefused(
+            f"{name[:80]!r} cannot be a name in a graph.", hint="Use letters, digits and _."
+        )
     return f"`{name}`"
 
 
 def _is_text(found: pa.DataType) -> bool:
-    return bool(types.is_string(found) or types.is_large_string(found) or types.is_string_view(found))
+    return bool(
+        types.is_string(found) or types.is_large_string(found) or types.is_string_view(found)
+    )

@@ -1,4 +1,5 @@
-"""Spans of time as ISO 8601 writes them: `PT30M`, `P1DT12H`, `P2W`, `PT1.5S`. A year is 365 days, a month 30."""
+"""Spans of time as ISO 8601 writes them: `PT30M`, `P1DT12H`, `P2W`, `PT1.5S`. A year is 365 days, a
+month 30."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _SECONDS = {
 
 
 def parse(written: str, *, field: str = "duration", longest: timedelta | None = None) -> timedelta:
-    """The span; what is no duration, is not longer than nothing, or is longer than `longest`, is refused."""
+    """The span; what is no duration, is not longer than nothing, or is longer than `longest`, is
+    refused."""
     match = _DURATION.fullmatch(written) if len(written) <= _MAX_TEXT else None
     if match is None:
         raise _refused(field, f"{written[:_SHOWN]!r} is not an ISO 8601 duration")
@@ -38,7 +40,9 @@ def parse(written: str, *, field: str = "duration", longest: timedelta | None = 
     span = _sum(told)
     most = min(longest or LONGEST, LONGEST)
     if span > most:
-        raise _refused(field, f"{written[:_SHOWN]!r} is longer than {text(most)}", maximum=text(most))
+        raise _refused(
+            field, f"{written[:_SHOWN]!r} is longer than {text(most)}", maximum=text(most)
+        )
     if not span:
         raise _refused(field, f"{written[:_SHOWN]!r} is no time at all")
     return span
@@ -59,8 +63,14 @@ def text(span: timedelta) -> str:
 def _sum(told: dict[str, str]) -> timedelta:
     """More than any timedelta holds counts as one day more than the longest."""
     seconds = sum(float(value.replace(",", ".")) * _SECONDS[name] for name, value in told.items())
-    return LONGEST + timedelta(days=1) if seconds > 2 * LONGEST.total_seconds() else timedelta(seconds=seconds)
+    return (
+        LONGEST + timedelta(days=1)
+        if seconds > 2 * LONGEST.total_seconds()
+        else timedelta(seconds=seconds)
+    )
 
 
 def _refused(field: str, problem: str, **details: str) -> InvalidInput:
-    return InvalidInput(f"{field}: {problem}.", hint="Write it like PT30M, P7D or P1DT12H.", field=field, **details)
+    return InvalidInput(
+        f"{field}: {problem}.", hint="Write it like PT30M, P7D or P1DT12H.", field=field, **details
+    )

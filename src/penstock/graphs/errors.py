@@ -36,7 +36,8 @@ class JobsAlreadyExist(Conflict):
 
 
 class ColumnsDiffer(InvalidInput):
-    """A query does not give the declared columns; `details` has every problem with its column and a suggestion."""
+    """A query does not give the declared columns; `details` has every problem with its column and a
+    suggestion."""
 
     code = "COLUMNS_DIFFER"
 

@@ -1,4 +1,5 @@
-"""What each user keeps at hand. The rows refer to the things themselves, and go with them whoever deletes those."""
+"""What each user keeps at hand. The rows refer to the things themselves, and go with them whoever
+deletes those."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ class Favorites:
         """One page, the newest first, and how many there are."""
         statement = SQL.favourite_list.ascending() if ascending else SQL.favourite_list
         async with self._db.transaction() as tx:
-            found = await tx.fetch(statement, username=username, kind=kind, offset=offset, limit=limit)
+            found = await tx.fetch(
+                statement, username=username, kind=kind, offset=offset, limit=limit
+            )
             total: int = await tx.value(SQL.favourite_count, username=username, kind=kind)
         return [Favorite(**dict(row)) for row in found], total
 
@@ -49,7 +52,9 @@ class Favorites:
         if not 0 < resource_id <= MAX_ID:
             raise _missing(kind, resource_id)
         try:
-            row = await self._db.row(SQL.favourite_add, username=username, kind=kind, resource_id=resource_id)
+            row = await self._db.row(
+                SQL.favourite_add, username=username, kind=kind, resource_id=resource_id
+            )
         except asyncpg.ForeignKeyViolationError:  # deleted since the name was read
             row = None
         except asyncpg.UniqueViolationError:
@@ -62,7 +67,12 @@ class Favorites:
         """Whether it was there."""
         if not 0 < resource_id <= MAX_ID:
             return False
-        return await self._db.changed(SQL.favourite_drop, username=username, kind=kind, resource_id=resource_id) > 0
+        return (
+            await self._db.changed(
+                SQL.favourite_drop, username=username, kind=kind, resource_id=resource_id
+            )
+            > 0
+        )
 
 
 def _missing(kind: ResourceKind, resource_id: int) -> NotFound:

@@ -1,4 +1,5 @@
-"""How long a thing lives: `ttl` from when it is set, `inactivity_timeout` from when it was last used."""
+"""How long a thing lives: `ttl` from when it is set, `inactivity_timeout` from when it was last
+used."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def lifetime(rule: LifecycleRule, *, ttl: str | None, inactivity_timeout: str | 
     """Of something new: what was asked for, within the rule, and the rule's own for what was not."""
     return Lifetime(
         ttl=_span(rule, "ttl", ttl) or rule.default_ttl,
-        inactivity_timeout=_span(rule, "inactivity_timeout", inactivity_timeout) or rule.default_inactivity,
+        inactivity_timeout=_span(rule, "inactivity_timeout", inactivity_timeout)
+        or rule.default_inactivity,
     )
 
 

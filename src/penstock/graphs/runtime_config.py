@@ -1,7 +1,8 @@
 """What operators decide at run time: lifecycles, limits, maintenance, the length of exports.
 
-A value is read from the database whenever it is needed, in the caller's transaction if there is one, so that a change
-holds in every control plane from the moment it is committed. What nobody has set has the default given here.
+A value is read from the database whenever it is needed, in the caller's transaction if there is
+one, so that a change holds in every control plane from the moment it is committed. What nobody has
+set has the default given here.
 """
 
 from __future__ import annotations
@@ -70,17 +71,23 @@ DEFAULTS: Mapping[ResourceKind, LifecycleRule] = {
     "mapping": LifecycleRule(),
     "snapshot": LifecycleRule(default_ttl=timedelta(days=7), max_ttl=timedelta(days=90)),
     "instance": LifecycleRule(
-        default_ttl=timedelta(days=1), default_inactivity=timedelta(hours=4), max_ttl=timedelta(days=7)
+        default_ttl=timedelta(days=1),
+        default_inactivity=timedelta(hours=4),
+        max_ttl=timedelta(days=7),
     ),
 }
 
 
 class Audit(Protocol):
-    async def __call__(self, tx: Tx, actor: str, action: str, subject: str, detail: object, /) -> None: ...
+    async def __call__(
+        self, tx: Tx, actor: str, action: str, subject: str, detail: object, /
+    ) -> None: ...
 
 
 class PlatformConfig:
-    def __init__(self, db: Db, *, export: timedelta = timedelta(hours=1), audit: Audit | None = None) -> None:
+    def __init__(
+        self, db: Db, *, export: timedelta = timedelta(hours=1), audit: Audit | None = None
+    ) -> None:
         self._db = db
         self._export = export
         self._audit = audit
@@ -99,26 +106,39 @@ class PlatformConfig:
         row = (await self._get("export", tx=tx)).get("export")
         if row is None:
             return ExportRule(max_duration=self._export)
-        return ExportRule(max_duration=timedelta(seconds=orjson.loads(row["value"])["max_duration_seconds"]))
+        return ExportRule(
+            max_duration=timedelta(seconds=orjson.loads(row["value"])["max_duration_seconds"])
+        )
 
     async def refuse_in_maintenance(self, tx: Tx | None = None) -> None:
         """Called by whatever creates a mapping, a snapshot or an instance."""
         mode = await self.maintenance(tx)
         if mode.enabled:
-            raise Maintenance(mode.message or MAINTENANCE_MESSAGE, hint="Reading goes on; try again later.")
+            raise Maintenance(
+                mode.message or MAINTENANCE_MESSAGE, hint="Reading goes on; try again later."
+            )
 
     async def set_lifecycle(
         self, changes: Mapping[ResourceKind, Mapping[str, timedelta | None]], *, actor: str
     ) -> dict[ResourceKind, LifecycleRule]:
         """What is not named stays as it is; None clears."""
         async with self._db.transaction() as tx:
-            for kind in RESOURCE_KINDS:  # one order for everybody, for each row is locked until the end
+            for (
+                kind
+            ) in RESOURCE_KINDS:  # one order for everybody, for each row is locked until the end
                 if change := changes.get(kind):
-                    value = {name: None if span is None else span.total_seconds() for name, span in change.items()}
-                    _check_rule(kind, _rule(kind, await self._put(tx, _lifecycle(kind), value, actor)))
+                    value = {
+                        name: None if span is None else span.total_seconds()
+                        for name, span in change.items()
+                    }
+                    _check_rule(
+                        kind, _rule(kind, await self._put(tx, _lifecycle(kind), value, actor))
+                    )
             return await self.lifecycle(tx)
 
-    async def set_concurrency(self, *, per_analyst: int, cluster_total: int, actor: str) -> Concurrency:
+    async def set_concurrency(
+        self, *, per_analyst: int, cluster_total: int, actor: str
+    ) -> Concurrency:
         _check_range("per_analyst", per_analyst, 1, MOST_PER_ANALYST)
         _check_range("cluster_total", cluster_total, 1, MOST_IN_CLUSTER)
         value = {"per_analyst": per_analyst, "cluster_total": cluster_total}
@@ -129,10 +149,14 @@ class PlatformConfig:
         if len(message) > MAX_MESSAGE:
             raise InvalidInput(f"message has at most {MAX_MESSAGE} characters.", field="message")
         async with self._db.transaction() as tx:
-            return _maintenance(await self._put(tx, "maintenance", {"enabled": enabled, "message": message}, actor))
+            return _maintenance(
+                await self._put(tx, "maintenance", {"enabled": enabled, "message": message}, actor)
+            )
 
     async def set_export(self, max_duration: timedelta, *, actor: str) -> ExportRule:
-        shortest, longest = (int(limit.total_seconds()) for limit in (SHORTEST_EXPORT, LONGEST_EXPORT))
+        shortest, longest = (
+            int(limit.total_seconds()) for limit in (SHORTEST_EXPORT, LONGEST_EXPORT)
+        )
         seconds = int(max_duration.total_seconds())
         _check_range("max_duration_seconds", seconds, shortest, longest)
         async with self._db.transaction() as tx:
@@ -143,7 +167,9 @@ class PlatformConfig:
         fetch = self._db.fetch if tx is None else tx.fetch
         return {row["name"]: row for row in await fetch(SQL.config_get, names=list(names))}
 
-    async def _put(self, tx: Tx, name: str, value: Mapping[str, object], actor: str) -> asyncpg.Record:
+    async def _put(
+        self, tx: Tx, name: str, value: Mapping[str, object], actor: str
+    ) -> asyncpg.Record:
         text = orjson.dumps(value).decode()
         row = await tx.row(SQL.config_put, name=name, value=text, updated_by=actor)
         if self._audit is not None:
@@ -159,18 +185,25 @@ def _lifecycle(kind: ResourceKind) -> str:
 
 def _rule(kind: ResourceKind, row: asyncpg.Record | None) -> LifecycleRule:
     value: dict[str, float | None] = {} if row is None else orjson.loads(row["value"])
-    spans = {name: None if seconds is None else timedelta(seconds=seconds) for name, seconds in value.items()}
+    spans = {
+        name: None if seconds is None else timedelta(seconds=seconds)
+        for name, seconds in value.items()
+    }
     return replace(DEFAULTS[kind], **spans)
 
 
 def _concurrency(row: asyncpg.Record | None) -> Concurrency:
-    return Concurrency() if row is None else Concurrency(**_value(row), updated_at=row["updated_at"])
+    return (
+        Concurrency() if row is None else Concurrency(**_value(row), updated_at=row["updated_at"])
+    )
 
 
 def _maintenance(row: asyncpg.Record | None) -> MaintenanceMode:
     if row is None:
         return MaintenanceMode()
-    return MaintenanceMode(**_value(row), updated_at=row["updated_at"], updated_by=row["updated_by"])
+    return MaintenanceMode(
+        **_value(row), updated_at=row["updated_at"], updated_by=row["updated_by"]
+    )
 
 
 def _value(row: asyncpg.Record) -> dict[str, Any]:
@@ -190,9 +223,12 @@ def _check_rule(kind: ResourceKind, rule: LifecycleRule) -> None:
             continue
         if not timedelta(0) < span <= LONGEST:
             raise InvalidInput(
-                f"{kind}.{name} is more than nothing and at most {LONGEST.days} days.", field=f"{kind}.{name}"
+                f"{kind}.{name} is more than nothing and at most {LONGEST.days} days.",
+                field=f"{kind}.{name}",
             )
         if span > (rule.max_ttl or LONGEST):
             raise InvalidInput(
-                f"{kind}.{name} is longer than max_ttl.", hint="Raise max_ttl with it.", field=f"{kind}.{name}"
+                f"{kind}.{name} is longer than max_ttl.",
+                hint="Raise max_ttl with it.",
+                field=f"{kind}.{name}",
             )

@@ -1,1 +1,2 @@
-"""What may pass: read-only SQL, outbound URLs, object keys. Pure, deny by default, tried with hostile corpora."""
+"""What may pass: read-only SQL, outbound URLs, object keys. Pure, deny by default, tried with
+hostile corpora."""

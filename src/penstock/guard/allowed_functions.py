@@ -1,8 +1,9 @@
 """The functions a query may call, by the name it is written with: what is not here is refused.
 
-On the list: pure functions of their arguments, the clock, and random numbers. Never: files, network, environment,
-settings, session and user, sequences, locks, sleeping, large objects, running a string as SQL, models. Tests hold the
-DuckDB and PostgreSQL lists against those engines' own catalogues, where each function says whether it has effects.
+On the list: pure functions of their arguments, the clock, and random numbers. Never: files,
+network, environment, settings, session and user, sequences, locks, sleeping, large objects, running
+a string as SQL, models. Tests hold the DuckDB and PostgreSQL lists against those engines' own
+catalogues, where each function says whether it has effects.
 """
 
 from __future__ import annotations
@@ -300,7 +301,8 @@ FUNCTIONS = {
 }
 TABLE_FUNCTIONS = {dialect: frozenset(text.split()) for dialect, text in IN_FROM.items()}
 
-# Arguments that some functions take as a bare word, so that they must not be quoted as if they were columns.
+# Arguments that some functions take as a bare word, so that they must not be quoted as if they were
+# columns.
 WORD_ARGUMENTS = frozenset(
     """MICROSECOND MILLISECOND SECOND MINUTE HOUR DAY DAYOFWEEK DAYOFYEAR WEEK ISOWEEK MONTH QUARTER YEAR ISOYEAR DATE
     TIME DATETIME TIMESTAMP MONDAY TUESDAY WEDNESDAY THURSDAY FRIDAY SATURDAY SUNDAY NFC NFD NFKC NFKD""".split()  # noqa: SIM905

@@ -1,7 +1,8 @@
 """The parts of speech a query may have: every node of its tree must be one of these.
 
-Functions are judged by name (`calls.py`); here stand the structure, the operators, and the functions that are written
-without a name of their own: operators, literals, and what the parser itself puts around an argument.
+Functions are judged by name (`calls.py`); here stand the structure, the operators, and the
+functions that are written without a name of their own: operators, literals, and what the parser
+itself puts around an argument.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ _NAMELESS_FUNCTIONS = """
     RegexpILike RegexpLike SafeFunc StartsWith StrPosition Struct Substring ToMap Trim TryCast Unnest Xor
 """
 
-STRUCTURE = frozenset(getattr(exp, name) for name in (_STRUCTURE + _VALUES + _OPERATORS + _JSON).split())
+STRUCTURE = frozenset(
+    getattr(exp, name) for name in (_STRUCTURE + _VALUES + _OPERATORS + _JSON).split()
+)
 NAMELESS = frozenset(getattr(exp, name) for name in _NAMELESS_FUNCTIONS.split())
 NAMELESS_IN_FROM = frozenset({exp.Unnest, exp.JSONTable})
 
@@ -81,18 +84,22 @@ _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def check_nodes(nodes: Iterable[exp.Expr]) -> None:
-    """Refuse a node of a kind that is not listed, and text that could mean more than it seems once written out."""
+    """Refuse a node of a kind that is not listed, and text that could mean more than it seems once
+    written out."""
     for node in nodes:
         if type(node) not in STRUCTURE and not isinstance(node, exp.Func):
             raise SqlRefused(
-                f"{_PLAIN_WORDS.get(type(node), _spoken(node))} is not allowed in a query.", **place_of(node)
+                f"{_PLAIN_WORDS.get(type(node), _spoken(node))} is not allowed in a query.",
+                **place_of(node),
             )
         match node:
             case exp.Identifier():
                 _check_identifier(node)
             case exp.Literal(is_string=False) if not _NUMBER.fullmatch(node.name):
                 raise SqlRefused(f"{node.name[:40]!r} is not a number.")
-            case exp.DataType() if node.this == exp.DType.USERDEFINED and node.sql().strip('"') not in _OTHER_TYPES:
+            case exp.DataType() if (
+                node.this == exp.DType.USERDEFINED and node.sql().strip('"') not in _OTHER_TYPES
+            ):
                 raise SqlRefused(f"Type {node.sql()[:80]} is not one of the built-in types.")
             case _ if not isinstance(node, _QUOTED_TEXT):
                 _check_words(node)

@@ -1,9 +1,10 @@
-"""PostgreSQL's attribute notation: `t.f` is column f of t or, without such a column, a call of function f with t's row.
+"""PostgreSQL's attribute notation: `t.f` is column f of t or, without such a column, a call of
+function f with t's row.
 
-So a qualified name must be a real column, and a row as a whole goes nowhere. What a query itself defines (WITH,
-subqueries, functions in FROM) is known here. The columns of tables are known to the source alone: it asks its catalog
-and calls `unproven_attributes` before a query runs; until then a name on a table is refused only if it is a function
-of PostgreSQL's own that takes a row.
+So a qualified name must be a real column, and a row as a whole goes nowhere. What a query itself
+defines (WITH, subqueries, functions in FROM) is known here. The columns of tables are known to the
+source alone: it asks its catalog and calls `unproven_attributes` before a query runs; until then a
+name on a table is refused only if it is a function of PostgreSQL's own that takes a row.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ ROW_FUNCTIONS = frozenset(
     pg_collation_for pg_column_compression pg_column_size pg_column_toast_chunk_id
     pg_restore_attribute_stats pg_restore_relation_stats pg_typeof record_out record_send""".split()  # noqa: SIM905
 )
-"""PostgreSQL's own functions of a row that are on no list; a test holds this against a server's catalog."""
+"""PostgreSQL's own functions of a row that are on no list; a test holds this against a server's
+catalog."""
 _ROW_RESULTS = frozenset(
     """json_each json_each_text json_populate_record json_populate_recordset json_to_record json_to_recordset jsonb_each
     jsonb_each_text jsonb_populate_record jsonb_populate_recordset jsonb_to_record jsonb_to_recordset""".split()  # noqa: SIM905
@@ -42,7 +44,9 @@ _RESULT_COLUMNS = {
     "jsonb_each_text": ("key", "value"),
 }
 _HINT = "Name a column of the table. For a field of a composite value use to_json(t.column) ->> 'field'."
-_ROW_HINT = "Name its columns; if one of them has the name of the table, give the table another alias."
+_ROW_HINT = (
+    "Name its columns; if one of them has the name of the table, give the table another alias."
+)
 
 _FROM_CLAUSES = ("from_", "joins", "laterals")
 _NAME_BYTES = 63
@@ -119,7 +123,9 @@ class _Scopes:
             sources = [clause.this] if clause is not None else []
             sources += [join.this for join in select.args.get("joins") or ()]
             sources += select.args.get("laterals") or ()
-            self._items[id(select)] = tuple(item for source in sources for item in self._source(source))
+            self._items[id(select)] = tuple(
+                item for source in sources for item in self._source(source)
+            )
         return self._items[id(select)]
 
     def _source(self, source: exp.Expr) -> Iterator[_Item]:
@@ -294,7 +300,9 @@ def _is_within(node: exp.Expr, source: exp.Expr) -> bool:
 
 def _refused(node: exp.Expr, name: str, why: str, *, hint: str = _HINT) -> FunctionRefused:
     place = next((found for part in node.find_all(exp.Identifier) if (found := place_of(part))), {})
-    return FunctionRefused(f"{name[:80]} {why}, which could run a function.", hint=hint, function=name[:80], **place)
+    return FunctionRefused(
+        f"{name[:80]} {why}, which could run a function.", hint=hint, function=name[:80], **place
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,7 +349,9 @@ def qualified_tables(sql: str) -> tuple[TableName, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def unproven_attributes(sql: str, columns: Mapping[TableName, Columns], functions: frozenset[str]) -> frozenset[str]:
+def unproven_attributes(
+    sql: str, columns: Mapping[TableName, Columns], functions: frozenset[str]
+) -> frozenset[str]:
     """Names after a dot that are functions of the source and not surely columns or tables."""
     proven: Counter[str] = Counter()
     for tree in _trees(sql):

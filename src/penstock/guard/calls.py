@@ -18,7 +18,8 @@ _FROM_POSITIONS = (exp.Table, exp.Lateral, exp.From, exp.Join)
 
 
 def check_calls(nodes: Iterable[exp.Expr], dialect: str) -> None:
-    """Refuse a function that is not listed, that stands where only a table may, or that hides its name in quotes."""
+    """Refuse a function that is not listed, that stands where only a table may, or that hides its
+    name in quotes."""
     for node in nodes:
         if isinstance(node, exp.Func):
             _check_call(node, dialect)
@@ -47,11 +48,14 @@ def _is_plain(node: exp.Anonymous) -> bool:
         return False
     if node.name.upper() != "TABLE":
         return True
-    return [(type(inner), inner.name.upper()) for inner in node.expressions] == [(exp.Anonymous, "SEQUENCE")]
+    return [(type(inner), inner.name.upper()) for inner in node.expressions] == [
+        (exp.Anonymous, "SEQUENCE")
+    ]
 
 
 def _qualifiers(node: exp.Func) -> list[str]:
-    """`a` and `b` of `a.b.f()`, which the tree keeps in dots around the call or in a table's own parts."""
+    """`a` and `b` of `a.b.f()`, which the tree keeps in dots around the call or in a table's own
+    parts."""
     parent = node.parent
     if isinstance(parent, exp.Table) and node is parent.this:
         return [part.name for part in (parent.args.get("catalog"), parent.args.get("db")) if part]
@@ -61,4 +65,8 @@ def _qualifiers(node: exp.Func) -> list[str]:
 
 
 def _path(node: exp.Expr) -> list[str]:
-    return [*_path(node.this), node.expression.name] if isinstance(node, exp.Dot) else [node.name or "…"]
+    return (
+        [*_path(node.this), node.expression.name]
+        if isinstance(node, exp.Dot)
+        else [node.name or "…"]
+    )

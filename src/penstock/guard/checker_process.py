@@ -51,7 +51,9 @@ class SqlChecker:
             async with asyncio.timeout(self._wait):
                 await self._turns.acquire()
         except TimeoutError:
-            raise Unavailable("Too many large queries are being checked; try again later.") from None
+            raise Unavailable(
+                "Too many large queries are being checked; try again later."
+            ) from None
         try:
             return await self._in_a_process(queries, dialect)
         finally:

@@ -1,4 +1,5 @@
-"""What a query gives out: its column names where they are written in it, and whether it is one table read as it is."""
+"""What a query gives out: its column names where they are written in it, and whether it is one
+table read as it is."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _PLAIN_TABLE_PARTS = {"this", "db", "catalog", "alias"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainSelect:
-    """One table, some of its columns (None: all), perhaps a condition: what can be cut into ranges of rows."""
+    """One table, some of its columns (None: all), perhaps a condition: what can be cut into ranges
+    of rows."""
 
     table: TableName
     columns: tuple[str, ...] | None
@@ -55,9 +57,14 @@ def plain_select(query: exp.Expr, grammar: Grammar) -> PlainSelect | None:
     ):
         return None
     projections = [item.unalias() for item in query.expressions]
-    is_star = len(projections) == 1 and isinstance(projections[0], exp.Star) and not _parts(projections[0])
+    is_star = (
+        len(projections) == 1
+        and isinstance(projections[0], exp.Star)
+        and not _parts(projections[0])
+    )
     if not is_star and not all(
-        isinstance(item, exp.Column) and isinstance(item.this, exp.Identifier) for item in projections
+        isinstance(item, exp.Column) and isinstance(item.this, exp.Identifier)
+        for item in projections
     ):
         return None
     where = query.args.get("where")
@@ -79,7 +86,9 @@ def _names(query: exp.Expr) -> list[str | None]:
 
 
 def _name(item: exp.Expr) -> str | None:
-    if isinstance(item, exp.Alias) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Identifier)):
+    if isinstance(item, exp.Alias) or (
+        isinstance(item, exp.Column) and isinstance(item.this, exp.Identifier)
+    ):
         return item.alias_or_name
     return None
 

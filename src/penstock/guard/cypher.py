@@ -1,9 +1,10 @@
 """Read-only Cypher: one statement, of listed clauses only.
 
-The walk knows one thing of the grammar: whether a value has just ended. Where one has, a bare word can only be an
-operator (AND, IN, AS …) or begin a clause, so there it must be on the list. Where a value is awaited, the same word is
-a variable, a function, a property or a label, and no engine reads a clause out of it: `n.set`, `:CREATE` and `AS load`
-pass, `RETURN n SET …` does not. A clause that is not listed is refused for that alone, whatever it would do.
+The walk knows one thing of the grammar: whether a value has just ended. Where one has, a bare word
+can only be an operator (AND, IN, AS …) or begin a clause, so there it must be on the list. Where a
+value is awaited, the same word is a variable, a function, a property or a label, and no engine
+reads a clause out of it: `n.set`, `:CREATE` and `AS load` pass, `RETURN n SET …` does not. A clause
+that is not listed is refused for that alone, whatever it would do.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from penstock.guard.errors import CypherRefused, CypherTooLarge, CypherUnreadabl
 _BEGIN = frozenset({"MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN", "CALL"})
 _CLAUSES = _BEGIN | {"WHERE", "ORDER", "SKIP", "LIMIT", "UNION", "YIELD"}
 _INSIDE = frozenset({"WHERE", "ALL", "SHORTEST", "WSHORTEST", "TRAIL", "ACYCLIC", "WALK"})
-_INFIX = frozenset({"AND", "OR", "XOR", "IN", "IS", "STARTS", "ENDS", "CONTAINS", "AS", "WHEN", "THEN", "ELSE"})
+_INFIX = frozenset(
+    {"AND", "OR", "XOR", "IN", "IS", "STARTS", "ENDS", "CONTAINS", "AS", "WHEN", "THEN", "ELSE"}
+)
 _PREFIX = frozenset({"NOT", "DISTINCT", "CASE"})
 _SUFFIX = frozenset({"ASC", "ASCENDING", "DESC", "DESCENDING", "END"})
 _SUBQUERY = frozenset({"EXISTS", "COUNT"})
@@ -32,8 +35,8 @@ PROCEDURES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CypherQuery:
-    """What may run: `text` is the statement without its comments, `parameters` are those it names, `open_ended` whether
-    a LIMIT could be added at its end."""
+    """What may run: `text` is the statement without its comments, `parameters` are those it names,
+    `open_ended` whether a LIMIT could be added at its end."""
 
     text: str
     parameters: frozenset[str]
@@ -59,7 +62,8 @@ def check_cypher(text: str, *, limits: CypherLimits | None = None) -> CypherQuer
 
 
 def _count_steps(tokens: list[Token], limits: CypherLimits) -> None:
-    """Relationships in the patterns between two WITHs, which an engine plans together and cannot be stopped at."""
+    """Relationships in the patterns between two WITHs, which an engine plans together and cannot be
+    stopped at."""
     steps = 0
     for before, token, after in zip([_END, *tokens], tokens, [*tokens[1:], _END], strict=False):
         if token.upper == "WITH" and before.upper not in ("STARTS", "ENDS"):
@@ -206,7 +210,9 @@ class _Walk:
                 raise _refused(self._peek(), "does not belong to a query that reads")
             self._cases += word == "CASE"
             if self._cases > self._limits.cases:
-                raise CypherTooLarge(f"CASE stands inside CASE more than {self._limits.cases} times.")
+                raise CypherTooLarge(
+                    f"CASE stands inside CASE more than {self._limits.cases} times."
+                )
             return False
         if word in _STATEFUL and self._peek().text == "(":
             raise _refused(token, "changes what later queries see")

@@ -1,8 +1,10 @@
-"""Cypher as tokens: strings, quoted names and both kinds of comment are understood, nothing else is.
+"""Cypher as tokens: strings, quoted names and both kinds of comment are understood, nothing else
+is.
 
-What two lexers could read differently is refused, not guessed: an escape that not every engine knows, a backtick inside
-a quoted name, control characters, letters outside ASCII in a bare word that is no name in Unicode. Comments become
-spaces, so that positions in the engine's messages stay right.
+What two lexers could read differently is refused, not guessed: an escape that not every engine
+knows, a backtick inside a quoted name, control characters, letters outside ASCII in a bare word
+that is no name in Unicode. Comments become spaces, so that positions in the engine's messages stay
+right.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff\ud8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CypherLimits:
-    """What an engine can plan in seconds: nobody can stop it while it does. Each CASE inside another doubles it, and of
-    relationships (`steps`) it weighs all orders."""
+    """What an engine can plan in seconds: nobody can stop it while it does. Each CASE inside
+    another doubles it, and of relationships (`steps`) it weighs all orders."""
 
     length: int = 100_000
     tokens: int = 5_000
@@ -70,7 +72,9 @@ def read(text: str, limits: CypherLimits) -> tuple[list[Token], str]:
         elif match.lastgroup != "space":
             tokens.append(_token(match, text))
     if len(tokens) > limits.tokens:
-        raise CypherTooLarge(f"The query has {len(tokens)} words and signs; {limits.tokens} is the most.")
+        raise CypherTooLarge(
+            f"The query has {len(tokens)} words and signs; {limits.tokens} is the most."
+        )
     return tokens, "".join(clean)
 
 
@@ -116,4 +120,6 @@ def _what(character: str) -> str:
 def _unreadable(text: str, at: int, what: str) -> CypherUnreadable:
     line = text.count("\n", 0, at) + 1
     column = at - (text.rfind("\n", 0, at) + 1) + 1
-    return CypherUnreadable(f"Line {line}, column {column}: {what} cannot be read.", line=line, column=column)
+    return CypherUnreadable(
+        f"Line {line}, column {column}: {what} cannot be read.", line=line, column=column
+    )

@@ -1,18 +1,13 @@
 """What the guard says no with.
 
-InvalidInput
-├── SqlRefused             SQL_REFUSED            a piece that is not on the list of what may pass
-│   ├── SqlUnreadable      SQL_UNREADABLE         it cannot be parsed in the source's dialect
-│   ├── SqlTooLarge        SQL_TOO_LARGE          too long, too deep, too many parts
-│   ├── StatementRefused   SQL_STATEMENT_REFUSED  not one SELECT
-│   ├── FunctionRefused    SQL_FUNCTION_REFUSED
-│   ├── TableRefused       SQL_TABLE_REFUSED
-│   └── DuplicateColumn    SQL_DUPLICATE_COLUMN
-├── UrlRefused             URL_REFUSED
-└── NameRefused            NAME_REFUSED
-PermissionDenied
-└── CypherRefused          PERMISSION_DENIED      a clause, procedure or function that is not on the list
-CypherUnreadable           RYUGRAPH_ERROR    400  what no engine could read
+InvalidInput ├── SqlRefused             SQL_REFUSED            a piece that is not on the list of
+what may pass │   ├── SqlUnreadable      SQL_UNREADABLE         it cannot be parsed in the source's
+dialect │   ├── SqlTooLarge        SQL_TOO_LARGE          too long, too deep, too many parts │   ├──
+StatementRefused   SQL_STATEMENT_REFUSED  not one SELECT │   ├── FunctionRefused
+SQL_FUNCTION_REFUSED │   ├── TableRefused       SQL_TABLE_REFUSED │   └── DuplicateColumn
+SQL_DUPLICATE_COLUMN ├── UrlRefused             URL_REFUSED └── NameRefused            NAME_REFUSED
+PermissionDenied └── CypherRefused          PERMISSION_DENIED      a clause, procedure or function
+that is not on the list CypherUnreadable           RYUGRAPH_ERROR    400  what no engine could read
 └── CypherTooLarge         RYUGRAPH_ERROR    400
 """
 

@@ -1,8 +1,9 @@
 """sqlglot as the guard uses it: a call stays the call that was written.
 
-The parsers as they come translate functions they know into common ones and back, which renames some, drops an argument
-here and there, and turns a few round. Ours know only those whose arguments have a syntax of their own; every other call
-is kept by name, argument for argument. The writers, too, keep the form of what follows a call.
+The parsers as they come translate functions they know into common ones and back, which renames
+some, drops an argument here and there, and turns a few round. Ours know only those whose arguments
+have a syntax of their own; every other call is kept by name, argument for argument. The writers,
+too, keep the form of what follows a call.
 """
 
 from __future__ import annotations
@@ -32,10 +33,14 @@ class Grammar:
         return self.dialect.tokenize(sql)
 
     def parse(self, sql: str, tokens: list[Token]) -> list[exp.Expr | None]:
-        return self.parser(dialect=self.dialect, error_level=ErrorLevel.IMMEDIATE).parse(tokens, sql)
+        return self.parser(dialect=self.dialect, error_level=ErrorLevel.IMMEDIATE).parse(
+            tokens, sql
+        )
 
     def write(self, tree: exp.Expr) -> str:
-        writer = self.writer(dialect=self.dialect, comments=False, unsupported_level=ErrorLevel.IMMEDIATE)
+        writer = self.writer(
+            dialect=self.dialect, comments=False, unsupported_level=ErrorLevel.IMMEDIATE
+        )
         return writer.generate(tree)
 
 
@@ -47,7 +52,9 @@ def _grammar(name: str) -> Grammar:
 
 def _parser(known: type[Parser]) -> type[Parser]:
     special = {word: parse for word, parse in known.FUNCTION_PARSERS.items() if word in _OWN_SYNTAX}
-    return type(f"Literal{known.__name__}", (known,), {"FUNCTIONS": {}, "FUNCTION_PARSERS": special})
+    return type(
+        f"Literal{known.__name__}", (known,), {"FUNCTIONS": {}, "FUNCTION_PARSERS": special}
+    )
 
 
 def _writer(name: str, known: type[Generator]) -> type[Generator]:

@@ -1,6 +1,8 @@
-"""Where a data source may lead: the public internet, and with leave to private networks and this machine.
+"""Where a data source may lead: the public internet, and with leave to private networks and this
+machine.
 
-Even then link-local addresses stay shut: what answers there is the cloud's keeper of credentials, never a database.
+Even then link-local addresses stay shut: what answers there is the cloud's keeper of credentials,
+never a database.
 """
 
 from __future__ import annotations
@@ -23,9 +25,12 @@ _HINT = (
 
 
 class Reach:
-    """Blocking, for it asks the resolver; raises `UrlRefused`, or `Unavailable` while there is no resolver."""
+    """Blocking, for it asks the resolver; raises `UrlRefused`, or `Unavailable` while there is no
+    resolver."""
 
-    def __init__(self, *, private: bool = False, allow: tuple[str, ...] = (), resolver: Resolver = resolve) -> None:
+    def __init__(
+        self, *, private: bool = False, allow: tuple[str, ...] = (), resolver: Resolver = resolve
+    ) -> None:
         self._private = private
         self._policy = OutboundPolicy(private=private, allow=allow)
         self._resolver = resolver
@@ -45,5 +50,7 @@ class Reach:
             return list(self._resolver(host, port))
         except socket.gaierror as e:
             if e.errno == socket.EAI_AGAIN:
-                raise Unavailable(f"{host} cannot be looked up now: the name service does not answer.") from None
+                raise Unavailable(
+                    f"{host} cannot be looked up now: the name service does not answer."
+                ) from None
             raise

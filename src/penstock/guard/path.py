@@ -1,7 +1,8 @@
 """Object keys from ids and checked names, never from what a user typed as it came.
 
-A segment is a name that every store, file system and URL reads alike: ASCII letters, digits and a few signs. It
-cannot be `.` or `..`, cannot hide a separator or a drive, and cannot end in a dot, which some file systems drop.
+A segment is a name that every store, file system and URL reads alike: ASCII letters, digits and a
+few signs. It cannot be `.` or `..`, cannot hide a separator or a drive, and cannot end in a dot,
+which some file systems drop.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 _SEGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@=+-]{0,127}")
-_DEVICES = frozenset({"aux", "con", "nul", "prn"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)})
+_DEVICES = frozenset(
+    {"aux", "con", "nul", "prn"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)}
+)
 
 
 def safe_segment(name: str) -> str:

@@ -1,9 +1,9 @@
 """Before the parser: how much text, how deep, and which word it begins with.
 
-The parser recurses with every bracket and has no limit of its own, so depth is counted on tokens first. After the name
-of a type (`ARRAY[`, `DATE(`) it tries up to three readings, so that each such level inside another multiplies its time:
-`effort` is that product, summed over the tokens. Comments leave here: the parser reads some of them as orders, and what
-runs has none.
+The parser recurses with every bracket and has no limit of its own, so depth is counted on tokens
+first. After the name of a type (`ARRAY[`, `DATE(`) it tries up to three readings, so that each such
+level inside another multiplies its time: `effort` is that product, summed over the tokens. Comments
+leave here: the parser reads some of them as orders, and what runs has none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
     from penstock.guard.grammar import Grammar
 
-_BEGINNINGS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.VALUES, TokenType.FROM, TokenType.TABLE}
+_BEGINNINGS = {
+    TokenType.SELECT,
+    TokenType.WITH,
+    TokenType.L_PAREN,
+    TokenType.VALUES,
+    TokenType.FROM,
+    TokenType.TABLE,
+}
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
@@ -31,8 +38,8 @@ _EXECUTABLE_COMMENTS = ("!", "M!")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlLimits:
-    """`depth` counts brackets inside brackets, `tables` every reference; 150,000 `effort` is about a second,
-    10,000 `tokens` a third of one."""
+    """`depth` counts brackets inside brackets, `tables` every reference; 150,000 `effort` is about
+    a second, 10,000 `tokens` a third of one."""
 
     length: int = 100_000
     tokens: int = 10_000
@@ -49,7 +56,9 @@ def read(sql: str, grammar: Grammar, limits: SqlLimits) -> list[Token]:
     except TokenError as error:
         raise SqlUnreadable("The SQL cannot be read: a quote or comment is not closed.") from error
     if len(tokens) > limits.tokens:
-        raise SqlTooLarge(f"The SQL has {len(tokens)} words and signs; at most {limits.tokens} are allowed.")
+        raise SqlTooLarge(
+            f"The SQL has {len(tokens)} words and signs; at most {limits.tokens} are allowed."
+        )
     _check_depth(tokens, grammar, limits)
     for token in tokens:
         _drop_comments(token)
@@ -73,9 +82,13 @@ def place_of(node: exp.Expr) -> dict[str, Any]:
 
 def _check_text(sql: str, limits: SqlLimits) -> None:
     if len(sql) > limits.length:
-        raise SqlTooLarge(f"The SQL has {len(sql)} characters; at most {limits.length} are allowed.")
+        raise SqlTooLarge(
+            f"The SQL has {len(sql)} characters; at most {limits.length} are allowed."
+        )
     if found := _CONTROL.search(sql):
-        raise SqlUnreadable(f"The SQL has a control character (U+{ord(found[0]):04X}) at position {found.start() + 1}.")
+        raise SqlUnreadable(
+            f"The SQL has a control character (U+{ord(found[0]):04X}) at position {found.start() + 1}."
+        )
 
 
 def _check_depth(tokens: list[Token], grammar: Grammar, limits: SqlLimits) -> None:
@@ -99,7 +112,9 @@ def _check_depth(tokens: list[Token], grammar: Grammar, limits: SqlLimits) -> No
 
 def _drop_comments(token: Token) -> None:
     if any(comment.startswith(_EXECUTABLE_COMMENTS) for comment in token.comments):
-        raise SqlRefused("Executable comments (/*! … */) are not allowed.", hint="Remove them.", **place(token))
+        raise SqlRefused(
+            "Executable comments (/*! … */) are not allowed.", hint="Remove them.", **place(token)
+        )
     token.comments = []
 
 
@@ -118,8 +133,13 @@ def _check_beginning(tokens: list[Token]) -> None:
 def _check_words(tokens: list[Token], dialect: str) -> None:
     for before, token in pairwise(tokens):
         if token.token_type == TokenType.INTO:
-            raise StatementRefused("SELECT … INTO is not allowed here: a query only reads.", **place(token))
-        if dialect == "trino" and (before.token_type, token.token_type) == (TokenType.DECIMAL, TokenType.STRING):
+            raise StatementRefused(
+                "SELECT … INTO is not allowed here: a query only reads.", **place(token)
+            )
+        if dialect == "trino" and (before.token_type, token.token_type) == (
+            TokenType.DECIMAL,
+            TokenType.STRING,
+        ):
             raise SqlRefused(
                 f"The literal DECIMAL '{token.text[:40]}' would lose its scale.",
                 hint="Write the number as it is (1.25), or CAST('1.25' AS DECIMAL(3, 2)).",

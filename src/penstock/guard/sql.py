@@ -3,11 +3,12 @@
     checked = check("SELECT id, name FROM customers -- all of them", "postgres")
     checked.sql      'SELECT "id", "name" FROM "customers"'
 
-The order is the argument. Text that is too large or begins wrongly never reaches the parser; every node of the tree
-must be of a listed kind, every function on the dialect's list, every table a plain name. What runs is not what was
-sent but what was understood: SQL written from the tree, with every identifier quoted and no comment, and parsed once
-more to the same tree, so nothing the writer of it got wrong can pass. A read-only role, a timeout and caps on rows and
-bytes at the source come on top; this guard does not replace them.
+The order is the argument. Text that is too large or begins wrongly never reaches the parser; every
+node of the tree must be of a listed kind, every function on the dialect's list, every table a plain
+name. What runs is not what was sent but what was understood: SQL written from the tree, with every
+identifier quoted and no comment, and parsed once more to the same tree, so nothing the writer of it
+got wrong can pass. A read-only role, a timeout and caps on rows and bytes at the source come on
+top; this guard does not replace them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class Checked:
     plain: PlainSelect | None
 
 
-def check(sql: str, dialect: str, *, tables: TablePolicy | None = None, limits: SqlLimits | None = None) -> Checked:
+def check(
+    sql: str, dialect: str, *, tables: TablePolicy | None = None, limits: SqlLimits | None = None
+) -> Checked:
     """The query as it may run; raises `SqlRefused` with the piece that may not."""
     grammar = GRAMMARS[dialect]
     limits, policy = limits or SqlLimits(), tables or TablePolicy()
@@ -75,11 +78,14 @@ def _too_deep() -> SqlTooLarge:
 
 def _unbound(written: str, limits: SqlLimits) -> SqlLimits:
     """Writing a query anew may add brackets; its own limits were already held by the original."""
-    return SqlLimits(length=len(written), tokens=len(written), depth=4 * limits.depth, effort=limits.effort)
+    return SqlLimits(
+        length=len(written), tokens=len(written), depth=4 * limits.depth, effort=limits.effort
+    )
 
 
 def _understand(sql: str, grammar: Grammar, limits: SqlLimits) -> exp.Expr:
-    """One allowed statement's tree, its identifiers folded as the dialect folds them and marked as quoted."""
+    """One allowed statement's tree, its identifiers folded as the dialect folds them and marked as
+    quoted."""
     tree = _parse(sql, read(sql, grammar, limits), grammar)
     check_nodes(tree.walk())
     check_calls(tree.walk(), grammar.name)
@@ -91,11 +97,17 @@ def _understand(sql: str, grammar: Grammar, limits: SqlLimits) -> exp.Expr:
 
 def _parse(sql: str, tokens: list[Token], grammar: Grammar) -> exp.Expr:
     parsed = _parse_all(sql, tokens, grammar)
-    statements = [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
+    statements = [
+        tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)
+    ]
     if len(statements) != 1:
-        raise StatementRefused(f"There are {len(statements)} statements.", hint="Write exactly one SELECT statement.")
+        raise StatementRefused(
+            f"There are {len(statements)} statements.", hint="Write exactly one SELECT statement."
+        )
     if not isinstance(statements[0], _ROOTS):
-        raise StatementRefused(f"{statements[0].key.upper()} is not allowed here.", hint="Write one SELECT statement.")
+        raise StatementRefused(
+            f"{statements[0].key.upper()} is not allowed here.", hint="Write one SELECT statement."
+        )
     return statements[0]
 
 
@@ -115,7 +127,9 @@ def _unreadable(error: ParseError) -> SqlUnreadable:
     near, what = str(first.get("highlight") or "")[:80], str(first.get("description") or "")
     place = {"line": first["line"], "column": first["col"]} if first.get("line") else {}
     return SqlUnreadable(
-        f"The SQL cannot be read near {near!r}." if near else "The SQL cannot be read: it ends too early.",
+        f"The SQL cannot be read near {near!r}."
+        if near
+        else "The SQL cannot be read: it ends too early.",
         hint=None if "<" in what else what,
         **place,
     )
@@ -132,7 +146,8 @@ def _settle(tree: exp.Expr, grammar: Grammar) -> None:
 
 
 def _is_word(node: exp.Expr) -> bool:
-    """Whether an unquoted name is a word of the language: a function's qualifier, or its `DAY` or `NFC` argument."""
+    """Whether an unquoted name is a word of the language: a function's qualifier, or its `DAY` or
+    `NFC` argument."""
     parent = node.parent
     if isinstance(parent, exp.Dot):
         return isinstance(parent.expression, exp.Func)
@@ -142,23 +157,31 @@ def _is_word(node: exp.Expr) -> bool:
 
 
 def _check_size(tree: exp.Expr, limits: SqlLimits) -> None:
-    """Writing takes time with the square of a tree's height; a long chain of operators is long, not high."""
+    """Writing takes time with the square of a tree's height; a long chain of operators is long, not
+    high."""
     rising, tables = [(tree, 0)], 0
     while rising:
         node, height = rising.pop()
         tables += isinstance(node, exp.Table)
         if height > _LEVELS_A_BRACKET * limits.depth:
             raise _too_deep()
-        rising += [(child, height + (not isinstance(child, exp.Binary))) for child in node.iter_expressions()]
+        rising += [
+            (child, height + (not isinstance(child, exp.Binary)))
+            for child in node.iter_expressions()
+        ]
     if tables > limits.tables:
-        raise SqlTooLarge(f"The SQL names tables {tables} times; at most {limits.tables} are allowed.")
+        raise SqlTooLarge(
+            f"The SQL names tables {tables} times; at most {limits.tables} are allowed."
+        )
 
 
 def _write(tree: exp.Expr, grammar: Grammar) -> str:
     try:
         return grammar.write(tree)
     except UnsupportedError as error:
-        raise SqlRefused(f"The SQL has a part this source does not know: {str(error).strip(' .')}.") from error
+        raise SqlRefused(
+            f"The SQL has a part this source does not know: {str(error).strip(' .')}."
+        ) from error
     except RecursionError:
         raise
     except Exception as error:  # so does the writer
@@ -166,14 +189,18 @@ def _write(tree: exp.Expr, grammar: Grammar) -> str:
 
 
 def _check_same(meant: exp.Expr, understood: exp.Expr, written: str, grammar: Grammar) -> None:
-    """Writing may change an expression's form, once; it may lose no name or value and add none but `ON TRUE`."""
+    """Writing may change an expression's form, once; it may lose no name or value and add none but
+    `ON TRUE`."""
     if understood == meant:
         return
     before, after = _leaves(meant, grammar), _leaves(understood, grammar)
     changed = (before - after) or (after - before - Counter({"TRUE": len(after)}))
     if changed or _write(understood, grammar) != written:
         piece = next(iter(changed), "an expression")[:80]
-        raise SqlRefused(f"The SQL cannot be carried over exactly at {piece}.", hint="Write that part in another way.")
+        raise SqlRefused(
+            f"The SQL cannot be carried over exactly at {piece}.",
+            hint="Write that part in another way.",
+        )
 
 
 def _leaves(tree: exp.Expr, grammar: Grammar) -> Counter[str]:

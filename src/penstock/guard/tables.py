@@ -1,7 +1,8 @@
 """Which tables a tree reads, and whether it may.
 
-A name is a table unless a WITH that is in force at that very place defines it; where engines differ (a forward or an
-anchor's reference under RECURSIVE) it counts as a table, so that no real table can hide behind a WITH.
+A name is a table unless a WITH that is in force at that very place defines it; where engines differ
+(a forward or an anchor's reference under RECURSIVE) it counts as a table, so that no real table can
+hide behind a WITH.
 """
 
 from __future__ import annotations
@@ -141,14 +142,21 @@ def _check_system(table: TableName, dialect: str, node: exp.Table) -> None:
     *qualifiers, name = map(_unaccented, _parts(table))
     prefixes = _SYSTEM_PREFIXES[dialect]
     hidden = dialect == "postgres" and any(part.startswith("pg_") for part in qualifiers)
-    if hidden or name.startswith(prefixes) or not _SYSTEM_QUALIFIERS[dialect].isdisjoint(qualifiers):
+    if (
+        hidden
+        or name.startswith(prefixes)
+        or not _SYSTEM_QUALIFIERS[dialect].isdisjoint(qualifiers)
+    ):
         raise _refused(
-            node, f"{str(table)[:200]} is a system table.", "Use the schema browser to see what the source has."
+            node,
+            f"{str(table)[:200]} is a system table.",
+            "Use the schema browser to see what the source has.",
         )
 
 
 def _unaccented(name: str) -> str:
-    """A name as a forgiving engine may compare it: `İ`, `ı` and `ſ` are letters of `information_schema` to some."""
+    """A name as a forgiving engine may compare it: `İ`, `ı` and `ſ` are letters of
+    `information_schema` to some."""
     decomposed = unicodedata.normalize("NFKD", name).casefold().replace("ı", "i")
     return "".join(character for character in decomposed if not unicodedata.combining(character))
 
@@ -156,7 +164,9 @@ def _unaccented(name: str) -> str:
 def _check_policy(table: TableName, dialect: str, policy: TablePolicy, node: exp.Table) -> None:
     if not policy.permits(table, dialect):
         raise _refused(
-            node, f"Table {str(table)[:200]} is not in the source's catalogue.", "Check its name and schema."
+            node,
+            f"Table {str(table)[:200]} is not in the source's catalogue.",
+            "Check its name and schema.",
         )
 
 

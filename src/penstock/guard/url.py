@@ -3,10 +3,10 @@
     pinned = resolve_public("https://hooks.example/run")
     connect to one of pinned.addresses, send pinned.host as Host and server name
 
-A name is resolved once and every address it has must be public; whoever connects uses these addresses and asks no
-resolver again, so a second answer (rebinding) cannot lead elsewhere. A redirect is another URL: check it anew. Hosts
-written in a way that libraries read differently (octal, hexadecimal, short forms, percent signs, other scripts) are
-refused rather than understood.
+A name is resolved once and every address it has must be public; whoever connects uses these
+addresses and asks no resolver again, so a second answer (rebinding) cannot lead elsewhere. A
+redirect is another URL: check it anew. Hosts written in a way that libraries read differently
+(octal, hexadecimal, short forms, percent signs, other scripts) are refused rather than understood.
 """
 
 from __future__ import annotations
@@ -50,10 +50,13 @@ def resolve_public(
     ports: Collection[int] | None = PORTS,
     resolver: Resolver = resolve,
 ) -> Pinned:
-    """The URL with its addresses pinned; `allow` names networks that may be reached too, `ports=None` any port."""
+    """The URL with its addresses pinned; `allow` names networks that may be reached too,
+    `ports=None` any port."""
     scheme, host, port = _parts(url)
     if ports is not None and port not in ports:
-        raise UrlRefused(f"Port {port} is not allowed.", hint=f"Use one of {', '.join(map(str, sorted(ports)))}.")
+        raise UrlRefused(
+            f"Port {port} is not allowed.", hint=f"Use one of {', '.join(map(str, sorted(ports)))}."
+        )
     if allow:
         policy = replace(policy, allow=(*policy.allow, *map(str, allow)))
     literal = _literal(host)
@@ -70,7 +73,9 @@ def resolve_public(
 
 def _parts(url: str) -> tuple[str, str, int]:
     if len(url) > _MAX_LENGTH or not url.isascii() or re.search(r"[\x00-\x20\x7f\\]", url):
-        raise UrlRefused("The URL is too long or has a space, a backslash or a character that is not ASCII.")
+        raise UrlRefused(
+            "The URL is too long or has a space, a backslash or a character that is not ASCII."
+        )
     try:
         split = urlsplit(url)
         host, port = (split.hostname or "").removesuffix("."), split.port
@@ -78,8 +83,15 @@ def _parts(url: str) -> tuple[str, str, int]:
         raise UrlRefused("The URL cannot be read: its host or port is malformed.") from None
     if split.scheme not in _DEFAULT_PORTS or not url.lower().startswith(f"{split.scheme}://"):
         raise UrlRefused("The URL must begin with http:// or https://.")
-    if not host or set("@%") & set(split.netloc) or ("[" in split.netloc) != (":" in host) or port == 0:
-        raise UrlRefused("The URL must name a host, without a user, a password or percent signs in it.")
+    if (
+        not host
+        or set("@%") & set(split.netloc)
+        or ("[" in split.netloc) != (":" in host)
+        or port == 0
+    ):
+        raise UrlRefused(
+            "The URL must name a host, without a user, a password or percent signs in it."
+        )
     return split.scheme, host, port or _DEFAULT_PORTS[split.scheme]
 
 
@@ -96,8 +108,13 @@ def _literal(host: str) -> Address | None:
 def _resolved(host: str, port: int, resolver: Resolver, *, local: bool) -> tuple[Address, ...]:
     labels = host.split(".")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise UrlRefused(f"{host[:80]!r} is not a host name.", hint="Write names of other scripts in punycode (xn--…).")
-    if not local and (len(labels) == 1 or any(host == name or host.endswith(f".{name}") for name in _LOCAL_NAMES)):
+        raise UrlRefused(
+            f"{host[:80]!r} is not a host name.",
+            hint="Write names of other scripts in punycode (xn--…).",
+        )
+    if not local and (
+        len(labels) == 1 or any(host == name or host.endswith(f".{name}") for name in _LOCAL_NAMES)
+    ):
         raise UrlRefused(f"{host} is a name of the local network.")
     try:
         found = tuple(dict.fromkeys(ip_address(text) for text in resolver(host, port)))

@@ -1,4 +1,5 @@
-"""Bodies on their way in: each up to its route's limit, and all that are half-sent within one memory.
+"""Bodies on their way in: each up to its route's limit, and all that are half-sent within one
+memory.
 
 A small body is never refused for the sake of others: `SMALL_BYTES` of it are bounded by the number
 of connections. What a body has beyond them is taken from the memory until the body is complete.

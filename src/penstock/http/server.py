@@ -75,7 +75,9 @@ def networks(text: str) -> tuple[Network, ...]:
     try:
         return tuple(ip_network(name, strict=False) for name in names)
     except ValueError as e:
-        raise InvalidInput(f"{e}.", hint="Write addresses or networks with commas: 10.0.0.0/8, 192.0.2.7") from None
+        raise InvalidInput(
+            f"{e}.", hint="Write addresses or networks with commas: 10.0.0.0/8, 192.0.2.7"
+        ) from None
 
 
 class AddressCounts:
@@ -251,7 +253,9 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _too_large(self) -> HeadersTooLarge:
         most = self.limits.header_bytes
-        return HeadersTooLarge(f"The headers are too large; at most {most:,} bytes are taken.", limit=most)
+        return HeadersTooLarge(
+            f"The headers are too large; at most {most:,} bytes are taken.", limit=most
+        )
 
     def _too_slow(self) -> RequestTimeout:
         if self._stage is Stage.BODY:

@@ -31,7 +31,9 @@ BROWSE_SETTINGS = {
     "statement_timeout": "15s",
 }
 StatusWord = Literal["queued", "running", "parked", "succeeded", "failed", "cancelled"]
-StatusFilter = Literal["queued", "running", "parked", "succeeded", "failed", "cancelled", "pending", "completed"]
+StatusFilter = Literal[
+    "queued", "running", "parked", "succeeded", "failed", "cancelled", "pending", "completed"
+]
 """Beside our own words those of maintenance clients: `pending` is queued, `completed` is
 succeeded."""
 
@@ -113,7 +115,12 @@ class Browser:
         fields: dict[str, object] = {name: getattr(wanted, name) for name in _FILTERED}
         statement = jobs.page.ascending() if ascending else jobs.page
         page, total = await self._page(
-            statement, fields | jobs.page_values, jobs.count, fields | jobs.count_values, offset, limit
+            statement,
+            fields | jobs.page_values,
+            jobs.count,
+            fields | jobs.count_values,
+            offset,
+            limit,
         )
         return [row_mapping.job_summary(row) for row in page], total
 
@@ -132,13 +139,20 @@ class Browser:
         return [WorkerView(**dict(r)) for r in await self._db.fetch(SQL.workers, seconds=seconds)]
 
     async def audit(
-        self, subject: str | None = None, *, offset: int = 0, limit: int = 50, ascending: bool = False
+        self,
+        subject: str | None = None,
+        *,
+        offset: int = 0,
+        limit: int = 50,
+        ascending: bool = False,
     ) -> tuple[list[AuditEntry], Count]:
         """One page, and how many entries there are in all."""
         listing = SQL.audit_list.ascending() if ascending else SQL.audit_list
         fields: dict[str, object] = {"subject": subject}
         found, total = await self._page(listing, fields, SQL.audit_count, fields, offset, limit)
-        return [AuditEntry(**(dict(r) | {"detail": orjson.loads(r["detail"])})) for r in found], total
+        return [
+            AuditEntry(**(dict(r) | {"detail": orjson.loads(r["detail"])})) for r in found
+        ], total
 
     async def _page(
         self,
@@ -164,4 +178,6 @@ def _in_time() -> Iterator[None]:
     try:
         yield
     except asyncpg.QueryCanceledError as e:
-        raise Unavailable("The list took too long to make.", hint="Narrow the filter, or page less far.") from e
+        raise Unavailable(
+            "The list took too long to make.", hint="Narrow the filter, or page less far."
+        ) from e

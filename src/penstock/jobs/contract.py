@@ -1,8 +1,8 @@
 """What a job store must do: the verbs of a worker, and of those who give it work.
 
-Two implementations keep this contract, PostgreSQL (`store.PgJobStore`, in the control plane) and HTTP
-(`http.HttpJobStore`, in workers, which have no database credentials); one conformance suite holds both to it.
-A write by an attempt whose fence was rotated changes nothing and says so.
+Two implementations keep this contract, PostgreSQL (`store.PgJobStore`, in the control plane) and
+HTTP (`http.HttpJobStore`, in workers, which have no database credentials); one conformance suite
+holds both to it. A write by an attempt whose fence was rotated changes nothing and says so.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 class JobStore(Protocol):
     async def enqueue(self, specs: Sequence[JobSpec]) -> list[Enqueued]:
-        """Accept jobs, all or none. ResourceLocked names a lock's holder; Draining while the system drains."""
+        """Accept jobs, all or none. ResourceLocked names a lock's holder; Draining while the system
+        drains."""
         ...
 
     async def register(self, registration: Registration) -> Registered:
@@ -48,7 +49,13 @@ class JobStore(Protocol):
         ...
 
     async def claim(
-        self, worker: str, queues: Sequence[str], limit: int, *, wait: float = 0, session: UUID | None = None
+        self,
+        worker: str,
+        queues: Sequence[str],
+        limit: int,
+        *,
+        wait: float = 0,
+        session: UUID | None = None,
     ) -> list[Claimed]:
         """Up to `limit` attempts, most urgent first; waits up to `wait` seconds for the first one.
 

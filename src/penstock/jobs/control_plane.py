@@ -38,7 +38,9 @@ class ControlPlaneClient(HttpJobStore):
         """The credentials of the source of a job that we hold; raises Stopped if the job was lost."""
         body = {"attempt_id": fence.attempt_id} | ({} if side is None else {"side": side})
         try:
-            credentials: dict[str, Any] = await retrying("source", lambda: self._post(f"{fence.job_id}/source", body))
+            credentials: dict[str, Any] = await retrying(
+                "source", lambda: self._post(f"{fence.job_id}/source", body)
+            )
         except StaleAttempt:
             raise Stopped(Stop.LOST) from None
         return credentials

@@ -2,9 +2,9 @@
 
 A statement leaves one pass of the event loop after its first caller came, so those who ask in the
 same pass go along; whoever comes while it is on its way goes with the next one. Each caller is
-answered when its own jobs are committed, so nothing is promised earlier than without it. A statement
-that the database refuses is sent again for each caller alone, so that only the one whose jobs are at
-fault hears of it.
+answered when its own jobs are committed, so nothing is promised earlier than without it. A
+statement that the database refuses is sent again for each caller alone, so that only the one whose
+jobs are at fault hears of it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class EnqueueBatcher(Generic[RowT, Answer]):
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _run(self, shape: Hashable, send: Callable[[Sequence[RowT]], Awaitable[Sequence[Answer]]]) -> None:
+    async def _run(
+        self, shape: Hashable, send: Callable[[Sequence[RowT]], Awaitable[Sequence[Answer]]]
+    ) -> None:
         """One statement after the other, until a pass of the loop brings no caller."""
         calls = self._waiting[shape]
         try:

@@ -1,4 +1,5 @@
-"""Intake: specs are checked, completed from the policy of their kind, and added in as few statements as they allow."""
+"""Intake: specs are checked, completed from the policy of their kind, and added in as few
+statements as they allow."""
 
 from __future__ import annotations
 
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
 
 SQL = load("penstock.jobs.sql")
 AGEING_SECONDS = 60
-"""A job one priority step lower overtakes whatever came this much later: urgent first, and nobody starves."""
+"""A job one priority step lower overtakes whatever came this much later: urgent first, and nobody
+starves."""
 MOST_SHAPES = 200
 """Remembered between calls; a call may add as many as it has specs."""
 OWN_SIZE = 3
-"""What the kernel adds itself may be larger: a clean-up carries a payload and a state that were each taken before."""
+"""What the kernel adds itself may be larger: a clean-up carries a payload and a state that were
+each taken before."""
 
 
 @dataclass(slots=True)
@@ -47,7 +50,9 @@ class _Row:
 
 
 class Enqueuer:
-    def __init__(self, kinds: Kinds, *, max_payload_bytes: int, on_refusal: Callable[[], None]) -> None:
+    def __init__(
+        self, kinds: Kinds, *, max_payload_bytes: int, on_refusal: Callable[[], None]
+    ) -> None:
         self.kinds = kinds
         self._max_payload_bytes = max_payload_bytes
         self._on_refusal = on_refusal
@@ -66,7 +71,10 @@ class Enqueuer:
         Everybody waits for lock keys first, for live rows second, for groups third and for unique
         keys last, each kind in its order: nobody waits in a circle.
         """
-        rows = sorted(self._rows(specs, self._max_payload_bytes * (OWN_SIZE if force else 1)), key=_unique_order)
+        rows = sorted(
+            self._rows(specs, self._max_payload_bytes * (OWN_SIZE if force else 1)),
+            key=_unique_order,
+        )
         holders = await self._take_locks(tx, rows)
         await self._join_groups(tx, specs)
         if holders:
@@ -87,17 +95,22 @@ class Enqueuer:
         ring: Callable[[str, int], None],
         audited: bool = False,
     ) -> list[Enqueued] | None:
-        """Insert the specs in one statement, alone or with others like them; None when they need more than one.
+        """Insert the specs in one statement, alone or with others like them; None when they need
+        more than one.
 
         `audited`: with a line in the audit log for each, by its author.
         """
         rows = self._rows(specs, self._max_payload_bytes)
         shared = rows[0].shared
-        if shared["group_id"] is not None or any(r.shared is not shared or r.unique_key or r.lock_key for r in rows):
+        if shared["group_id"] is not None or any(
+            r.shared is not shared or r.unique_key or r.lock_key for r in rows
+        ):
             return None
 
         async def send(batch: Sequence[_Row]) -> Sequence[int]:
-            job_ids, order_key = await self._insert_plain(db, shared, batch, force=False, audited=audited)
+            job_ids, order_key = await self._insert_plain(
+                db, shared, batch, force=False, audited=audited
+            )
             if job_ids and shared["run_in"] is None:
                 ring(shared["queue"], order_key)
             return job_ids
@@ -138,13 +151,19 @@ class Enqueuer:
         queue = check_name(spec.queue or policy.queue, "Queue")
         priority = policy.priority if spec.priority is None else spec.priority
         if priority not in PRIORITIES:
-            raise InvalidInput(f"Priority {priority} is out of range.", hint="0 is the most urgent, 9 the least.")
+            raise InvalidInput(
+                f"Priority {priority} is out of range.", hint="0 is the most urgent, 9 the least."
+            )
         max_attempts = policy.max_attempts if spec.max_attempts is None else spec.max_attempts
         if not 1 <= max_attempts <= 1000:
-            raise InvalidInput(f"max_attempts {max_attempts} is out of range.", hint="Choose 1 to 1000.")
+            raise InvalidInput(
+                f"max_attempts {max_attempts} is out of range.", hint="Choose 1 to 1000."
+            )
         timeout = policy.timeout if spec.timeout is None else int(spec.timeout.total_seconds())
         if not 1 <= timeout <= MAX_TIMEOUT.total_seconds():
-            raise InvalidInput(f"The timeout of a job must be one second to {MAX_TIMEOUT.days} days.")
+            raise InvalidInput(
+                f"The timeout of a job must be one second to {MAX_TIMEOUT.days} days."
+            )
         check_span(spec.run_in, "run_in")
         check_span(spec.deadline_in, "deadline_in")
         return {
@@ -177,8 +196,14 @@ class Enqueuer:
         """Refuse rows whose locks are held, unless they are in already by their unique keys."""
         if not force and await tx.value(SQL.is_draining):
             raise _draining()
-        blocked = [(r, holders[r.lock_key]) for r in rows if r.lock_key is not None and r.lock_key in holders]
-        existing = await self._existing(tx, [r.unique_key for r, _ in blocked if r.unique_key is not None])
+        blocked = [
+            (r, holders[r.lock_key])
+            for r in rows
+            if r.lock_key is not None and r.lock_key in holders
+        ]
+        existing = await self._existing(
+            tx, [r.unique_key for r, _ in blocked if r.unique_key is not None]
+        )
         for row, holder in blocked:
             if row.unique_key not in existing:
                 self._on_refusal()
@@ -188,12 +213,23 @@ class Enqueuer:
         group_ids = {s.group_id for s in specs if s.group_id is not None}
         if not group_ids:
             return
-        open_ids = {r["group_id"] for r in await tx.fetch(SQL.group_join, group_ids=sorted(group_ids))}
+        open_ids = {
+            r["group_id"] for r in await tx.fetch(SQL.group_join, group_ids=sorted(group_ids))
+        }
         if missing := sorted(group_ids - open_ids):
-            raise InvalidState(f"Group {missing[0]} does not exist or is over; no job can join it.", group_ids=missing)
+            raise InvalidState(
+                f"Group {missing[0]} does not exist or is over; no job can join it.",
+                group_ids=missing,
+            )
 
     async def _insert(
-        self, tx: Tx, shared: dict[str, Any], batch: Sequence[_Row], *, force: bool, ring: Callable[[str, int], None]
+        self,
+        tx: Tx,
+        shared: dict[str, Any],
+        batch: Sequence[_Row],
+        *,
+        force: bool,
+        ring: Callable[[str, int], None],
     ) -> list[Enqueued]:
         if any(r.unique_key or r.lock_key for r in batch):
             added = await self._insert_keyed(tx, shared, batch, force=force)
@@ -217,8 +253,11 @@ class Enqueuer:
         force: bool,
         audited: bool = False,
     ) -> tuple[Sequence[int], int]:
-        """Without keys nothing can be there already: the new jobs in their order, and the order key of the first."""
-        [added] = await db.fetch(SQL.enqueue, **_values(shared, batch, force=force), audited=audited)
+        """Without keys nothing can be there already: the new jobs in their order, and the order key
+        of the first."""
+        [added] = await db.fetch(
+            SQL.enqueue, **_values(shared, batch, force=force), audited=audited
+        )
         return added["job_ids"] or (), added["order_key"]
 
     async def _insert_keyed(
@@ -244,8 +283,12 @@ class Enqueuer:
         rows = await tx.fetch(SQL.by_unique_key, unique_keys=unique_keys)
         return {r["unique_key"]: r["job_id"] for r in rows}
 
-    async def _with_existing(self, tx: Tx, added: Sequence[asyncpg.Record], batch: Sequence[_Row]) -> list[Enqueued]:
-        repeated = [row.unique_key for row, new in zip(batch, added, strict=True) if not new["created"]]
+    async def _with_existing(
+        self, tx: Tx, added: Sequence[asyncpg.Record], batch: Sequence[_Row]
+    ) -> list[Enqueued]:
+        repeated = [
+            row.unique_key for row, new in zip(batch, added, strict=True) if not new["created"]
+        ]
         existing = await self._existing(tx, [key for key in repeated if key is not None])
         return [
             Enqueued(job_id=new["job_id"], created=True)
@@ -296,7 +339,10 @@ def _check_taken(added: Sized, rows: Sized) -> None:
 
 
 def _draining() -> Draining:
-    return Draining("The system is draining: no new jobs are taken.", hint="Try again after `penstock drain off`.")
+    return Draining(
+        "The system is draining: no new jobs are taken.",
+        hint="Try again after `penstock drain off`.",
+    )
 
 
 async def _refusal(tx: Tx, lock_keys: list[str]) -> Exception:

@@ -1,8 +1,10 @@
-"""A share of the workers for each user: their jobs are put apart in the order of a queue, and others come in between.
+"""A share of the workers for each user: their jobs are put apart in the order of a queue, and
+others come in between.
 
-A job's place is a virtual time (docs/decisions/0003): when it became ready, and its urgency. The jobs of one user are
-put `step` seconds apart, so the thousandth stands where a job of another user that comes an hour later stands too. With
-idle workers nothing changes, for the order decides only among those that wait.
+A job's place is a virtual time (docs/decisions/0003): when it became ready, and its urgency. The
+jobs of one user are put `step` seconds apart, so the thousandth stands where a job of another user
+that comes an hour later stands too. With idle workers nothing changes, for the order decides only
+among those that wait.
 """
 
 from __future__ import annotations

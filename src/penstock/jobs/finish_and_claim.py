@@ -1,12 +1,14 @@
 """Exchange: a batch of ends and the next batch of claims, in one statement and so in one commit.
 
-Most of a job engine's cost is commits, and a worker that ends jobs wants the next ones anyway. Three things make the
-claim cheap at any depth: an index that holds ready rows only; a low-water mark per queue, below which this process has
-seen no ready row (it skips what a long transaction keeps from being vacuumed, and a full look once a second makes
-sure that it hides nothing); and promotion of due rows apart from the claim.
+Most of a job engine's cost is commits, and a worker that ends jobs wants the next ones anyway.
+Three things make the claim cheap at any depth: an index that holds ready rows only; a low-water
+mark per queue, below which this process has seen no ready row (it skips what a long transaction
+keeps from being vacuumed, and a full look once a second makes sure that it hides nothing); and
+promotion of due rows apart from the claim.
 
-Claims come last in a transaction: whoever holds claimed rows waits for nothing any more. Where the ends move gates or
-spawn jobs, which may wait for others, the claim is a statement of its own after them.
+Claims come last in a transaction: whoever holds claimed rows waits for nothing any more. Where the
+ends move gates or spawn jobs, which may wait for others, the claim is a statement of its own after
+them.
 """
 
 from __future__ import annotations
@@ -17,7 +19,17 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Protocol, TypeGuard, TypeVar
 
 from penstock.jobs import row_mapping
-from penstock.jobs.model import CUT_SHORT, Claimed, Ending, Failed, Fence, JobSpec, Outcome, Succeeded, Verdict
+from penstock.jobs.model import (
+    CUT_SHORT,
+    Claimed,
+    Ending,
+    Failed,
+    Fence,
+    JobSpec,
+    Outcome,
+    Succeeded,
+    Verdict,
+)
 from penstock.jobs.queue_watch import QueueWatch
 from penstock.jobs.waiters import Waiters
 from penstock.kit.errors import DatabaseUnavailable
@@ -125,7 +137,9 @@ class FinishAndClaim:
         if limit and time.monotonic() >= self._promote_at:
             await self._promote()
         one = queues[0] if len(queues) == 1 and limit else None
-        verdicts, claimed = await self._step(endings, claimer, one or "", limit if one else 0, polled)
+        verdicts, claimed = await self._step(
+            endings, claimer, one or "", limit if one else 0, polled
+        )
         if limit and not claimed:
             claimed = await self._look(claimer, queues, limit, polled, again=one is not None)
         if limit and not claimed and wait:
@@ -146,7 +160,9 @@ class FinishAndClaim:
         until = time.monotonic() + wait
         rung = self._bell.wait if polled is None else self._listeners.wait
         with self.watch.awaiting(queues):
-            while (left := until - time.monotonic()) > 0 and await rung(queues, left, heard=heard, line=line):
+            while (left := until - time.monotonic()) > 0 and await rung(
+                queues, left, heard=heard, line=line
+            ):
                 if line is not None and line.dead:
                     self._bell.pass_on(queues)
                     break
@@ -157,9 +173,16 @@ class FinishAndClaim:
         return []
 
     async def _look(
-        self, claimer: Claimer, queues: Sequence[str], limit: int, polled: bool | None, *, again: bool = False
+        self,
+        claimer: Claimer,
+        queues: Sequence[str],
+        limit: int,
+        polled: bool | None,
+        *,
+        again: bool = False,
     ) -> list[Claimed]:
-        """What is ready; failing that, what comes due at this moment. `again`, after a look that found nothing."""
+        """What is ready; failing that, what comes due at this moment. `again`, after a look that
+        found nothing."""
         claimed = [] if again else await self._claim_over(claimer, queues, limit, polled)
         if not claimed and await self._promote():
             claimed = await self._claim_over(claimer, queues, limit, polled)
@@ -168,14 +191,17 @@ class FinishAndClaim:
     async def _claim_over(
         self, claimer: Claimer, queues: Sequence[str], limit: int, polled: bool | None
     ) -> list[Claimed]:
-        """Several queues are claimed in the order of their oldest job, one statement each, until the limit is met."""
+        """Several queues are claimed in the order of their oldest job, one statement each, until
+        the limit is met."""
         if len(queues) > 1:
             queues = [r["queue"] for r in await self._db.fetch(SQL.heads, queues=list(queues))]
         claimed: list[Claimed] = []
         for queue in queues:
             if len(claimed) < limit:
                 try:
-                    claimed += (await self._step((), claimer, queue, limit - len(claimed), polled))[1]
+                    claimed += (await self._step((), claimer, queue, limit - len(claimed), polled))[
+                        1
+                    ]
                 except DatabaseUnavailable:
                     if not claimed:
                         raise
@@ -183,7 +209,12 @@ class FinishAndClaim:
         return claimed
 
     async def _step(
-        self, endings: Sequence[Ending], claimer: Claimer, queue: str, limit: int, polled: bool | None = None
+        self,
+        endings: Sequence[Ending],
+        claimer: Claimer,
+        queue: str,
+        limit: int,
+        polled: bool | None = None,
     ) -> tuple[list[Verdict], list[Claimed]]:
         mark = self._mark(queue) if polled is None else NO_MARK
         claim = Claim(claimer=claimer, queue=queue, limit=limit, mark=mark, polled=polled)
@@ -211,7 +242,9 @@ class FinishAndClaim:
         written.done.update(first[place - 1].fence for place in places)
         return self._verdicts(endings, written), claimed
 
-    async def _in_transaction(self, endings: Sequence[Ending], claim: Claim, written: _Written) -> list[asyncpg.Record]:
+    async def _in_transaction(
+        self, endings: Sequence[Ending], claim: Claim, written: _Written
+    ) -> list[asyncpg.Record]:
         """Ends that may retry, spawn jobs, move gates or be stale, and then the claim."""
         async with self._db.transaction() as tx:
             await self._hold(tx, endings)
@@ -219,11 +252,15 @@ class FinishAndClaim:
             terminal = [e for e in endings if e.fence not in retried]
             left = await self._left_behind(tx, terminal)
             spawning = bool(_spawned(terminal))
-            records = await self._statement(tx, terminal, replace(claim, limit=0) if spawning else claim, alone=False)
+            records = await self._statement(
+                tx, terminal, replace(claim, limit=0) if spawning else claim, alone=False
+            )
             done = _done(terminal, records)
             members = [r for r in records if r["places"] is not None and r["group_id"] is not None]
             if spawning or members:
-                await self._gates.settle(tx, members, _spawned(e for e in terminal if e.fence in done))
+                await self._gates.settle(
+                    tx, members, _spawned(e for e in terminal if e.fence in done)
+                )
             await self._gates.clean_up(tx, [r for r in left if fences_of([r]) <= done])
             missing = [e.fence for e in terminal if e.fence not in done]
             repeated = await already(tx, missing, "ended") if missing else set()
@@ -254,8 +291,13 @@ class FinishAndClaim:
         )
 
     async def _left_behind(self, tx: Tx, endings: Sequence[Ending]) -> list[asyncpg.Record]:
-        """What attempts that are cut short now had written down about their work elsewhere; it goes with their end."""
-        cut = [e.fence for e in endings if isinstance(e.outcome, Failed) and _code(e.outcome) in CUT_SHORT]
+        """What attempts that are cut short now had written down about their work elsewhere; it goes
+        with their end."""
+        cut = [
+            e.fence
+            for e in endings
+            if isinstance(e.outcome, Failed) and _code(e.outcome) in CUT_SHORT
+        ]
         return await tx.fetch(SQL.left_behind, **columns(cut)) if cut else []
 
     def _result(self, outcome: Outcome) -> str | None:
@@ -264,10 +306,15 @@ class FinishAndClaim:
         return row_mapping.dump(outcome.result, "result", self._max_bytes)
 
     def _error(self, outcome: Outcome) -> str | None:
-        return row_mapping.dump(outcome.error, "error", self._max_bytes) if isinstance(outcome, Failed) else None
+        return (
+            row_mapping.dump(outcome.error, "error", self._max_bytes)
+            if isinstance(outcome, Failed)
+            else None
+        )
 
     async def _hold(self, tx: Tx, endings: Sequence[Ending]) -> None:
-        """Wait for all lock keys and live rows at once, where they are written in several statements."""
+        """Wait for all lock keys and live rows at once, where they are written in several
+        statements."""
         lock_keys = [s.lock_key for s in _spawned(endings) if s.lock_key is not None]
         if lock_keys:
             await tx.fetch(SQL.lock_keys, lock_keys=lock_keys)
@@ -311,7 +358,8 @@ class FinishAndClaim:
 
 
 async def already(tx: Tx | Db, fences: Sequence[Fence], how: str) -> set[Fence]:
-    """Which of these writes stand: what changed nothing is stale only after a look, for a reply may have been lost."""
+    """Which of these writes stand: what changed nothing is stale only after a look, for a reply may
+    have been lost."""
     records = await tx.fetch(SQL.repeated, **columns(fences))
     return fences_of(r for r in records if r["how"] == how)
 
@@ -348,12 +396,14 @@ def fences_of(records: Iterable[asyncpg.Record]) -> set[Fence]:
 
 
 def in_lock_order(items: Iterable[Held]) -> list[Held]:
-    """By job: whoever waits for live rows takes them in this order, so that nobody waits in a circle."""
+    """By job: whoever waits for live rows takes them in this order, so that nobody waits in a
+    circle."""
     return sorted(items, key=lambda item: item.fence.job_id)
 
 
 def _first(endings: Sequence[Ending]) -> list[Ending]:
-    """One ending an attempt, the first that was given. Fences are compared only where a job comes twice."""
+    """One ending an attempt, the first that was given. Fences are compared only where a job comes
+    twice."""
     if len({e.fence.job_id for e in endings}) == len(endings):
         return in_lock_order(endings)
     return in_lock_order({e.fence: e for e in reversed(endings)}.values())

@@ -1,10 +1,12 @@
-"""Gates: what follows when the last job of a group is over, exactly once and in the transaction that ended it.
+"""Gates: what follows when the last job of a group is over, exactly once and in the transaction
+that ended it.
 
-A gate counts nothing. A finisher deletes its live row, then locks the group's row, then asks in a fresh statement
-whether any live member is left. Finishers of one group queue up at that lock, so the last one sees an empty group and
-fires; a job that ends twice has no second row to delete. Everybody waits for lock keys first, live rows second and
-group rows third, each kind in its order; whoever holds a group's row skips live rows and waits a moment at most for a
-lock key, and a handler takes none: nobody can deadlock.
+A gate counts nothing. A finisher deletes its live row, then locks the group's row, then asks in a
+fresh statement whether any live member is left. Finishers of one group queue up at that lock, so
+the last one sees an empty group and fires; a job that ends twice has no second row to delete.
+Everybody waits for lock keys first, live rows second and group rows third, each kind in its order;
+whoever holds a group's row skips live rows and waits a moment at most for a lock key, and a handler
+takes none: nobody can deadlock.
 """
 
 from __future__ import annotations
@@ -55,7 +57,10 @@ class GateHandler(Protocol):
 
 class Gates:
     def __init__(
-        self, intake: Enqueuer, ring: Callable[[str, int], None], handlers: Mapping[str, GateHandler] | None = None
+        self,
+        intake: Enqueuer,
+        ring: Callable[[str, int], None],
+        handlers: Mapping[str, GateHandler] | None = None,
     ) -> None:
         self._intake = intake
         self._ring = ring
@@ -68,8 +73,11 @@ class Gates:
         if gate is not None and gate not in self._handlers:
             raise InvalidInput(f"There is no gate {gate[:80]!r}.")
 
-    async def settle(self, tx: Tx, ended: Sequence[asyncpg.Record], spawned: Sequence[JobSpec] = ()) -> int:
-        """Enqueue what the jobs that ended just now have spawned, and move their gates; returns how many fired."""
+    async def settle(
+        self, tx: Tx, ended: Sequence[asyncpg.Record], spawned: Sequence[JobSpec] = ()
+    ) -> int:
+        """Enqueue what the jobs that ended just now have spawned, and move their gates; returns how
+        many fired."""
         await self.clean_up(tx, ended)
         group_ids = sorted({r["group_id"] for r in ended if r["group_id"] is not None})
         joined = {s.group_id for s in spawned if s.group_id is not None}
@@ -80,18 +88,28 @@ class Gates:
             await self._intake.add(tx, spawned, force=True, ring=self._ring)
         for row in ended:
             if row["group_id"] is not None and row["status"] != Status.SUCCEEDED:
-                cause = {"code": "MEMBER_FAILED", "message": f"Job {row['job_id']} did not succeed."}
+                cause = {
+                    "code": "MEMBER_FAILED",
+                    "message": f"Job {row['job_id']} did not succeed.",
+                }
                 await self.fail(tx, [row["group_id"]], cause)
         return await self.fire(tx, group_ids)
 
-    async def fail(self, tx: Tx, group_ids: Sequence[int], error: Json, *, running: bool = False) -> None:
-        """Mark groups as failing and cancel the members that wait (with `running`, those that run as well)."""
+    async def fail(
+        self, tx: Tx, group_ids: Sequence[int], error: Json, *, running: bool = False
+    ) -> None:
+        """Mark groups as failing and cancel the members that wait (with `running`, those that run
+        as well)."""
         await tx.fetch(SQL.group_fail, group_ids=group_ids, error=orjson.dumps(error).decode())
         await self.cancel_members(tx, group_ids, running=running)
 
-    async def cancel_members(self, tx: Tx, group_ids: Sequence[int], *, running: bool = False) -> None:
+    async def cancel_members(
+        self, tx: Tx, group_ids: Sequence[int], *, running: bool = False
+    ) -> None:
         """Cancel the members of failing groups; those of groups that go well are left alone."""
-        error = orjson.dumps({"code": "GROUP_FAILED", "message": "Another job of its group failed."}).decode()
+        error = orjson.dumps(
+            {"code": "GROUP_FAILED", "message": "Another job of its group failed."}
+        ).decode()
         gone = await tx.fetch(SQL.cancel_members, group_ids=group_ids, running=running, error=error)
         await self.clean_up(tx, gone)
 
@@ -99,7 +117,8 @@ class Gates:
         return sum([await self._fire(tx, group_id) for group_id in group_ids])
 
     async def _fire(self, tx: Tx, group_id: int) -> bool:
-        """A handler that fails undoes its gate, not the end of the job; the reaper fires the gate again."""
+        """A handler that fails undoes its gate, not the end of the job; the reaper fires the gate
+        again."""
         try:
             async with tx.savepoint():
                 row = await tx.row(SQL.group_fire, group_id=group_id)
@@ -112,8 +131,13 @@ class Gates:
             return False
 
     async def clean_up(self, tx: Tx, gone: Sequence[asyncpg.Record]) -> None:
-        """Parked work that ended without its worker left something running elsewhere: send somebody to stop it."""
-        orphaned = [r for r in gone if r["status"] != Status.SUCCEEDED and "cleanup_kind" in r.keys()]  # noqa: SIM118
+        """Parked work that ended without its worker left something running elsewhere: send somebody
+        to stop it."""
+        orphaned = [
+            r
+            for r in gone
+            if r["status"] != Status.SUCCEEDED and "cleanup_kind" in r.keys()  # noqa: SIM118
+        ]
         specs = [
             JobSpec(
                 kind=r["cleanup_kind"],
@@ -125,7 +149,9 @@ class Gates:
                 },
             )
             for r in orphaned
-            if r["cleanup_kind"] is not None and r["state"] not in (None, "null") and self._knows(r["cleanup_kind"])
+            if r["cleanup_kind"] is not None
+            and r["state"] not in (None, "null")
+            and self._knows(r["cleanup_kind"])
         ]
         if specs:
             await self._intake.add(tx, specs, force=True, ring=self._ring)
@@ -138,14 +164,23 @@ class Gates:
 
     async def _open(self, tx: Tx, row: asyncpg.Record) -> None:
         succeeded = row["status"] == Status.SUCCEEDED
-        specs = [spec_from_json(s) for s in orjson.loads(row["opens"])["success" if succeeded else "failure"]]
+        specs = [
+            spec_from_json(s)
+            for s in orjson.loads(row["opens"])["success" if succeeded else "failure"]
+        ]
         if any(spec.lock_key for spec in specs):
             await tx.fetch(SQL.lock_timeout, milliseconds=GATE_LOCK_MS)
         if specs:
             await self._intake.add(tx, specs, force=True, ring=self._ring)
         if any(spec.lock_key for spec in specs):
             await tx.fetch(SQL.lock_timeout, milliseconds=0)
-        log.info("gate_fired", group_id=row["group_id"], name=row["name"], succeeded=succeeded, opened=len(specs))
+        log.info(
+            "gate_fired",
+            group_id=row["group_id"],
+            name=row["name"],
+            succeeded=succeeded,
+            opened=len(specs),
+        )
         if row["gate"] is not None:
             fired = Fired(
                 group_id=row["group_id"],
@@ -158,7 +193,8 @@ class Gates:
 
 
 def _joining(spawned: Sequence[JobSpec], open_ids: set[int]) -> list[JobSpec]:
-    """What a group that is failing or over would only cancel is not begun; the end that spawned it stands."""
+    """What a group that is failing or over would only cancel is not begun; the end that spawned it
+    stands."""
     kept = [s for s in spawned if s.group_id is None or s.group_id in open_ids]
     if len(kept) < len(spawned):
         log.info("spawn_dropped", jobs=len(spawned) - len(kept))

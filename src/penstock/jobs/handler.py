@@ -60,7 +60,8 @@ class JobContext(Protocol):
 
     @property
     def cancelled(self) -> threading.Event:
-        """Set when the attempt must stop. Coroutines are cancelled anyway; code in threads watches this."""
+        """Set when the attempt must stop. Coroutines are cancelled anyway; code in threads watches
+        this."""
         ...
 
     @property
@@ -70,12 +71,16 @@ class JobContext(Protocol):
         """Raise `Stopped` when the attempt must stop: cancelled, lost, out of time, or a shutdown."""
         ...
 
-    def progress(self, *, rows: int | None = None, percent: float | None = None, **more: Json) -> None:
-        """Report the job's progress so far. Sent at most once a second; omitted values stay as they are."""
+    def progress(
+        self, *, rows: int | None = None, percent: float | None = None, **more: Json
+    ) -> None:
+        """Report the job's progress so far. Sent at most once a second; omitted values stay as they
+        are."""
         ...
 
     async def in_thread(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Run blocking work in a thread. It cannot be killed: let it call `check()` or watch `cancelled`."""
+        """Run blocking work in a thread. It cannot be killed: let it call `check()` or watch
+        `cancelled`."""
         ...
 
     async def in_process(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
@@ -98,7 +103,8 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """The work goes on elsewhere: look again after a while, here or in another worker, with this state."""
+    """The work goes on elsewhere: look again after a while, here or in another worker, with this
+    state."""
 
     state: Json
     after_seconds: float

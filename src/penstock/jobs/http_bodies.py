@@ -1,7 +1,8 @@
-"""What the control plane hears over HTTP, checked field by field; `value()` gives the kernel's own words for it.
+"""What the control plane hears over HTTP, checked field by field; `value()` gives the kernel's own
+words for it.
 
-The kernel checks what it is told in any case. The bounds here are for the caller, who gets the name of the field, and
-for the description of the API, which is made from these classes.
+The kernel checks what it is told in any case. The bounds here are for the caller, who gets the name
+of the field, and for the description of the API, which is made from these classes.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from penstock.jobs.model import Json
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:@/-]{0,199}$"
 Whole: TypeAlias = Annotated[int, Strict()]
 Id: TypeAlias = Annotated[int, Strict(), Field(ge=1, le=limits.MAX_JOB_ID)]
-Name: TypeAlias = Annotated[str, Field(pattern=NAME_PATTERN, min_length=1, max_length=200, examples=["default"])]
+Name: TypeAlias = Annotated[
+    str, Field(pattern=NAME_PATTERN, min_length=1, max_length=200, examples=["default"])
+]
 Text: TypeAlias = Annotated[str, Field(max_length=limits.MAX_KEY, pattern=r"^[^\x00]*$")]
-Key: TypeAlias = Annotated[str, Field(min_length=1, max_length=limits.MAX_KEY, pattern=r"^[^\x00]*$")]
+Key: TypeAlias = Annotated[
+    str, Field(min_length=1, max_length=limits.MAX_KEY, pattern=r"^[^\x00]*$")
+]
 Pause: TypeAlias = Annotated[float, Strict(), Field(ge=0, le=limits.MAX_PAUSE)]
 Span: TypeAlias = Annotated[float, Strict(), Field(ge=0, le=limits.MAX_SPAN.total_seconds())]
 Timeout: TypeAlias = Annotated[float, Strict(), Field(ge=1, le=limits.MAX_TIMEOUT.total_seconds())]
@@ -31,18 +36,25 @@ class Body(BaseModel):
 
 
 class JobBody(Body):
-    """A job to be done. What is left out is taken from the policy of its kind; spans are in seconds."""
+    """A job to be done. What is left out is taken from the policy of its kind; spans are in
+    seconds."""
 
     kind: Annotated[Name, Field(examples=["probe"])]
-    payload: Annotated[Json, Field(description="Whatever the kind's handler reads.", examples=[{"steps": 1}])] = {}
+    payload: Annotated[
+        Json, Field(description="Whatever the kind's handler reads.", examples=[{"steps": 1}])
+    ] = {}
     queue: Name | None = None
-    priority: Annotated[Whole, Field(ge=0, le=9, description="0 is the most urgent, 9 the least.")] | None = None
+    priority: (
+        Annotated[Whole, Field(ge=0, le=9, description="0 is the most urgent, 9 the least.")] | None
+    ) = None
     run_in: Span | None = None
     deadline_in: Span | None = None
     timeout: Timeout | None = None
     max_attempts: Annotated[Whole, Field(ge=1, le=1000)] | None = None
     group_id: Id | None = None
-    lock_key: Annotated[Key, Field(description="At most one job holds it, from enqueue to end.")] | None = None
+    lock_key: (
+        Annotated[Key, Field(description="At most one job holds it, from enqueue to end.")] | None
+    ) = None
     unique_key: Annotated[Key, Field(description="A second job with it is not made.")] | None = None
 
     def value(self) -> model.JobSpec:
@@ -88,7 +100,9 @@ class FailedBody(FenceBody):
     retry_in: Pause | None = None
 
     def value(self) -> model.Ending:
-        return model.Ending(fence=self.fence(), outcome=model.Failed(error=self.error, retry_in=self.retry_in))
+        return model.Ending(
+            fence=self.fence(), outcome=model.Failed(error=self.error, retry_in=self.retry_in)
+        )
 
 
 EndingBody: TypeAlias = Annotated[SucceededBody | FailedBody, Field(discriminator="status")]
@@ -103,7 +117,9 @@ class ClaimBody(Body):
     queues: Annotated[list[Name], Field(max_length=limits.MAX_QUEUES, examples=[["default"]])]
     limit: Annotated[Whole, Field(ge=0, le=limits.MAX_CLAIM)] = 1
     wait_seconds: Annotated[float, Strict(), Field(ge=0, le=limits.MAX_WAIT)] = 0
-    session: Annotated[UUID, Field(description="The process that claims, as it registered.")] | None = None
+    session: (
+        Annotated[UUID, Field(description="The process that claims, as it registered.")] | None
+    ) = None
 
 
 class ExchangeBody(ClaimBody, FinishBody):
@@ -121,7 +137,11 @@ class WorkerBody(Body):
 class RegistrationBody(WorkerBody):
     def value(self) -> model.Registration:
         return model.Registration(
-            worker=self.worker, session=self.session, queues=self.queues, slots=self.slots, version=self.version
+            worker=self.worker,
+            session=self.session,
+            queues=self.queues,
+            slots=self.slots,
+            version=self.version,
         )
 
 
@@ -154,11 +174,14 @@ class ParkingBody(FenceBody):
     state: Json
     wake_in: Pause
     unhandled: Annotated[bool, Strict()] = Field(
-        default=False, description="The worker has no handler for the kind and leaves the job to another."
+        default=False,
+        description="The worker has no handler for the kind and leaves the job to another.",
     )
 
     def value(self) -> model.Parking:
-        return model.Parking(fence=self.fence(), state=self.state, wake_in=self.wake_in, unhandled=self.unhandled)
+        return model.Parking(
+            fence=self.fence(), state=self.state, wake_in=self.wake_in, unhandled=self.unhandled
+        )
 
 
 class ParkBody(Body):

@@ -1,8 +1,9 @@
 """The kernel's verbs over HTTP: what a worker has instead of a database.
 
-Nothing is retried here. Whether a claim whose reply was lost was made, nobody can say; it lapses and runs again. An end
-that was written twice is told from a stale one by the kernel (`repeated`). So the worker may simply call again, and it
-alone knows how long that is worth while. Nobody answering, and an answer that is not ours, are `Unavailable`.
+Nothing is retried here. Whether a claim whose reply was lost was made, nobody can say; it lapses
+and runs again. An end that was written twice is told from a stale one by the kernel (`repeated`).
+So the worker may simply call again, and it alone knows how long that is worth while. Nobody
+answering, and an answer that is not ours, are `Unavailable`.
 """
 
 from __future__ import annotations
@@ -39,21 +40,30 @@ ANSWER_SECONDS = 20.0
 BEAT_SECONDS = 5.0
 """A heartbeat that hangs must fail while the shortest lease still has room for another one."""
 CHUNK_BYTES = 4 * 1024 * 1024
-"""Writes of many attempts are split below the control plane's limit: fifty large results at once must not fail."""
+"""Writes of many attempts are split below the control plane's limit: fifty large results at once
+must not fail."""
 
 
 class HttpJobStore:
     """`async with HttpJobStore(url, token) as store:`; one per process is enough."""
 
-    def __init__(self, url: str, token: str, *, component: Literal["worker", "wrapper"] = "worker") -> None:
+    def __init__(
+        self, url: str, token: str, *, component: Literal["worker", "wrapper"] = "worker"
+    ) -> None:
         if not url.startswith(("http://", "https://")):
-            raise InvalidInput(f"{url[:200]!r} is not the URL of a control plane.", hint="Set PENSTOCK_URL.")
+            raise InvalidInput(
+                f"{url[:200]!r} is not the URL of a control plane.", hint="Set PENSTOCK_URL."
+            )
         if not re.fullmatch(r"[!-~]+", token):
             raise InvalidInput("The service token is empty or has characters that no header takes.")
         self._url = url.rstrip("/")
         self._http = httpx2.AsyncClient(
             base_url=f"{self._url}/api/internal/jobs",
-            headers={"Authorization": f"Bearer {token}", "X-Component": component, "Content-Type": "application/json"},
+            headers={
+                "Authorization": f"Bearer {token}",
+                "X-Component": component,
+                "Content-Type": "application/json",
+            },
             timeout=httpx2.Timeout(ANSWER_SECONDS, connect=5.0),
             limits=httpx2.Limits(max_connections=32, keepalive_expiry=30.0),
             trust_env=False,
@@ -76,9 +86,17 @@ class HttpJobStore:
         return Registered(**await self._post("register", wire.dump_registration(registration)))
 
     async def claim(
-        self, worker: str, queues: Sequence[str], limit: int, *, wait: float = 0, session: UUID | None = None
+        self,
+        worker: str,
+        queues: Sequence[str],
+        limit: int,
+        *,
+        wait: float = 0,
+        session: UUID | None = None,
     ) -> list[Claimed]:
-        data = await self._post("claim", _claim(worker, queues, limit, wait, session), patience=ANSWER_SECONDS + wait)
+        data = await self._post(
+            "claim", _claim(worker, queues, limit, wait, session), patience=ANSWER_SECONDS + wait
+        )
         return [wire.load_claimed(job) for job in data["jobs"]]
 
     async def exchange(
@@ -97,7 +115,9 @@ class HttpJobStore:
         body = {"endings": last} | _claim(worker, queues, limit, wait, session)
         data = await self._post("exchange", body, patience=ANSWER_SECONDS + wait)
         claimed = [wire.load_claimed(job) for job in data["jobs"]]
-        return Exchanged(verdicts=verdicts + [Verdict(v) for v in data["verdicts"]], claimed=claimed)
+        return Exchanged(
+            verdicts=verdicts + [Verdict(v) for v in data["verdicts"]], claimed=claimed
+        )
 
     async def finish(self, endings: Sequence[Ending]) -> list[Verdict]:
         check_batch(endings)
@@ -106,7 +126,9 @@ class HttpJobStore:
 
     async def renew(self, beat: Beat) -> Renewal:
         check_batch(beat.held)
-        return wire.load_renewal(await self._post("renew", wire.dump_beat(beat), patience=BEAT_SECONDS))
+        return wire.load_renewal(
+            await self._post("renew", wire.dump_beat(beat), patience=BEAT_SECONDS)
+        )
 
     async def progress(self, updates: Sequence[ProgressUpdate]) -> list[bool]:
         check_batch(updates)
@@ -121,7 +143,9 @@ class HttpJobStore:
         return await self._write("release", "releases", (wire.dump_release(r) for r in releases))
 
     async def cancel(self, job_id: JobId, *, actor: str, reason: str = "") -> Cancelled:
-        return Cancelled(**await self._post("cancel", {"job_id": job_id, "actor": actor, "reason": reason}))
+        return Cancelled(
+            **await self._post("cancel", {"job_id": job_id, "actor": actor, "reason": reason})
+        )
 
     async def job(self, job_id: JobId) -> JobView:
         return wire.load_job(await self._call("GET", f"/{job_id}"))
@@ -140,17 +164,26 @@ class HttpJobStore:
                 written += (await self._post(verb, {name: chunk}))["written"]
         return written
 
-    async def _post(self, verb: str, body: wire.Document, *, patience: float = ANSWER_SECONDS) -> Any:
+    async def _post(
+        self, verb: str, body: wire.Document, *, patience: float = ANSWER_SECONDS
+    ) -> Any:
         return await self._call("POST", f"/{verb}", content=wire.encode(body), patience=patience)
 
     async def _call(
-        self, method: str, path: str, *, content: bytes | None = None, patience: float = ANSWER_SECONDS
+        self,
+        method: str,
+        path: str,
+        *,
+        content: bytes | None = None,
+        patience: float = ANSWER_SECONDS,
     ) -> Any:
         timeout = httpx2.Timeout(patience, connect=5.0)
         try:
             answer = await self._http.request(method, path, content=content, timeout=timeout)
         except httpx2.TransportError as e:
-            raise Unavailable(f"The control plane at {self._url} does not answer ({type(e).__name__}).") from e
+            raise Unavailable(
+                f"The control plane at {self._url} does not answer ({type(e).__name__})."
+            ) from e
         if not answer.is_success:
             raise _error(answer)
         try:
@@ -159,12 +192,21 @@ class HttpJobStore:
             raise _stranger(answer) from None
 
 
-def _claim(worker: str, queues: Sequence[str], limit: int, wait: float, session: UUID | None) -> wire.Document:
-    return {"worker": worker, "queues": list(queues), "limit": limit, "wait_seconds": wait, "session": session}
+def _claim(
+    worker: str, queues: Sequence[str], limit: int, wait: float, session: UUID | None
+) -> wire.Document:
+    return {
+        "worker": worker,
+        "queues": list(queues),
+        "limit": limit,
+        "wait_seconds": wait,
+        "session": session,
+    }
 
 
 def _chunks(items: Iterable[wire.Document]) -> Iterator[list[orjson.Fragment]]:
-    """The items in their order, in runs that fit into one call; at least one run, which may be empty."""
+    """The items in their order, in runs that fit into one call; at least one run, which may be
+    empty."""
     chunk: list[orjson.Fragment] = []
     size = 0
     for item in items:
@@ -178,15 +220,22 @@ def _chunks(items: Iterable[wire.Document]) -> Iterator[list[orjson.Fragment]]:
 
 
 def _error(answer: httpx2.Response) -> PenstockError:
-    """The error that the control plane raised, as it was; a proxy in between has no envelope of ours."""
+    """The error that the control plane raised, as it was; a proxy in between has no envelope of
+    ours."""
     try:
         error = orjson.loads(answer.content)["error"]
         details = error["details"]
-        return rebuild(error["code"], error["message"], hint=details.pop("hint", None), details=details)
+        return rebuild(
+            error["code"], error["message"], hint=details.pop("hint", None), details=details
+        )
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         return _stranger(answer)
 
 
 def _stranger(answer: httpx2.Response) -> PenstockError:
     said = f"{answer.url} answered {answer.status_code}, and not in the words of a control plane."
-    return Unavailable(said) if answer.is_server_error else Internal(said, hint="Is PENSTOCK_URL right?")
+    return (
+        Unavailable(said)
+        if answer.is_server_error
+        else Internal(said, hint="Is PENSTOCK_URL right?")
+    )

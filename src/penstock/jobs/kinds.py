@@ -32,7 +32,8 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindPolicy:
-    """Lease, heartbeat and timeout in seconds; `on_sigterm` says whether an interrupted attempt counts as a failure."""
+    """Lease, heartbeat and timeout in seconds; `on_sigterm` says whether an interrupted attempt
+    counts as a failure."""
 
     name: str
     queue: str = "default"
@@ -44,7 +45,8 @@ class KindPolicy:
     on_sigterm: Literal["release", "fail"] = "release"
     backoff: Backoff = field(default_factory=Backoff)
     cleanup_kind: str | None = None
-    """Enqueued with the state of a parked job that is cancelled or fails without its worker (a query to be stopped)."""
+    """Enqueued with the state of a parked job that is cancelled or fails without its worker (a
+    query to be stopped)."""
 
     def __post_init__(self) -> None:
         check_name(self.name, "Kind")
@@ -82,7 +84,9 @@ class Kinds:
             return self._policies[name]
         except KeyError:
             known = ", ".join(sorted(self._policies)) or "none"
-            raise InvalidInput(f"There is no job kind {name[:80]!r}.", hint=f"Known kinds: {known}.") from None
+            raise InvalidInput(
+                f"There is no job kind {name[:80]!r}.", hint=f"Known kinds: {known}."
+            ) from None
 
     def get(self, name: str) -> KindPolicy | None:
         return self._policies.get(name)

@@ -1,4 +1,5 @@
-"""A limit on everything that a caller may ask of the kernel; past it the answer is a sentence, never a surprise."""
+"""A limit on everything that a caller may ask of the kernel; past it the answer is a sentence,
+never a surprise."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ PRIORITIES = range(10)
 
 def check_batch(items: Sized) -> None:
     if len(items) > MAX_BATCH:
-        raise InvalidInput(f"{len(items):,} items in one call; at most {MAX_BATCH:,} are taken.", limit=MAX_BATCH)
+        raise InvalidInput(
+            f"{len(items):,} items in one call; at most {MAX_BATCH:,} are taken.", limit=MAX_BATCH
+        )
 
 
 def check_claim(worker: str, queues: Sequence[str], limit: int, wait: float) -> None:
@@ -47,7 +50,9 @@ def check_claim(worker: str, queues: Sequence[str], limit: int, wait: float) -> 
 
 def check_pause(seconds: float) -> None:
     if not 0 <= seconds <= MAX_PAUSE:
-        raise InvalidInput(f"A job can be put off for 0 to {MAX_PAUSE:,.0f} seconds, not {seconds:g}.")
+        raise InvalidInput(
+            f"A job can be put off for 0 to {MAX_PAUSE:,.0f} seconds, not {seconds:g}."
+        )
 
 
 def check_span(span: timedelta | None, what: str) -> None:

@@ -1,4 +1,5 @@
-"""The kernel's Prometheus metrics, on a registry of their own so that two stores in one process do not collide."""
+"""The kernel's Prometheus metrics, on a registry of their own so that two stores in one process do
+not collide."""
 
 from __future__ import annotations
 
@@ -26,12 +27,20 @@ class KernelMetrics:
         self._queues: set[str] = set()
         self._depths: dict[str, int] = {}
         self._watchers: list[Callable[[Reaped], None]] = []
-        self._depth = Gauge("penstock_queue_depth", "Jobs ready to be claimed.", ["queue"], registry=self.registry)
+        self._depth = Gauge(
+            "penstock_queue_depth", "Jobs ready to be claimed.", ["queue"], registry=self.registry
+        )
         self._oldest = Gauge(
-            "penstock_queue_oldest_wait_seconds", "Age of the oldest ready job.", ["queue"], registry=self.registry
+            "penstock_queue_oldest_wait_seconds",
+            "Age of the oldest ready job.",
+            ["queue"],
+            registry=self.registry,
         )
         self._parked = Gauge(
-            "penstock_parked_jobs", "Jobs whose work goes on elsewhere.", ["queue"], registry=self.registry
+            "penstock_parked_jobs",
+            "Jobs whose work goes on elsewhere.",
+            ["queue"],
+            registry=self.registry,
         )
         self._estimated = Gauge(
             "penstock_queue_estimated",
@@ -39,18 +48,30 @@ class KernelMetrics:
             ["queue"],
             registry=self.registry,
         )
-        self._running = Gauge("penstock_running_jobs", "Jobs held by a worker.", ["queue"], registry=self.registry)
+        self._running = Gauge(
+            "penstock_running_jobs", "Jobs held by a worker.", ["queue"], registry=self.registry
+        )
         self._pickup = BatchHistogram(
             "penstock_job_pickup_seconds", "From the enqueue to the claim.", "queue", PICKUP_BUCKETS
         )
         self.registry.register(self._pickup)
-        self._reclaimed = Counter("penstock_reaper_jobs_reclaimed", "Jobs taken back.", registry=self.registry)
-        self._failed = Counter("penstock_reaper_jobs_failed", "Jobs failed by the reaper.", registry=self.registry)
-        self._stale = Counter("penstock_stale_attempts", "Writes refused by the fence.", registry=self.registry)
-        self._refusals = Counter("penstock_lock_wait_refusals", "Enqueues refused by a lock.", registry=self.registry)
+        self._reclaimed = Counter(
+            "penstock_reaper_jobs_reclaimed", "Jobs taken back.", registry=self.registry
+        )
+        self._failed = Counter(
+            "penstock_reaper_jobs_failed", "Jobs failed by the reaper.", registry=self.registry
+        )
+        self._stale = Counter(
+            "penstock_stale_attempts", "Writes refused by the fence.", registry=self.registry
+        )
+        self._refusals = Counter(
+            "penstock_lock_wait_refusals", "Enqueues refused by a lock.", registry=self.registry
+        )
 
     def claimed(self, queue: str, claimed: Sequence[Claimed]) -> None:
-        self._pickup.observe(queue, [job.waited for job in claimed if job.attempt_no == 1 and job.polls == 0])
+        self._pickup.observe(
+            queue, [job.waited for job in claimed if job.attempt_no == 1 and job.polls == 0]
+        )
 
     def stale(self) -> None:
         self._stale.inc()
@@ -69,7 +90,8 @@ class KernelMetrics:
         self._failed.inc(reaped.failed + reaped.expired)
 
     def know(self, queues: Iterable[str]) -> None:
-        """Show these queues as empty ones before anything was ever put into them: a scaler reads a zero, not a gap."""
+        """Show these queues as empty ones before anything was ever put into them: a scaler reads a
+        zero, not a gap."""
         self._queues.update(queues)
 
     def depth(self, queue: str) -> int:

@@ -44,7 +44,8 @@ class Status(enum.IntEnum):
 class Fence(NamedTuple):
     """The right to write one attempt's outcome; only `claim` makes one.
 
-    A tuple, as is `Claimed`: the hot path makes and hashes one a job, and a dataclass would do that in Python.
+    A tuple, as is `Claimed`: the hot path makes and hashes one a job, and a dataclass would do that
+    in Python.
     """
 
     job_id: JobId
@@ -75,7 +76,8 @@ class JobSpec:
 
 
 class Enqueued(NamedTuple):
-    """`created` is False when a job with the same unique key was there already; then `job_id` is that one's."""
+    """`created` is False when a job with the same unique key was there already; then `job_id` is
+    that one's."""
 
     job_id: JobId
     created: bool
@@ -85,8 +87,8 @@ class Enqueued(NamedTuple):
 class GroupSpec:
     """Jobs that belong together, and what follows when the last of them is over.
 
-    `on_success` and `on_failure` are enqueued by the gate; `gate` names a handler of the control plane that runs in
-    the same transaction.
+    `on_success` and `on_failure` are enqueued by the gate; `gate` names a handler of the control
+    plane that runs in the same transaction.
     """
 
     name: str
@@ -136,7 +138,8 @@ class Claimed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Succeeded:
-    """`spawn` is enqueued in the transaction that records the end: a plan's chunks cannot be doubled or lost."""
+    """`spawn` is enqueued in the transaction that records the end: a plan's chunks cannot be
+    doubled or lost."""
 
     result: Json = None
     spawn: Sequence[JobSpec] = ()
@@ -144,7 +147,8 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """`retry_in` asks for another attempt after a pause; without attempts left the failure is final."""
+    """`retry_in` asks for another attempt after a pause; without attempts left the failure is
+    final."""
 
     error: Json
     retry_in: float | None = None
@@ -154,7 +158,8 @@ Outcome: TypeAlias = Succeeded | Failed
 WORKER_STOPPED = "WORKER_STOPPED"
 DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
 CUT_SHORT = frozenset({WORKER_STOPPED, DEADLINE_EXCEEDED})
-"""Codes of ends that come from outside the handler: it may not have stopped what it had running elsewhere."""
+"""Codes of ends that come from outside the handler: it may not have stopped what it had running
+elsewhere."""
 
 
 class Ending(NamedTuple):

@@ -1,10 +1,13 @@
-"""The bell: who waits for work is woken in milliseconds, and nobody pays for it in an enqueuing transaction.
+"""The bell: who waits for work is woken in milliseconds, and nobody pays for it in an enqueuing
+transaction.
 
-A NOTIFY inside a transaction makes commits queue up behind each other, so a queue that got work is noted after the
-commit and announced by a side connection, at most once per debounce. Each announcement carries the lowest order key
-that became ready, which lets claimers keep their low-water marks. One waiter is woken at a time; one that finds work
-passes the baton on, so a hundred idle workers do not stampede over one job. Who is about to wait says what they had
-heard before they looked, so a ring between the look and the wait is not missed. A lost bell costs a poll, never a job.
+A NOTIFY inside a transaction makes commits queue up behind each other, so a queue that got work is
+noted after the commit and announced by a side connection, at most once per debounce. Each
+announcement carries the lowest order key that became ready, which lets claimers keep their
+low-water marks. One waiter is woken at a time; one that finds work passes the baton on, so a
+hundred idle workers do not stampede over one job. Who is about to wait says what they had heard
+before they looked, so a ring between the look and the wait is not missed. A lost bell costs a poll,
+never a job.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ log = logging.get(__name__)
 
 
 class Line:
-    """The line to one who waits. Once it is hung up the waiting ends, and no claim is begun for them."""
+    """The line to one who waits. Once it is hung up the waiting ends, and no claim is begun for
+    them."""
 
     def __init__(self) -> None:
         self.dead = False
@@ -47,7 +51,9 @@ class Line:
 
 
 class Notifier:
-    def __init__(self, db: Db, *, debounce: float = 0.008, health: BackgroundHealth | None = None) -> None:
+    def __init__(
+        self, db: Db, *, debounce: float = 0.008, health: BackgroundHealth | None = None
+    ) -> None:
         self._db = db
         self._debounce = debounce
         self._pending: dict[str, int] = {}
@@ -85,14 +91,17 @@ class Notifier:
         self._ringing.set()
 
     def heard(self, queues: Iterable[str]) -> int:
-        """How often the bell rang for these queues; to be asked before a look, and given to `wait` after it."""
+        """How often the bell rang for these queues; to be asked before a look, and given to `wait`
+        after it."""
         return sum(self._rings.get(queue, 0) for queue in queues)
 
     def version(self, name: str) -> int | None:
         """How often it rang for this name; None while nobody listens, and rings may be missed."""
         return self.heard((name,)) if self.listening.is_set() else None
 
-    async def wait(self, queues: Sequence[str], timeout: float, *, heard: int, line: Line | None = None) -> bool:
+    async def wait(
+        self, queues: Sequence[str], timeout: float, *, heard: int, line: Line | None = None
+    ) -> bool:
         """Until one of the queues is rung for, the line is hung up, or (False) the time is up."""
         if self.heard(queues) != heard:
             return True
@@ -137,7 +146,8 @@ class Notifier:
         self.pass_on((queue,))
 
     async def _announce(self) -> None:
-        """At once after a silence; whatever rings within the debounce goes together with the next announcement."""
+        """At once after a silence; whatever rings within the debounce goes together with the next
+        announcement."""
         while True:
             await self._ringing.wait()
             self._ringing.clear()

@@ -1,7 +1,9 @@
-"""Workers that wait for jobs are there: one statement says so for all of a process, a few times a minute.
+"""Workers that wait for jobs are there: one statement says so for all of a process, a few times a
+minute.
 
-A worker that runs nothing has no lease to renew, and its long poll says as much as a heartbeat would.
-So it hardly beats while it waits, and thousands of idle workers cost a control plane next to nothing.
+A worker that runs nothing has no lease to renew, and its long poll says as much as a heartbeat
+would. So it hardly beats while it waits, and thousands of idle workers cost a control plane next to
+nothing.
 
 Whose session is over while it waits (another process registered the name) is answered with nothing.
 If its process is alive it asks why, with a heartbeat; only that proves that it is.

@@ -1,9 +1,10 @@
 """One look at the queues on behalf of everybody in this process who waits for work.
 
-Whoever waits is woken by the bell. What rings no bell (a job that comes due, a notification that was
-lost, a claimer that died between its look and its commit) is seen here: every two seconds, or when the
-next job is due, one query asks for all queues that are waited for. So a thousand who wait cost no more
-than one. A queue that was seen empty, and has not been rung for since, needs no first look either.
+Whoever waits is woken by the bell. What rings no bell (a job that comes due, a notification that
+was lost, a claimer that died between its look and its commit) is seen here: every two seconds, or
+when the next job is due, one query asks for all queues that are waited for. So a thousand who wait
+cost no more than one. A queue that was seen empty, and has not been rung for since, needs no first
+look either.
 """
 
 from __future__ import annotations
@@ -86,7 +87,9 @@ class QueueWatch:
         await self.promote()
         queues = list(self._awaited)
         heard = {queue: self._bell.heard((queue,)) for queue in queues}
-        heads = {row["queue"]: row["order_key"] for row in await self._db.fetch(SQL.heads, queues=queues)}
+        heads = {
+            row["queue"]: row["order_key"] for row in await self._db.fetch(SQL.heads, queues=queues)
+        }
         self._empty = {queue: heard[queue] for queue in queues if queue not in heads}
         self._looked_at = time.monotonic()
         for queue, order_key in heads.items():

@@ -1,6 +1,8 @@
-"""The reaper: what a vanished worker held goes back to the queue, and what ran out of time or attempts fails.
+"""The reaper: what a vanished worker held goes back to the queue, and what ran out of time or
+attempts fails.
 
-Any number of reapers may run; each statement re-checks the lease under the row's lock, so a renewal in flight wins.
+Any number of reapers may run; each statement re-checks the lease under the row's lock, so a renewal
+in flight wins.
 
 Leases also lapse when workers are well and nobody hears their heartbeats: while the only control
 plane restarts, or the database is away. So a reaper that starts, or comes back from an outage, and
@@ -51,7 +53,8 @@ class Reaper(Loop[Reaped]):
         self._listening_since = float("-inf")
 
     async def run_once(self) -> Reaped:
-        """Batch after batch until one is not full: what a whole fleet held is taken back in one pass."""
+        """Batch after batch until one is not full: what a whole fleet held is taken back in one
+        pass."""
         vanished = await self._workers_could_renew()
         reaped = last = await self._store.reap(limit=self._batch, vanished=vanished)
         while max(last.requeued + last.failed, last.expired) >= self._batch:
@@ -67,7 +70,9 @@ class Reaper(Loop[Reaped]):
         An outage that is shorter than the grace lapses no lease that was renewed before it.
         """
         now = self._ticks()
-        if now - self._passed_at > self._grace and await self._db.value(SQL.workers_unheard, seconds=self._grace):
+        if now - self._passed_at > self._grace and await self._db.value(
+            SQL.workers_unheard, seconds=self._grace
+        ):
             self._listening_since = now
             log.info("reaper_waits_for_heartbeats", seconds=self._grace)
         return now >= self._listening_since + self._grace

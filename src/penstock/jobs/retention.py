@@ -1,4 +1,5 @@
-"""Retention: partitions are made ahead of time and dropped whole; what else a job left goes in small batches."""
+"""Retention: partitions are made ahead of time and dropped whole; what else a job left goes in
+small batches."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class Forgotten:
 class Retention(Loop[Forgotten]):
     name = "retention"
 
-    def __init__(self, db: Db, *, every: float, metrics: LoopMetrics, days: int, batch: int = 5000) -> None:
+    def __init__(
+        self, db: Db, *, every: float, metrics: LoopMetrics, days: int, batch: int = 5000
+    ) -> None:
         super().__init__(db, every=every, metrics=metrics)
         self._days = days
         self._batch = batch
@@ -59,7 +62,8 @@ class Retention(Loop[Forgotten]):
         return dropped
 
     async def _briefly(self, statement: Statement) -> bool:
-        """Whether it could be done at once: every end queues up behind whoever waits to change the partitions."""
+        """Whether it could be done at once: every end queues up behind whoever waits to change the
+        partitions."""
         try:
             async with self._db.transaction() as tx:
                 await tx.fetch(parse("patience", "SET LOCAL lock_timeout = '500ms'"))

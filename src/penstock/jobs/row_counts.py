@@ -2,8 +2,8 @@
 
 A count reads every row that it counts, so at millions of rows it takes seconds, and at 100,000 it
 costs thirty times what the page beside it costs. A list asks the planner first: what it holds to be
-cheap is counted up to a bound (statistics may be old), of the rest its estimate is given. Queues are
-counted by their indexes up to a bound; a queue that has more is estimated from a sample of the
+cheap is counted up to a bound (statistics may be old), of the rest its estimate is given. Queues
+are counted by their indexes up to a bound; a queue that has more is estimated from a sample of the
 table's pages. So a small queue beside a huge one is counted exactly: a scaler must see its one job.
 """
 
@@ -61,7 +61,8 @@ class QueueView:
 
 
 class Estimates:
-    """What the planner holds of counts, remembered for a moment: lists are looked at again and again."""
+    """What the planner holds of counts, remembered for a moment: lists are looked at again and
+    again."""
 
     def __init__(self, ticks: Callable[[], float] = time.monotonic) -> None:
         self._ticks = ticks
@@ -122,7 +123,9 @@ def _exact(row: asyncpg.Record) -> QueueView:
     return QueueView(**{name: row[name] for name in (*_STATUSES, "queue", "oldest_wait")})
 
 
-def _estimated(bounded: Sequence[asyncpg.Record], sample: Sequence[asyncpg.Record], factor: float) -> list[QueueView]:
+def _estimated(
+    bounded: Sequence[asyncpg.Record], sample: Sequence[asyncpg.Record], factor: float
+) -> list[QueueView]:
     """What was counted, and more where the count was cut and the sample has more."""
     scaled = Counter({(row["queue"], row["status"]): round(row["rows"] * factor) for row in sample})
     counted = {row["queue"]: row for row in bounded}

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from penstock.jobs.model import AttemptView, Claimed, Fence, GroupSpec, JobSpec, JobView, Json, Status
+from penstock.jobs.model import (
+    AttemptView,
+    Claimed,
+    Fence,
+    GroupSpec,
+    JobSpec,
+    JobView,
+    Json,
+    Status,
+)
 from penstock.kit.errors import InvalidInput, PayloadTooLarge
 
 if TYPE_CHECKING:
@@ -23,20 +32,24 @@ _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def dump(value: Json, what: str, limit: int) -> str:
-    """JSON text that PostgreSQL takes, within the limit; or an error that says which of the two it is not."""
+    """JSON text that PostgreSQL takes, within the limit; or an error that says which of the two it
+    is not."""
     try:
         raw = orjson.dumps(value)
     except TypeError as e:
         raise InvalidInput(f"The {what} cannot be written as JSON: {e}.") from None
     if len(raw) > limit:
-        raise PayloadTooLarge(f"The {what} has {len(raw):,} bytes; at most {limit:,} are taken.", limit=limit)
+        raise PayloadTooLarge(
+            f"The {what} has {len(raw):,} bytes; at most {limit:,} are taken.", limit=limit
+        )
     if b"\\u0000" in raw and _NUL.search(raw):
         raise InvalidInput(f"The {what} holds a NUL character, which cannot be stored.")
     return raw.decode()
 
 
 def column(values: list[str | None]) -> list[str | None] | None:
-    """A parameter for `unnest`. None stands for a column without values: as many NULLs take time to encode."""
+    """A parameter for `unnest`. None stands for a column without values: as many NULLs take time to
+    encode."""
     return None if values.count(None) == len(values) else values
 
 
@@ -107,8 +120,16 @@ def attempt_view(row: asyncpg.Record) -> AttemptView:
 def spec_to_json(spec: JobSpec) -> Json:
     """Only what is set: a stored spec takes the defaults of the day it is enqueued."""
     bare = JobSpec(kind=spec.kind)
-    changed = {name: getattr(spec, name) for name in JobSpec.__slots__ if getattr(spec, name) != getattr(bare, name)}
-    seconds = {name: value.total_seconds() for name, value in changed.items() if isinstance(value, timedelta)}
+    changed = {
+        name: getattr(spec, name)
+        for name in JobSpec.__slots__
+        if getattr(spec, name) != getattr(bare, name)
+    }
+    seconds = {
+        name: value.total_seconds()
+        for name, value in changed.items()
+        if isinstance(value, timedelta)
+    }
     return {"kind": spec.kind} | changed | seconds
 
 
@@ -118,7 +139,8 @@ def spec_from_json(value: Json) -> JobSpec:
 
 
 def spec_again(row: asyncpg.Record, actor: str) -> JobSpec:
-    """The same work as a new job. Its group is over and its unique key is taken: it stands alone, made once."""
+    """The same work as a new job. Its group is over and its unique key is taken: it stands alone,
+    made once."""
     deadline = row["deadline_at"]
     return JobSpec(
         kind=row["kind"],

@@ -1,8 +1,9 @@
 """Schedules: a cron expression, a zone and a job spec; each tick makes at most one job.
 
-The tick is the job's unique key, so a scheduler that dies between enqueuing and writing down the next tick, or two
-schedulers at once, cannot make a second one. Ticks that were missed (a night without a control plane) become one job.
-While the system drains nothing is enqueued and the tick waits.
+The tick is the job's unique key, so a scheduler that dies between enqueuing and writing down the
+next tick, or two schedulers at once, cannot make a second one. Ticks that were missed (a night
+without a control plane) become one job. While the system drains nothing is enqueued and the tick
+waits.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ SQL = load("penstock.jobs.sql")
 log = logging.get(__name__)
 FIRST_PAUSE = 2.0
 LONGEST_PAUSE = 60.0
-"""Seconds until a tick whose job was refused is tried again, twice as long each time: a lock may be held for hours."""
+"""Seconds until a tick whose job was refused is tried again, twice as long each time: a lock may be
+held for hours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +147,9 @@ class Scheduler(Loop[Ticked]):
                 key = f"schedule:{row['name']}:{row['next_at'].isoformat()}"
                 [added] = await self._store.enqueue([replace(spec, unique_key=key)], tx=tx)
                 later = next_tick(row["cron"], row["zone"], row["now"])
-                await tx.changed(SQL.schedule_done, name=row["name"], job_id=added.job_id, next_at=later)
+                await tx.changed(
+                    SQL.schedule_done, name=row["name"], job_id=added.job_id, next_at=later
+                )
         except Draining:
             raise
         except PenstockError as e:
@@ -158,13 +162,16 @@ class Scheduler(Loop[Ticked]):
 
 
 def next_tick(cron: str, zone: str, after: datetime) -> datetime:
-    """The first tick after a moment, in the zone's own time (so that "03:00" stays 03:00 through a clock change)."""
+    """The first tick after a moment, in the zone's own time (so that "03:00" stays 03:00 through a
+    clock change)."""
     try:
         tick: datetime = next(CronSim(cron, after.astimezone(ZoneInfo(zone))))
     except CronSimError as e:
         raise InvalidInput(f"{cron[:80]!r} is not a cron expression: {e}.") from None
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidInput(f"{zone[:80]!r} is not a time zone.", hint="Use a name such as Europe/Vienna.") from None
+        raise InvalidInput(
+            f"{zone[:80]!r} is not a time zone.", hint="Use a name such as Europe/Vienna."
+        ) from None
     except StopIteration:
         raise InvalidInput(f"{cron[:80]!r} never comes true.") from None
     return tick

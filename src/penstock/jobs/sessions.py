@@ -67,7 +67,9 @@ class Sessions:
             shared = await tx.value(SQL.session_shared, worker=worker, seconds=SHARED_SECONDS)
             superseded = await tx.changed(SQL.session_supersede, worker=worker, session=session)
             await tx.changed(SQL.session_add, worker=worker, session=session)
-            vanished = await tx.fetch(SQL.session_vanished, worker=worker, session=session, sparing=shared)
+            vanished = await tx.fetch(
+                SQL.session_vanished, worker=worker, session=session, sparing=shared
+            )
             sessions = [row["session"] for row in vanished]
             taken = await tx.fetch(SQL.take_over, worker=worker, sessions=sessions)
             requeued = [row for row in taken if row["status"] is None]
@@ -76,20 +78,31 @@ class Sessions:
             await tx.fetch(SQL.beat, **_seen(registration), running=0)
             tx.after_commit(lambda: self._ring_for(requeued))
         kinds = Counter(row["kind"] for row in requeued)
-        self._metrics.reaped(Reaped(requeued=len(requeued), failed=len(failed), groups_fired=fired, kinds=kinds))
+        self._metrics.reaped(
+            Reaped(requeued=len(requeued), failed=len(failed), groups_fired=fired, kinds=kinds)
+        )
         spared = bool(shared and superseded)
         if spared:
             log.error("worker_name_shared", worker=worker, session=str(session), hint=OWN_NAMES)
         elif taken:
-            log.warning("attempts_taken_over", worker=worker, session=str(session), jobs=[r["job_id"] for r in taken])
+            log.warning(
+                "attempts_taken_over",
+                worker=worker,
+                session=str(session),
+                jobs=[r["job_id"] for r in taken],
+            )
         return Registered(requeued=len(requeued), failed=len(failed), shared=spared)
 
     async def beat(self, tx: Tx, beat: Beat) -> bool:
         """Note that the worker is there; whether its session was superseded."""
         row = await tx.row(SQL.beat, **_seen(beat), running=len(beat.held))
-        shared, superseded = (row["shared"], row["superseded"]) if row is not None else (False, False)
+        shared, superseded = (
+            (row["shared"], row["superseded"]) if row is not None else (False, False)
+        )
         if shared or superseded:
-            log.error("worker_name_shared", worker=beat.worker, session=str(beat.session), hint=OWN_NAMES)
+            log.error(
+                "worker_name_shared", worker=beat.worker, session=str(beat.session), hint=OWN_NAMES
+            )
         return superseded
 
     async def still_alive(self, beat: Beat) -> None:
@@ -119,15 +132,23 @@ def _check(registration: Registration) -> None:
     check_name(registration.worker, "Worker")
     check_text(registration.version, "version")
     if not 1 <= len(registration.queues) <= MAX_QUEUES:
-        raise InvalidInput(f"A worker serves 1 to {MAX_QUEUES} queues, not {len(registration.queues)}.")
+        raise InvalidInput(
+            f"A worker serves 1 to {MAX_QUEUES} queues, not {len(registration.queues)}."
+        )
     for queue in registration.queues:
         check_name(queue, "Queue")
 
 
 def _check_current(earlier: asyncpg.Record, worker: str) -> None:
     if earlier["worker"] != worker:
-        raise InvalidInput(f"This session registered as worker {earlier['worker']!r}; it cannot be {worker!r} as well.")
+        raise InvalidInput(
+            f"This session registered as worker {earlier['worker']!r}; it cannot be {worker!r} as well."
+        )
     if earlier["superseded_by"] is not None:
-        raise Conflict(f"Another process has registered as worker {worker!r} since.", hint=OWN_NAMES)
+        raise Conflict(
+            f"Another process has registered as worker {worker!r} since.", hint=OWN_NAMES
+        )
     if earlier["ended_at"] is not None:
-        raise Conflict(f"This session of worker {worker!r} has said farewell.", hint="Start a new process.")
+        raise Conflict(
+            f"This session of worker {worker!r} has said farewell.", hint="Start a new process."
+        )

@@ -1,9 +1,9 @@
 """The kernel's verbs on PostgreSQL.
 
-Each verb is one statement, or one transaction where groups or spawned jobs take part. The fence is the whole secret:
-`claim` writes a random attempt id into the live row, every later write of that attempt names it, and whoever takes the
-job away (cancel, reaper, another claim) rotates it. Deleting the live row is the only way to end a job, and a row can
-be deleted once.
+Each verb is one statement, or one transaction where groups or spawned jobs take part. The fence is
+the whole secret: `claim` writes a random attempt id into the live row, every later write of that
+attempt names it, and whoever takes the job away (cancel, reaper, another claim) rotates it.
+Deleting the live row is the only way to end a job, and a row can be deleted once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ import asyncpg
 
 from penstock.jobs import row_mapping
 from penstock.jobs.enqueuer import Enqueuer
-from penstock.jobs.finish_and_claim import FinishAndClaim, already, columns, fences_of, in_lock_order
+from penstock.jobs.finish_and_claim import (
+    FinishAndClaim,
+    already,
+    columns,
+    fences_of,
+    in_lock_order,
+)
 from penstock.jobs.gates import Gates
 from penstock.jobs.limits import MAX_JOB_ID, check_batch, check_claim, check_pause, check_text
 from penstock.jobs.metrics import KernelMetrics
@@ -71,7 +77,8 @@ ENGINE_SETTINGS = {
     "enable_mergejoin": "off",
     "jit": "off",
 }
-"""For the kernel's own connections: its statements have one good plan each, whatever the statistics say today."""
+"""For the kernel's own connections: its statements have one good plan each, whatever the statistics
+say today."""
 
 
 class PgJobStore:
@@ -89,10 +96,17 @@ class PgJobStore:
         self.metrics = metrics or KernelMetrics()
         self.kinds = kinds
         self.bell = Notifier(db, debounce=bell_debounce, health=self.metrics.background)
-        self._intake = Enqueuer(kinds, max_payload_bytes=max_payload_bytes, on_refusal=self.metrics.lock_refused)
+        self._intake = Enqueuer(
+            kinds, max_payload_bytes=max_payload_bytes, on_refusal=self.metrics.lock_refused
+        )
         self.gates = Gates(self._intake, self.bell.ring)
         self._exchange = FinishAndClaim(
-            db, self.bell, self.gates, self.metrics, max_bytes=max_payload_bytes, on_stale=self._stale
+            db,
+            self.bell,
+            self.gates,
+            self.metrics,
+            max_bytes=max_payload_bytes,
+            on_stale=self._stale,
         )
         self._sessions = Sessions(db, self.gates, self.metrics, ring_for=self._ring_for)
 
@@ -112,7 +126,9 @@ class PgJobStore:
         """Accept jobs; with `tx`, in the caller's transaction and visible when that commits."""
         if not specs:
             return []
-        if tx is None and (alone := await self._intake.add_alone(self._db, specs, ring=self.bell.ring)):
+        if tx is None and (
+            alone := await self._intake.add_alone(self._db, specs, ring=self.bell.ring)
+        ):
             return alone
         async with self._db.transaction(tx) as inner:
             return await self._intake.add(inner, specs, force=False, ring=self.bell.ring)
@@ -122,9 +138,15 @@ class PgJobStore:
         self._intake.check(spec)
 
     async def open_group(
-        self, group: GroupSpec, members: Sequence[JobSpec], *, tx: Tx | None = None, force: bool = False
+        self,
+        group: GroupSpec,
+        members: Sequence[JobSpec],
+        *,
+        tx: Tx | None = None,
+        force: bool = False,
     ) -> tuple[int, list[Enqueued]]:
-        """A group and its first members together; members may spawn more until the last one is over.
+        """A group and its first members together; members may spawn more until the last one is
+        over.
 
         `force` is for what goes on with accepted work: it is taken while the system drains.
         """
@@ -137,7 +159,9 @@ class PgJobStore:
                 name=group.name,
                 gate=group.gate,
                 payload=row_mapping.dump(group.payload, "group payload", self._max_bytes),
-                opens=row_mapping.dump(row_mapping.opens_to_json(group), "group's follow-up", self._max_bytes),
+                opens=row_mapping.dump(
+                    row_mapping.opens_to_json(group), "group's follow-up", self._max_bytes
+                ),
                 deadline_in=group.deadline_in,
             )
             specs = [replace(spec, group_id=group_id) for spec in members]
@@ -163,7 +187,9 @@ class PgJobStore:
         polled: bool | None = None,
     ) -> list[Claimed]:
         """With `polled`, only jobs that were parked before (True) or never (False)."""
-        done = await self.exchange((), worker, queues, limit, wait=wait, session=session, line=line, polled=polled)
+        done = await self.exchange(
+            (), worker, queues, limit, wait=wait, session=session, line=line, polled=polled
+        )
         return list(done.claimed)
 
     async def finish(self, endings: Sequence[Ending]) -> list[Verdict]:
@@ -181,13 +207,16 @@ class PgJobStore:
         line: Line | None = None,
         polled: bool | None = None,
     ) -> Exchanged:
-        """With a `line`, the wait ends when it is hung up; a claim that is under way by then is still returned."""
+        """With a `line`, the wait ends when it is hung up; a claim that is under way by then is
+        still returned."""
         check_batch(endings)
         check_claim(worker, queues, limit, wait)
         for ending in endings:
             if isinstance(ending.outcome, Failed) and ending.outcome.retry_in is not None:
                 check_pause(ending.outcome.retry_in)
-        verdicts, claimed = await self._exchange.run(endings, worker, queues, limit, wait, line, polled, session)
+        verdicts, claimed = await self._exchange.run(
+            endings, worker, queues, limit, wait, line, polled, session
+        )
         return Exchanged(verdicts=verdicts, claimed=claimed)
 
     # the other writes of an attempt
@@ -199,8 +228,14 @@ class PgJobStore:
             gone = await tx.fetch(SQL.renew, **columns(beat.held)) if beat.held else []
         if superseded:
             await self._sessions.still_alive(beat)
-        lost = [Fence(job_id=r["job_id"], attempt_id=r["attempt_id"]) for r in gone if not r["cancelled"]]
-        cancelled = [Fence(job_id=r["job_id"], attempt_id=r["attempt_id"]) for r in gone if r["cancelled"]]
+        lost = [
+            Fence(job_id=r["job_id"], attempt_id=r["attempt_id"])
+            for r in gone
+            if not r["cancelled"]
+        ]
+        cancelled = [
+            Fence(job_id=r["job_id"], attempt_id=r["attempt_id"]) for r in gone if r["cancelled"]
+        ]
         for fence in lost:
             self._stale(fence, "renew")
         return Renewal(lost=lost, cancelled=cancelled, superseded=superseded)
@@ -212,7 +247,9 @@ class PgJobStore:
         check_batch(updates)
         latest = in_lock_order({u.fence: u for u in updates}.values())
         texts = [row_mapping.dump(u.progress, "progress", self._max_bytes) for u in latest]
-        found = await self._db.fetch(SQL.progress, **columns(u.fence for u in latest), progress=texts)
+        found = await self._db.fetch(
+            SQL.progress, **columns(u.fence for u in latest), progress=texts
+        )
         return await self._written([u.fence for u in updates], found, "progress")
 
     async def park(self, parkings: Sequence[Parking]) -> list[bool]:
@@ -234,7 +271,9 @@ class PgJobStore:
         check_batch(releases)
         ordered = in_lock_order(releases)
         reasons = [check_text(r.reason, "reason") for r in ordered]
-        found = await self._db.fetch(SQL.release, **columns(r.fence for r in ordered), reasons=reasons)
+        found = await self._db.fetch(
+            SQL.release, **columns(r.fence for r in ordered), reasons=reasons
+        )
         self._ring_for(found)
         return await self._written([r.fence for r in releases], found, "released")
 
@@ -243,14 +282,19 @@ class PgJobStore:
         for row in parked:
             if pauses[row["job_id"]] < LOOK_SECONDS:
                 loop = asyncio.get_running_loop()
-                loop.call_later(pauses[row["job_id"]], self.bell.ring, row["queue"], row["order_key"])
+                loop.call_later(
+                    pauses[row["job_id"]], self.bell.ring, row["queue"], row["order_key"]
+                )
 
     def _ring_for(self, ready: Sequence[asyncpg.Record]) -> None:
         for row in ready:
             self.bell.ring(row["queue"], row["order_key"])
 
-    async def _written(self, fences: Sequence[Fence], found: Sequence[asyncpg.Record], how: str) -> list[bool]:
-        """Which writes stand; one that changed nothing may be a repetition of our own, whose reply was lost."""
+    async def _written(
+        self, fences: Sequence[Fence], found: Sequence[asyncpg.Record], how: str
+    ) -> list[bool]:
+        """Which writes stand; one that changed nothing may be a repetition of our own, whose reply
+        was lost."""
         written = fences_of(found)
         if missing := [fence for fence in fences if fence not in written]:
             written |= await already(self._db, missing, how)
@@ -261,23 +305,32 @@ class PgJobStore:
 
     def _stale(self, fence: Fence, verb: str) -> None:
         self.metrics.stale()
-        log.warning("stale_attempt", job_id=fence.job_id, attempt_id=str(fence.attempt_id), verb=verb)
+        log.warning(
+            "stale_attempt", job_id=fence.job_id, attempt_id=str(fence.attempt_id), verb=verb
+        )
 
     @asynccontextmanager
     async def fenced_transaction(self, fence: Fence) -> AsyncIterator[Tx]:
-        """A transaction that holds the job under its fence: what the caller writes in it is fenced as well."""
+        """A transaction that holds the job under its fence: what the caller writes in it is fenced
+        as well."""
         async with self._db.transaction() as tx:
             if await tx.value(SQL.fence, job_id=fence.job_id, attempt_id=fence.attempt_id) is None:
                 self._stale(fence, "transaction")
-                raise StaleAttempt(f"Job {fence.job_id} is no longer held by attempt {fence.attempt_id}.")
+                raise StaleAttempt(
+                    f"Job {fence.job_id} is no longer held by attempt {fence.attempt_id}."
+                )
             yield tx
 
     # ends that no worker writes
 
-    async def cancel(self, job_id: JobId, *, actor: str, reason: str = "", tx: Tx | None = None) -> Cancelled:
+    async def cancel(
+        self, job_id: JobId, *, actor: str, reason: str = "", tx: Tx | None = None
+    ) -> Cancelled:
         _check_who(actor, reason)
         error = row_mapping.dump(
-            {"code": "CANCELLED", "message": reason or f"Cancelled by {actor}."}, "reason", self._max_bytes
+            {"code": "CANCELLED", "message": reason or f"Cancelled by {actor}."},
+            "reason",
+            self._max_bytes,
         )
         async with self._db.transaction(tx) as inner:
             gone = await inner.fetch(SQL.cancel, job_id=_job_id(job_id), error=error)
@@ -302,11 +355,14 @@ class PgJobStore:
         async with self._db.transaction() as tx:
             [added] = await self._intake.add(tx, [spec], force=False, ring=self.bell.ring)
             if added.created:
-                await self.audit(tx, actor, "job.enqueue", f"job:{added.job_id}", {"kind": spec.kind})
+                await self.audit(
+                    tx, actor, "job.enqueue", f"job:{added.job_id}", {"kind": spec.kind}
+                )
         return added
 
     async def retry(self, job_id: JobId, *, actor: str) -> Enqueued:
-        """The work of a job that failed or was cancelled, as a new job; asked twice it is the same new job."""
+        """The work of a job that failed or was cancelled, as a new job; asked twice it is the same
+        new job."""
         _check_who(actor)
         async with self._db.transaction() as tx:
             row = await tx.row(SQL.again, job_id=_job_id(job_id))
@@ -314,7 +370,9 @@ class PgJobStore:
                 raise _no_job(job_id)
             status = Status(row["status"])
             if status not in (Status.FAILED, Status.CANCELLED):
-                raise InvalidState(f"Job {job_id} is {status.word}; only what failed or was cancelled is done again.")
+                raise InvalidState(
+                    f"Job {job_id} is {status.word}; only what failed or was cancelled is done again."
+                )
             spec = row_mapping.spec_again(row, actor)
             [added] = await self._intake.add(tx, [spec], force=False, ring=self.bell.ring)
             if added.created:
@@ -375,19 +433,28 @@ class PgJobStore:
         _check_who(actor, reason)
         async with self._db.transaction() as tx:
             control = await tx.row(SQL.drain, draining=draining, actor=actor, reason=reason)
-            await self.audit(tx, actor, "drain.on" if draining else "drain.off", "system", {"reason": reason})
+            await self.audit(
+                tx, actor, "drain.on" if draining else "drain.off", "system", {"reason": reason}
+            )
         if control is None:
-            raise NotFound("The control row is missing; the schema is damaged.", hint="penstock migrate")
+            raise NotFound(
+                "The control row is missing; the schema is damaged.", hint="penstock migrate"
+            )
         return control
 
     async def control(self) -> asyncpg.Record:
-        """How the system stands; the cheapest question that shows whether the database and its schema are there."""
+        """How the system stands; the cheapest question that shows whether the database and its
+        schema are there."""
         try:
             control = await self._db.row(SQL.control)
         except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError) as e:
-            raise Unavailable("The database has no schema of ours yet.", hint="penstock migrate") from e
+            raise Unavailable(
+                "The database has no schema of ours yet.", hint="penstock migrate"
+            ) from e
         if control is None:
-            raise NotFound("The control row is missing; the schema is damaged.", hint="penstock migrate")
+            raise NotFound(
+                "The control row is missing; the schema is damaged.", hint="penstock migrate"
+            )
         return control
 
     async def audit(self, tx: Tx, actor: str, action: str, subject: str, detail: object) -> None:

@@ -1,8 +1,9 @@
 """Waiting for the bell without taking anybody's turn.
 
-The bell wakes one waiter a ring, who passes the baton on when it found work. Whoever takes only some of a queue's jobs
-may find nothing although there is work; were it to hold the baton, the job would wait for the next poll. So such a
-claimer listens beside the others: it hears every ring of its queues, and no ring is lost on it.
+The bell wakes one waiter a ring, who passes the baton on when it found work. Whoever takes only
+some of a queue's jobs may find nothing although there is work; were it to hold the baton, the job
+would wait for the next poll. So such a claimer listens beside the others: it hears every ring of
+its queues, and no ring is lost on it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ class Waiters:
         self._waiting: dict[asyncio.Future[None], frozenset[str]] = {}
         bell.on_ring(self._rang)
 
-    async def wait(self, queues: Sequence[str], timeout: float, *, heard: int, line: Line | None = None) -> bool:
+    async def wait(
+        self, queues: Sequence[str], timeout: float, *, heard: int, line: Line | None = None
+    ) -> bool:
         """Until one of the queues is rung for, the line is hung up, or (False) the time is up."""
         if self._bell.heard(queues) != heard:
             return True

@@ -1,7 +1,9 @@
-"""The kernel's values as JSON: what a worker and the control plane say to each other over the internal API.
+"""The kernel's values as JSON: what a worker and the control plane say to each other over the
+internal API.
 
-Each value has a `dump_` for the side that says it and, where it is heard by a worker, a `load_`. What the control plane
-hears is checked by `bodies`. A payload and a parked state are never parsed on their way out of the database.
+Each value has a `dump_` for the side that says it and, where it is heard by a worker, a `load_`.
+What the control plane hears is checked by `bodies`. A payload and a parked state are never parsed
+on their way out of the database.
 """
 
 from __future__ import annotations
@@ -120,7 +122,11 @@ def dump_enqueued(enqueued: Enqueued) -> Document:
 
 
 def dump_registered(registered: Registered) -> Document:
-    return {"requeued": registered.requeued, "failed": registered.failed, "shared": registered.shared}
+    return {
+        "requeued": registered.requeued,
+        "failed": registered.failed,
+        "shared": registered.shared,
+    }
 
 
 def dump_cancelled(cancelled: Cancelled) -> Document:
@@ -130,7 +136,11 @@ def dump_cancelled(cancelled: Cancelled) -> Document:
 def dump_claimed(claimed: Claimed) -> Document:
     document: Document = {name: getattr(claimed, name) for name in (*_CLAIMED, "unhandled")}
     state = None if claimed.raw_state is None else orjson.Fragment(claimed.raw_state)
-    return dump_fence(claimed.fence) | document | {"payload": orjson.Fragment(claimed.raw_payload), "state": state}
+    return (
+        dump_fence(claimed.fence)
+        | document
+        | {"payload": orjson.Fragment(claimed.raw_payload), "state": state}
+    )
 
 
 def load_claimed(document: Document) -> Claimed:
@@ -139,7 +149,9 @@ def load_claimed(document: Document) -> Claimed:
         fence=load_fence(document),
         raw_payload=encode(document["payload"]).decode(),
         raw_state=None if state is None else encode(state).decode(),
-        unhandled=document.get("unhandled", 0),  # a control plane of an older release does not count it
+        unhandled=document.get(
+            "unhandled", 0
+        ),  # a control plane of an older release does not count it
         **{name: document[name] for name in _CLAIMED},
     )
 
@@ -166,13 +178,22 @@ def load_renewal(document: Document) -> Renewal:
 
 def dump_job(view: JobView) -> Document:
     document: Document = {name: getattr(view, name) for name in JobView.__slots__}
-    return document | {"status": view.status.name.lower(), "attempts": [_dump_attempt(a) for a in view.attempts]}
+    return document | {
+        "status": view.status.name.lower(),
+        "attempts": [_dump_attempt(a) for a in view.attempts],
+    }
 
 
 def load_job(document: Document) -> JobView:
     moments = {name: _moment(document[name]) for name in _MOMENTS}
     attempts = [_load_attempt(a) for a in document["attempts"]]
-    return JobView(**(document | moments | {"status": Status[document["status"].upper()], "attempts": attempts}))
+    return JobView(
+        **(
+            document
+            | moments
+            | {"status": Status[document["status"].upper()], "attempts": attempts}
+        )
+    )
 
 
 def _dump_attempt(view: AttemptView) -> Document:
@@ -183,7 +204,9 @@ def _dump_attempt(view: AttemptView) -> Document:
 def _load_attempt(document: Document) -> AttemptView:
     moments = {name: _moment(document[name]) for name in ("claimed_at", "ended_at")}
     attempt_id = document["attempt_id"]
-    return AttemptView(**(document | moments | {"attempt_id": None if attempt_id is None else UUID(attempt_id)}))
+    return AttemptView(
+        **(document | moments | {"attempt_id": None if attempt_id is None else UUID(attempt_id)})
+    )
 
 
 def _moment(text: str | None) -> datetime | None:

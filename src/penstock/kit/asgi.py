@@ -1,4 +1,5 @@
-"""The interface between a server and an application, and requests that are looked at before the framework gets them."""
+"""The interface between a server and an application, and requests that are looked at before the
+framework gets them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Tasks that run for as long as their process does.
 
-Whatever such a task fails with, it is logged, counted and begun again, later each time. Until it works again
-`BackgroundHealth` has the error, and `/ready` shows it.
+Whatever such a task fails with, it is logged, counted and begun again, later each time. Until it
+works again `BackgroundHealth` has the error, and `/ready` shows it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class BackgroundTask:
     `work` says `works()` when it does what it is there for; that ends the pauses between its tries.
     """
 
-    def __init__(self, name: str, work: Callable[[], Awaitable[None]], health: BackgroundHealth) -> None:
+    def __init__(
+        self, name: str, work: Callable[[], Awaitable[None]], health: BackgroundHealth
+    ) -> None:
         self.name = name
         self._work = work
         self._health = health
@@ -77,7 +79,9 @@ class BackgroundTask:
             except Exception as e:
                 self._health.failed(self.name, e)
                 if isinstance(e, DatabaseUnavailable):
-                    log.warning("background_task_waits_for_database", task=self.name, pause=self._pause)
+                    log.warning(
+                        "background_task_waits_for_database", task=self.name, pause=self._pause
+                    )
                 else:
                     log.exception("background_task_failed", task=self.name, pause=self._pause)
             await asyncio.sleep(self._pause * random.uniform(0.8, 1.2))  # noqa: S311

@@ -1,4 +1,5 @@
-"""How to wait for a control plane that is away: longer each time, never very long, and not all workers at once."""
+"""How to wait for a control plane that is away: longer each time, never very long, and not all
+workers at once."""
 
 from __future__ import annotations
 
@@ -23,10 +24,18 @@ class ReconnectBackoff:
 
     def failed(self, what: str, error: Exception) -> float:
         """How long to wait before the next try."""
-        pause = min(LONGEST, FIRST * FACTOR ** min(self._failures, 20)) * self._rng.uniform(0.5, 1.0)
+        pause = min(LONGEST, FIRST * FACTOR ** min(self._failures, 20)) * self._rng.uniform(
+            0.5, 1.0
+        )
         self._failures += 1
         message = error.message if isinstance(error, PenstockError) else str(error)
-        log.warning("call_failed", call=what, tries=self._failures, error=type(error).__name__, message=message)
+        log.warning(
+            "call_failed",
+            call=what,
+            tries=self._failures,
+            error=type(error).__name__,
+            message=message,
+        )
         return pause
 
     def succeeded(self) -> None:

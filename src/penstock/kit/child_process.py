@@ -1,4 +1,5 @@
-"""Child processes of ours: out of reach of the terminal's signals, and gone when we are, however we went."""
+"""Child processes of ours: out of reach of the terminal's signals, and gone when we are, however we
+went."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Time comes in as a parameter. Leases are decided by the database's clock; this one paces loops and measures."""
+"""Time comes in as a parameter. Leases are decided by the database's clock; this one paces loops
+and measures."""
 
 from __future__ import annotations
 

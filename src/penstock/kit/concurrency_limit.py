@@ -1,4 +1,5 @@
-"""Turns at something that costs memory: so many at once in this process, and so many of them for one user."""
+"""Turns at something that costs memory: so many at once in this process, and so many of them for
+one user."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class _User:
 
 
 class Turns:
-    """A turn is waited for with limited patience. Who waits for one of their own takes none of the others'."""
+    """A turn is waited for with limited patience. Who waits for one of their own takes none of the
+    others'."""
 
     def __init__(self, *, total: int, per_user: int, patience: float = PATIENCE) -> None:
         self._room = asyncio.Semaphore(total)

@@ -1,4 +1,5 @@
-"""Settings: defaults, then a TOML file, then a secrets directory, then `PENSTOCK_*`; the last one wins."""
+"""Settings: defaults, then a TOML file, then a secrets directory, then `PENSTOCK_*`; the last one
+wins."""
 
 from __future__ import annotations
 
@@ -8,7 +9,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from penstock.kit.errors import InvalidInput
 from penstock.kit.outbound import OutboundPolicy, allow_list
@@ -26,17 +32,25 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="PENSTOCK_", extra="forbid", frozen=True)
 
-    home: Path = Field(default_factory=default_home, description="Where the embedded mode keeps everything.")
-    database_url: SecretStr | None = Field(None, description="A PostgreSQL 15+ to use instead of the embedded one.")
+    home: Path = Field(
+        default_factory=default_home, description="Where the embedded mode keeps everything."
+    )
+    database_url: SecretStr | None = Field(
+        None, description="A PostgreSQL 15+ to use instead of the embedded one."
+    )
     database_direct_url: SecretStr | None = Field(
         None,
         description="The same database without the pooler: set it when PENSTOCK_DATABASE_URL is a PgBouncer in"
         " transaction mode. Notifications, turns and migrations go there.",
     )
-    database_pool: Annotated[int, Field(ge=2, le=200)] = Field(12, description="Connections a control plane may open.")
+    database_pool: Annotated[int, Field(ge=2, le=200)] = Field(
+        12, description="Connections a control plane may open."
+    )
 
     host: str = Field("127.0.0.1", description="Address the control plane listens on.")
-    port: Annotated[int, Field(ge=0, le=65535)] = Field(8080, description="Port the control plane listens on.")
+    port: Annotated[int, Field(ge=0, le=65535)] = Field(
+        8080, description="Port the control plane listens on."
+    )
     processes: Annotated[int, Field(ge=1, le=64)] = Field(
         1,
         description="Processes of a control plane, on one port; each may open `database_pool` connections.",
@@ -46,7 +60,9 @@ class Settings(BaseSettings):
         description="Certificate in PEM form, with its chain: the control plane then speaks HTTPS"
         " alone. Unset means: HTTP, for a proxy in front that has the certificate.",
     )
-    tls_key: Path | None = Field(None, description="The certificate's key in PEM form, without a password.")
+    tls_key: Path | None = Field(
+        None, description="The certificate's key in PEM form, without a password."
+    )
     header_timeout_seconds: Annotated[float, Field(ge=1, le=300)] = Field(
         10.0, description="How long the head of a request may take to come."
     )
@@ -65,8 +81,12 @@ class Settings(BaseSettings):
     )
     url: str | None = Field(None, description="Where clients and workers find the control plane.")
 
-    service_token: SecretStr | None = Field(None, description="What workers show; unset means no internal API.")
-    operator_token: SecretStr | None = Field(None, description="What operators show; it carries the role ops.")
+    service_token: SecretStr | None = Field(
+        None, description="What workers show; unset means no internal API."
+    )
+    operator_token: SecretStr | None = Field(
+        None, description="What operators show; it carries the role ops."
+    )
 
     operator_token_file: Path | None = Field(
         None,
@@ -74,7 +94,8 @@ class Settings(BaseSettings):
         " `penstock up` sets it to a file of its home.",
     )
     login_link_seconds: Annotated[int, Field(ge=10, le=3600)] = Field(
-        300, description="How long a login link of `penstock up` and `penstock login` can be opened, once."
+        300,
+        description="How long a login link of `penstock up` and `penstock login` can be opened, once.",
     )
     session_seconds: Annotated[int, Field(ge=60, le=2_592_000)] = Field(
         43_200, description="How long a browser that opened a login link stays signed in."
@@ -113,16 +134,22 @@ class Settings(BaseSettings):
         " right in the last hour are tried. 0 means no limit.",
     )
 
-    oidc_issuer: str | None = Field(None, description="The identity provider, as its tokens name it; unset means none.")
+    oidc_issuer: str | None = Field(
+        None, description="The identity provider, as its tokens name it; unset means none."
+    )
     oidc_audience: str = Field("penstock", description="Whom the provider's tokens must be for.")
-    oidc_jwks_url: str | None = Field(None, description="Where its keys are; unset means: it is asked where.")
+    oidc_jwks_url: str | None = Field(
+        None, description="Where its keys are; unset means: it is asked where."
+    )
     oidc_username_claim: str = Field("email", description="The claim that names the user.")
     oidc_email_claim: str = Field("email", description="The claim with the e-mail address.")
     oidc_role_claim: str | None = Field(
-        None, description="The claim with roles, such as realm_access.roles; unset means: newcomers are analysts."
+        None,
+        description="The claim with roles, such as realm_access.roles; unset means: newcomers are analysts.",
     )
     oidc_roles: str | None = Field(
-        None, description="What the provider calls our roles: graph-users=analyst,graph-ops=ops; unset means: as we do."
+        None,
+        description="What the provider calls our roles: graph-users=analyst,graph-ops=ops; unset means: as we do.",
     )
     oidc_leeway_seconds: Annotated[int, Field(ge=0, le=300)] = Field(
         60, description="How far the provider's clock may be from ours."
@@ -136,15 +163,20 @@ class Settings(BaseSettings):
         " Kubernetes API server is asked whose a service token is.",
     )
     token_review_wrappers: str | None = Field(
-        None, description="Service accounts of graph servers; which instance theirs is, the pod's name says."
+        None,
+        description="Service accounts of graph servers; which instance theirs is, the pod's name says.",
     )
-    token_review_audience: str = Field("penstock", description="Whom service-account tokens must be for.")
+    token_review_audience: str = Field(
+        "penstock", description="Whom service-account tokens must be for."
+    )
 
     secret_key: SecretStr | None = Field(
-        None, description="Seals the credentials of data sources: 32 bytes in base64, see `penstock rekey --new-key`."
+        None,
+        description="Seals the credentials of data sources: 32 bytes in base64, see `penstock rekey --new-key`.",
     )
     secret_keys_old: SecretStr | None = Field(
-        None, description="Earlier keys, with commas between them; they open until `penstock rekey` has run."
+        None,
+        description="Earlier keys, with commas between them; they open until `penstock rekey` has run.",
     )
     allow_private_sources: bool | None = Field(
         None,
@@ -157,11 +189,13 @@ class Settings(BaseSettings):
         " they are private, with commas between them: 10.1.0.0/16, minio.corp.example, .corp.example for all below it.",
     )
     outbound_answer_mb: Annotated[int, Field(ge=1, le=4096)] = Field(
-        256, description="Largest body that is read from one answer of a data source over HTTP, in megabytes."
+        256,
+        description="Largest body that is read from one answer of a data source over HTTP, in megabytes.",
     )
 
     source_memory_mb: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
-        1024, description="Most memory that a data source may ask for, in megabytes (memory_limit of its DuckDB)."
+        1024,
+        description="Most memory that a data source may ask for, in megabytes (memory_limit of its DuckDB).",
     )
     source_threads: Annotated[int, Field(ge=1, le=256)] = Field(
         4, description="Most threads that a data source may ask for (threads of its DuckDB)."
@@ -171,13 +205,15 @@ class Settings(BaseSettings):
         description="Most temporary disk that a data source may ask for, in megabytes (spill_limit of its DuckDB).",
     )
     source_buffer_mb: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        64, description="Largest piece that a data source may be read in, in megabytes (csv.block_bytes, page_bytes)."
+        64,
+        description="Largest piece that a data source may be read in, in megabytes (csv.block_bytes, page_bytes).",
     )
     source_parallel: Annotated[int, Field(ge=1, le=32)] = Field(
         8, description="Most requests at once that a data source may ask for (parallel of a Trino)."
     )
     source_wait_seconds: Annotated[int, Field(ge=60, le=86_400)] = Field(
-        3600, description="Longest time that a data source may have us wait for it (its timeouts and silence_seconds)."
+        3600,
+        description="Longest time that a data source may have us wait for it (its timeouts and silence_seconds).",
     )
 
     source_questions: Annotated[int, Field(ge=1, le=1000)] = Field(
@@ -190,16 +226,24 @@ class Settings(BaseSettings):
     )
 
     storage_url: str | None = Field(
-        None, description="Where results are kept: file:///folder, s3://bucket/prefix, gs://bucket/prefix."
+        None,
+        description="Where results are kept: file:///folder, s3://bucket/prefix, gs://bucket/prefix.",
     )
     storage_engine_url: str | None = Field(
-        None, description="What a query engine calls the same place, where it has another name for it."
+        None,
+        description="What a query engine calls the same place, where it has another name for it.",
     )
-    storage_endpoint: str | None = Field(None, description="The address of an S3 or GCS that is not the vendor's.")
+    storage_endpoint: str | None = Field(
+        None, description="The address of an S3 or GCS that is not the vendor's."
+    )
     storage_region: str = Field("us-east-1", description="Region of the S3 bucket.")
-    storage_access_key_id: str | None = Field(None, description="S3 key; without one the machine's own identity.")
+    storage_access_key_id: str | None = Field(
+        None, description="S3 key; without one the machine's own identity."
+    )
     storage_secret_access_key: SecretStr | None = Field(None, description="The secret of that key.")
-    storage_allow_http: bool = Field(False, description="Whether the storage may be reached without TLS.")
+    storage_allow_http: bool = Field(
+        False, description="Whether the storage may be reached without TLS."
+    )
 
     catalogs: dict[str, dict[str, str]] = Field(
         default_factory=dict,
@@ -220,10 +264,12 @@ class Settings(BaseSettings):
     )
 
     export_max_rows: Annotated[int, Field(ge=1, le=10**15)] = Field(
-        1_000_000_000, description="Most rows of one export of an analyst: one label or edge type of a snapshot."
+        1_000_000_000,
+        description="Most rows of one export of an analyst: one label or edge type of a snapshot.",
     )
     export_max_mb: Annotated[int, Field(ge=1, le=10**9)] = Field(
-        100_000, description="Most megabytes of one export of an analyst, as they are read from the source."
+        100_000,
+        description="Most megabytes of one export of an analyst, as they are read from the source.",
     )
     export_max_rows_admin: Annotated[int, Field(ge=1, le=10**15)] = Field(
         10_000_000_000, description="Most rows of one export of an admin or operator."
@@ -254,7 +300,8 @@ class Settings(BaseSettings):
         2048, description="Memory of the engine that matches one run, in a worker."
     )
     reconcile_spill_mb: Annotated[int, Field(ge=1, le=100_000_000)] = Field(
-        50_000, description="Temporary disk of the engine that matches one run, in a worker; never more than is free."
+        50_000,
+        description="Temporary disk of the engine that matches one run, in a worker; never more than is free.",
     )
 
     upload_max_mb: Annotated[int, Field(ge=1, le=100_000)] = Field(
@@ -291,7 +338,8 @@ class Settings(BaseSettings):
         2, description="Uploaded files that one control plane process reads at once; others wait."
     )
     upload_quota_mb: Annotated[int, Field(ge=1, le=100_000_000)] = Field(
-        10_240, description="What the uploads of one user may take together, as stored, in megabytes."
+        10_240,
+        description="What the uploads of one user may take together, as stored, in megabytes.",
     )
     upload_quota_files: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         1000, description="Uploads that one user may have."
@@ -307,22 +355,34 @@ class Settings(BaseSettings):
         256, description="Memory that all instances may have together."
     )
 
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
-    log_form: Literal["json", "text"] = Field("json", description="JSON for machines, text for people.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="Least level that is logged."
+    )
+    log_form: Literal["json", "text"] = Field(
+        "json", description="JSON for machines, text for people."
+    )
 
     max_payload_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = Field(
         1024 * 1024, description="Largest payload, state or result of a job."
     )
-    bell_debounce_ms: Annotated[int, Field(ge=0, le=1000)] = Field(8, description="How long wake-ups are gathered.")
-    reap_seconds: Annotated[float, Field(gt=0, le=60)] = Field(5.0, description="Pace of the reaper.")
+    bell_debounce_ms: Annotated[int, Field(ge=0, le=1000)] = Field(
+        8, description="How long wake-ups are gathered."
+    )
+    reap_seconds: Annotated[float, Field(gt=0, le=60)] = Field(
+        5.0, description="Pace of the reaper."
+    )
     lease_seconds: dict[str, Annotated[int, Field(ge=2, le=86_400)]] = Field(
         default_factory=dict,
         description="How long a job stays with a worker that is not heard of, by kind, where it is not the default, as"
         ' {"maintenance": 1800}. Longer than the kind\'s heartbeat; it holds for jobs that are enqueued from then on.',
     )
-    retention_days: Annotated[int, Field(ge=1, le=3650)] = Field(90, description="How long ended jobs are kept.")
+    retention_days: Annotated[int, Field(ge=1, le=3650)] = Field(
+        90, description="How long ended jobs are kept."
+    )
 
-    worker_queues: str = Field("default,export,publish,stage,match,maintenance", description="Queues a worker serves.")
+    worker_queues: str = Field(
+        "default,export,publish,stage,match,maintenance", description="Queues a worker serves."
+    )
     worker_name: str | None = Field(
         None,
         description="What a worker is called. A process that starts under the name of an earlier one takes over what"
@@ -333,9 +393,12 @@ class Settings(BaseSettings):
         description="How long a worker waits for a job before it asks again. A proxy between it and"
         " the control plane must be more patient.",
     )
-    worker_slots: Annotated[int, Field(ge=1, le=1000)] = Field(50, description="Jobs one worker runs at once.")
+    worker_slots: Annotated[int, Field(ge=1, le=1000)] = Field(
+        50, description="Jobs one worker runs at once."
+    )
     worker_grace_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(
-        20.0, description="How long short work may end after SIGTERM before the rest is handed back."
+        20.0,
+        description="How long short work may end after SIGTERM before the rest is handed back.",
     )
     worker_host: str = Field("127.0.0.1", description="Address of a worker's health and metrics.")
     worker_port: Annotated[int, Field(ge=0, le=65535)] = Field(
@@ -345,7 +408,9 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _pooler_is_in_front(self) -> Self:
         if self.database_direct_url is not None and self.database_url is None:
-            raise ValueError("database_direct_url is set without database_url, the address of the pooler")
+            raise ValueError(
+                "database_direct_url is set without database_url, the address of the pooler"
+            )
         return self
 
     @model_validator(mode="after")
@@ -382,7 +447,10 @@ class Settings(BaseSettings):
         if self.secret_key is None:
             return []
         old = self.secret_keys_old.get_secret_value() if self.secret_keys_old else ""
-        return [self.secret_key.get_secret_value(), *(key for key in map(str.strip, old.split(",")) if key)]
+        return [
+            self.secret_key.get_secret_value(),
+            *(key for key in map(str.strip, old.split(",")) if key),
+        ]
 
     @property
     def database_dsn(self) -> str | None:
@@ -422,7 +490,11 @@ class Settings(BaseSettings):
 
     @property
     def private_sources(self) -> bool:
-        return is_loopback(self.host) if self.allow_private_sources is None else self.allow_private_sources
+        return (
+            is_loopback(self.host)
+            if self.allow_private_sources is None
+            else self.allow_private_sources
+        )
 
     @property
     def storage_root(self) -> str:
@@ -447,7 +519,9 @@ def _networks(text: str | None) -> tuple[Network, ...]:
     try:
         return tuple(ip_network(part) for part in parts)
     except ValueError as e:
-        raise ValueError(f"trusted_proxies: {e}; write addresses such as 10.0.0.7,10.1.0.0/16") from None
+        raise ValueError(
+            f"trusted_proxies: {e}; write addresses such as 10.0.0.7,10.1.0.0/16"
+        ) from None
 
 
 def is_loopback(host: str) -> bool:
@@ -477,5 +551,6 @@ def load(**overrides: Any) -> Settings:
                 hint=f"Settings are PENSTOCK_* in the environment, or lines of {_config_file()}.",
             ) from None
         raise InvalidInput(
-            f"Setting {name}: {first['msg']}.", hint=f"Set PENSTOCK_{name.upper()} or {name} in {_config_file()}."
+            f"Setting {name}: {first['msg']}.",
+            hint=f"Set PENSTOCK_{name.upper()} or {name} in {_config_file()}.",
         ) from None

@@ -1,7 +1,9 @@
-"""PostgreSQL through asyncpg: a pool, transactions with after-commit callbacks, and one kind of error for "it is away".
+"""PostgreSQL through asyncpg: a pool, transactions with after-commit callbacks, and one kind of
+error for "it is away".
 
-`Db.transaction()` gives a `Tx`; stores take an optional one, so that a caller's rows and the kernel's rows commit
-together. What must happen only once the rows are visible (ringing the bell) is left with `tx.after_commit`.
+`Db.transaction()` gives a `Tx`; stores take an optional one, so that a caller's rows and the
+kernel's rows commit together. What must happen only once the rows are visible (ringing the bell) is
+left with `tx.after_commit`.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ _AWAY = (
     asyncpg.ReadOnlySQLTransactionError,  # a primary that was demoted
 )
 WRITABLE = SessionAttribute.read_write
-"""Of the hosts of an address only the one that takes writes: the others are standbys, or about to become one."""
+"""Of the hosts of an address only the one that takes writes: the others are standbys, or about to
+become one."""
 _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 
@@ -59,7 +62,9 @@ class Tx:
 
     async def plan(self, statement: Statement, **values: Any) -> dict[str, Any]:
         """How the server would run it, with what it expects to read and to spend."""
-        text = await self.connection.fetchval(f"EXPLAIN (FORMAT JSON) {statement.text}", *statement.bind(values))
+        text = await self.connection.fetchval(
+            f"EXPLAIN (FORMAT JSON) {statement.text}", *statement.bind(values)
+        )
         plan: dict[str, Any] = orjson.loads(text)[0]["Plan"]
         return plan
 
@@ -145,7 +150,11 @@ class Db:
         if self._pooler is not None:
             only_ours: dict[str, Any] = {"dsn": self._pooler, "statement_cache_size": 0}
         else:
-            only_ours = {"dsn": self.dsn, "server_settings": self._settings, "target_session_attrs": WRITABLE}
+            only_ours = {
+                "dsn": self.dsn,
+                "server_settings": self._settings,
+                "target_session_attrs": WRITABLE,
+            }
         return await asyncpg.create_pool(
             min_size=0,
             max_size=self._size,
@@ -167,7 +176,8 @@ class Db:
                 raise
 
     async def _leave_standby(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
-        """The server takes no writes any more, on any of its connections; new ones look for one that does."""
+        """The server takes no writes any more, on any of its connections; new ones look for one
+        that does."""
         await pool.expire_connections()
         for connection in self._lasting:
             connection.terminate()
@@ -197,10 +207,11 @@ class Db:
 
     @asynccontextmanager
     async def turn(self, key: int) -> AsyncIterator[bool]:
-        """Whether nobody else has this advisory lock, in any process; it is ours until the block is left.
+        """Whether nobody else has this advisory lock, in any process; it is ours until the block is
+        left.
 
-        All turns of a process are held on one connection besides the pool: who has one needs others of the pool for
-        the work itself, and many who did so at once would wait for each other.
+        All turns of a process are held on one connection besides the pool: who has one needs others
+        of the pool for the work itself, and many who did so at once would wait for each other.
         """
         with away():
             holder = await self._take(key)
@@ -286,8 +297,11 @@ def _set_local(settings: Mapping[str, str]) -> str:
     return "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())
 
 
-async def _locking(connection: asyncpg.Connection[asyncpg.Record], statement: str, key: int) -> bool:
-    """A connection that does not answer is given up with all that it holds; the next turn begins on a new one."""
+async def _locking(
+    connection: asyncpg.Connection[asyncpg.Record], statement: str, key: int
+) -> bool:
+    """A connection that does not answer is given up with all that it holds; the next turn begins on
+    a new one."""
     try:
         done: bool = await connection.fetchval(statement, key)
     except Exception:
@@ -305,7 +319,8 @@ class away:  # noqa: N801 - reads as a word at its call sites
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, _AWAY):
             raise DatabaseUnavailable(
-                "The database cannot be reached.", hint="It is retried; `penstock doctor` says more."
+                "The database cannot be reached.",
+                hint="It is retried; `penstock doctor` says more.",
             ) from error
         if isinstance(error, _AGAIN):
             raise DatabaseUnavailable("The database asked for another try.") from error

@@ -22,8 +22,8 @@ PenstockError
 │   └── DatabaseUnavailable     DATABASE_UNAVAILABLE
 └── Internal               500  INTERNAL
 
-An error says what went wrong in a sentence a person can act on; `hint` is the next thing to try and `details`
-the facts a program needs. Edges render it, the client rebuilds it from its code.
+An error says what went wrong in a sentence a person can act on; `hint` is the next thing to try and
+`details` the facts a program needs. Edges render it, the client rebuilds it from its code.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ class ResourceLocked(Conflict):
 
 
 class ConcurrencyLimit(Conflict):
-    """One more would be too many; `details` say of what, how many there are, and how many there may be."""
+    """One more would be too many; `details` say of what, how many there are, and how many there may
+    be."""
 
     code = "CONCURRENCY_LIMIT"
 
@@ -184,6 +185,7 @@ def _tree(root: type[PenstockError]) -> dict[str, type[PenstockError]]:
 def rebuild(
     code: str, message: str, *, hint: str | None = None, details: dict[str, Any] | None = None
 ) -> PenstockError:
-    """The error that crossed the wire as `code`; an unknown code becomes Internal and keeps its message."""
+    """The error that crossed the wire as `code`; an unknown code becomes Internal and keeps its
+    message."""
     kind = _tree(PenstockError).get(code, Internal)
     return kind(message, hint=hint, **(details or {}))

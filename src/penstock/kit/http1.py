@@ -1,5 +1,5 @@
-"""A thin HTTP/1.1 client for passing requests on: heads and bodies as bytes, one request a connection
-at a time, connections kept.
+"""A thin HTTP/1.1 client for passing requests on: heads and bodies as bytes, one request a
+connection at a time, connections kept.
 
 It knows no redirects, cookies, proxies, TLS or decoding. Whoever passes a request on wants none of
 them, and without them a request costs a tenth of what it does with a general client.
@@ -159,7 +159,13 @@ class Connection(asyncio.Protocol):
     @property
     def is_reusable(self) -> bool:
         """Whether the answer was read to its end, and another request may follow it."""
-        return self._is_whole and self._error is None and not self._pieces and not self._is_cut and self._is_kept
+        return (
+            self._is_whole
+            and self._error is None
+            and not self._pieces
+            and not self._is_cut
+            and self._is_kept
+        )
 
     async def send(self, head: bytes, body: bytes = b"") -> None:
         """The next request begins; what was there of the last answer is forgotten."""
@@ -186,7 +192,11 @@ class Connection(asyncio.Protocol):
             while self._pieces:
                 piece = self._pieces.popleft()
                 self._buffered -= len(piece)
-                if self._paused and self._buffered < HIGH_WATER // 2 and self._transport is not None:
+                if (
+                    self._paused
+                    and self._buffered < HIGH_WATER // 2
+                    and self._transport is not None
+                ):
                     self._paused = False
                     self._transport.resume_reading()
                 yield piece
@@ -296,7 +306,9 @@ class Connections:
                 if origin.socket is not None:
                     _, connection = await loop.create_unix_connection(Connection, origin.socket)
                 else:
-                    _, connection = await loop.create_connection(Connection, origin.host, origin.port)
+                    _, connection = await loop.create_connection(
+                        Connection, origin.host, origin.port
+                    )
         except (OSError, TimeoutError) as e:
             raise Broken(f"No connection ({type(e).__name__}).") from e
         return connection

@@ -64,7 +64,9 @@ class ProcessStopped(Exception):
         self.errors = errors
 
 
-async def run(module: str, request: Mapping[str, object], folder: Path, limits: ProcessLimits) -> bytes:
+async def run(
+    module: str, request: Mapping[str, object], folder: Path, limits: ProcessLimits
+) -> bytes:
     """The module's answer; the folder is empty or has files that the request names."""
     request = dict(request) | {
         "memory_bytes": limits.memory_bytes,

@@ -1,7 +1,7 @@
 """structlog set up once per process: JSON for machines, colours for people, secrets for nobody.
 
-One event a state change: `log.info("job_claimed", job_id=…)`. Values under a name that smells of a secret are
-replaced, and so is the password inside any URL, whatever its key.
+One event a state change: `log.info("job_claimed", job_id=…)`. Values under a name that smells of a
+secret are replaced, and so is the password inside any URL, whatever its key.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 _SECRET_KEY = re.compile(
-    r"password|passwd|secret|token|authorization|api_?key|credential|private_?key|cookie|dsn", re.IGNORECASE
+    r"password|passwd|secret|token|authorization|api_?key|credential|private_?key|cookie|dsn",
+    re.IGNORECASE,
 )
 _URL_PASSWORD = re.compile(r"(?P<head>[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s@/]+(?=@)", re.IGNORECASE)
 _BEARER = re.compile(r"(?P<head>\bbearer\s+)[^\s\"']+", re.IGNORECASE)
 _HIDDEN = "[redacted]"
-# Without the local variables of each frame: among them are connection strings and whole request bodies.
-_tracebacks = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
+# Without the local variables of each frame: among them are connection strings and whole request
+# bodies.
+_tracebacks = structlog.processors.ExceptionRenderer(
+    structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+)
 
 
 class Subject(Protocol):
@@ -71,7 +75,11 @@ def _redact_event(_logger: object, _method: str, event: EventDict) -> EventDict:
 
 
 def configure(
-    *, level: str = "INFO", form: Literal["json", "text"] = "json", stream: TextIO | None = None, process: str = ""
+    *,
+    level: str = "INFO",
+    form: Literal["json", "text"] = "json",
+    stream: TextIO | None = None,
+    process: str = "",
 ) -> None:
     out = stream or sys.stderr
     shared: list[Processor] = [
@@ -87,7 +95,9 @@ def configure(
     )
     structlog.configure(
         processors=shared + last,
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping()[level.upper()]
+        ),
         logger_factory=structlog.PrintLoggerFactory(out),
         cache_logger_on_first_use=True,
     )
@@ -96,7 +106,9 @@ def configure(
 
 
 def _console(out: TextIO) -> Processor:
-    return structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback)
+    return structlog.dev.ConsoleRenderer(
+        colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback
+    )
 
 
 def get(name: str) -> FilteringBoundLogger:

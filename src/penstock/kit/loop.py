@@ -1,11 +1,13 @@
-"""Background loops: one concern each, with a `run_once()` that can be called by a test, a trigger or the clock.
+"""Background loops: one concern each, with a `run_once()` that can be called by a test, a trigger
+or the clock.
 
-A loop that is `exclusive` runs in one process of the whole deployment at a time: it holds a PostgreSQL advisory lock
-while it works and skips its turn when another has it. A loop survives its own errors, and counts itself.
+A loop that is `exclusive` runs in one process of the whole deployment at a time: it holds a
+PostgreSQL advisory lock while it works and skips its turn when another has it. A loop survives its
+own errors, and counts itself.
 
-Every process has the loop, so that any can take over. A `Board` that all of them share tells when the last pass was,
-whoever made it: a process whose turn comes too early waits for the rest of the time. At its start, and when it is
-triggered, a loop runs whatever the board says.
+Every process has the loop, so that any can take over. A `Board` that all of them share tells when
+the last pass was, whoever made it: a process whose turn comes too early waits for the rest of the
+time. At its start, and when it is triggered, a loop runs whatever the board says.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 
 log = logging.get(__name__)
 SHORTEST_NOTED = 5.0
-"""A loop that is brisker than this is not written on the board at each pass, and runs wherever it stands."""
+"""A loop that is brisker than this is not written on the board at each pass, and runs wherever it
+stands."""
 TURN_SECONDS = 1.0
 """How soon a triggered loop looks again whether the process that has the turn is done."""
 
@@ -57,10 +60,16 @@ class Board(Protocol):
 class LoopMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.runs = Counter(
-            "background_job_execution", "Passes of background loops.", ["job_name", "status"], registry=registry
+            "background_job_execution",
+            "Passes of background loops.",
+            ["job_name", "status"],
+            registry=registry,
         )
         self.duration = Histogram(
-            "background_job_execution_duration_seconds", "Length of a pass.", ["job_name"], registry=registry
+            "background_job_execution_duration_seconds",
+            "Length of a pass.",
+            ["job_name"],
+            registry=registry,
         )
 
 
@@ -118,11 +127,16 @@ class Loop(Generic[R]):
         return asked
 
     async def pass_(self, *, if_due: bool = False) -> str:
-        """One guarded pass; returns success, skipped (another process has the turn, or had it lately), or failed."""
+        """One guarded pass; returns success, skipped (another process has the turn, or had it
+        lately), or failed."""
         started = time.monotonic()
         try:
             async with self._turn() as mine:
-                status = await self._work() if mine and (not if_due or await self._is_due()) else "skipped"
+                status = (
+                    await self._work()
+                    if mine and (not if_due or await self._is_due())
+                    else "skipped"
+                )
         except DatabaseUnavailable:
             status = "failed"
             log.warning("loop_waits_for_database", loop=self.name)
@@ -153,11 +167,16 @@ class Loop(Generic[R]):
         return status
 
     async def _note(self, status: str) -> None:
-        """A brisk loop's pass is news when it ends otherwise than the last, or when that is some time ago."""
+        """A brisk loop's pass is news when it ends otherwise than the last, or when that is some
+        time ago."""
         if self._board is None:
             return
         at, said = self._noted
-        if self._every >= SHORTEST_NOTED or status != said or time.monotonic() - at >= SHORTEST_NOTED:
+        if (
+            self._every >= SHORTEST_NOTED
+            or status != said
+            or time.monotonic() - at >= SHORTEST_NOTED
+        ):
             await self._board.ran(self.name, status, every=self._every)
             self._noted = (time.monotonic(), status)
 
@@ -172,6 +191,8 @@ class Loop(Generic[R]):
         if not self.exclusive:
             yield True
             return
-        key = int.from_bytes(hashlib.sha256(f"penstock.loop.{self.name}".encode()).digest()[:8], signed=True)
+        key = int.from_bytes(
+            hashlib.sha256(f"penstock.loop.{self.name}".encode()).digest()[:8], signed=True
+        )
         async with self._db.turn(key) as mine:
             yield mine

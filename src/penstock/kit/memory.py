@@ -1,8 +1,9 @@
 """How much memory a process has, and what it may have beyond that.
 
-Programs that reserve terabytes of addresses and use little of them (embedded graph databases do) cannot be
-limited by addresses. What they allocate after that is new private memory, and `RLIMIT_DATA` set then counts
-exactly that: an allocation too many fails for whoever asked for it, and takes nothing from anybody else.
+Programs that reserve terabytes of addresses and use little of them (embedded graph databases do)
+cannot be limited by addresses. What they allocate after that is new private memory, and
+`RLIMIT_DATA` set then counts exactly that: an allocation too many fails for whoever asked for it,
+and takes nothing from anybody else.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def held_bytes(pid: int) -> int:
 
 
 def exact_bytes(pid: int) -> int:
-    """The same with a page that several processes share counted once; the kernel walks all pages for it."""
+    """The same with a page that several processes share counted once; the kernel walks all pages
+    for it."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines()
     except (FileNotFoundError, ProcessLookupError, PermissionError):

@@ -1,8 +1,10 @@
-"""Forward-only migrations: numbered SQL files in a room's package, each applied once, in order, and never changed.
+"""Forward-only migrations: numbered SQL files in a room's package, each applied once, in order, and
+never changed.
 
-A room is migrated under one advisory lock, each file in a transaction of its own with a short lock timeout (a busy
-table makes us try again, never the application wait). `-- no-transaction` in a file's first line runs it outside one,
-for CREATE INDEX CONCURRENTLY. A database that knows a version we do not know is left alone.
+A room is migrated under one advisory lock, each file in a transaction of its own with a short lock
+timeout (a busy table makes us try again, never the application wait). `-- no-transaction` in a
+file's first line runs it outside one, for CREATE INDEX CONCURRENTLY. A database that knows a
+version we do not know is left alone.
 """
 
 from __future__ import annotations
@@ -60,7 +62,14 @@ def _of_room(package: str) -> list[Migration]:
     for file in resources.files(package).iterdir():
         if match := _FILE.fullmatch(file.name):
             room = package.removeprefix("penstock.").removesuffix(".migrations")
-            found.append(Migration(room=room, version=int(match["version"]), name=match["name"], text=file.read_text()))
+            found.append(
+                Migration(
+                    room=room,
+                    version=int(match["version"]),
+                    name=match["name"],
+                    text=file.read_text(),
+                )
+            )
     found.sort(key=lambda m: m.version)
     if [m.version for m in found] != list(range(1, len(found) + 1)):
         raise Internal(f"The migrations of {package} are not numbered 1, 2, 3 …")
@@ -94,13 +103,18 @@ async def pending(dsn: str, migrations: Sequence[Migration]) -> list[Migration]:
 
 
 async def _migrate(
-    connection: asyncpg.Connection[asyncpg.Record], migrations: Sequence[Migration], lock_timeout: float, tries: int
+    connection: asyncpg.Connection[asyncpg.Record],
+    migrations: Sequence[Migration],
+    lock_timeout: float,
+    tries: int,
 ) -> list[str]:
     await connection.execute(_LEDGER)
     missing = _missing(migrations, await _applied(connection))
     for migration in missing:
         await _apply(connection, migration, lock_timeout, tries)
-        log.info("migration_applied", room=migration.room, version=migration.version, name=migration.name)
+        log.info(
+            "migration_applied", room=migration.room, version=migration.version, name=migration.name
+        )
     return [f"{m.room} {m.version:04} {m.name}" for m in missing]
 
 
@@ -109,7 +123,9 @@ async def _applied(connection: asyncpg.Connection[asyncpg.Record]) -> dict[tuple
     return {(r["room"], r["version"]): r["sha256"] for r in rows}
 
 
-def _missing(migrations: Sequence[Migration], applied: dict[tuple[str, int], str]) -> list[Migration]:
+def _missing(
+    migrations: Sequence[Migration], applied: dict[tuple[str, int], str]
+) -> list[Migration]:
     known = {(m.room, m.version): m for m in migrations}
     rooms = {m.room for m in migrations}
     newer = sorted(key for key in applied if key[0] in rooms and key not in known)
@@ -129,7 +145,10 @@ def _missing(migrations: Sequence[Migration], applied: dict[tuple[str, int], str
 
 
 async def _apply(
-    connection: asyncpg.Connection[asyncpg.Record], migration: Migration, lock_timeout: float, tries: int
+    connection: asyncpg.Connection[asyncpg.Record],
+    migration: Migration,
+    lock_timeout: float,
+    tries: int,
 ) -> None:
     for left in reversed(range(tries)):
         try:
@@ -140,7 +159,9 @@ async def _apply(
             else:
                 await _run(connection, migration)
         except asyncpg.LockNotAvailableError:
-            log.warning("migration_waits", room=migration.room, version=migration.version, tries_left=left)
+            log.warning(
+                "migration_waits", room=migration.room, version=migration.version, tries_left=left
+            )
             if not left:
                 raise Conflict(
                     f"Migration {migration.version} of {migration.room} could not lock its tables.",

@@ -3,9 +3,10 @@
     outbound = Outbound(OutboundPolicy(private=False, allow=("10.1.0.0/16", ".minio.example")))
     for address in outbound.addresses("trino.example", 8443): connect to it, with the name for TLS and Host
 
-A name is resolved once, every address it has must be allowed, and the caller connects to these addresses without asking
-a resolver again: a second answer (DNS rebinding) cannot lead elsewhere. What counts is the address, so another spelling
-of a host (decimal, octal, short forms, a trailing dot) gains nothing.
+A name is resolved once, every address it has must be allowed, and the caller connects to these
+addresses without asking a resolver again: a second answer (DNS rebinding) cannot lead elsewhere.
+What counts is the address, so another spelling of a host (decimal, octal, short forms, a trailing
+dot) gains nothing.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ DEFAULT_ANSWER_BYTES = 256 * 1024 * 1024
 _ALLOWED_NAME = re.compile(r"\.?(?!-)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 _PRIVATE = tuple(
-    ip_network(text) for text in ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
+    ip_network(text)
+    for text in ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 )
 # Link-local addresses are in no list and so are reserved; these metadata services lie elsewhere.
 _METADATA = tuple(
-    ip_network(text) for text in ("100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::254/128", "fd20:ce::254/128")
+    ip_network(text)
+    for text in ("100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::254/128", "fd20:ce::254/128")
 )
 _NOT_PUBLIC_V4 = tuple(
     IPv4Network(text)
@@ -46,7 +49,9 @@ _NOT_PUBLIC_V4 = tuple(
 # Of IPv6 only global unicast is public, without its documentation, protocol and IPv4-carrying
 # tunnel blocks. IPv4-mapped and NAT64 addresses are outside it.
 _PUBLIC_V6 = IPv6Network("2000::/3")
-_NOT_PUBLIC_V6 = tuple(IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
+_NOT_PUBLIC_V6 = tuple(
+    IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+)
 
 
 class OutboundRefused(InvalidInput):
@@ -124,7 +129,10 @@ class OutboundPolicy:
 
     def allows_name(self, host: str) -> bool:
         host = host.lower().removesuffix(".")
-        return any(host == entry or (entry.startswith(".") and host.endswith(entry)) for entry in self.allow)
+        return any(
+            host == entry or (entry.startswith(".") and host.endswith(entry))
+            for entry in self.allow
+        )
 
     def permits(self, host: str, address: Address, *, deepest: Zone | None = None) -> bool:
         """`deepest` narrows how far inside this one connection may lead."""
@@ -143,7 +151,9 @@ def allow_list(text: str) -> tuple[str, ...]:
     """Networks, addresses and host names with commas between them."""
     entries = tuple(entry for part in text.split(",") if (entry := part.strip().lower()))
     for entry in entries:
-        if _network(entry) is None and (not _ALLOWED_NAME.fullmatch(entry) or entry.rsplit(".", 1)[-1].isdigit()):
+        if _network(entry) is None and (
+            not _ALLOWED_NAME.fullmatch(entry) or entry.rsplit(".", 1)[-1].isdigit()
+        ):
             raise InvalidInput(
                 f"{entry[:80]!r} is neither a network nor a host name.",
                 hint="Write 10.1.0.0/16, 10.1.2.3, minio.example or .example for all names below it.",
@@ -166,14 +176,20 @@ def resolve(host: str, port: int) -> list[str]:
 class Outbound:
     """Resolves the hosts of connections and refuses those the policy does not allow."""
 
-    def __init__(self, policy: OutboundPolicy = PUBLIC_ONLY, *, resolver: Resolver = resolve) -> None:
+    def __init__(
+        self, policy: OutboundPolicy = PUBLIC_ONLY, *, resolver: Resolver = resolve
+    ) -> None:
         self.policy = policy
         self._resolver = resolver
 
-    def addresses(self, host: str, port: int, *, deepest: Zone | None = None) -> tuple[Address, ...]:
+    def addresses(
+        self, host: str, port: int, *, deepest: Zone | None = None
+    ) -> tuple[Address, ...]:
         """The addresses to connect to, all of them allowed; `OSError` when there is none. Blocks."""
         try:
-            found = dict.fromkeys(ip_address(text) for text in self._resolver(host.strip("[]"), port))
+            found = dict.fromkeys(
+                ip_address(text) for text in self._resolver(host.strip("[]"), port)
+            )
         except UnicodeError:
             raise OutboundRefused(f"{host[:80]!r} is not a host name.") from None
         if not found:

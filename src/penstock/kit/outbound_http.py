@@ -1,7 +1,8 @@
 """HTTP over checked connections: `httpx2` clients that open no connection `Outbound` refuses.
 
-The check sits where the TCP connection is opened, below redirects, pools and retries, and TLS and Host keep the name
-that the URL has. Redirects are not followed and the environment's proxies are not used.
+The check sits where the TCP connection is opened, below redirects, pools and retries, and TLS and
+Host keep the name that the URL has. Redirects are not followed and the environment's proxies are
+not used.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
         deepest = None if self._behind is None else self._behind.shallowest
         try:
             async with asyncio.timeout(timeout):
-                return await asyncio.to_thread(self._outbound.addresses, host, port, deepest=deepest)
+                return await asyncio.to_thread(
+                    self._outbound.addresses, host, port, deepest=deepest
+                )
         except TimeoutError:
             raise httpcore2.ConnectTimeout(f"{host} was not looked up in time") from None
         except OSError as e:
@@ -164,7 +167,9 @@ class CheckedSyncTransport(httpx2.HTTPTransport):
     def __init__(self, outbound: Outbound) -> None:
         context = ssl.create_default_context()
         super().__init__(verify=context, trust_env=False)
-        self._pool = httpcore2.ConnectionPool(ssl_context=context, network_backend=_CheckedSyncBackend(outbound))
+        self._pool = httpcore2.ConnectionPool(
+            ssl_context=context, network_backend=_CheckedSyncBackend(outbound)
+        )
 
 
 def checked_client(

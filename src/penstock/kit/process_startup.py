@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """A quarter less time for the imports inside; the collector never looks at those modules later either."""
+    """A quarter less time for the imports inside; the collector never looks at those modules later
+    either."""
     gc.disable()
     try:
         yield

@@ -121,7 +121,10 @@ def _candidates(root: Path) -> list[Path]:
 
 def _is_mine(entry: os.DirEntry[str]) -> bool:
     with suppress(OSError):  # it went away meanwhile
-        return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+        return (
+            entry.is_dir(follow_symlinks=False)
+            and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+        )
     return False
 
 

@@ -1,7 +1,8 @@
-"""The headers that every answer carries: a server of ours puts them around its application, outside of everything.
+"""The headers that every answer carries: a server of ours puts them around its application, outside
+of everything.
 
-An answer may say more exactly what it is (a report that draws itself has a policy of its own, a file that may be kept
-has its own caching); what it does not say is said here, in the strictest way.
+An answer may say more exactly what it is (a report that draws itself has a policy of its own, a
+file that may be kept has its own caching); what it does not say is said here, in the strictest way.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ DEFAULTS = (
     (b"x-content-type-options", b"nosniff"),
 )
 TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
-"""For a year. Browsers take it from answers over TLS only, so nobody gains by claiming to have come by TLS."""
-_INTERNAL = b'{"error":{"code":"INTERNAL","message":"Something went wrong on our side.","details":{}}}'
+"""For a year. Browsers take it from answers over TLS only, so nobody gains by claiming to have come
+by TLS."""
+_INTERNAL = (
+    b'{"error":{"code":"INTERNAL","message":"Something went wrong on our side.","details":{}}}'
+)
 
 
 class SecurityHeaders:
@@ -62,4 +66,7 @@ def is_behind_tls(scope: Scope) -> bool:
     """Whether the caller came by TLS, to us or to the proxy before us."""
     if scope["scheme"] == "https":
         return True
-    return any(name == b"x-forwarded-proto" and value.lower() == b"https" for name, value in scope["headers"])
+    return any(
+        name == b"x-forwarded-proto" and value.lower() == b"https"
+        for name, value in scope["headers"]
+    )

@@ -49,7 +49,11 @@ def parse(name: str, source: str) -> Statement:
 
     def number(match: re.Match[str]) -> str:
         parameter = match["name"]
-        return match["skip"] if parameter is None else f"${order.setdefault(parameter, len(order) + 1)}"
+        return (
+            match["skip"]
+            if parameter is None
+            else f"${order.setdefault(parameter, len(order) + 1)}"
+        )
 
     text = _TOKEN.sub(number, source).strip().removesuffix(";")
     return Statement(name, text, tuple(order))

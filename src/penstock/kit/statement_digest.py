@@ -1,4 +1,5 @@
-"""The name of a statement in logs: its digest, for the text may hold values that are nobody's business."""
+"""The name of a statement in logs: its digest, for the text may hold values that are nobody's
+business."""
 
 from __future__ import annotations
 

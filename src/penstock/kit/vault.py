@@ -1,8 +1,9 @@
 """Secrets at rest: AES-256-GCM, bound to the row they belong to, with keys that can be changed.
 
-A sealed secret is `version, key id, nonce, ciphertext`. The row's name goes in as associated data, so a secret copied
-to another row does not open there. The first key seals; all of them open, until `penstock rekey` has sealed everything
-anew and the old ones can be dropped. A vault without a key keeps nothing: it refuses, and names the setting.
+A sealed secret is `version, key id, nonce, ciphertext`. The row's name goes in as associated data,
+so a secret copied to another row does not open there. The first key seals; all of them open, until
+`penstock rekey` has sealed everything anew and the old ones can be dropped. A vault without a key
+keeps nothing: it refuses, and names the setting.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ def _key(text: str) -> bytes:
     except (binascii.Error, ValueError):
         key = b""
     if len(key) != 32:
-        raise InvalidInput("A secret key must be 32 bytes in base64.", hint="Make one: penstock rekey --new-key")
+        raise InvalidInput(
+            "A secret key must be 32 bytes in base64.", hint="Make one: penstock rekey --new-key"
+        )
     return key
 
 

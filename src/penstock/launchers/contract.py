@@ -1,9 +1,10 @@
 """What a launcher must do: run graph servers, and never lose sight of one.
 
-A run is named by its `Handle`: an instance, and the number of the launch. A launcher keys everything it makes by that
-name (a folder and a lock here, the names and labels of a pod there), so that `start` said twice makes one process, and
-whoever takes over after a crash finds by `list` what the last one made. A run happens once: after its end the same
-handle is never started again, `start` with it changes nothing, and `inspect` tells how it ended until `remove`.
+A run is named by its `Handle`: an instance, and the number of the launch. A launcher keys
+everything it makes by that name (a folder and a lock here, the names and labels of a pod there), so
+that `start` said twice makes one process, and whoever takes over after a crash finds by `list` what
+the last one made. A run happens once: after its end the same handle is never started again, `start`
+with it changes nothing, and `inspect` tells how it ended until `remove`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     resume: bool
-    """Whether a run that was stopped can be started again from its snapshot, so that idle ones may be suspended."""
+    """Whether a run that was stopped can be started again from its snapshot, so that idle ones may
+    be suspended."""
     resize: bool
-    """Whether CPU and memory of a run can be changed while it runs; else they count from its next launch."""
+    """Whether CPU and memory of a run can be changed while it runs; else they count from its next
+    launch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -31,7 +34,8 @@ class Handle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRequest:
-    """`environment` is all that the server is told besides its own limits and place; nothing else reaches it.
+    """`environment` is all that the server is told besides its own limits and place; nothing else
+    reaches it.
 
     `secrets` are settings by the same names that no other process may read: a launcher hands them
     over, with the token, by a descriptor or a file, never by the environment or a command line.
@@ -93,7 +97,8 @@ class Usage:
 class Launcher(Protocol):
     @property
     def place(self) -> str:
-        """Which machine or namespace this is; a control plane judges only what runs in its own place."""
+        """Which machine or namespace this is; a control plane judges only what runs in its own
+        place."""
         ...
 
     @property
@@ -104,7 +109,8 @@ class Launcher(Protocol):
         ...
 
     async def stop(self, handle: Handle, *, grace: float) -> None:
-        """End the run: asked politely, then after `grace` seconds not. It is over when this returns."""
+        """End the run: asked politely, then after `grace` seconds not. It is over when this
+        returns."""
         ...
 
     async def remove(self, handle: Handle) -> None:
@@ -112,7 +118,8 @@ class Launcher(Protocol):
         ...
 
     async def attend(self) -> None:
-        """Said every few seconds by whoever looks after this place; runs that nobody attends to end in time."""
+        """Said every few seconds by whoever looks after this place; runs that nobody attends to end
+        in time."""
         ...
 
     async def inspect(self, handle: Handle) -> Found | None:

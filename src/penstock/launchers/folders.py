@@ -78,7 +78,8 @@ class Places:
     root: Path
 
     def name(self) -> str:
-        """A name for all that runs here, made once: a machine may be called something else tomorrow."""
+        """A name for all that runs here, made once: a machine may be called something else
+        tomorrow."""
         file = self.root / "place"
         if not file.exists():
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -98,7 +99,10 @@ class Places:
 
     def all(self) -> list[Folder]:
         files = self.root.glob(f"[0-9]*/[0-9]*/{supervisor.PROCESS}")
-        return [self.of(Handle(instance_id=int(f.parent.parent.name), launch=int(f.parent.name))) for f in files]
+        return [
+            self.of(Handle(instance_id=int(f.parent.parent.name), launch=int(f.parent.name)))
+            for f in files
+        ]
 
     def make(self, handle: Handle) -> Folder:
         folder = self.of(handle)
@@ -126,13 +130,17 @@ def _make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise LaunchFailed(f"{folder} is not a private folder of ours.", hint="Remove it, or set PENSTOCK_HOME.")
+        raise LaunchFailed(
+            f"{folder} is not a private folder of ours.", hint="Remove it, or set PENSTOCK_HOME."
+        )
 
 
 def _cpus(instance_id: int, cores: int) -> list[int]:
     """Some of the cores that we may use; neighbours begin at different ones."""
     allowed = sorted(os.sched_getaffinity(0))
-    return sorted(allowed[(instance_id + i) % len(allowed)] for i in range(min(cores, len(allowed))))
+    return sorted(
+        allowed[(instance_id + i) % len(allowed)] for i in range(min(cores, len(allowed)))
+    )
 
 
 def _read(file: Path) -> dict[str, Any] | None:

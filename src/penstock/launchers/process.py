@@ -1,7 +1,8 @@
 """A process that is not our child, held so that nobody else's can be mistaken for it.
 
-The pidfd is opened first and the moment of the process's birth compared after, so what passes the comparison is what
-the pidfd holds, and a pid that went to somebody else meanwhile is never signalled.
+The pidfd is opened first and the moment of the process's birth compared after, so what passes the
+comparison is what the pidfd holds, and a pid that went to somebody else meanwhile is never
+signalled.
 """
 
 from __future__ import annotations

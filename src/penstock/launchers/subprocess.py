@@ -1,7 +1,8 @@
 """Graph servers as processes of this machine: a private folder, a socket and a warden each.
 
-The control plane is nobody's parent here: it starts wardens, finds them by their folders, and holds them by pidfd. So
-it may be killed and started again, and knows every server that runs, and how each ended that does not.
+The control plane is nobody's parent here: it starts wardens, finds them by their folders, and holds
+them by pidfd. So it may be killed and started again, and knows every server that runs, and how each
+ended that does not.
 """
 
 from __future__ import annotations
@@ -39,7 +40,11 @@ _KILL_SECONDS = 5.0
 
 class SubprocessLauncher:
     def __init__(
-        self, root: Path, *, command: Sequence[str] = COMMAND, unattended_seconds: float = UNATTENDED_SECONDS
+        self,
+        root: Path,
+        *,
+        command: Sequence[str] = COMMAND,
+        unattended_seconds: float = UNATTENDED_SECONDS,
     ) -> None:
         self._places = Places(root)
         self._command = command
@@ -72,7 +77,11 @@ class SubprocessLauncher:
                 f"The graph server of instance {order.handle.instance_id} could not be started.",
                 hint=f"Its warden's words are in {folder.path}.",
             )
-        log.info("graph_server_launched", instance_id=order.handle.instance_id, launch=order.handle.launch)
+        log.info(
+            "graph_server_launched",
+            instance_id=order.handle.instance_id,
+            launch=order.handle.launch,
+        )
 
     async def stop(self, handle: Handle, *, grace: float) -> None:
         with self._places.of(handle).warden() as keeper:
@@ -123,7 +132,9 @@ class SubprocessLauncher:
         return None
 
     def _limit(self, folder: Folder, cpu_cores: int, memory_bytes: int) -> None:
-        folder.limit(cpu_cores=cpu_cores, memory_bytes=memory_bytes, unattended_seconds=self._unattended)
+        folder.limit(
+            cpu_cores=cpu_cores, memory_bytes=memory_bytes, unattended_seconds=self._unattended
+        )
 
     def _environment(self, order: LaunchRequest, folder: Folder) -> dict[str, str]:
         """Nothing of ours but what a server needs: no database, no keys, no operator's token."""

@@ -2,13 +2,14 @@
 
     python -I -S warden.py FOLDER COMMAND… < SECRETS
 
-Started by the subprocess launcher in an isolated interpreter, by its path, so it imports nothing of ours. It leaves its
-parent at once and belongs to nobody, so a control plane may die and come back while the server runs on; one that does
-not come back within the hour ends it. What it reads at its start becomes the server's standard input: secrets go by no
-environment, which other processes of the account can read. The server dies with its warden. The lock in the folder is
-the truth about who runs: there is one warden a folder, and its folder is used once. Address-space limits cannot be used
-(an embedded graph database reserves terabytes that it never touches), so the memory that the server and its children
-really hold is measured a few times a second.
+Started by the subprocess launcher in an isolated interpreter, by its path, so it imports nothing of
+ours. It leaves its parent at once and belongs to nobody, so a control plane may die and come back
+while the server runs on; one that does not come back within the hour ends it. What it reads at its
+start becomes the server's standard input: secrets go by no environment, which other processes of
+the account can read. The server dies with its warden. The lock in the folder is the truth about who
+runs: there is one warden a folder, and its folder is used once. Address-space limits cannot be used
+(an embedded graph database reserves terabytes that it never touches), so the memory that the server
+and its children really hold is measured a few times a second.
 """
 
 import ctypes
@@ -60,12 +61,14 @@ def family(pid: int) -> list[int]:
 
 
 def memory_of(pids: list[int]) -> int:
-    """Bytes that they hold, without files; a page that a fork shares with its parent counts for both."""
+    """Bytes that they hold, without files; a page that a fork shares with its parent counts for
+    both."""
     return sum(map(_private, pids))
 
 
 def exact_memory_of(pids: list[int]) -> int:
-    """The same with every page counted once; the kernel walks all of them for it, so it is asked rarely."""
+    """The same with every page counted once; the kernel walks all of them for it, so it is asked
+    rarely."""
     return sum(map(_share, pids))
 
 
@@ -82,7 +85,10 @@ def _share(pid: int) -> int:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return _private(pid)
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss_Anon:")), _private(pid))
+    return next(
+        (int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss_Anon:")),
+        _private(pid),
+    )
 
 
 def write(file: Path, value: object) -> None:
@@ -133,7 +139,12 @@ class GraphServerSupervisor:
         output = self._spawn()
         for each in (signal.SIGTERM, signal.SIGQUIT):
             signal.signal(each, self._on_stop)
-        started = {"pid": os.getpid(), "start": start_time(os.getpid()), "boot": boot_id(), "child": self._child}
+        started = {
+            "pid": os.getpid(),
+            "start": start_time(os.getpid()),
+            "boot": boot_id(),
+            "child": self._child,
+        }
         write(self._folder / PROCESS, started)
         os.write(ready, b"+")
         os.close(ready)
@@ -227,7 +238,8 @@ class GraphServerSupervisor:
                     os.sched_setaffinity(int(task.name), limits["cpus"])
 
     def _check_attended(self) -> None:
-        """A control plane that never comes back leaves nothing behind for ever. A machine's sleep does not count."""
+        """A control plane that never comes back leaves nothing behind for ever. A machine's sleep
+        does not count."""
         with suppress(FileNotFoundError):
             touched = (self._folder.parents[1] / ATTENDED).stat().st_mtime_ns
             if touched != self._attended_at:
@@ -241,7 +253,8 @@ class GraphServerSupervisor:
             _signal(pid, signal.SIGKILL)
 
     def _reap(self) -> int:
-        """The server's end, and that of everything it left behind, which is ours as soon as it is an orphan."""
+        """The server's end, and that of everything it left behind, which is ours as soon as it is
+        an orphan."""
         _, status = os.waitpid(self._child, 0)
         while True:
             for pid in family(os.getpid())[1:]:
@@ -263,8 +276,11 @@ def _oom_kills() -> int:
 
 
 def main(folder: Path, command: list[str]) -> None:
-    """`+` on the standard output says that the server was begun, now or before; nothing says that it could not be."""
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # uvloop leaves our end of its pipe open under a second number
+    """`+` on the standard output says that the server was begun, now or before; nothing says that
+    it could not be."""
+    os.closerange(
+        3, os.sysconf("SC_OPEN_MAX")
+    )  # uvloop leaves our end of its pipe open under a second number
     secrets = sys.stdin.buffer.read()
     ready, theirs = os.pipe()
     if os.fork():

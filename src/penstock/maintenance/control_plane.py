@@ -41,5 +41,7 @@ class MaintenanceControlPlane(ControlPlaneClient):
 
     async def _fenced(self, fence: Fence, call: str, **more: Any) -> dict[str, Any]:
         body = {"attempt_id": fence.attempt_id, **more}
-        answer: dict[str, Any] = await self._internal("POST", f"maintenance/{fence.job_id}/{call}", body)
+        answer: dict[str, Any] = await self._internal(
+            "POST", f"maintenance/{fence.job_id}/{call}", body
+        )
         return answer

@@ -47,7 +47,8 @@ class MaintenanceFailed(PenstockError):
 
 
 class CommitConflict(Conflict):
-    """Somebody else committed first, and what they did cannot stand beside ours. Nothing of ours is in the table."""
+    """Somebody else committed first, and what they did cannot stand beside ours. Nothing of ours is
+    in the table."""
 
     code = "COMMIT_CONFLICT"
 
@@ -66,6 +67,7 @@ class ContentDiffers(PenstockError):
 
 
 class UnreadableFile(PenstockError):
-    """A data file that is missing or damaged, or whose columns the table cannot hold. Nothing was committed."""
+    """A data file that is missing or damaged, or whose columns the table cannot hold. Nothing was
+    committed."""
 
     code = "UNREADABLE_FILE"

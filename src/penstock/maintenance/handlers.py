@@ -1,11 +1,12 @@
-"""The maintenance job: the actions of one table, one after the other, each told to the control plane as it ends.
+"""The maintenance job: the actions of one table, one after the other, each told to the control
+plane as it ends.
 
 An attempt that takes over from one that died goes on where that one was: what had ended is not done
 again. What had not is planned anew on the table as it is, so a part that was committed stays.
 
-The embedded engine works in a thread of its own and stops at its next step when the job is taken away; whatever it
-would still commit is refused, for each swap goes through the control plane under the fence, or asks for the fence right
-before. A remote engine is looked at now and then.
+The embedded engine works in a thread of its own and stops at its next step when the job is taken
+away; whatever it would still commit is refused, for each swap goes through the control plane under
+the fence, or asks for the fence right before. A remote engine is looked at now and then.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ _TRIED_AGAIN = frozenset({Ended.FAILED, Ended.UNKNOWN})
 
 class Maintainer:
     def __init__(
-        self, planes: Callable[[], MaintenanceControlPlane], *, step: Callable[[str], None] = lambda _: None
+        self,
+        planes: Callable[[], MaintenanceControlPlane],
+        *,
+        step: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._planes = planes
         self._step = step
@@ -61,7 +65,12 @@ class Maintainer:
                 raise Stopped(Stop.LOST) from None
 
     async def _work(
-        self, plane: MaintenanceControlPlane, order: Order, lake: TableAccess, run: Run, ctx: JobContext
+        self,
+        plane: MaintenanceControlPlane,
+        order: Order,
+        lake: TableAccess,
+        run: Run,
+        ctx: JobContext,
     ) -> dict[str, Any]:
         left = 0 if order.dry_run else await ctx.in_thread(_tidy, lake, run)
         earlier = await _ended_before(plane, ctx)
@@ -70,7 +79,9 @@ class Maintainer:
             ctx.check()
             ctx.progress(percent=100 * number / len(order.actions), action=str(action.name))
             if action.name in earlier:
-                ctx.log.info("action_ended_before", action=action.name, status=earlier[action.name].status)
+                ctx.log.info(
+                    "action_ended_before", action=action.name, status=earlier[action.name].status
+                )
                 outcomes.append(earlier[action.name])
                 continue
             outcome = await ctx.in_thread(_act, lake, run, action, order.dry_run)
@@ -81,14 +92,22 @@ class Maintainer:
         return _result(order, left, outcomes) | {"ended_by_earlier_attempts": ended_before}
 
     async def _look(
-        self, job: Job, plane: MaintenanceControlPlane, order: Order, lake: TableAccess, run: Run, ctx: JobContext
+        self,
+        job: Job,
+        plane: MaintenanceControlPlane,
+        order: Order,
+        lake: TableAccess,
+        run: Run,
+        ctx: JobContext,
     ) -> Answer:
         """A remote engine works while nobody holds the job."""
         from penstock.maintenance.engines.registry import open_engine
         from penstock.maintenance.remote_handlers import RemoteMaintenance, RemoteState
 
         if job.state is None:
-            state = RemoteState(leftovers=0 if order.dry_run else await ctx.in_thread(_tidy, lake, run))
+            state = RemoteState(
+                leftovers=0 if order.dry_run else await ctx.in_thread(_tidy, lake, run)
+            )
         else:
             state = RemoteState.read(job.state)
         told = (await plane.catalog(ctx.fence))["engine"]
@@ -139,7 +158,8 @@ def _result(order: Order, left: int, outcomes: Sequence[Outcome]) -> dict[str, A
 
 
 def _check(outcomes: Sequence[Outcome]) -> None:
-    """A job failed when an action did, when nobody knows of one, or when the table refused them all."""
+    """A job failed when an action did, when nobody knows of one, or when the table refused them
+    all."""
     bad = [each for each in outcomes if each.status in (Ended.FAILED, Ended.UNKNOWN)]
     refused = [each for each in outcomes if each.status is Ended.REFUSED]
     if bad:
@@ -192,6 +212,10 @@ async def _lake(
             others=others,
             run=run,
         )
-    config = CatalogConfig(name=told["name"], type=told["type"], uri=told["uri"], properties=told["properties"])
+    config = CatalogConfig(
+        name=told["name"], type=told["type"], uri=told["uri"], properties=told["properties"]
+    )
     opened = await ctx.in_thread(lambda: open_catalog(config, mark=run.mark))
-    return CatalogTableAccess(opened, identifier, fence=lambda: ask(plane.hold(fence)), elsewhere=others)
+    return CatalogTableAccess(
+        opened, identifier, fence=lambda: ask(plane.hold(fence)), elsewhere=others
+    )

@@ -1,12 +1,15 @@
-"""Maintenance on an engine elsewhere: the job is parked between two looks at its statement, whose handle is its state.
+"""Maintenance on an engine elsewhere: the job is parked between two looks at its statement, whose
+handle is its state.
 
-A look begins with what the state says and ends with the next state, so whoever dies in the middle has lost nothing and
-any worker goes on: it adopts the statement. What reaches it is written down first; the next look starts it. An attempt
-that ends the job cancels the statement first; where nobody holds the job, a job of its own is sent to. What was done is
-measured on the table itself, before and after.
+A look begins with what the state says and ends with the next state, so whoever dies in the middle
+has lost nothing and any worker goes on: it adopts the statement. What reaches it is written down
+first; the next look starts it. An attempt that ends the job cancels the statement first; where
+nobody holds the job, a job of its own is sent to. What was done is measured on the table itself,
+before and after.
 
-A statement that its engine lost may have committed before: then the table has a snapshot of it, which counts. If there
-is none, the attempt fails and the next one begins anew, so attempts bound the statements.
+A statement that its engine lost may have committed before: then the table has a snapshot of it,
+which counts. If there is none, the attempt fails and the next one begins anew, so attempts bound
+the statements.
 """
 
 from __future__ import annotations
@@ -45,8 +48,8 @@ ORPHAN = "orphan_file_location"
 class RemoteState:
     """How far a job is: the actions that ended, and the statement of the next one.
 
-    `attempt_no` is the attempt that last saw the statement alive; a later one that finds it dead begins anew. `since`
-    is the table's snapshot when it began.
+    `attempt_no` is the attempt that last saw the statement alive; a later one that finds it dead
+    begins anew. `since` is the table's snapshot when it began.
     """
 
     ended: tuple[tuple[str, str, str], ...] = ()
@@ -80,7 +83,10 @@ class RemoteState:
         return RemoteState(ended=(*self.ended, told), leftovers=self.leftovers)
 
     def outcomes(self, engine: str) -> list[Outcome]:
-        return [Outcome(action=Name(a), status=Ended(s), engine=engine, message=m) for a, s, m in self.ended]
+        return [
+            Outcome(action=Name(a), status=Ended(s), engine=engine, message=m)
+            for a, s, m in self.ended
+        ]
 
 
 class RemoteMaintenance:
@@ -158,7 +164,9 @@ class RemoteMaintenance:
 
     async def _follow(self, state: RemoteState) -> Park | RemoteState:
         self._show(state)
-        step = await self._engine.look(state.held, state.sql, again=self._job.attempt_no > state.attempt_no)
+        step = await self._engine.look(
+            state.held, state.sql, again=self._job.attempt_no > state.attempt_no
+        )
         self._run.step("statement_looked_at")
         match step:
             case Running():
@@ -187,7 +195,8 @@ class RemoteMaintenance:
         return await self._begin(told)
 
     def _done(self, action: Action, state: RemoteState, finished: Finished) -> Outcome:
-        """Measured on the table; only of orphans, which no table knows of, is the engine's own word taken."""
+        """Measured on the table; only of orphans, which no table knows of, is the engine's own word
+        taken."""
         from penstock.maintenance.engines.adoption import changes
         from penstock.maintenance.engines.embedded import MAX_FILES_TOLD, measure
 
@@ -237,7 +246,9 @@ class RemoteMaintenance:
         from penstock.maintenance.engines.adoption import REWRITES, landed
 
         rewrites = not self._order.dry_run and self._action(state).name in REWRITES
-        return rewrites and landed(self._lake, state.since, lambda summary: self._engine.made(state.held, summary))
+        return rewrites and landed(
+            self._lake, state.since, lambda summary: self._engine.made(state.held, summary)
+        )
 
     async def _tell(self, state: RemoteState, outcome: Outcome) -> RemoteState:
         await self._plane.action_ended(self._ctx.fence, outcome.to_json())
@@ -261,17 +272,22 @@ class RemoteMaintenance:
 
         table = self._lake.load()
         check_elsewhere(self._lake, table, action)
-        return self._engine.statement(action, self._order.name, table, self._run, dry_run=self._order.dry_run)
+        return self._engine.statement(
+            action, self._order.name, table, self._run, dry_run=self._order.dry_run
+        )
 
     def _seconds(self, state: RemoteState) -> float:
         return (self._clock.now() - datetime.fromisoformat(state.submitted_at)).total_seconds()
 
     def _show(self, state: RemoteState) -> None:
         done = 100 * len(state.ended) / len(self._order.actions)
-        self._ctx.progress(percent=done, action=str(self._action(state).name), query_id=state.query_id)
+        self._ctx.progress(
+            percent=done, action=str(self._action(state).name), query_id=state.query_id
+        )
 
     def _ends(self) -> bool:
-        """Whether the job ends with this attempt; one that lost it leaves the statement to its heir."""
+        """Whether the job ends with this attempt; one that lost it leaves the statement to its
+        heir."""
         try:
             self._ctx.check()
         except Stopped as e:

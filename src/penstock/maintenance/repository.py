@@ -120,14 +120,18 @@ class MaintenanceStore:
         values = {"run_id": run_id, "policy": policy, "snapshot_id": snapshot_id}
         await tx.changed(SQL.job_add, job_id=job_id, **name.values(), **values)
 
-    async def history(self, name: TableName, *, limit: int, offset: int) -> tuple[list[asyncpg.Record], int]:
+    async def history(
+        self, name: TableName, *, limit: int, offset: int
+    ) -> tuple[list[asyncpg.Record], int]:
         rows = await self._db.fetch(SQL.job_history, **name.values(), limit=limit, offset=offset)
         return rows, rows[0]["total"] if rows else 0
 
     async def last_jobs(self, name: TableName) -> list[asyncpg.Record]:
         return await self._db.fetch(SQL.job_last, **name.values())
 
-    async def action_ended(self, tx: Tx, job_id: int, attempt_id: UUID, result: Mapping[str, Any]) -> None:
+    async def action_ended(
+        self, tx: Tx, job_id: int, attempt_id: UUID, result: Mapping[str, Any]
+    ) -> None:
         await tx.changed(
             SQL.action_put,
             job_id=job_id,

@@ -1,7 +1,8 @@
-"""The desk where maintenance is asked for: a table is looked up, its lock is taken with the job, or both are not.
+"""The desk where maintenance is asked for: a table is looked up, its lock is taken with the job, or
+both are not.
 
-PyIceberg blocks, so all that reads a catalog runs in threads; and it is loaded by the first question, for a control
-plane without catalogs needs none of it.
+PyIceberg blocks, so all that reads a catalog runs in threads; and it is loaded by the first
+question, for a control plane without catalogs needs none of it.
 """
 
 from __future__ import annotations
@@ -81,13 +82,19 @@ class MaintenanceService:
                 hint="Try again after the drain.",
             )
 
-    async def submit(self, order: Order, *, actor: str, run_id: int | None = None, policy: str | None = None) -> int:
+    async def submit(
+        self, order: Order, *, actor: str, run_id: int | None = None, policy: str | None = None
+    ) -> int:
         """The job's id; ResourceLocked names the job that holds the table."""
         if order.engine != EMBEDDED and order.engine not in (engines := self.pool.catalogs.engines):
             known = ", ".join((EMBEDDED, *engines))
-            raise Refused(f"There is no engine {order.engine[:40]!r}.", hint=f"Known engines: {known}.")
+            raise Refused(
+                f"There is no engine {order.engine[:40]!r}.", hint=f"Known engines: {known}."
+            )
         snapshot_id = await self._known(order.name)
-        spec = JobSpec(kind=order.kind, payload=order.to_json(), lock_key=order.name.lock_key, created_by=actor)
+        spec = JobSpec(
+            kind=order.kind, payload=order.to_json(), lock_key=order.name.lock_key, created_by=actor
+        )
         async with self._db.transaction() as tx:
             [added] = await self._jobs.enqueue([spec], tx=tx)
             await self.store.add_job(
@@ -119,7 +126,9 @@ class MaintenanceService:
 
     # looking
 
-    async def look(self, name: TableName, tier: Tier, *, afresh: bool = False) -> tuple[Facts, Health]:
+    async def look(
+        self, name: TableName, tier: Tier, *, afresh: bool = False
+    ) -> tuple[Facts, Health]:
         """Manifests are not read again while the table has the snapshot that they were read of,
         unless `afresh`."""
         table = await asyncio.to_thread(self.pool.load, name)
@@ -158,7 +167,9 @@ class MaintenanceService:
                 continue
             room = asyncio.Semaphore(AT_ONCE)
             tables = [TableName(catalog=config.name, db=db, table=table) for db, table in names]
-            seen = await asyncio.gather(*(self._refresh_one(room, table, tier, afresh=afresh) for table in tables))
+            seen = await asyncio.gather(
+                *(self._refresh_one(room, table, tier, afresh=afresh) for table in tables)
+            )
             forgotten = await self.store.forget_others(config.name, names)
             refreshed = replace(
                 refreshed,
@@ -168,7 +179,9 @@ class MaintenanceService:
             )
         return refreshed
 
-    async def _refresh_one(self, room: asyncio.Semaphore, name: TableName, tier: Tier, *, afresh: bool) -> bool:
+    async def _refresh_one(
+        self, room: asyncio.Semaphore, name: TableName, tier: Tier, *, afresh: bool
+    ) -> bool:
         async with room:
             try:
                 await self.look(name, tier, afresh=afresh)
@@ -180,7 +193,9 @@ class MaintenanceService:
                 return False
             return True
 
-    async def _judge(self, name: TableName, table: Table, tier: Tier, *, afresh: bool) -> tuple[Facts, Health]:
+    async def _judge(
+        self, name: TableName, table: Table, tier: Tier, *, afresh: bool
+    ) -> tuple[Facts, Health]:
         """What is stored is never less than what was known of this snapshot: a look at the metadata
         alone leaves it."""
         from penstock.maintenance.tables.expectation import Judged
@@ -192,7 +207,9 @@ class MaintenanceService:
         judged = Judged.by(() if policy is None else policy.actions)
         stored = None if afresh or tier is Tier.STORAGE else await self.store.seen(name)
         before = {} if stored is None else stored.facts
-        unchanged = await asyncio.to_thread(lambda: look_again(table, before, now=now, judged=judged))
+        unchanged = await asyncio.to_thread(
+            lambda: look_again(table, before, now=now, judged=judged)
+        )
         if unchanged is not None and tier is Tier.MANIFESTS:
             facts = unchanged
         else:

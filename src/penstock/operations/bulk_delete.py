@@ -1,4 +1,5 @@
-"""Many things deleted at once, with care: by filters, as many as the caller expects, each by its own rules."""
+"""Many things deleted at once, with care: by filters, as many as the caller expects, each by its
+own rules."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ class BulkDelete:
         found = await self._db.fetch(SQL.bulk_match, kind=kind, **which.values(), limit=MOST + 1)
         if len(found) > MOST:
             raise InvalidInput(
-                f"More than {MOST} {kind}s fit.", hint="Narrow the filters and do it in parts.", maximum=MOST
+                f"More than {MOST} {kind}s fit.",
+                hint="Narrow the filters and do it in parts.",
+                maximum=MOST,
             )
         return [row["id"] for row in found]
 
@@ -105,4 +108,6 @@ class BulkDelete:
         log.info("bulk_delete", kind=kind, count=len(ids), actor=actor)
         if self._audit is not None:
             async with self._db.transaction() as tx:
-                await self._audit(tx, actor, "bulk.delete", f"{kind}s", {"reason": reason, "ids": list(ids)})
+                await self._audit(
+                    tx, actor, "bulk.delete", f"{kind}s", {"reason": reason, "ids": list(ids)}
+                )

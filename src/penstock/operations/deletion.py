@@ -1,6 +1,8 @@
-"""How things are deleted when nobody stands before them: by the lifecycle, or many at once by an admin.
+"""How things are deleted when nobody stands before them: by the lifecycle, or many at once by an
+admin.
 
-The rules are those of a delete by hand; what something still needs is refused with DependencyExists.
+The rules are those of a delete by hand; what something still needs is refused with
+DependencyExists.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ End: TypeAlias = Callable[[int, str], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionHooks:
-    """`idle_instance` may put to sleep what `instance` ends, and `old_instance` ends whatever it is doing."""
+    """`idle_instance` may put to sleep what `instance` ends, and `old_instance` ends whatever it is
+    doing."""
 
     instance: End
     old_instance: End

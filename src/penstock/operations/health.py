@@ -1,4 +1,5 @@
-"""Whether everything that the platform stands on answers: each part is really asked, all at once, none for long."""
+"""Whether everything that the platform stands on answers: each part is really asked, all at once,
+none for long."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class Health:
         *,
         patience: float = PATIENCE,
     ) -> None:
-        """`sources` says whom else to ask today; when the database is away it cannot, and the answer tells so."""
+        """`sources` says whom else to ask today; when the database is away it cannot, and the
+        answer tells so."""
         self._parts = parts
         self._sources = sources
         self._patience = patience
@@ -50,7 +52,9 @@ class Health:
                 questions |= await self._sources()
         except (PenstockError, TimeoutError) as e:
             log.warning("sources_not_asked", error=str(e))
-        answers = await asyncio.gather(*(self._answer(name, question) for name, question in questions.items()))
+        answers = await asyncio.gather(
+            *(self._answer(name, question) for name, question in questions.items())
+        )
         return dict(zip(questions, answers, strict=True))
 
     async def _answer(self, name: str, question: Question) -> Answer:
@@ -74,4 +78,8 @@ def overall(answers: Mapping[str, Answer]) -> OverallWord:
     """Without its database the platform is nothing; without another part it does less."""
     if answers[VITAL].status == "unhealthy":
         return "unhealthy"
-    return "degraded" if any(answer.status == "unhealthy" for answer in answers.values()) else "healthy"
+    return (
+        "degraded"
+        if any(answer.status == "unhealthy" for answer in answers.values())
+        else "healthy"
+    )

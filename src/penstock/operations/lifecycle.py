@@ -1,7 +1,9 @@
-"""The end of what has lived its time: instances, then the snapshots that no instance needs, then the mappings without
-snapshots. In this order one pass can take all three; what something still stands on waits for a later pass.
+"""The end of what has lived its time: instances, then the snapshots that no instance needs, then
+the mappings without snapshots. In this order one pass can take all three; what something still
+stands on waits for a later pass.
 
-Each thing is ended by its own rules, in a transaction of its own: one that cannot be ended keeps no other one.
+Each thing is ended by its own rules, in a transaction of its own: one that cannot be ended keeps no
+other one.
 """
 
 from __future__ import annotations
@@ -46,7 +48,13 @@ class Lifecycle(Loop[Ended]):
     name = "lifecycle"
 
     def __init__(
-        self, db: Db, endings: DeletionHooks, *, every: float, metrics: LoopMetrics, counts: LifecycleMetrics
+        self,
+        db: Db,
+        endings: DeletionHooks,
+        *,
+        every: float,
+        metrics: LoopMetrics,
+        counts: LifecycleMetrics,
     ) -> None:
         super().__init__(db, every=every, metrics=metrics)
         self._endings = endings
@@ -55,19 +63,29 @@ class Lifecycle(Loop[Ended]):
     async def run_once(self) -> Ended:
         with self._counts.duration.time():
             instances, left = await self._instances()
-            snapshots, kept = await self._each(await self._ids("snapshot"), "snapshot", self._endings.snapshot)
-            mappings, held = await self._each(await self._ids("mapping"), "mapping", self._endings.mapping)
+            snapshots, kept = await self._each(
+                await self._ids("snapshot"), "snapshot", self._endings.snapshot
+            )
+            mappings, held = await self._each(
+                await self._ids("mapping"), "mapping", self._endings.mapping
+            )
         self._counts.passes.inc()
         self._counts.instances.inc(instances)
         self._counts.snapshots.inc(snapshots)
         self._counts.mappings.inc(mappings)
-        return Ended(instances=instances, snapshots=snapshots, mappings=mappings, failed=left + kept + held)
+        return Ended(
+            instances=instances, snapshots=snapshots, mappings=mappings, failed=left + kept + held
+        )
 
     async def _instances(self) -> tuple[int, int]:
         rows = await self._db.fetch(SQL.lifecycle_instances, limit=BATCH)
-        old = await self._each((r["instance_id"] for r in rows if r["expired"]), "instance", self._endings.old_instance)
+        old = await self._each(
+            (r["instance_id"] for r in rows if r["expired"]), "instance", self._endings.old_instance
+        )
         idle = await self._each(
-            (r["instance_id"] for r in rows if not r["expired"]), "instance", self._endings.idle_instance
+            (r["instance_id"] for r in rows if not r["expired"]),
+            "instance",
+            self._endings.idle_instance,
         )
         return old[0] + idle[0], old[1] + idle[1]
 

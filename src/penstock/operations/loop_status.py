@@ -1,4 +1,5 @@
-"""How the background loops of the whole deployment stand: who ran last, and who asked for a run by hand."""
+"""How the background loops of the whole deployment stand: who ran last, and who asked for a run by
+hand."""
 
 from __future__ import annotations
 
@@ -38,10 +39,15 @@ class LoopStatusStore:
         await self._db.changed(SQL.loop_ran, name=name, status=status, every=every)
 
     async def ask(self, name: str, *, actor: str, reason: str) -> datetime:
-        """Write down that a run was asked for; a second one within the minute is refused, wherever it is asked."""
+        """Write down that a run was asked for; a second one within the minute is refused, wherever
+        it is asked."""
         async with self._db.transaction() as tx:
             at: datetime | None = await tx.value(
-                SQL.loop_trigger, name=name, actor=actor, reason=reason, pause=float(TRIGGER_SECONDS)
+                SQL.loop_trigger,
+                name=name,
+                actor=actor,
+                reason=reason,
+                pause=float(TRIGGER_SECONDS),
             )
             if at is None:
                 before = await tx.row(SQL.loop_triggered, name=name)

@@ -82,7 +82,9 @@ class Overview:
         return [_summary(row) for row in found], found[0]["total"] if found else 0
 
     async def export_job(self, job_id: int) -> ExportSummary:
-        found = await self._db.fetch(SQL.export_list, status=None, snapshot_id=None, job_id=job_id, offset=0, limit=1)
+        found = await self._db.fetch(
+            SQL.export_list, status=None, snapshot_id=None, job_id=job_id, offset=0, limit=1
+        )
         if not found:
             raise NotFound(f"There is no export job {job_id}.")
         return _summary(found[0])

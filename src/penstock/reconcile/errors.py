@@ -1,15 +1,11 @@
 """What reconciliation says no with.
 
-InvalidInput
-├── RecipeInvalid     RECIPE_INVALID      `faults` has every fault, with a suggestion
-├── BadValue          RECONCILE_BAD_VALUE text where a number or a date is meant; says where
-├── BadDecision       RECONCILE_DECISION  a decision by hand whose key cannot be read
-├── RuleFailed        RECONCILE_RULE      a rule or free SQL fails at a value
-└── TooManyCandidates RECONCILE_TOO_MANY  the recipe multiplies rows
-Internal
-└── TotalsDiffer      RECONCILE_TOTALS    matched + unmatched is not what was read: our fault, never the data's
-Conflict
-└── ThresholdPassed   RECONCILE_THRESHOLD
+InvalidInput ├── RecipeInvalid     RECIPE_INVALID      `faults` has every fault, with a suggestion
+├── BadValue          RECONCILE_BAD_VALUE text where a number or a date is meant; says where ├──
+BadDecision       RECONCILE_DECISION  a decision by hand whose key cannot be read ├── RuleFailed
+RECONCILE_RULE      a rule or free SQL fails at a value └── TooManyCandidates RECONCILE_TOO_MANY
+the recipe multiplies rows Internal └── TotalsDiffer      RECONCILE_TOTALS    matched + unmatched is
+not what was read: our fault, never the data's Conflict └── ThresholdPassed   RECONCILE_THRESHOLD
 """
 
 from __future__ import annotations

@@ -91,7 +91,9 @@ JOB_KINDS: tuple[JobKind[ReconcileHandlerServices], ...] = (
         handler=_chunk_stager,
     ),
     JobKind(
-        policy=KindPolicy(name=payloads.MATCH, queue="match", lease=90, heartbeat=30, timeout=7200, max_attempts=3),
+        policy=KindPolicy(
+            name=payloads.MATCH, queue="match", lease=90, heartbeat=30, timeout=7200, max_attempts=3
+        ),
         handler=_matcher,
     ),
     JobKind(

@@ -1,8 +1,8 @@
 """What must hold of every batch: names that tell columns apart, and times that are times.
 
-Sources keep infinities, and hours past the last one, inside their date and time types; Arrow has no place for them, and
-a driver hands over whatever number they are stored as. That number would become a wrong date in silence: it is an error
-that names the column instead.
+Sources keep infinities, and hours past the last one, inside their date and time types; Arrow has no
+place for them, and a driver hands over whatever number they are stored as. That number would become
+a wrong date in silence: it is an error that names the column instead.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What a source may ask of the machine that reads it: the operator decides, not the source's owner.
 
-A source's configuration may ask for less. What asks for more is refused when it is written, and cut down whenever the
-source is opened, so that what was stored before a ceiling was lowered obeys it too.
+A source's configuration may ask for less. What asks for more is refused when it is written, and cut
+down whenever the source is opened, so that what was stored before a ceiling was lowered obeys it
+too.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ _MB = 1000**2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounded:
-    """One setting of a driver: which ceiling holds for it, what it is when nothing is said, and its unit.
+    """One setting of a driver: which ceiling holds for it, what it is when nothing is said, and its
+    unit.
 
-    A unit of None is a size with its unit written out, such as `256MB`; a number otherwise counts so many of the
-    ceiling's own."""
+    A unit of None is a size with its unit written out, such as `256MB`; a number otherwise counts
+    so many of the ceiling's own."""
 
     ceiling: str
     default: float | str

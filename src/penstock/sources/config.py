@@ -1,4 +1,5 @@
-"""A driver's configuration: a frozen dataclass, filled from a source's `config` and, for its secret fields, `secrets`.
+"""A driver's configuration: a frozen dataclass, filled from a source's `config` and, for its secret
+fields, `secrets`.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Config:
@@ -32,8 +33,11 @@ def secret(default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, repr=False, metadata=metadata)
 
 
-def read(kind: type[T], config: Mapping[str, object], secrets: Mapping[str, str], *, source: str) -> T:
-    """The configuration as `kind`; what does not fit is named in one sentence, its value never shown."""
+def read(
+    kind: type[T], config: Mapping[str, object], secrets: Mapping[str, str], *, source: str
+) -> T:
+    """The configuration as `kind`; what does not fit is named in one sentence, its value never
+    shown."""
     hidden = _secret_names(kind)
     if misplaced := sorted(hidden & config.keys()):
         raise InvalidInput(
@@ -52,7 +56,9 @@ def read(kind: type[T], config: Mapping[str, object], secrets: Mapping[str, str]
         first = e.errors(include_url=False, include_input=False, include_context=False)[0]
         name = ".".join(str(part)[:80] for part in first["loc"])
         field = f"{'credentials' if name in hidden else 'config'}.{name}".rstrip(".")
-        raise InvalidInput(f"{source}: {_sentence(first['type'], name, first['msg'])}", field=field) from None
+        raise InvalidInput(
+            f"{source}: {_sentence(first['type'], name, first['msg'])}", field=field
+        ) from None
 
 
 def _secret_names(kind: type[Any]) -> set[str]:

@@ -1,10 +1,12 @@
 """What a source driver must do.
 
-Streaming only: memory is flat in the rows and no value becomes a Python object on the way. Types are exact; an
-all-null column keeps its declared type and a query of zero rows still has a schema. Column order is the query's.
+Streaming only: memory is flat in the rows and no value becomes a Python object on the way. Types
+are exact; an all-null column keeps its declared type and a query of zero rows still has a schema.
+Column order is the query's.
 
-Blocking drivers (ADBC, DuckDB, PyMySQL) and asynchronous ones (Trino) meet in `stream`: an async generator of record
-batches. A blocking driver runs its reads in a thread and hands batches over one at a time (back-pressure).
+Blocking drivers (ADBC, DuckDB, PyMySQL) and asynchronous ones (Trino) meet in `stream`: an async
+generator of record batches. A blocking driver runs its reads in a thread and hands batches over one
+at a time (back-pressure).
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 class Limits:
     """How a table or query may be cut: chunks of about `chunk_bytes`, at most `max_chunks` of them.
 
-    With `chunk_rows` it is rows that count, where the source's statistics know them. `key` is the column to cut by
-    where the source has nothing better.
+    With `chunk_rows` it is rows that count, where the source's statistics know them. `key` is the
+    column to cut by where the source has nothing better.
     """
 
     chunk_bytes: int = 192 * 1024 * 1024
@@ -43,7 +45,8 @@ class Limits:
 class Chunk:
     """A part that can be read apart from the others; all chunks of one plan see one moment.
 
-    JSON-able, for it travels in a job's payload. `snapshot` names the moment where the source can share one.
+    JSON-able, for it travels in a job's payload. `snapshot` names the moment where the source can
+    share one.
     """
 
     number: int
@@ -118,7 +121,8 @@ class Source(Protocol):
     async def __aexit__(self, *_: object) -> None: ...
 
     async def test(self) -> str:
-        """Really connect, really ask; returns what answered (product and version), raises `SourceError`."""
+        """Really connect, really ask; returns what answered (product and version), raises
+        `SourceError`."""
         ...
 
     async def schema(self, sql: str) -> pa.Schema:
@@ -126,7 +130,8 @@ class Source(Protocol):
         ...
 
     async def plan(self, sql: str, limits: Limits) -> Plan:
-        """Cut a table (`SELECT … FROM one_table`) or query into chunks that see one moment; one chunk is fine."""
+        """Cut a table (`SELECT … FROM one_table`) or query into chunks that see one moment; one
+        chunk is fine."""
         ...
 
     def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:

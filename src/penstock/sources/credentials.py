@@ -1,7 +1,9 @@
-"""What it takes to open a source: its type, its configuration, and its secrets, which stay in memory.
+"""What it takes to open a source: its type, its configuration, and its secrets, which stay in
+memory.
 
-Drivers leak no credential by contract. What leaves here is looked through once more in any case: wherever a driver,
-its library or the server itself repeats one of the secrets, it is taken out of the error.
+Drivers leak no credential by contract. What leaves here is looked through once more in any case:
+wherever a driver, its library or the server itself repeats one of the secrets, it is taken out of
+the error.
 """
 
 from __future__ import annotations

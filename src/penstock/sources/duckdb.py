@@ -1,7 +1,9 @@
-"""DuckDB: a database file, or the DuckDB, Parquet and CSV files of one directory. Read only, and nothing else in reach.
+"""DuckDB: a database file, or the DuckDB, Parquet and CSV files of one directory. Read only, and
+nothing else in reach.
 
-A file of the directory is a table named after it (`orders.parquet` is `orders`), a DuckDB file a catalog. One chunk a
-plan: the engine uses its threads inside a query, and one statement sees one moment.
+A file of the directory is a table named after it (`orders.parquet` is `orders`), a DuckDB file a
+catalog. One chunk a plan: the engine uses its threads inside a query, and one statement sees one
+moment.
 """
 
 from __future__ import annotations
@@ -80,14 +82,18 @@ class DuckDBSource:
 
     async def schema(self, sql: str) -> pa.Schema:
         session = self._session()
-        return await threaded_stream.call(lambda: session.schema(sql), session.cancel, name="duckdb")
+        return await threaded_stream.call(
+            lambda: session.schema(sql), session.cancel, name="duckdb"
+        )
 
     async def plan(self, sql: str, limits: Limits) -> Plan:  # noqa: ARG002 - one chunk fits any limit
         return Plan(chunks=[Chunk(number=0, sql=sql)], schema=await self.schema(sql))
 
     def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:  # noqa: ARG002
         session = self._session()
-        return threaded_stream.stream(lambda: session.batches(chunk.sql), session.cancel, name="duckdb")
+        return threaded_stream.stream(
+            lambda: session.batches(chunk.sql), session.cancel, name="duckdb"
+        )
 
     @property
     def catalog(self) -> DuckDBCatalog:
@@ -95,7 +101,9 @@ class DuckDBSource:
 
     async def ask(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         session = self._session()
-        return await threaded_stream.call(lambda: session.rows(sql, *values), session.cancel, name="duckdb")
+        return await threaded_stream.call(
+            lambda: session.rows(sql, *values), session.cancel, name="duckdb"
+        )
 
     def _session(self) -> Session:
         if self._engine is None:
@@ -107,7 +115,9 @@ class DuckDBSource:
         if directory is not None and not directory.is_dir():
             raise SourceError(f"There is no directory {directory}.")
         config = self._config
-        limits = EngineLimits(memory=config.memory_limit, spill=config.spill_limit, threads=config.threads)
+        limits = EngineLimits(
+            memory=config.memory_limit, spill=config.spill_limit, threads=config.threads
+        )
         engine = Engine(limits, directory)
         try:
             engine.prepare(lambda main: _attach(main, self._config.database, directory))
@@ -121,8 +131,11 @@ def _nothing() -> None:
     """Opening and closing are short, and cannot be interrupted."""
 
 
-def _attach(main: DuckDBPyConnection, database: str | None, directory: Path | None) -> Sequence[str]:
-    """Give the instance its database and files; returns the catalogs in which plain names are looked up."""
+def _attach(
+    main: DuckDBPyConnection, database: str | None, directory: Path | None
+) -> Sequence[str]:
+    """Give the instance its database and files; returns the catalogs in which plain names are
+    looked up."""
     path = [_MEMORY]
     if database is not None:
         name = Path(database).stem
@@ -135,7 +148,9 @@ def _attach(main: DuckDBPyConnection, database: str | None, directory: Path | No
 
 def _files(directory: Path) -> Sequence[Path]:
     """Without links that lead out of it: a database behind one would be attached for good."""
-    return [file for file in sorted(directory.iterdir()) if file.resolve().is_relative_to(directory)]
+    return [
+        file for file in sorted(directory.iterdir()) if file.resolve().is_relative_to(directory)
+    ]
 
 
 def _offer(main: DuckDBPyConnection, file: Path) -> None:
@@ -168,7 +183,10 @@ class DuckDBCatalog:
             "SELECT table_catalog, table_schema, table_name, table_type = 'VIEW' FROM information_schema.tables"
             " WHERE table_catalog NOT IN ('system', 'temp') ORDER BY ALL"
         )
-        return [Table(catalog=c, schema=s, name=n, kind="view" if view else "table") for c, s, n, view in found]
+        return [
+            Table(catalog=c, schema=s, name=n, kind="view" if view else "table")
+            for c, s, n, view in found
+        ]
 
     async def columns(self, table: Table) -> Sequence[Column]:
         found = await self._source.ask(
@@ -192,6 +210,11 @@ class DuckDBCatalog:
             schema,
         )
         return [
-            Key(table=table, columns=tuple(columns), references=other, referenced_columns=tuple(theirs))
+            Key(
+                table=table,
+                columns=tuple(columns),
+                references=other,
+                referenced_columns=tuple(theirs),
+            )
             for table, columns, other, theirs in found
         ]

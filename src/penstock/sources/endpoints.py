@@ -1,7 +1,8 @@
 """Where a configuration leads, so that somebody can decide whether it may.
 
-A destination is a URL: `https://host:port` for anything on a network, whatever it speaks there, `unix:path` for a
-socket and `file:path` for files of the machine itself. A bucket without an endpoint is the cloud's own.
+A destination is a URL: `https://host:port` for anything on a network, whatever it speaks there,
+`unix:path` for a socket and `file:path` for files of the machine itself. A bucket without an
+endpoint is the cloud's own.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ _KEYS = {
 
 
 def destinations(kind: str, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each with the setting that names it; of a configuration that no driver takes, whatever can be read."""
+    """Each with the setting that names it; of a configuration that no driver takes, whatever can be
+    read."""
     if kind == "duckdb":
-        yield from ((name, f"file:{config[name]}") for name in FOLDERS if config.get(name) is not None)
+        yield from (
+            (name, f"file:{config[name]}") for name in FOLDERS if config.get(name) is not None
+        )
         return
     if kind in ("mysql", "postgres") and not config.keys() & {*HOSTS, *SOCKETS}:
         yield "host", _on_network("localhost", config.get("port"))
@@ -39,7 +43,8 @@ def destinations(kind: str, config: Mapping[str, Any]) -> Iterator[tuple[str, st
 
 
 def leans_on_server(kind: str, config: Mapping[str, Any], secrets: Collection[str]) -> bool:
-    """Whether it reads what the server itself may: its files, its sockets, or a cloud under the server's identity."""
+    """Whether it reads what the server itself may: its files, its sockets, or a cloud under the
+    server's identity."""
     if any(url.startswith(("file:", "unix:")) for _, url in destinations(kind, config)):
         return True
     if kind == "bigquery":

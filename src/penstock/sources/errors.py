@@ -1,4 +1,5 @@
-"""What a source can say no with; drivers translate their library's errors into these and leak no credential."""
+"""What a source can say no with; drivers translate their library's errors into these and leak no
+credential."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class SourceRefused(SourceError):
 
 
 class SnapshotLost(SourceError):
-    """The moment that the chunks of a plan share is gone: what is not yet read must be planned again."""
+    """The moment that the chunks of a plan share is gone: what is not yet read must be planned
+    again."""
 
     code = "SOURCE_SNAPSHOT_LOST"
     status = 409

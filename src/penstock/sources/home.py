@@ -1,8 +1,10 @@
-"""What belongs to Penstock itself and is no data source for anybody: its home folder, its database, its own address and
-its part of the object store. Whoever could read them as data would read secrets and what others may not share.
+"""What belongs to Penstock itself and is no data source for anybody: its home folder, its database,
+its own address and its part of the object store. Whoever could read them as data would read secrets
+and what others may not share.
 
-A place is recognised by where it leads, not by its name: paths are resolved, host names looked up. What a name looked
-up here cannot tell (a forwarded port, a proxy), the PostgreSQL driver finds once it is connected.
+A place is recognised by where it leads, not by its name: paths are resolved, host names looked up.
+What a name looked up here cannot tell (a forwarded port, a proxy), the PostgreSQL driver finds once
+it is connected.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ class Bucket:
 
 
 def addresses(host: str) -> frozenset[str]:
-    """Every address of a host; none of one that cannot be looked up, which can then not be connected to either."""
+    """Every address of a host; none of one that cannot be looked up, which can then not be
+    connected to either."""
     try:
         found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
     except (OSError, ValueError):
@@ -109,7 +112,8 @@ class HomeGuard:
         return any(where.is_relative_to(home / name) for name in DATA_FOLDERS)
 
     def _folders(self) -> list[Path]:
-        """The home, what its links lead to (as root the embedded database lies elsewhere), and the storage."""
+        """The home, what its links lead to (as root the embedded database lies elsewhere), and the
+        storage."""
         folders = [_resolved(self._home)]
         if self._home.is_dir():
             folders += [_resolved(child) for child in self._home.iterdir() if child.is_symlink()]
@@ -164,7 +168,8 @@ class HomeGuard:
             raise _own("url", "Penstock keeps its own results there")
 
     def _is_same_store(self, theirs: Bucket, own: Bucket) -> bool:
-        """Without an endpoint it is the vendor's; of two that cannot be told apart it is taken for the same."""
+        """Without an endpoint it is the vendor's; of two that cannot be told apart it is taken for
+        the same."""
         if theirs.endpoint is None or own.endpoint is None:
             return theirs.endpoint == own.endpoint
         return self._is_same_host(_host_of(theirs.endpoint), _host_of(own.endpoint))
@@ -194,7 +199,9 @@ def database_of(dsn: str, folders: Collection[Path]) -> Database:
     port = int(query["port"][0]) if "port" in query else parts.port or _POSTGRES_PORT
     name = (query.get("dbname") or [unquote(parts.path.strip("/"))])[0]
     where = _resolved(Path(host))
-    is_ours = where.name.startswith("penstock-") or any(where.is_relative_to(folder) for folder in folders)
+    is_ours = where.name.startswith("penstock-") or any(
+        where.is_relative_to(folder) for folder in folders
+    )
     embedded = host.startswith("/") and is_ours
     return Database(host=host, port=port, name=None if embedded else name)
 
@@ -208,7 +215,10 @@ def _bucket(url: str, endpoint: str | None) -> Bucket | None:
         return None
     prefix = unquote(parts.path).strip("/")
     return Bucket(
-        scheme=parts.scheme, name=parts.netloc, prefix=f"{prefix}/" if prefix else "", endpoint=endpoint or None
+        scheme=parts.scheme,
+        name=parts.netloc,
+        prefix=f"{prefix}/" if prefix else "",
+        endpoint=endpoint or None,
     )
 
 

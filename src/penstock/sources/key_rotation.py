@@ -29,6 +29,8 @@ async def rekey(db: Db, vault: Vault) -> Rekeyed:
                 already += 1
                 continue
             sealed = vault.seal(secret, row=row_name(row["data_source_id"]))
-            await tx.changed(SQL.source_reseal, data_source_id=row["data_source_id"], credentials=sealed)
+            await tx.changed(
+                SQL.source_reseal, data_source_id=row["data_source_id"], credentials=sealed
+            )
             anew += 1
     return Rekeyed(anew=anew, already=already)

@@ -1,5 +1,5 @@
-"""Which drivers there are. A driver's module is imported only when it is chosen; its one function is `connect`,
-which takes a configuration and secrets and gives a `Source`."""
+"""Which drivers there are. A driver's module is imported only when it is chosen; its one function
+is `connect`, which takes a configuration and secrets and gives a `Source`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ class Driver:
     module: str
     extra: str
     dialect: str
-    """In which its SQL is written, for those who must know before the source is opened, or although it is away."""
+    """In which its SQL is written, for those who must know before the source is opened, or although
+    it is away."""
 
 
 DRIVERS: Mapping[str, Driver] = {
     "bigquery": Driver(module="penstock.sources.bigquery", extra="bigquery", dialect="bigquery"),
     "duckdb": Driver(module="penstock.sources.duckdb", extra="duckdb", dialect="duckdb"),
-    "elasticsearch": Driver(module="penstock.sources.elasticsearch", extra="worker", dialect="trino"),
+    "elasticsearch": Driver(
+        module="penstock.sources.elasticsearch", extra="worker", dialect="trino"
+    ),
     "files": Driver(module="penstock.sources.files", extra="worker", dialect="duckdb"),
     "mysql": Driver(module="penstock.sources.mysql", extra="mysql", dialect="mysql"),
     "postgres": Driver(module="penstock.sources.postgres", extra="postgres", dialect="postgres"),
@@ -44,13 +47,16 @@ def open_source(
     *,
     outbound: OutboundPolicy = WITH_PRIVATE,
 ) -> Source:
-    """The source, not yet connected; a wrong configuration is `InvalidInput`, an absent driver `DriverMissing`.
+    """The source, not yet connected; a wrong configuration is `InvalidInput`, an absent driver
+    `DriverMissing`.
 
-    `outbound` says where its connections may lead; without one, as for an operator at a terminal, anywhere but to
-    reserved addresses."""
+    `outbound` says where its connections may lead; without one, as for an operator at a terminal,
+    anywhere but to reserved addresses."""
     driver = DRIVERS.get(kind)
     if driver is None:
-        raise InvalidInput(f"There is no source type {kind!r}.", hint=f"Known: {', '.join(DRIVERS)}.")
+        raise InvalidInput(
+            f"There is no source type {kind!r}.", hint=f"Known: {', '.join(DRIVERS)}."
+        )
     source: Source = _load(kind, driver).connect(config, secrets, Outbound(outbound))
     return source
 

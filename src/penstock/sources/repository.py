@@ -1,4 +1,5 @@
-"""Configured sources: a row each, with credentials that go in and never come out but to whoever opens the source."""
+"""Configured sources: a row each, with credentials that go in and never come out but to whoever
+opens the source."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ _SAYS = 2000
 class Audit(Protocol):
     """Writes down who changed what, in the transaction that changes it."""
 
-    async def __call__(self, tx: Tx, actor: str, action: str, subject: str, detail: object) -> None: ...
+    async def __call__(
+        self, tx: Tx, actor: str, action: str, subject: str, detail: object
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +70,9 @@ class DataSource:
 
 
 class DataSources:
-    """`reach` refuses a destination by raising; it is asked when a source is written and whenever it is opened. So are
-    `home`, which refuses what is Penstock's own, and `ceilings`, which bound what a configuration may ask of this
-    machine. `outbound` decides on every connection."""
+    """`reach` refuses a destination by raising; it is asked when a source is written and whenever
+    it is opened. So are `home`, which refuses what is Penstock's own, and `ceilings`, which bound
+    what a configuration may ask of this machine. `outbound` decides on every connection."""
 
     def __init__(
         self,
@@ -95,7 +98,13 @@ class DataSources:
     # writing
 
     async def add(
-        self, *, name: str, kind: str, owner: str, config: Mapping[str, Any], secrets: Mapping[str, str]
+        self,
+        *,
+        name: str,
+        kind: str,
+        owner: str,
+        config: Mapping[str, Any],
+        secrets: Mapping[str, str],
     ) -> DataSource:
         """The configuration is checked by its driver before anything is written."""
         check_name(name, "Data source")
@@ -104,7 +113,9 @@ class DataSources:
         text = _dump(config, "configuration")
         async with self._db.transaction() as tx:
             try:
-                row_id: int = await tx.value(SQL.source_add, name=name, type=kind, owner=owner, config=text)
+                row_id: int = await tx.value(
+                    SQL.source_add, name=name, type=kind, owner=owner, config=text
+                )
             except asyncpg.UniqueViolationError:
                 raise _taken(name) from None
             await self._seal(tx, row_id, secrets)
@@ -188,8 +199,11 @@ class DataSources:
 
     # rights
 
-    async def may_use(self, data_source_id: int, username: str, *, is_admin: bool | None = None) -> bool:
-        """Whether somebody may read from it; without `is_admin` the table of users says what they are."""
+    async def may_use(
+        self, data_source_id: int, username: str, *, is_admin: bool | None = None
+    ) -> bool:
+        """Whether somebody may read from it; without `is_admin` the table of users says what they
+        are."""
         allowed: bool = await self._db.value(
             SQL.source_right, data_source_id=data_source_id, username=username, is_admin=is_admin
         )
@@ -200,13 +214,18 @@ class DataSources:
     ) -> frozenset[int]:
         """Those of the sources that somebody may read from."""
         rows = await self._db.fetch(
-            SQL.source_rights, data_source_ids=list(data_source_ids), username=username, is_admin=is_admin
+            SQL.source_rights,
+            data_source_ids=list(data_source_ids),
+            username=username,
+            is_admin=is_admin,
         )
         return frozenset(row["data_source_id"] for row in rows)
 
     async def may_lend(self, data_source_id: int, owner: str) -> bool:
         """Whether what this owner shares with others lets them read from it."""
-        allowed: bool = await self._db.value(SQL.source_lends, data_source_id=data_source_id, owner=owner)
+        allowed: bool = await self._db.value(
+            SQL.source_lends, data_source_id=data_source_id, owner=owner
+        )
         return allowed
 
     # opening
@@ -217,18 +236,26 @@ class DataSources:
         config = orjson.loads(row["config"])
         if self._ceilings is not None:
             config = self._ceilings.clamp(row["type"], config)
-        opening = SourceCredentials(type=row["type"], config=config, secrets=self._open(row), outbound=self._outbound)
+        opening = SourceCredentials(
+            type=row["type"], config=config, secrets=self._open(row), outbound=self._outbound
+        )
         await self._check_home(opening)
         await self._check_reach(opening)
         return opening
 
     async def ask(
-        self, data_source_id: int, question: Callable[[Source], Awaitable[T]], *, by: str, role: str | None = None
+        self,
+        data_source_id: int,
+        question: Callable[[Source], Awaitable[T]],
+        *,
+        by: str,
+        role: str | None = None,
     ) -> T:
-        """Open the source, ask it something short for a user, and close it; a Trino under this role, if there is one.
+        """Open the source, ask it something short for a user, and close it; a Trino under this
+        role, if there is one.
 
-        It runs in this process, an engine included: `turns` bound how many there are, the source's ceilings what each
-        takes, and a deadline how long.
+        It runs in this process, an engine included: `turns` bound how many there are, the source's
+        ceilings what each takes, and a deadline how long.
         """
         opening = await self.opening(data_source_id)
         if role is not None and opening.type == "trino":
@@ -256,9 +283,12 @@ class DataSources:
             await asyncio.to_thread(opening.source)
         except PenstockError:
             raise
-        except Exception as e:  # a library that stumbles over a configuration instead of naming what is wrong
+        except (
+            Exception
+        ) as e:  # a library that stumbles over a configuration instead of naming what is wrong
             raise InvalidInput(
-                f"The {opening.type} driver cannot use this configuration ({type(e).__name__}).", field="config"
+                f"The {opening.type} driver cannot use this configuration ({type(e).__name__}).",
+                field="config",
             ) from None
         await self._check_reach(opening)
 
@@ -280,11 +310,15 @@ class DataSources:
                 field = f"config.{setting}"
                 raise type(e)(f"{field}: {e.message}", hint=e.hint, field=field) from None
 
-    async def _rewrite(self, tx: Tx, data_source_id: int, name: str | None, config: str | None) -> None:
+    async def _rewrite(
+        self, tx: Tx, data_source_id: int, name: str | None, config: str | None
+    ) -> None:
         if name is not None:
             check_name(name, "Data source")
         try:
-            if not await tx.changed(SQL.source_update, data_source_id=data_source_id, name=name, config=config):
+            if not await tx.changed(
+                SQL.source_update, data_source_id=data_source_id, name=name, config=config
+            ):
                 raise _missing(data_source_id)
         except asyncpg.UniqueViolationError:
             raise _taken(name) from None
@@ -294,7 +328,9 @@ class DataSources:
         sealed = self._vault.seal(text, row=row_name(data_source_id)) if secrets else None
         await tx.changed(SQL.source_seal, data_source_id=data_source_id, credentials=sealed)
 
-    async def _note(self, tx: Tx, actor: str, action: str, data_source_id: int, detail: Mapping[str, object]) -> None:
+    async def _note(
+        self, tx: Tx, actor: str, action: str, data_source_id: int, detail: Mapping[str, object]
+    ) -> None:
         if self._audit is not None:
             await self._audit(tx, actor, f"data_source.{action}", row_name(data_source_id), detail)
 
@@ -318,7 +354,9 @@ async def _ask(opening: SourceCredentials, question: Callable[[Source], Awaitabl
         async with asyncio.timeout(ASK_SECONDS), opening.opened() as source:
             return await question(source)
     except TimeoutError:
-        raise SourceUnavailable(f"The source did not answer within {ASK_SECONDS:g} seconds.") from None
+        raise SourceUnavailable(
+            f"The source did not answer within {ASK_SECONDS:g} seconds."
+        ) from None
 
 
 def _id(data_source_id: int) -> int:
@@ -333,7 +371,8 @@ def _missing(data_source_id: int) -> NotFound:
 
 def _needed(data_source_id: int) -> DependencyExists:
     return DependencyExists(
-        f"There are mappings on data source {data_source_id}.", hint="Give them another source, or delete them."
+        f"There are mappings on data source {data_source_id}.",
+        hint="Give them another source, or delete them.",
     )
 
 
@@ -345,7 +384,8 @@ def _check_stays(now: SourceCredentials, before: Mapping[str, Any]) -> None:
     """Kept credentials are shown to no other server than the one they were given for."""
     if set(destinations(now.type, now.config)) != set(destinations(now.type, before)):
         raise InvalidInput(
-            "credentials: the source moves to another place, so they must be given again.", field="credentials"
+            "credentials: the source moves to another place, so they must be given again.",
+            field="credentials",
         )
     if is_weaker(now.type, now.config, before):
         raise InvalidInput(
@@ -362,7 +402,9 @@ def row_name(data_source_id: int) -> str:
 def _record(row: asyncpg.Record) -> DataSource:
     values: dict[str, Any] = dict(row)
     sealed = values.pop("credentials")
-    return DataSource(**(values | {"config": orjson.loads(row["config"]), "has_credentials": sealed is not None}))
+    return DataSource(
+        **(values | {"config": orjson.loads(row["config"]), "has_credentials": sealed is not None})
+    )
 
 
 def _dump(value: Mapping[str, Any], what: str) -> str:

@@ -1,7 +1,8 @@
 """JSON over HTTP, for drivers whose source speaks it.
 
-Only requests that may be repeated go through here: a busy source, a lost connection or a torn answer is tried again for
-as long as the driver is patient. Redirects are not followed, so that credentials stay with the origin they belong to.
+Only requests that may be repeated go through here: a busy source, a lost connection or a torn
+answer is tried again for as long as the driver is patient. Redirects are not followed, so that
+credentials stay with the origin they belong to.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Answer:
         except orjson.JSONDecodeError:
             found = None
         if not isinstance(found, dict):
-            raise SourceError(f"{product} did not answer in JSON; is its address right?", status=self.status)
+            raise SourceError(
+                f"{product} did not answer in JSON; is its address right?", status=self.status
+            )
         return found
 
 
@@ -102,14 +105,25 @@ class Rest:
             tries += 1
             if self._clock.monotonic() - began >= self._patience:
                 raise SourceUnavailable(
-                    f"{self._product} did not answer: {answer.reason}, after {tries} tries.", error_name=answer.reason
+                    f"{self._product} did not answer: {answer.reason}, after {tries} tries.",
+                    error_name=answer.reason,
                 )
-            delay = min(_FIRST_DELAY * 2.0 ** (tries - 1), _LONGEST_DELAY) if answer.wait is None else answer.wait
+            delay = (
+                min(_FIRST_DELAY * 2.0 ** (tries - 1), _LONGEST_DELAY)
+                if answer.wait is None
+                else answer.wait
+            )
             await self._clock.sleep(delay * (1 + self._chance() / 4))
         return answer
 
     async def once(
-        self, method: str, path: str, *, body: object = None, headers: Mapping[str, str] | None = None, seconds: float
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        seconds: float,
     ) -> int | None:
         """One try, for farewells; the status, or None when nobody answers."""
         request = self._request(method, path, body, None, headers)
@@ -133,7 +147,9 @@ class Rest:
 
     async def _try(self, request: httpx2.Request) -> Answer | _RetryDelay:
         try:
-            answer = await fetch(self._http, request, max_bytes=self._max_bytes, seconds=self._answer_seconds)
+            answer = await fetch(
+                self._http, request, max_bytes=self._max_bytes, seconds=self._answer_seconds
+            )
         except AnswerTooLarge as e:
             raise SourceError(f"{self._product}: {e}.", hint=TOO_LARGE_HINT) from None
         except httpx2.TransportError as e:
@@ -148,14 +164,20 @@ class Rest:
 
 
 def checked_url(url: str, *, source: str, allow_http: bool = False) -> str:
-    """The address without a trailing slash; plain http reaches this machine only, unless it is allowed."""
+    """The address without a trailing slash; plain http reaches this machine only, unless it is
+    allowed."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise InvalidInput(f"{source}: the address must be https://host:port.")
     if parts.username is not None or parts.password is not None:
-        raise InvalidInput(f"{source}: the address holds a user or a password.", hint="They belong in the secrets.")
+        raise InvalidInput(
+            f"{source}: the address holds a user or a password.", hint="They belong in the secrets."
+        )
     if parts.scheme == "http" and not allow_http and not is_loopback(parts.hostname):
-        raise InvalidInput(f"{source}: plain http would show credentials and data to the network.", hint="Use https.")
+        raise InvalidInput(
+            f"{source}: plain http would show credentials and data to the network.",
+            hint="Use https.",
+        )
     return url.rstrip("/")
 
 

@@ -1,7 +1,8 @@
-"""The schema browser's cache: what the catalogues of all sources said, in PostgreSQL and so shared by replicas.
+"""The schema browser's cache: what the catalogues of all sources said, in PostgreSQL and so shared
+by replicas.
 
-A source is asked outside any transaction and its rows are replaced in one, so a reader sees its old or its new
-catalogue, never a part; a source that does not answer keeps what it had.
+A source is asked outside any transaction and its rows are replaced in one, so a reader sees its old
+or its new catalogue, never a part; a source that does not answer keeps what it had.
 """
 
 from __future__ import annotations
@@ -61,21 +62,31 @@ class SchemaCache:
         return await self._read(reader, SQL.schema_catalogs)
 
     async def schemas(self, reader: Reader, catalog: str) -> list[dict[str, Any]]:
-        return _found(await self._read(reader, SQL.schema_schemas, catalog=catalog), f"Catalog {catalog}")
+        return _found(
+            await self._read(reader, SQL.schema_schemas, catalog=catalog), f"Catalog {catalog}"
+        )
 
     async def tables(self, reader: Reader, catalog: str, schema: str) -> list[dict[str, Any]]:
         rows = await self._read(reader, SQL.schema_tables, catalog=catalog, schema=schema)
         return _found(rows, f"Schema {catalog}.{schema}")
 
-    async def columns(self, reader: Reader, catalog: str, schema: str, table: str) -> list[dict[str, Any]]:
-        rows = await self._read(reader, SQL.schema_columns, catalog=catalog, schema=schema, table=table)
+    async def columns(
+        self, reader: Reader, catalog: str, schema: str, table: str
+    ) -> list[dict[str, Any]]:
+        rows = await self._read(
+            reader, SQL.schema_columns, catalog=catalog, schema=schema, table=table
+        )
         return _found(rows, f"Table {catalog}.{schema}.{table}")
 
-    async def search_tables(self, reader: Reader, text: str, limit: int = 100) -> list[dict[str, Any]]:
+    async def search_tables(
+        self, reader: Reader, text: str, limit: int = 100
+    ) -> list[dict[str, Any]]:
         pattern = _pattern(text, limit)
         return await self._read(reader, SQL.schema_search_tables, pattern=pattern, limit=limit)
 
-    async def search_columns(self, reader: Reader, text: str, limit: int = 100) -> list[dict[str, Any]]:
+    async def search_columns(
+        self, reader: Reader, text: str, limit: int = 100
+    ) -> list[dict[str, Any]]:
         pattern = _pattern(text, limit)
         return await self._read(reader, SQL.schema_search_columns, pattern=pattern, limit=limit)
 
@@ -88,16 +99,24 @@ class SchemaCache:
         opening = await self._sources.opening(data_source_id)
         async with opening.opened() as source:
             tables = await source.catalog.tables()
-            found = [(table, column) for table in tables for column in await source.catalog.columns(table)]
+            found = [
+                (table, column)
+                for table in tables
+                for column in await source.catalog.columns(table)
+            ]
         async with self._db.transaction() as tx:
             await tx.changed(SQL.schema_clear, data_source_id=data_source_id)
             for start in range(0, len(found), FILLED_AT_ONCE):
                 await _fill(tx, data_source_id, found[start : start + FILLED_AT_ONCE])
         return len(tables)
 
-    async def _read(self, reader: Reader, statement: Statement, **values: Any) -> list[dict[str, Any]]:
+    async def _read(
+        self, reader: Reader, statement: Statement, **values: Any
+    ) -> list[dict[str, Any]]:
         """Of the sources that the reader may use; of the others not even the names of their tables."""
-        usable = await self._db.fetch(SQL.source_usable, username=reader.username, is_admin=reader.is_admin)
+        usable = await self._db.fetch(
+            SQL.source_usable, username=reader.username, is_admin=reader.is_admin
+        )
         sources = [row["data_source_id"] for row in usable]
         return await self._rows(statement, sources=sources, **values)
 
@@ -109,7 +128,15 @@ class SchemaCache:
 class SchemaRefresh(Loop[Refreshed]):
     name = "schema_cache"
 
-    def __init__(self, db: Db, sources: DataSources, cache: SchemaCache, *, every: float, metrics: LoopMetrics) -> None:
+    def __init__(
+        self,
+        db: Db,
+        sources: DataSources,
+        cache: SchemaCache,
+        *,
+        every: float,
+        metrics: LoopMetrics,
+    ) -> None:
         super().__init__(db, every=every, metrics=metrics)
         self._sources = sources
         self._cache = cache
@@ -151,7 +178,10 @@ async def _fill(tx: Tx, data_source_id: int, found: Sequence[tuple[Table, Column
 
 def _found(rows: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
     if not rows:
-        raise NotFound(f"{what} not found in cache.", hint="POST /api/schema/admin/refresh asks the sources again.")
+        raise NotFound(
+            f"{what} not found in cache.",
+            hint="POST /api/schema/admin/refresh asks the sources again.",
+        )
     return rows
 
 

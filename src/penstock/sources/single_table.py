@@ -1,7 +1,9 @@
-"""Which queries can be cut: those that read one table row by row, so that parts of the table give parts of the result.
+"""Which queries can be cut: those that read one table row by row, so that parts of the table give
+parts of the result.
 
-The text is never written anew, for that would rename columns (`now()` is not named like `CURRENT_TIMESTAMP`): a
-predicate, or another relation, is put into it at the places where the parser saw the table and the WHERE.
+The text is never written anew, for that would rename columns (`now()` is not named like
+`CURRENT_TIMESTAMP`): a predicate, or another relation, is put into it at the places where the
+parser saw the table and the WHERE.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _NOT_ROW_BY_ROW = (exp.AggFunc, exp.UDTF, exp.Window)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneTable:
-    """`SELECT … FROM one_table [WHERE …]`. `functions` are those the parser does not know; one may be an aggregate."""
+    """`SELECT … FROM one_table [WHERE …]`. `functions` are those the parser does not know; one may
+    be an aggregate."""
 
     text: str
     table: str
@@ -59,7 +62,11 @@ class OneTable:
 def parse(sql: str, dialect: str) -> exp.Query | None:
     """The query, or None where there is not exactly one, or the parser does not understand it."""
     try:
-        trees = [t for t in sqlglot.parse(sql, read=dialect) if t is not None and not isinstance(t, exp.Semicolon)]
+        trees = [
+            t
+            for t in sqlglot.parse(sql, read=dialect)
+            if t is not None and not isinstance(t, exp.Semicolon)
+        ]
     except SqlglotError:
         return None
     return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query) else None
@@ -82,7 +89,11 @@ def one_table(sql: str, dialect: str) -> OneTable | None:
     tokens = _tokens(sql, dialect)
     if tokens[0].token_type != TokenType.SELECT:
         return None
-    names = [part for part in (table.args.get("catalog"), table.args.get("db"), table.this) if part is not None]
+    names = [
+        part
+        for part in (table.args.get("catalog"), table.args.get("db"), table.this)
+        if part is not None
+    ]
     alias = table.args["alias"].this if table.args.get("alias") else table.this
     end = max(name.meta["end"] for name in (*names, alias))
     return OneTable(
@@ -96,9 +107,17 @@ def one_table(sql: str, dialect: str) -> OneTable | None:
 
 
 def _only_table(tree: exp.Query) -> exp.Table | None:
-    plain = isinstance(tree, exp.Select) and _present(tree) <= _CLAUSES and len(list(tree.find_all(exp.Query))) == 1
+    plain = (
+        isinstance(tree, exp.Select)
+        and _present(tree) <= _CLAUSES
+        and len(list(tree.find_all(exp.Query))) == 1
+    )
     source = tree.args["from_"].this if plain and tree.args.get("from_") else None
-    if not isinstance(source, exp.Table) or not _present(source) <= _TABLE or tree.find(*_NOT_ROW_BY_ROW):
+    if (
+        not isinstance(source, exp.Table)
+        or not _present(source) <= _TABLE
+        or tree.find(*_NOT_ROW_BY_ROW)
+    ):
         return None
     aliased = source.args.get("alias")
     renamed = aliased is not None and bool(aliased.columns)

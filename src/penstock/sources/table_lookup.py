@@ -16,13 +16,21 @@ _SHOWN = 10
 
 async def tables(source: Source, prefix: str = "") -> list[Table]:
     """Those with a name, qualified or not, that begins with the prefix; by their names."""
-    found = [t for t in await source.catalog.tables() if any(n.startswith(prefix.lower()) for n in _names(t))]
+    found = [
+        t
+        for t in await source.catalog.tables()
+        if any(n.startswith(prefix.lower()) for n in _names(t))
+    ]
     return sorted(found, key=lambda t: (t.catalog, t.schema, t.name))
 
 
 async def columns(source: Source, name: str) -> tuple[Table, Sequence[Column]]:
     found = [t for t in await source.catalog.tables() if name.lower() in _names(t)]
-    exactly = [t for t in found if name in (t.name, f"{t.schema}.{t.name}", f"{t.catalog}.{t.schema}.{t.name}")]
+    exactly = [
+        t
+        for t in found
+        if name in (t.name, f"{t.schema}.{t.name}", f"{t.catalog}.{t.schema}.{t.name}")
+    ]
     match exactly or found:
         case []:
             raise NotFound(f"There is no table {name[:200]!r} in this source.")

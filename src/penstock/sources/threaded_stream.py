@@ -1,10 +1,11 @@
 """From a blocking driver to an async iterator, one thread a stream.
 
-The thread makes, reads and closes everything of the driver; only `cancel` is called from outside, in a thread of its
-own, for it may block as well. A batch is read only when there is room for it: at most `AHEAD` wait beside the one that
-the consumer holds. Whatever way the consumer leaves (end, error, `aclose`, cancelled task), the thread is told to stop,
-the driver's call is cancelled, and the consumer goes on once the thread has ended. A source that answers neither is
-given `GRACE` seconds: then its thread, a daemon, is left behind until its connection dies, and the log says so.
+The thread makes, reads and closes everything of the driver; only `cancel` is called from outside,
+in a thread of its own, for it may block as well. A batch is read only when there is room for it: at
+most `AHEAD` wait beside the one that the consumer holds. Whatever way the consumer leaves (end,
+error, `aclose`, cancelled task), the thread is told to stop, the driver's call is cancelled, and
+the consumer goes on once the thread has ended. A source that answers neither is given `GRACE`
+seconds: then its thread, a daemon, is left behind until its connection dies, and the log says so.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class _End:
 class _Reader(Generic[T]):
     """One thread that drains one iterator into the event loop."""
 
-    def __init__(self, read: Callable[[], Iterator[T]], cancel: Callable[[], None], name: str) -> None:
+    def __init__(
+        self, read: Callable[[], Iterator[T]], cancel: Callable[[], None], name: str
+    ) -> None:
         self._read = read
         self._cancel = cancel
         self._loop = asyncio.get_running_loop()
@@ -74,7 +77,9 @@ class _Reader(Generic[T]):
                     await self._ended.wait()
                     await self._cancel_done.wait()
             except TimeoutError:
-                log.warning("source_reader_abandoned", thread=self._thread.name, grace_seconds=GRACE)
+                log.warning(
+                    "source_reader_abandoned", thread=self._thread.name, grace_seconds=GRACE
+                )
                 return
             canceller.join()
         self._thread.join()
@@ -121,15 +126,22 @@ class _Reader(Generic[T]):
             try:
                 self._cancel()
             except Exception as e:  # the thread ends without it as well, only later
-                log.warning("source_cancel_failed", thread=self._thread.name, error=type(e).__name__)
+                log.warning(
+                    "source_cancel_failed", thread=self._thread.name, error=type(e).__name__
+                )
             self._thread.join(CANCEL_PAUSE)
         self._in_loop(self._cancel_done.set)
 
 
 async def stream(
-    read: Callable[[], Iterator[T]], cancel: Callable[[], None], *, name: str, silence: float | None = None
+    read: Callable[[], Iterator[T]],
+    cancel: Callable[[], None],
+    *,
+    name: str,
+    silence: float | None = None,
 ) -> AsyncGenerator[T]:
-    """What `read` yields in its thread. No item for `silence` seconds means that the source is gone."""
+    """What `read` yields in its thread. No item for `silence` seconds means that the source is
+    gone."""
     reader = _Reader(read, cancel, name)
     try:
         while True:
@@ -143,7 +155,9 @@ async def stream(
         await reader.stop()
 
 
-async def call(work: Callable[[], T], cancel: Callable[[], None], *, name: str, within: float | None = None) -> T:
+async def call(
+    work: Callable[[], T], cancel: Callable[[], None], *, name: str, within: float | None = None
+) -> T:
     """One blocking call."""
 
     def once() -> Iterator[T]:

@@ -1,1 +1,2 @@
-"""Where data rests: local folders, S3 and GCS behind one contract, and the Parquet that is kept there."""
+"""Where data rests: local folders, S3 and GCS behind one contract, and the Parquet that is kept
+there."""

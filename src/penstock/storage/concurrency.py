@@ -12,7 +12,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-async def each(items: Iterable[T], ask: Callable[[T], Awaitable[R]], *, at_once: int = 32) -> list[R]:
+async def each(
+    items: Iterable[T], ask: Callable[[T], Awaitable[R]], *, at_once: int = 32
+) -> list[R]:
     """The answers, in the items' order; the first error stops the rest and is raised as it is."""
     places = asyncio.Semaphore(at_once)
 

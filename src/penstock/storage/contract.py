@@ -1,7 +1,8 @@
 """What a store must do, whichever it is.
 
-An object appears whole or not at all, and never over another one: `create` and `writer` fail when the name is taken.
-There is no overwrite. Keys and prefixes are those of `keys`; a prefix ends with "/".
+An object appears whole or not at all, and never over another one: `create` and `writer` fail when
+the name is taken. There is no overwrite. Keys and prefixes are those of `keys`; a prefix ends with
+"/".
 """
 
 from __future__ import annotations
@@ -85,11 +86,13 @@ class Store(Protocol):
         ...
 
     async def create(self, key: str, data: bytes) -> Stored:
-        """Put a small object; raises `ObjectExists` when the name is taken, and of many at once one wins."""
+        """Put a small object; raises `ObjectExists` when the name is taken, and of many at once one
+        wins."""
         ...
 
     def writer(self, key: str) -> Writer:
-        """Stream an object of any size; raises `ObjectExists` as `create` does, at the latest in `close`."""
+        """Stream an object of any size; raises `ObjectExists` as `create` does, at the latest in
+        `close`."""
         ...
 
     async def get(self, key: str) -> bytes: ...

@@ -1,7 +1,7 @@
 """Rows as the footers count them: one ranged read of a file's tail, many files at once.
 
-What was sent and what is stored are counted by different code, so that a lost batch or a cut upload is found before
-a manifest makes it a result.
+What was sent and what is stored are counted by different code, so that a lost batch or a cut upload
+is found before a manifest makes it a result.
 """
 
 from __future__ import annotations
@@ -32,9 +32,15 @@ async def verify_rows(store: Store, parts: Sequence[Part], *, sent: int) -> None
     counted = await each(parts, lambda part: count_rows(store, part.path, part.size))
     for part, rows in zip(parts, counted, strict=True):
         if rows != part.rows:
-            raise RowsDiffer(f"{part.path} holds {rows} rows, but {part.rows} were written.", path=part.path)
+            raise RowsDiffer(
+                f"{part.path} holds {rows} rows, but {part.rows} were written.", path=part.path
+            )
     if sum(counted) != sent:
-        raise RowsDiffer(f"The files hold {sum(counted)} rows, but {sent} were sent.", stored=sum(counted), sent=sent)
+        raise RowsDiffer(
+            f"The files hold {sum(counted)} rows, but {sent} were sent.",
+            stored=sum(counted),
+            sent=sent,
+        )
 
 
 async def count_rows(store: Store, key: str, size: int) -> int:
@@ -51,7 +57,8 @@ async def count_rows(store: Store, key: str, size: int) -> int:
 
 
 async def parts_under(store: Store, prefix: str) -> tuple[Part, ...]:
-    """The files that an engine wrote under an attempt's own prefix, counted; for engines that do not tell."""
+    """The files that an engine wrote under an attempt's own prefix, counted; for engines that do
+    not tell."""
     found = [info async for info in store.list(check_prefix(prefix)) if info.size]
     rows = await each(found, lambda info: count_rows(store, info.key, info.size))
     return tuple(

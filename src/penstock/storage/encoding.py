@@ -1,9 +1,10 @@
 """Which encoding each column gets.
 
-pyarrow tries a dictionary on everything, which costs half of the CPU and bytes where values do not repeat. Here a
-dictionary is made only where a sample of the first rows repeats itself. Whole numbers (and all that Parquet keeps as
-such: times, dates, decimals to 18 digits) can be delta-packed instead, which is the smallest; but the embedded graph
-engines decode that wrongly, so files that they read do without it.
+pyarrow tries a dictionary on everything, which costs half of the CPU and bytes where values do not
+repeat. Here a dictionary is made only where a sample of the first rows repeats itself. Whole
+numbers (and all that Parquet keeps as such: times, dates, decimals to 18 digits) can be
+delta-packed instead, which is the smallest; but the embedded graph engines decode that wrongly, so
+files that they read do without it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ SAMPLE_ROWS = 32_768
 REPETITIVE = 0.05
 
 _WHOLE = {"INT32", "INT64"}
-_OPTIONS = {"compression": "zstd", "compression_level": 1, "version": "2.6", "store_decimal_as_integer": True}
+_OPTIONS = {
+    "compression": "zstd",
+    "compression_level": 1,
+    "version": "2.6",
+    "store_decimal_as_integer": True,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +41,17 @@ class Encodings:
     def open(self, sink: object, schema: pa.Schema) -> pq.ParquetWriter:
         delta = dict.fromkeys(self.delta, "DELTA_BINARY_PACKED")
         return pq.ParquetWriter(
-            sink, schema, use_dictionary=list(self.dictionary), column_encoding=delta or None, **_OPTIONS
+            sink,
+            schema,
+            use_dictionary=list(self.dictionary),
+            column_encoding=delta or None,
+            **_OPTIONS,
         )
 
 
 def choose(sample: pa.Table, *, delta_packed: bool) -> Encodings:
-    """`delta_packed`: whether whole numbers are, for readers that decode DELTA_BINARY_PACKED as it is specified."""
+    """`delta_packed`: whether whole numbers are, for readers that decode DELTA_BINARY_PACKED as it
+    is specified."""
     delta, dictionary = [], []
     rows = sample.slice(0, SAMPLE_ROWS).combine_chunks()
     values = [leaf for column in rows.columns for leaf in _leaves(_whole(column))]

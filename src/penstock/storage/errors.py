@@ -1,4 +1,5 @@
-"""What the storage can say no with; a message names the place and the next step, never a credential.
+"""What the storage can say no with; a message names the place and the next step, never a
+credential.
 
 StorageError              502  STORAGE_ERROR
 ├── BucketMissing              STORAGE_BUCKET_MISSING

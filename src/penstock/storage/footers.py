@@ -26,4 +26,6 @@ async def read_schema(store: Store, part: Part) -> pa.Schema:
     try:
         return pq.read_schema(pa.BufferReader(_MAGIC + tail[-length:])).remove_metadata()
     except (pa.ArrowInvalid, OSError):
-        raise ObjectDamaged(f"{store.url}/{part.path} has a footer that cannot be read.", path=part.path) from None
+        raise ObjectDamaged(
+            f"{store.url}/{part.path} has a footer that cannot be read.", path=part.path
+        ) from None

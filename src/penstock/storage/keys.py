@@ -1,6 +1,7 @@
 """Names of objects: built from ids only, so that no name can climb, hide or mean two things.
 
-A prefix ends with "/": "snapshot-1/" never matches "snapshot-10/". The empty prefix is the whole store.
+A prefix ends with "/": "snapshot-1/" never matches "snapshot-10/". The empty prefix is the whole
+store.
 """
 
 from __future__ import annotations

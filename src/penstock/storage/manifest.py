@@ -1,8 +1,9 @@
 """The manifest: written last and once, and the only thing that makes files a result.
 
-A reader asks the manifest, never a listing. Its name is taken with create-if-absent, so of many writers one wins; it
-carries a digest of itself, so half a manifest is no manifest. Paths are relative to its own folder: an object can only
-be named by a manifest above it, which is what lets the sweeper decide without an index.
+A reader asks the manifest, never a listing. Its name is taken with create-if-absent, so of many
+writers one wins; it carries a digest of itself, so half a manifest is no manifest. Paths are
+relative to its own folder: an object can only be named by a manifest above it, which is what lets
+the sweeper decide without an index.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def sql_digest(sql: str) -> str:
 
 
 async def write_manifest(store: Store, prefix: str, manifest: Manifest) -> None:
-    """Publish the result under `prefix`; raises `ObjectExists` when another manifest is there already."""
+    """Publish the result under `prefix`; raises `ObjectExists` when another manifest is there
+    already."""
     data = encode(manifest, check_prefix(prefix))
     try:
         await store.create(prefix + NAME, data)
@@ -87,7 +89,8 @@ async def write_manifest(store: Store, prefix: str, manifest: Manifest) -> None:
 
 
 async def read_manifest(store: Store, prefix: str) -> Manifest:
-    """The result under `prefix`; `ObjectMissing` when there is none yet, `ObjectDamaged` when it is not whole."""
+    """The result under `prefix`; `ObjectMissing` when there is none yet, `ObjectDamaged` when it is
+    not whole."""
     return decode(await store.get(check_prefix(prefix) + NAME), prefix)
 
 
@@ -97,7 +100,9 @@ async def check_parts(store: Store, manifest: Manifest) -> None:
     async def check(part: Part) -> None:
         found = await store.head(part.path)
         if found.size != part.size or (part.etag and found.etag != part.etag):
-            raise ObjectDamaged(f"{store.url}/{part.path} is not what the manifest names.", path=part.path)
+            raise ObjectDamaged(
+                f"{store.url}/{part.path} is not what the manifest names.", path=part.path
+            )
 
     await each(manifest.parts, check)
 
@@ -108,7 +113,9 @@ def encode(manifest: Manifest, prefix: str) -> bytes:
         "created_at": manifest.created_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         "rows": manifest.rows,
         "bytes": manifest.size,
-        "entities": {name: entity_to_json(entity, prefix) for name, entity in manifest.entities.items()},
+        "entities": {
+            name: entity_to_json(entity, prefix) for name, entity in manifest.entities.items()
+        },
     }
     return json.dumps(body | {"sha256": _digest(body)}, indent=1, sort_keys=True).encode()
 
@@ -136,7 +143,9 @@ def entity_to_json(entity: Entity, prefix: str = "") -> dict[str, Any]:
         "rows": entity.rows,
         "bytes": entity.size,
         "sql_sha256": entity.sql_sha256,
-        "columns": [{"name": c.name, "type": c.type, "nullable": c.nullable} for c in entity.columns],
+        "columns": [
+            {"name": c.name, "type": c.type, "nullable": c.nullable} for c in entity.columns
+        ],
         "arrow_schema": entity.arrow_schema,
         "parts": [_part_to_json(part, prefix) for part in entity.parts],
     }
@@ -147,7 +156,9 @@ def entity_from_json(body: Mapping[str, Any], prefix: str = "") -> Entity:
         columns=tuple(Column(**column) for column in body["columns"]),
         arrow_schema=body["arrow_schema"],
         sql_sha256=body["sql_sha256"],
-        parts=tuple(Part(**part | {"path": check_key(prefix + part["path"])}) for part in body["parts"]),
+        parts=tuple(
+            Part(**part | {"path": check_key(prefix + part["path"])}) for part in body["parts"]
+        ),
     )
 
 
@@ -155,8 +166,16 @@ def _part_to_json(part: Part, prefix: str) -> dict[str, Any]:
     if not part.path.startswith(prefix):
         raise InvalidInput(f"{part.path} is not under {prefix}, so its manifest cannot name it.")
     path = part.path.removeprefix(prefix)
-    return {"path": path, "size": part.size, "rows": part.rows, "etag": part.etag, "sha256": part.sha256}
+    return {
+        "path": path,
+        "size": part.size,
+        "rows": part.rows,
+        "etag": part.etag,
+        "sha256": part.sha256,
+    }
 
 
 def _digest(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()

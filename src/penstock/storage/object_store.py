@@ -1,4 +1,5 @@
-"""Opening a store by its URL: `file:///folder` or a plain path, `s3://bucket/prefix`, `gs://bucket/prefix`."""
+"""Opening a store by its URL: `file:///folder` or a plain path, `s3://bucket/prefix`,
+`gs://bucket/prefix`."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ MIN_PART_BYTES = 5 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreOptions:
-    """What a URL does not say. Without keys the machine's own identity is used (environment, role, metadata)."""
+    """What a URL does not say. Without keys the machine's own identity is used (environment, role,
+    metadata)."""
 
     endpoint: str | None = None
     region: str = "us-east-1"
@@ -52,7 +54,9 @@ class StoreOptions:
 
     def __post_init__(self) -> None:
         if self.part_bytes < MIN_PART_BYTES:
-            raise InvalidInput(f"part_bytes is {self.part_bytes}; object stores take parts of 5 MiB and more.")
+            raise InvalidInput(
+                f"part_bytes is {self.part_bytes}; object stores take parts of 5 MiB and more."
+            )
 
 
 def open_store(url: str, *, options: StoreOptions | None = None) -> Store:
@@ -60,7 +64,9 @@ def open_store(url: str, *, options: StoreOptions | None = None) -> Store:
     options = options or StoreOptions()
     parts = urlsplit(url)
     if "@" in parts.netloc:
-        raise InvalidInput("A storage URL must not carry credentials.", hint="Give them as options.")
+        raise InvalidInput(
+            "A storage URL must not carry credentials.", hint="Give them as options."
+        )
     if parts.scheme in ("s3", "gs") and not parts.netloc:
         raise InvalidInput(f"The storage URL {url[:80]!r} names no bucket.")
     match parts.scheme:
@@ -73,7 +79,9 @@ def open_store(url: str, *, options: StoreOptions | None = None) -> Store:
         case "":
             return _open_folder(Path(url).absolute(), options)
         case other:
-            raise InvalidInput(f"There is no storage driver for {other}://.", hint="Use file://, s3:// or gs://.")
+            raise InvalidInput(
+                f"There is no storage driver for {other}://.", hint="Use file://, s3:// or gs://."
+            )
 
 
 class ObjectStore:
@@ -93,7 +101,9 @@ class ObjectStore:
     async def create(self, key: str, data: bytes) -> Stored:
         with translated(self._place(key)):
             result = await obstore.put_async(self._raw, check_key(key), data, mode="create")
-        return Stored(key=key, size=len(data), etag=result["e_tag"], sha256=hashlib.sha256(data).hexdigest())
+        return Stored(
+            key=key, size=len(data), etag=result["e_tag"], sha256=hashlib.sha256(data).hexdigest()
+        )
 
     def writer(self, key: str) -> ObjectWriter:
         return ObjectWriter(
@@ -113,7 +123,9 @@ class ObjectStore:
         if not length:
             return b""
         with translated(self._place(key)):
-            return bytes(await obstore.get_range_async(self._raw, check_key(key), start=start, length=length))
+            return bytes(
+                await obstore.get_range_async(self._raw, check_key(key), start=start, length=length)
+            )
 
     async def stream(self, key: str) -> AsyncIterator[bytes]:
         with translated(self._place(key)):
@@ -134,7 +146,9 @@ class ObjectStore:
 
     async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
         with translated(self._place(prefix)):
-            async for chunk in obstore.list(self._raw, check_prefix(prefix) or None, chunk_size=1000):
+            async for chunk in obstore.list(
+                self._raw, check_prefix(prefix) or None, chunk_size=1000
+            ):
                 for meta in chunk:
                     yield _info(meta)
 
@@ -159,16 +173,22 @@ class ObjectStore:
 
 
 def _info(meta: ObjectMeta) -> ObjectInfo:
-    return ObjectInfo(key=meta["path"], size=meta["size"], etag=meta["e_tag"], modified=meta["last_modified"])
+    return ObjectInfo(
+        key=meta["path"], size=meta["size"], etag=meta["e_tag"], modified=meta["last_modified"]
+    )
 
 
 def _open_folder(root: Path, options: StoreOptions) -> Store:
     if options.create_root:
         root.mkdir(parents=True, exist_ok=True)
     if not root.is_dir():
-        raise BucketMissing(f"The folder {root} does not exist.", hint="Create it, or mount the volume it is on.")
+        raise BucketMissing(
+            f"The folder {root} does not exist.", hint="Create it, or mount the volume it is on."
+        )
     raw = LocalStore(root, automatic_cleanup=True)
-    return ObjectStore(raw, url=f"file://{root}", uploads=unfinished_writes.StagedFiles(root), options=options)
+    return ObjectStore(
+        raw, url=f"file://{root}", uploads=unfinished_writes.StagedFiles(root), options=options
+    )
 
 
 def _open_s3(bucket: str, root: str, options: StoreOptions) -> Store:
@@ -181,10 +201,16 @@ def _open_s3(bucket: str, root: str, options: StoreOptions) -> Store:
     if options.session_token:
         config["session_token"] = options.session_token
     raw = S3Store(
-        bucket, prefix=root or None, config=config, client_options=_client(options), retry_config=_retries(options)
+        bucket,
+        prefix=root or None,
+        config=config,
+        client_options=_client(options),
+        retry_config=_retries(options),
     )
     pending = _s3_uploads(bucket, root, options)
-    return ObjectStore(raw, url=f"s3://{bucket}/{root}".rstrip("/"), uploads=pending, options=options)
+    return ObjectStore(
+        raw, url=f"s3://{bucket}/{root}".rstrip("/"), uploads=pending, options=options
+    )
 
 
 def _s3_uploads(bucket: str, root: str, options: StoreOptions) -> Uploads:
@@ -192,7 +218,10 @@ def _s3_uploads(bucket: str, root: str, options: StoreOptions) -> Uploads:
         return unfinished_writes.Unseen()
     endpoint = (options.endpoint or f"https://s3.{options.region}.amazonaws.com").rstrip("/")
     sign = unfinished_writes.aws(
-        options.access_key_id, options.secret_access_key, region=options.region, session=options.session_token
+        options.access_key_id,
+        options.secret_access_key,
+        region=options.region,
+        session=options.session_token,
     )
     return unfinished_writes.MultipartUploads(f"{endpoint}/{bucket}", sign, root=root)
 
@@ -206,10 +235,16 @@ def _open_gcs(bucket: str, root: str, options: StoreOptions) -> Store:
     if options.bearer_token:
         config["bearer_token"] = options.bearer_token
     raw = GCSStore(
-        bucket, prefix=root or None, config=config, client_options=_client(options), retry_config=_retries(options)
+        bucket,
+        prefix=root or None,
+        config=config,
+        client_options=_client(options),
+        retry_config=_retries(options),
     )
     pending = _gcs_uploads(bucket, root, options)
-    return ObjectStore(raw, url=f"gs://{bucket}/{root}".rstrip("/"), uploads=pending, options=options)
+    return ObjectStore(
+        raw, url=f"gs://{bucket}/{root}".rstrip("/"), uploads=pending, options=options
+    )
 
 
 def _gcs_uploads(bucket: str, root: str, options: StoreOptions) -> Uploads:

@@ -1,7 +1,7 @@
 """From what obstore raises to what we raise.
 
-Its texts hold URLs, upload ids and whole answers of the server (some echo the access key), so nothing of a text is
-passed on but the status, the server's error code and the errno.
+Its texts hold URLs, upload ids and whole answers of the server (some echo the access key), so
+nothing of a text is passed on but the status, the server's error code and the errno.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
 
 from penstock.storage.errors import (
     BucketMissing,
@@ -71,7 +76,9 @@ def translated(place: str) -> Iterator[None]:
 def fault(error: Exception, place: str) -> PenstockError:
     text = str(error)
     facts = _Facts(
-        status=int(_first(_STATUS, text) or 0), code=_first(_CODE, text), errno=int(_first(_ERRNO, text) or 0)
+        status=int(_first(_STATUS, text) or 0),
+        code=_first(_CODE, text),
+        errno=int(_first(_ERRNO, text) or 0),
     )
     kind = _kind(error, facts, text)
     sentence, hint = _SENTENCES[kind]

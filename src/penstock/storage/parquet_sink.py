@@ -2,9 +2,10 @@
 
     written = await write_parquet(store, "…/nodes/Person/", schema, source.stream(chunk), attempt=fence)
 
-Encoding and uploading happen in one thread of the sink's own, a row group at a time, while the loop gathers the next
-one: at most two row groups and the parts in flight are in memory. An error or a cancel aborts: no unfinished part is
-ever visible, and parts that were finished are named by no manifest, so the sweeper takes them.
+Encoding and uploading happen in one thread of the sink's own, a row group at a time, while the loop
+gathers the next one: at most two row groups and the parts in flight are in memory. An error or a
+cancel aborts: no unfinished part is ever visible, and parts that were finished are named by no
+manifest, so the sweeper takes them.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ class ParquetSink:
         limits: SinkLimits | None = None,
         delta_packed: bool = False,
     ) -> None:
-        """`delta_packed`: whether whole numbers are, which is smaller; no graph engine may read such a file."""
+        """`delta_packed`: whether whole numbers are, which is smaller; no graph engine may read
+        such a file."""
         check_storable(schema)
         self.schema = schema
         self.limits = limits or SinkLimits()
@@ -142,8 +144,11 @@ async def write_parquet(
     limits: SinkLimits | None = None,
     delta_packed: bool = False,
 ) -> Written:
-    """Drain the batches into parts under `prefix`; the iterator is closed whatever happens. See `ParquetSink`."""
-    sink = ParquetSink(store, prefix, schema, attempt=attempt, limits=limits, delta_packed=delta_packed)
+    """Drain the batches into parts under `prefix`; the iterator is closed whatever happens. See
+    `ParquetSink`."""
+    sink = ParquetSink(
+        store, prefix, schema, attempt=attempt, limits=limits, delta_packed=delta_packed
+    )
     lane = SerialThread()
     try:
         async with _closing(batches):
@@ -190,7 +195,13 @@ class _PartFile:
     def close(self) -> Part:
         self._parquet.close()
         stored = self._writer.close()
-        return Part(path=stored.key, size=stored.size, rows=self._rows, etag=stored.etag, sha256=stored.sha256)
+        return Part(
+            path=stored.key,
+            size=stored.size,
+            rows=self._rows,
+            etag=stored.etag,
+            sha256=stored.sha256,
+        )
 
     def abort(self) -> None:
         self._pipe.cut()
@@ -200,7 +211,8 @@ class _PartFile:
 
 
 class _Pipe:
-    """What pyarrow takes for a file; obstore's own writer has `closed` as a method, which pyarrow reads as true."""
+    """What pyarrow takes for a file; obstore's own writer has `closed` as a method, which pyarrow
+    reads as true."""
 
     closed = False
 

@@ -1,7 +1,8 @@
 """One file of an export, and the names by which an attempt's objects are known.
 
-An attempt writes under names of its own (`part-00000-<attempt>.parquet`, or anything in `attempt-<attempt>/` where an
-engine chooses the file names), so that a slow old attempt can overwrite nothing.
+An attempt writes under names of its own (`part-00000-<attempt>.parquet`, or anything in
+`attempt-<attempt>/` where an engine chooses the file names), so that a slow old attempt can
+overwrite nothing.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The storage that this worker writes into; opened by the first job that needs it, so that its absence fails that job
-with a sentence and keeps no other kind of work from being done."""
+"""The storage that this worker writes into; opened by the first job that needs it, so that its
+absence fails that job with a sentence and keeps no other kind of work from being done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Batches of any size in, row groups of one size out: the memory of an export is one row group, whatever its rows."""
+"""Batches of any size in, row groups of one size out: the memory of an export is one row group,
+whatever its rows."""
 
 from __future__ import annotations
 

@@ -31,7 +31,9 @@ def check_storable(schema: pa.Schema) -> None:
         raise SchemaMismatch("A table without columns cannot be stored.")
     for column, times in Counter(schema.names).items():
         if times > 1:
-            raise SchemaMismatch(f"{times} columns are named {column!r}.", hint="Give each an alias.", column=column)
+            raise SchemaMismatch(
+                f"{times} columns are named {column!r}.", hint="Give each an alias.", column=column
+            )
     for field in schema:
         try:
             pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])).close()
@@ -50,16 +52,22 @@ def conform(batch: pa.RecordBatch, declared: pa.Schema) -> pa.RecordBatch:
         batch = pa.RecordBatch.from_arrays(batch.columns, schema=declared)
     for field, values in zip(declared, batch.columns, strict=True):
         if not field.nullable and values.null_count:
-            raise SchemaMismatch(f"Column {field.name!r} is declared not null, but has nulls.", column=field.name)
+            raise SchemaMismatch(
+                f"Column {field.name!r} is declared not null, but has nulls.", column=field.name
+            )
     return batch
 
 
 def _check_columns(found: pa.Schema, declared: pa.Schema) -> None:
     for position, (have, want) in enumerate(zip(found, declared, strict=False), start=1):
         if have.name != want.name:
-            raise SchemaMismatch(f"Column {position} is {have.name!r}, not {want.name!r}.", column=want.name)
+            raise SchemaMismatch(
+                f"Column {position} is {have.name!r}, not {want.name!r}.", column=want.name
+            )
         if have.type != want.type:
-            raise SchemaMismatch(f"Column {want.name!r} is {have.type}, not {want.type}.", column=want.name)
+            raise SchemaMismatch(
+                f"Column {want.name!r} is {have.type}, not {want.type}.", column=want.name
+            )
     if len(found) < len(declared):
         missing = declared.names[len(found)]
         raise SchemaMismatch(f"Column {missing!r} is missing.", column=missing)

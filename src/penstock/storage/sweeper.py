@@ -1,9 +1,10 @@
 """Removing what attempts left behind.
 
-An object goes only when all of this holds: its name is an attempt's, it is older than the floor, its attempt is not
-one that may still commit, and no manifest above it names it. The order of looking matters: objects are listed first,
-then the live attempts are asked, then the manifests are read. An attempt that commits in between is either still live
-or already named; one that is neither has lost its fence and can never be named again.
+An object goes only when all of this holds: its name is an attempt's, it is older than the floor,
+its attempt is not one that may still commit, and no manifest above it names it. The order of
+looking matters: objects are listed first, then the live attempts are asked, then the manifests are
+read. An attempt that commits in between is either still live or already named; one that is neither
+has lost its fence and can never be named again.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ log = logging.get(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """`uploads` is None when the store does not show its unfinished writes; `unread` manifests protect all below."""
+    """`uploads` is None when the store does not show its unfinished writes; `unread` manifests
+    protect all below."""
 
     objects: int
     bytes: int
@@ -54,8 +56,8 @@ async def nobody() -> Collection[str]:
 
 
 class Sweeper:
-    """`live` gives the attempts that run or whose parts wait for their manifest; without it, the floor must outlast
-    the longest export."""
+    """`live` gives the attempts that run or whose parts wait for their manifest; without it, the
+    floor must outlast the longest export."""
 
     def __init__(
         self,
@@ -74,7 +76,9 @@ class Sweeper:
 
     async def run_once(self) -> Swept:
         oldest = self._clock.now() - self._floor
-        objects = [o async for o in self._store.list(self._prefix) if _is_old(o.key, o.modified, oldest)]
+        objects = [
+            o async for o in self._store.list(self._prefix) if _is_old(o.key, o.modified, oldest)
+        ]
         uploads = await self._store.uploads.under(self._prefix)
         live = set(await self._live())
         objects = [o for o in objects if attempt_of(o.key) not in live]
@@ -91,7 +95,13 @@ class Sweeper:
             uploads=None if uploads is None else len(abandoned),
             unread=len(named.unread),
         )
-        log.info("storage_swept", prefix=self._prefix, objects=swept.objects, bytes=swept.bytes, uploads=swept.uploads)
+        log.info(
+            "storage_swept",
+            prefix=self._prefix,
+            objects=swept.objects,
+            bytes=swept.bytes,
+            uploads=swept.uploads,
+        )
         return swept
 
     async def _named(self, objects: Sequence[ObjectInfo]) -> _Named:
@@ -118,7 +128,8 @@ class Sweeper:
 
 
 async def remove(store: Store, prefix: str) -> int:
-    """Delete a result and all that is under its prefix, the manifest first; returns the bytes that went."""
+    """Delete a result and all that is under its prefix, the manifest first; returns the bytes that
+    went."""
     if not check_prefix(prefix):
         raise InvalidInput("The whole store is not one result; name its prefix.")
     await store.delete([prefix + manifest.NAME])

@@ -1,8 +1,9 @@
 """Unfinished writes: what a killed writer leaves where no listing of objects shows it.
 
-S3 and GCS speak the same XML for it and differ in how a request is signed. obstore neither lists nor aborts foreign
-uploads and does not lend its credentials, so this needs keys that were given to us; with ambient ones the bucket
-needs a lifecycle rule that aborts incomplete uploads. A local folder has staging files, `<name>#<n>`.
+S3 and GCS speak the same XML for it and differ in how a request is signed. obstore neither lists
+nor aborts foreign uploads and does not lend its credentials, so this needs keys that were given to
+us; with ambient ones the bucket needs a lifecycle rule that aborts incomplete uploads. A local
+folder has staging files, `<name>#<n>`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Unseen:
         return None
 
     async def abort(self, uploads: Iterable[Upload]) -> None:  # noqa: ARG002
-        raise StorageRefused("Unfinished uploads of this store cannot be aborted with its credentials.")
+        raise StorageRefused(
+            "Unfinished uploads of this store cannot be aborted with its credentials."
+        )
 
 
 class StagedFiles:
@@ -51,7 +54,9 @@ class StagedFiles:
         return await asyncio.to_thread(self._find, prefix)
 
     async def abort(self, uploads: Iterable[Upload]) -> None:
-        await asyncio.to_thread(self._remove, [self._root / f"{upload.key}#{upload.id}" for upload in uploads])
+        await asyncio.to_thread(
+            self._remove, [self._root / f"{upload.key}#{upload.id}" for upload in uploads]
+        )
 
     def _find(self, prefix: str) -> list[Upload]:
         found = []
@@ -92,7 +97,9 @@ class MultipartUploads:
         async with httpx2.AsyncClient(timeout=_TIMEOUT) as client:
 
             async def abort(upload: Upload) -> None:
-                await self._ask(client, "DELETE", f"/{self._root}{upload.key}", {"uploadId": upload.id})
+                await self._ask(
+                    client, "DELETE", f"/{self._root}{upload.key}", {"uploadId": upload.id}
+                )
 
             await each(uploads, abort)
 
@@ -100,7 +107,9 @@ class MultipartUploads:
         found: list[Upload] = []
         marker: dict[str, str] = {}
         while True:
-            answer = await self._ask(client, "GET", "", {"uploads": "", "prefix": self._root + prefix, **marker})
+            answer = await self._ask(
+                client, "GET", "", {"uploads": "", "prefix": self._root + prefix, **marker}
+            )
             page = _without_namespaces(answer)
             found += [self._upload(node) for node in page.iter("Upload")]
             if page.findtext("IsTruncated") != "true":
@@ -117,19 +126,29 @@ class MultipartUploads:
             started=datetime.fromisoformat(node.findtext("Initiated") or ""),
         )
 
-    async def _ask(self, client: httpx2.AsyncClient, method: str, key: str, parameters: Mapping[str, str]) -> bytes:
+    async def _ask(
+        self, client: httpx2.AsyncClient, method: str, key: str, parameters: Mapping[str, str]
+    ) -> bytes:
         path = quote(self._url.path + key, safe="/-_.~")
-        query = "&".join(f"{quote(k, safe='')}={quote(v, safe='-_.~')}" for k, v in sorted(parameters.items()))
+        query = "&".join(
+            f"{quote(k, safe='')}={quote(v, safe='-_.~')}" for k, v in sorted(parameters.items())
+        )
         headers = self._sign(method, self._url.netloc, path, query)
         url = f"{self._url.scheme}://{self._url.netloc}{path}?{query}"
         try:
             answer = await client.request(method, url, headers=dict(headers))
         except httpx2.TransportError:
-            raise StorageUnavailable(f"The storage at {self._url.netloc} cannot be reached.") from None
+            raise StorageUnavailable(
+                f"The storage at {self._url.netloc} cannot be reached."
+            ) from None
         if answer.status_code in (401, 403):
-            raise StorageRefused("The storage refused to show its unfinished uploads.", status=answer.status_code)
+            raise StorageRefused(
+                "The storage refused to show its unfinished uploads.", status=answer.status_code
+            )
         if answer.status_code >= 300 and not (method == "DELETE" and answer.status_code == 404):
-            raise StorageError("The storage did not show its unfinished uploads.", status=answer.status_code)
+            raise StorageError(
+                "The storage did not show its unfinished uploads.", status=answer.status_code
+            )
         return answer.content
 
 
@@ -148,7 +167,9 @@ def bearer(token: str) -> Signer:
     return sign
 
 
-def aws(key_id: str, secret: str, *, region: str, session: str | None = None, clock: Clock = SYSTEM) -> Signer:
+def aws(
+    key_id: str, secret: str, *, region: str, session: str | None = None, clock: Clock = SYSTEM
+) -> Signer:
     """Signature Version 4, for requests without a body."""
 
     def sign(method: str, host: str, path: str, query: str) -> Mapping[str, str]:
@@ -160,7 +181,9 @@ def aws(key_id: str, secret: str, *, region: str, session: str | None = None, cl
         names = ";".join(headers)
         lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
         request = "\n".join((method, path, query, lines, names, empty))
-        text = "\n".join(("AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(request.encode()).hexdigest()))
+        text = "\n".join(
+            ("AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(request.encode()).hexdigest())
+        )
         key = f"AWS4{secret}".encode()
         for step in scope.split("/"):
             key = hmac.digest(key, step.encode(), "sha256")

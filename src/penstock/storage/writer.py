@@ -1,10 +1,11 @@
 """Streaming an object out, never over another one.
 
-What fits in one part is put with create-if-absent. Anything larger is a multipart upload, which no store can make
-conditional through obstore: the writer takes `<key>.claim` with create-if-absent first, looks whether the name is
-free, and looks again before it publishes. So of many streamed writers of one name one wins; that no other kind of
-writer meets them is the business of names, which carry the attempt. Killed, it leaves a claim and an unfinished
-upload, which the sweeper removes.
+What fits in one part is put with create-if-absent. Anything larger is a multipart upload, which no
+store can make conditional through obstore: the writer takes `<key>.claim` with create-if-absent
+first, looks whether the name is free, and looks again before it publishes. So of many streamed
+writers of one name one wins; that no other kind of writer meets them is the business of names,
+which carry the attempt. Killed, it leaves a claim and an unfinished upload, which the sweeper
+removes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ log = logging.get(__name__)
 
 
 class ObjectWriter:
-    def __init__(self, raw: ObjectStore, key: str, *, place: str, part_bytes: int, concurrency: int) -> None:
+    def __init__(
+        self, raw: ObjectStore, key: str, *, place: str, part_bytes: int, concurrency: int
+    ) -> None:
         self._raw = raw
         self._key = key
         self._claim = f"{key}.claim"
@@ -111,7 +114,9 @@ class ObjectWriter:
             upload.close()
             found = obstore.head(self._raw, self._key)
         if found["size"] != self.size:
-            raise ObjectDamaged(f"{self._place} has {found['size']} bytes, but {self.size} were written.")
+            raise ObjectDamaged(
+                f"{self._place} has {found['size']} bytes, but {self.size} were written."
+            )
         self._release()
         return found["e_tag"]
 

@@ -1,4 +1,5 @@
-"""What a notebook may do with a drawn graph. The widget that does it needs a package which is not everybody's."""
+"""What a notebook may do with a drawn graph. The widget that does it needs a package which is not
+everybody's."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
 
 
 class View(Protocol):
-    """`selection` holds the ids of the selected nodes and follows the reader's clicks; `observe` tells of them."""
+    """`selection` holds the ids of the selected nodes and follows the reader's clicks; `observe`
+    tells of them."""
 
     selection: list[str]
     search: str

@@ -1,7 +1,7 @@
 """What is drawn: the nodes and edges of a result, capped, as values that JSON carries without loss.
 
-A drawing never holds an edge without both its ends: an edge's missing end is drawn by its id alone, and what the cap
-leaves out is counted, so that nobody takes a part for the whole.
+A drawing never holds an edge without both its ends: an edge's missing end is drawn by its id alone,
+and what the cap leaves out is counted, so that nobody takes a part for the whole.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ class Drawing:
         for edge in met:
             for end in (edge.source, edge.target):
                 found.setdefault(end, _stub(end))
-        return cls(nodes=tuple(found.values()), edges=tuple({edge.id: edge for edge in met}.values())).capped(
-            most_nodes, most_edges
-        )
+        return cls(
+            nodes=tuple(found.values()), edges=tuple({edge.id: edge for edge in met}.values())
+        ).capped(most_nodes, most_edges)
 
     def capped(self, most_nodes: int = MOST_NODES, most_edges: int = MOST_EDGES) -> Drawing:
         """The first nodes, and the first edges between them."""
@@ -112,7 +112,9 @@ class Drawing:
     def with_scores(self, name: str, scores: Mapping[str, float | int | str]) -> Drawing:
         """Each node that has a score gets it as a property, to colour and size by."""
         nodes = tuple(
-            replace(node, properties={**node.properties, name: _scalar(scores[node.id])}) if node.id in scores else node
+            replace(node, properties={**node.properties, name: _scalar(scores[node.id])})
+            if node.id in scores
+            else node
             for node in self.nodes
         )
         return replace(self, nodes=nodes)
@@ -127,7 +129,12 @@ class Drawing:
         """As the browser takes it."""
         return {
             "nodes": [
-                {"id": node.id, "label": node.label, "caption": node.caption, "properties": dict(node.properties)}
+                {
+                    "id": node.id,
+                    "label": node.label,
+                    "caption": node.caption,
+                    "properties": dict(node.properties),
+                }
                 for node in self.nodes
             ],
             "edges": [
@@ -171,7 +178,9 @@ def _stub(node_id: str) -> DrawnNode:
 
 def _caption(node_id: str, properties: Mapping[str, Scalar], wanted: str | None) -> str:
     names = (wanted,) if wanted is not None else CAPTIONS
-    named = next((str(properties[name]) for name in names if properties.get(name) not in (None, "")), None)
+    named = next(
+        (str(properties[name]) for name in names if properties.get(name) not in (None, "")), None
+    )
     return named or node_id.partition(":")[2] or node_id
 
 

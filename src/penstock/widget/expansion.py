@@ -1,4 +1,5 @@
-"""A node's neighbours brought into a drawing: no more at once than the cap, no more in all than a drawing holds."""
+"""A node's neighbours brought into a drawing: no more at once than the cap, no more in all than a
+drawing holds."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Expansion:
 
 
 def wanted(drawing: Drawing, node_id: str, cap: int) -> int:
-    """How many nodes to ask for, so that `cap` of them may be new: the node itself and what is drawn come again."""
+    """How many nodes to ask for, so that `cap` of them may be new: the node itself and what is
+    drawn come again."""
     return 1 + drawing.degree(node_id) + cap
 
 

@@ -1,7 +1,7 @@
 """A drawing as one HTML file: the code, the data and nothing that is fetched.
 
-The data stand in the page as JSON that no HTML parser can leave early, the browser reads them as text, and the page's
-own policy lets no script run but ours, known by its digest.
+The data stand in the page as JSON that no HTML parser can leave early, the browser reads them as
+text, and the page's own policy lets no script run but ours, known by its digest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _STYLE = (
     "h1+main{padding:0 12px 12px}"
     "@media(prefers-color-scheme:dark){body{color:#e6eaf2;background:#0c0f14}}"
 )
-# `<` ends a script, `&` begins an entity in an attribute, and the last two end a line in old JavaScript.
+# `<` ends a script, `&` begins an entity in an attribute, and the last two end a line in old
+# JavaScript.
 _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
@@ -50,9 +51,14 @@ def page(
 
 
 def fragment(
-    drawing: Drawing, *, height: int | str = 480, colour_by: str | None = None, size_by: str | None = None
+    drawing: Drawing,
+    *,
+    height: int | str = 480,
+    colour_by: str | None = None,
+    size_by: str | None = None,
 ) -> str:
-    """One drawing to put into a page that has `assets()` once, after its last fragment; `height` in pixels or CSS."""
+    """One drawing to put into a page that has `assets()` once, after its last fragment; `height` in
+    pixels or CSS."""
     tall = f"{height}px" if isinstance(height, int) else html.escape(height)
     data = {"drawing": drawing.as_dict(), "colour_by": colour_by, "size_by": size_by}
     return (
@@ -67,7 +73,8 @@ def assets() -> str:
 
 
 def policy() -> str:
-    """The Content-Security-Policy of a page whose only script is `assets()`: nothing may be fetched."""
+    """The Content-Security-Policy of a page whose only script is `assets()`: nothing may be
+    fetched."""
     digest = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
     return f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
 
@@ -78,4 +85,6 @@ def _script() -> str:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(_ESCAPES)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(
+        _ESCAPES
+    )

@@ -1,6 +1,8 @@
-"""The drawing as a notebook's widget, which talks back: what is selected is a trait, an expansion is a question.
+"""The drawing as a notebook's widget, which talks back: what is selected is a trait, an expansion
+is a question.
 
-Where no widgets run, as in a notebook that was made into a page, the same drawing stands in a frame of its own.
+Where no widgets run, as in a notebook that was made into a page, the same drawing stands in a frame
+of its own.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ HEIGHT = 520
 class GraphView(anywidget.AnyWidget):
     """Draws a query's result; `selection` follows the reader's clicks, and `observe` tells of it.
 
-    `colour_by` and `size_by` name a property of the nodes, None is by label and by connections. With `expand`, a double
-    click brings a node's neighbours, at most `expand_cap` at once.
+    `colour_by` and `size_by` name a property of the nodes, None is by label and by connections.
+    With `expand`, a double click brings a node's neighbours, at most `expand_cap` at once.
     """
 
     _esm = Path(__file__).parent / "static" / "widget.js"
@@ -95,7 +97,9 @@ class GraphView(anywidget.AnyWidget):
     def selected_edges(self) -> list[DrawnEdge]:
         """The edges between selected nodes."""
         chosen = set(self.selection)
-        return [edge for edge in self._drawing.edges if edge.source in chosen and edge.target in chosen]
+        return [
+            edge for edge in self._drawing.edges if edge.source in chosen and edge.target in chosen
+        ]
 
     def score(self, name: str, scores: Mapping[str, float | int | str]) -> None:
         """Give nodes, by their ids, an algorithm's score, and colour by it."""
@@ -105,7 +109,9 @@ class GraphView(anywidget.AnyWidget):
     def expand(self, node_id: str) -> None:
         """Draw a node's neighbours, as a double click does."""
         if self._neighbours is None:
-            raise ValueError("This view was made without expand=, so it has nobody to ask for neighbours.")
+            raise ValueError(
+                "This view was made without expand=, so it has nobody to ask for neighbours."
+            )
         found = self._neighbours(node_id, wanted(self._drawing, node_id, self._expand_cap))
         if isinstance(found, Awaitable):
             task = asyncio.ensure_future(self._grow_later(found))

@@ -56,7 +56,9 @@ class Admission:
 
 
 @asynccontextmanager
-async def admission(settings: Settings, db: Db, audit: Audit, bell: Notifier) -> AsyncIterator[Admission]:
+async def admission(
+    settings: Settings, db: Db, audit: Audit, bell: Notifier
+) -> AsyncIterator[Admission]:
     people = people_of(settings, db, audit, bell)
     tokens = instance_tokens(settings)
     static = () if settings.service_token is None else (StaticToken(settings.service_token),)
@@ -95,7 +97,9 @@ def operator_token(settings: Settings) -> OperatorToken | None:
 def _trusted_headers(settings: Settings, users: Users) -> TrustedHeaders | None:
     if not settings.trusted_headers:
         return None
-    return TrustedHeaders(users, proxies=settings.proxy_networks, secret=settings.trusted_proxy_secret)
+    return TrustedHeaders(
+        users, proxies=settings.proxy_networks, secret=settings.trusted_proxy_secret
+    )
 
 
 def _sessions(settings: Settings, db: Db, audit: Audit) -> BrowserSessions | None:
@@ -113,7 +117,11 @@ def _sessions(settings: Settings, db: Db, audit: Audit) -> BrowserSessions | Non
 
 def instance_tokens(settings: Settings) -> InstanceTokens | None:
     key = settings.service_token or settings.secret_key
-    return InstanceTokens(key.get_secret_value()) if key is not None and key.get_secret_value() else None
+    return (
+        InstanceTokens(key.get_secret_value())
+        if key is not None and key.get_secret_value()
+        else None
+    )
 
 
 def _authenticators(settings: Settings, people: People) -> tuple[Authenticator, ...]:
@@ -154,7 +162,8 @@ def _roles(text: str) -> Mapping[str, Role]:
         role = Role.named(word.strip())
         if role is None or not name.strip():
             raise InvalidInput(
-                f"Setting oidc_roles: {pair[:80]!r} is not name=role.", hint="Roles: analyst, admin, ops."
+                f"Setting oidc_roles: {pair[:80]!r} is not name=role.",
+                hint="Roles: analyst, admin, ops.",
             )
         found[name.strip()] = role
     return found
@@ -162,13 +171,18 @@ def _roles(text: str) -> Mapping[str, Role]:
 
 @asynccontextmanager
 async def _kubernetes(settings: Settings) -> AsyncIterator[tuple[ServiceTokens, ...]]:
-    workers, wrappers = _accounts(settings.token_review_workers), _accounts(settings.token_review_wrappers)
+    workers, wrappers = (
+        _accounts(settings.token_review_workers),
+        _accounts(settings.token_review_wrappers),
+    )
     if not workers | wrappers:
         yield ()
         return
     verify = ssl.create_default_context(cafile=SERVICE_ACCOUNT / "ca.crt")
     async with httpx2.AsyncClient(base_url=KUBERNETES, verify=verify, trust_env=False) as http:
-        wanted = ReviewSettings(audience=settings.token_review_audience, workers=workers, wrappers=wrappers)
+        wanted = ReviewSettings(
+            audience=settings.token_review_audience, workers=workers, wrappers=wrappers
+        )
         yield (TokenReview(http, wanted, own_token=token_in(SERVICE_ACCOUNT / "token")),)
 
 

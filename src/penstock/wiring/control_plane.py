@@ -91,21 +91,30 @@ async def build_control_plane(
     gates: Mapping[str, GateHandler] | None = None,
     launcher: Launcher | None = None,
 ) -> AsyncIterator[Services]:
-    """A control plane at work: its store listens for the bell and its loops run until the block is left."""
+    """A control plane at work: its store listens for the bell and its loops run until the block is
+    left."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     pooler = settings.database_pooler
     browsing = max(1, settings.database_pool // 4)
     working = max(2, settings.database_pool - browsing)
     async with (
-        Db(dsn, size=working, settings=ENGINE_SETTINGS, command_timeout=COMMAND_SECONDS, pooler=pooler) as engine,
+        Db(
+            dsn,
+            size=working,
+            settings=ENGINE_SETTINGS,
+            command_timeout=COMMAND_SECONDS,
+            pooler=pooler,
+        ) as engine,
         Db(dsn, size=browsing, settings=BROWSE_SETTINGS, pooler=pooler) as browse,
         _store(settings, engine, kinds or default_kinds(settings.lease_seconds), registry) as store,
         admission(settings, engine, store.audit, store.bell) as admitted,
     ):
         sources = _sources(settings, dsn, browse, store)
         runs = launcher or default_launcher(settings)
-        graphs = _graphs(settings, engine, browse, store, sources.records, admitted.instance_tokens, runs)
+        graphs = _graphs(
+            settings, engine, browse, store, sources.records, admitted.instance_tokens, runs
+        )
         for name, handler in ({GATE: graphs.exports.finalisation} | dict(gates or {})).items():
             store.gates.handle(name, handler)
         operated = operations(settings, engine, browse, store, graphs)
@@ -173,7 +182,14 @@ def _loops(
         Scheduler(db, store, every=SCHEDULER_SECONDS, metrics=metrics),
         Retention(db, every=RETENTION_SECONDS, metrics=metrics, days=settings.retention_days),
         AnswerRetention(db, every=RETENTION_SECONDS, metrics=metrics),
-        ExportResync(db, reaper, finalisation, every=RECONCILIATION_SECONDS, metrics=metrics, config=graphs.config),
+        ExportResync(
+            db,
+            reaper,
+            finalisation,
+            every=RECONCILIATION_SECONDS,
+            metrics=metrics,
+            config=graphs.config,
+        ),
         StorageSweep(db, store, every=SWEEP_SECONDS, metrics=metrics),
         SchemaRefresh(db, sources.records, sources.cache, every=SCHEMA_SECONDS, metrics=metrics),
         *operation_loops(db, store, graphs, operated, metrics, registry),
@@ -276,8 +292,13 @@ def _graphs(
 def _export_limits(settings: Settings) -> ExportLimits:
     megabyte = 1000 * 1000
     return ExportLimits(
-        analyst=ExportCaps(max_rows=settings.export_max_rows, max_bytes=settings.export_max_mb * megabyte),
-        admin=ExportCaps(max_rows=settings.export_max_rows_admin, max_bytes=settings.export_max_mb_admin * megabyte),
+        analyst=ExportCaps(
+            max_rows=settings.export_max_rows, max_bytes=settings.export_max_mb * megabyte
+        ),
+        admin=ExportCaps(
+            max_rows=settings.export_max_rows_admin,
+            max_bytes=settings.export_max_mb_admin * megabyte,
+        ),
     )
 
 

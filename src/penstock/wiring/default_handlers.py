@@ -42,7 +42,9 @@ def default_handlers(settings: Settings) -> Handlers:
         ),
         candidates_per_row=settings.reconcile_candidates_per_row,
     )
-    maintenance = MaintenanceHandlerServices(connect=client_factory(settings, MaintenanceControlPlane))
+    maintenance = MaintenanceHandlerServices(
+        connect=client_factory(settings, MaintenanceControlPlane)
+    )
     return Handlers(
         _handlers(SNAPSHOT_KINDS, snapshots)
         | _handlers(RECONCILE_KINDS, reconcile)

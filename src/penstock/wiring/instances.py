@@ -74,7 +74,9 @@ def instance_parts(
 ) -> InstanceServices:
     def token_of(instance_id: int) -> str:
         if tokens is None:
-            raise Unavailable("Graph servers need the internal API.", hint="Set PENSTOCK_SERVICE_TOKEN.")
+            raise Unavailable(
+                "Graph servers need the internal API.", hint="Set PENSTOCK_SERVICE_TOKEN."
+            )
         return tokens.mint(instance_id)
 
     store = Instances(
@@ -84,7 +86,9 @@ def instance_parts(
         ring=lambda: bell.ring(BELL, 0),
         remembered=InvalidatedCache(lambda: bell.version(BELL)),
     )
-    memory = MemoryLimits(per_user_gb=settings.instance_memory_per_user_gb, total_gb=settings.instance_memory_total_gb)
+    memory = MemoryLimits(
+        per_user_gb=settings.instance_memory_per_user_gb, total_gb=settings.instance_memory_total_gb
+    )
     quota, servers = Quota(db, config, memory), GraphServers(launcher, token_of)
     snapshots.follow(WaitingInstances(store, quota))
     return InstanceServices(
@@ -99,7 +103,9 @@ def instance_parts(
             quota=quota,
             rights=rights,
         ),
-        steps=InstanceService(db, store, launcher, servers, quota=quota, config=config, snapshots=snapshots),
+        steps=InstanceService(
+            db, store, launcher, servers, quota=quota, config=config, snapshots=snapshots
+        ),
         vitals=InstanceTelemetry(db),
         quota=quota,
         servers=servers,
@@ -113,7 +119,8 @@ def instance_parts(
 async def launching(
     settings: Settings, db: Db, bell: Notifier, parts: InstanceServices, health: BackgroundHealth
 ) -> AsyncIterator[InstanceController]:
-    """What is asked for is launched and stopped until the block is left; the servers run on after it."""
+    """What is asked for is launched and stopped until the block is left; the servers run on after
+    it."""
     errands = InstanceController(
         db,
         parts.store,
@@ -130,14 +137,28 @@ async def launching(
         yield errands
 
 
-def instance_loops(db: Db, parts: InstanceServices, metrics: LoopMetrics, registry: CollectorRegistry) -> Loops:
+def instance_loops(
+    db: Db, parts: InstanceServices, metrics: LoopMetrics, registry: CollectorRegistry
+) -> Loops:
     counts = InstanceMetrics(registry)
     return (
         InstanceResync(
-            db, parts.store, parts.steps, parts.launcher, every=RECONCILE_SECONDS, metrics=metrics, counts=counts
+            db,
+            parts.store,
+            parts.steps,
+            parts.launcher,
+            every=RECONCILE_SECONDS,
+            metrics=metrics,
+            counts=counts,
         ),
         ResourceMonitor(
-            db, parts.store, parts.vitals, parts.launcher, every=MONITOR_SECONDS, metrics=metrics, counts=counts
+            db,
+            parts.store,
+            parts.vitals,
+            parts.launcher,
+            every=MONITOR_SECONDS,
+            metrics=metrics,
+            counts=counts,
         ),
     )
 
@@ -172,10 +193,17 @@ def server_secrets(settings: Settings) -> dict[str, str]:
 
 
 def _passed_on(settings: Settings) -> dict[str, str]:
-    storage = {name: getattr(settings, name) for name in _STORAGE} | {"storage_url": settings.storage_root}
-    chosen: dict[str, str] = {"PENSTOCK_LOG_LEVEL": settings.log_level, "PENSTOCK_LOG_FORM": settings.log_form}
+    storage = {name: getattr(settings, name) for name in _STORAGE} | {
+        "storage_url": settings.storage_root
+    }
+    chosen: dict[str, str] = {
+        "PENSTOCK_LOG_LEVEL": settings.log_level,
+        "PENSTOCK_LOG_FORM": settings.log_form,
+    }
     for name, value in storage.items():
         if value is not None:
             plain = value.get_secret_value() if hasattr(value, "get_secret_value") else value
-            chosen[f"PENSTOCK_{name.upper()}"] = str(plain).lower() if isinstance(plain, bool) else str(plain)
+            chosen[f"PENSTOCK_{name.upper()}"] = (
+                str(plain).lower() if isinstance(plain, bool) else str(plain)
+            )
     return chosen | passed_on(secrets_in_files() | os.environ)

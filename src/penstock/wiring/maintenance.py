@@ -32,7 +32,9 @@ async def keeping(
     pool = CatalogPool(Catalogs(settings.catalogs, settings.maintenance_engines), shared_uri=db.dsn)
     policies = Policies(db)
     desk = MaintenanceService(db, jobs, MaintenanceStore(db), pool, policies)
-    planner = MaintenancePlanner(db, jobs, desk, policies, every=settings.maintenance_seconds, metrics=metrics)
+    planner = MaintenancePlanner(
+        db, jobs, desk, policies, every=settings.maintenance_seconds, metrics=metrics
+    )
     try:
         yield Maintenance(desk=desk, policies=policies, planner=planner)
     finally:

@@ -36,7 +36,9 @@ WORKER_SECONDS = 60
 SOURCES_ASKED = 20
 
 
-def operations(settings: Settings, engine: Db, browse: Db, store: PgJobStore, graphs: Graphs) -> Operations:
+def operations(
+    settings: Settings, engine: Db, browse: Db, store: PgJobStore, graphs: Graphs
+) -> Operations:
     ends = endings(graphs)
     return Operations(
         board=LoopStatusStore(engine, audit=store.audit),
@@ -83,7 +85,9 @@ def endings(graphs: Graphs) -> DeletionHooks:
     async def mapping(mapping_id: int, actor: str) -> None:
         await graphs.mappings.drop(mapping_id, actor=actor)
 
-    return DeletionHooks(instance=instance, old_instance=old, idle_instance=idle, snapshot=snapshot, mapping=mapping)
+    return DeletionHooks(
+        instance=instance, old_instance=old, idle_instance=idle, snapshot=snapshot, mapping=mapping
+    )
 
 
 def health(settings: Settings, browse: Db, store: PgJobStore, graphs: Graphs) -> Health:
@@ -98,12 +102,20 @@ def health(settings: Settings, browse: Db, store: PgJobStore, graphs: Graphs) ->
 
     async def asked() -> dict[str, Callable[[], Awaitable[object]]]:
         found, _ = await sources.page(limit=SOURCES_ASKED)
-        return {f"source:{each.name}": partial(sources.ask, each.data_source_id, tested) for each in found}
+        return {
+            f"source:{each.name}": partial(sources.ask, each.data_source_id, tested)
+            for each in found
+        }
 
     async def tested(source: Source) -> str:
         return await source.test()
 
     return Health(
-        {"database": store.control, "storage": storage, "launcher": graphs.instances.launcher.list, "workers": workers},
+        {
+            "database": store.control,
+            "storage": storage,
+            "launcher": graphs.instances.launcher.list,
+            "workers": workers,
+        },
         asked,
     )

@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 UPLOAD_EXPIRY_SECONDS = 3600.0
 
 
-def reconciling(settings: Settings, db: Db, jobs: PgJobStore, sources: DataSources) -> Reconciliation:
+def reconciling(
+    settings: Settings, db: Db, jobs: PgJobStore, sources: DataSources
+) -> Reconciliation:
     share = FairShare(step=settings.fair_share_seconds)
-    runs, depot = Runs(db, jobs, share=share, most_active=settings.active_runs_per_user), ObjectStoreProvider(settings)
+    runs, depot = (
+        Runs(db, jobs, share=share, most_active=settings.active_runs_per_user),
+        ObjectStoreProvider(settings),
+    )
     jobs.gates.handle(STAGED, runs.staged)
     jobs.gates.handle(MATCHED, runs.matched)
     policy = settings.outbound_policy
@@ -36,7 +41,9 @@ def reconciling(settings: Settings, db: Db, jobs: PgJobStore, sources: DataSourc
     desk = Desk(runs, Recipes(db, jobs), uploads, sources, reach=reach)
     token = settings.service_token
     key = "" if token is None else token.get_secret_value()
-    return Reconciliation(desk=desk, items=Items(db, jobs), store=depot.open, callback_key=key, outbound=policy)
+    return Reconciliation(
+        desk=desk, items=Items(db, jobs), store=depot.open, callback_key=key, outbound=policy
+    )
 
 
 def reconciliation_loops(db: Db, reconciled: Reconciliation, metrics: LoopMetrics) -> Loops:

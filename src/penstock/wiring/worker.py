@@ -38,9 +38,12 @@ def run_worker(
 ) -> int:
     """A worker in this process, from the main thread; the exit code.
 
-    `once` runs one job, for which it waits `wait` seconds at most. Without handlers it does what `duties` lists.
+    `once` runs one job, for which it waits `wait` seconds at most. Without handlers it does what
+    `duties` lists.
     """
-    configure = partial(logging.configure, level=settings.log_level, form=settings.log_form, process="worker")
+    configure = partial(
+        logging.configure, level=settings.log_level, form=settings.log_form, process="worker"
+    )
     configure()
     sweep_in_background()
     try:
@@ -65,7 +68,8 @@ def run_worker(
 
 
 def _duties(settings: Settings) -> Handlers:
-    """Loaded only here: drivers, storage and parsers are no business of a worker that is given its handlers."""
+    """Loaded only here: drivers, storage and parsers are no business of a worker that is given its
+    handlers."""
     from penstock.wiring.default_handlers import default_handlers
     from penstock.worker.arrow_memory import choose_pool
 
@@ -76,7 +80,10 @@ def _duties(settings: Settings) -> Handlers:
 def store_factory(settings: Settings) -> StoreFactory:
     """How a worker reaches its jobs: the control plane's internal API, never the database."""
     if settings.service_token is None:
-        raise InvalidInput("A worker needs the service token of its control plane.", hint="Set PENSTOCK_SERVICE_TOKEN.")
+        raise InvalidInput(
+            "A worker needs the service token of its control plane.",
+            hint="Set PENSTOCK_SERVICE_TOKEN.",
+        )
     url = settings.url or f"{settings.scheme}://{settings.host}:{settings.port}"
     token = settings.service_token.get_secret_value()
     return lambda: HttpJobStore(url, token, component="worker")

@@ -1,7 +1,7 @@
 """Arrow's memory, in a process that moves much of it.
 
-With jemalloc matching, staging and exports take about a tenth less CPU than with Arrow's own choice; compaction takes
-about that much more. Whoever sets ARROW_DEFAULT_MEMORY_POOL has chosen.
+With jemalloc matching, staging and exports take about a tenth less CPU than with Arrow's own
+choice; compaction takes about that much more. Whoever sets ARROW_DEFAULT_MEMORY_POOL has chosen.
 """
 
 from __future__ import annotations

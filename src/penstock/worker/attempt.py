@@ -1,8 +1,9 @@
 """An attempt in this process, and the table of those we hold.
 
-An attempt is RUNNING while its handler works, ENDED from its answer until that is written down, GONE after. The step
-out of RUNNING is taken once, under the table's lock, by whoever comes first: the handler, its deadline, or the last
-will of a process that must go. An attempt that was lost or cancelled goes from RUNNING to GONE: it has nothing to say.
+An attempt is RUNNING while its handler works, ENDED from its answer until that is written down,
+GONE after. The step out of RUNNING is taken once, under the table's lock, by whoever comes first:
+the handler, its deadline, or the last will of a process that must go. An attempt that was lost or
+cancelled goes from RUNNING to GONE: it has nothing to say.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class Attempt:
         return self.job.fence
 
     def stop(self, why: Stop) -> None:
-        """From any thread: the handler is cancelled and its child processes are killed. The first reason stands."""
+        """From any thread: the handler is cancelled and its child processes are killed. The first
+        reason stands."""
         with self._lock:
             if self.stopped is not None:
                 return
@@ -84,7 +86,8 @@ class Attempt:
         self.cancel_task()
 
     def cancel_task(self) -> None:
-        """By way of the loop's queue: a task that is cancelled before its first step would never run its `finally`."""
+        """By way of the loop's queue: a task that is cancelled before its first step would never
+        run its `finally`."""
         if self.task is not None:
             with suppress(RuntimeError):  # the loop is closed, and the task with it
                 self.task.get_loop().call_soon_threadsafe(self.task.cancel)

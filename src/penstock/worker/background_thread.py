@@ -1,7 +1,8 @@
-"""The sideline: a thread with its own event loop and its own store, for what must go on while handlers block theirs.
+"""The sideline: a thread with its own event loop and its own store, for what must go on while
+handlers block theirs.
 
-Heartbeats, progress, health and the last will live here. A handler that computes for a minute without an `await` stops
-nothing of this, so it is not mistaken for a dead worker.
+Heartbeats, progress, health and the last will live here. A handler that computes for a minute
+without an `await` stops nothing of this, so it is not mistaken for a dead worker.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class BackgroundThread:
         self.ready: Future[None] = Future()
         self.ended: Future[None] = Future()
         run = contextvars.copy_context().run
-        self._thread = threading.Thread(target=run, args=(self._run,), name="penstock-sideline", daemon=True)
+        self._thread = threading.Thread(
+            target=run, args=(self._run,), name="penstock-sideline", daemon=True
+        )
 
     def start(self) -> None:
         self._thread.start()

@@ -1,7 +1,9 @@
-"""The program of a child process: reads a function and its arguments, runs it, writes what came of it.
+"""The program of a child process: reads a function and its arguments, runs it, writes what came of
+it.
 
-Run by its path, so that it imports nothing of ours but what the function needs. It dies with its parent, by the
-kernel's signal. Whatever the function prints goes to the worker's log, never between the pickles.
+Run by its path, so that it imports nothing of ours but what the function needs. It dies with its
+parent, by the kernel's signal. Whatever the function prints goes to the worker's log, never between
+the pickles.
 """
 
 import contextlib

@@ -1,9 +1,10 @@
 """Blocking work, away from the event loop: in a thread or in a child process.
 
-A thread cannot be killed: when its job is stopped it is left behind (it is a daemon) and ought to watch
-`ctx.cancelled`. Each call has a thread of its own, for a pool would fill up with such leftovers. A child process can be
-killed, with all that it started: it leads a session of its own. It is started from the event loop's thread, for the
-kernel sends the parent's death signal when the *thread* that forked ends.
+A thread cannot be killed: when its job is stopped it is left behind (it is a daemon) and ought to
+watch `ctx.cancelled`. Each call has a thread of its own, for a pool would fill up with such
+leftovers. A child process can be killed, with all that it started: it leads a session of its own.
+It is started from the event loop's thread, for the kernel sends the parent's death signal when the
+*thread* that forked ends.
 """
 
 from __future__ import annotations
@@ -67,13 +68,18 @@ def _succeed(answer: asyncio.Future[T], value: T) -> None:
 
 def _fail(answer: asyncio.Future[T], error: BaseException) -> None:
     if not answer.done():
-        answer.set_exception(RuntimeError("StopIteration") if isinstance(error, StopIteration) else error)
+        answer.set_exception(
+            RuntimeError("StopIteration") if isinstance(error, StopIteration) else error
+        )
 
 
 class Child:
-    """One child process with one function to run. Nobody but `answer` reaps it, so its pid stays ours until then."""
+    """One child process with one function to run. Nobody but `answer` reaps it, so its pid stays
+    ours until then."""
 
-    def __init__(self, prepare: Callable[[], None] | None, work: Callable[[*Ts], T], args: tuple[*Ts]) -> None:
+    def __init__(
+        self, prepare: Callable[[], None] | None, work: Callable[[*Ts], T], args: tuple[*Ts]
+    ) -> None:
         self._order = pickle.dumps(sys.path) + pickle.dumps((prepare, work, args))
         self._lock = threading.Lock()
         self._process = subprocess.Popen(  # noqa: S603 - our own program
@@ -97,14 +103,17 @@ class Child:
             said = answers.read()
         self._reap()
         if not said:
-            raise ChildDied(f"The child process ended without an answer (exit code {self._process.returncode}).")
+            raise ChildDied(
+                f"The child process ended without an answer (exit code {self._process.returncode})."
+            )
         succeeded, value = pickle.loads(said)  # noqa: S301 - our own child wrote it
         if not succeeded:
             raise value
         return value
 
     def kill(self) -> None:
-        """From any thread, any number of times: the child and what it started are gone at once. It never blocks."""
+        """From any thread, any number of times: the child and what it started are gone at once. It
+        never blocks."""
         if not self._lock.acquire(blocking=False):
             return  # somebody else is at it
         try:

@@ -187,7 +187,9 @@ class Claimer:
         me = self._registration
         self.is_waiting = True
         try:
-            return await self._store.claim(me.worker, me.queues, room, wait=wait, session=me.session)
+            return await self._store.claim(
+                me.worker, me.queues, room, wait=wait, session=me.session
+            )
         except InvalidInput:
             self._poll_seconds = min(self._poll_seconds, OLDER_POLL_SECONDS)
             raise
@@ -212,14 +214,16 @@ class Claimer:
         self.closed.set()
 
     def _failed(self, call: str, error: Exception) -> float:
-        """A refusal before the first success is a wrong setting, and one job awaited in vain is an answer too."""
+        """A refusal before the first success is a wrong setting, and one job awaited in vain is an
+        answer too."""
         refused = isinstance(error, PenstockError) and not error.retryable and not self._reached
         if refused or (self._too_late() and not self._closing.is_set()):
             self._hopeless = error
         return self._patience.failed(call, error)
 
     async def _pause(self, seconds: float) -> None:
-        """Being told to close cuts it short, so that an idle worker leaves at once also during an outage."""
+        """Being told to close cuts it short, so that an idle worker leaves at once also during an
+        outage."""
         if self._closing.is_set():
             await asyncio.sleep(seconds)
         else:

@@ -59,7 +59,8 @@ class AttemptContext:
 
     @property
     def cancelled(self) -> threading.Event:
-        """Set when the attempt must stop. A coroutine is cancelled anyway; code in threads watches this."""
+        """Set when the attempt must stop. A coroutine is cancelled anyway; code in threads watches
+        this."""
         return self._attempt.event()
 
     @property
@@ -71,23 +72,32 @@ class AttemptContext:
         return bound if job.trace is None else bound.bind(trace=job.trace)
 
     def check(self) -> None:
-        """Raise Stopped when there is no point in going on: cancelled, lost, out of time, or the worker must go."""
+        """Raise Stopped when there is no point in going on: cancelled, lost, out of time, or the
+        worker must go."""
         if self._attempt.stopped is not None:
             raise Stopped(self._attempt.stopped)
         if time.monotonic() >= self._attempt.deadline:
             raise Stopped(Stop.DEADLINE)
 
-    def progress(self, *, rows: int | None = None, percent: float | None = None, **more: Json) -> None:
-        """Show how far the job is, all in all. Written at most once a second; what is not named keeps its value."""
+    def progress(
+        self, *, rows: int | None = None, percent: float | None = None, **more: Json
+    ) -> None:
+        """Show how far the job is, all in all. Written at most once a second; what is not named
+        keeps its value."""
         said = {"rows": rows, "percent": percent}
-        self._progress = {**self._progress, **{k: v for k, v in said.items() if v is not None}, **more}
+        self._progress = {
+            **self._progress,
+            **{k: v for k, v in said.items() if v is not None},
+            **more,
+        }
         if rows is not None and rows > self._rows:
             self._hooks.count_rows(self._attempt.job.kind, rows - self._rows)
             self._rows = rows
         self._hooks.note(self._attempt, self._progress)
 
     async def in_thread(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Run blocking work in a thread. It cannot be killed: let it call `check()` or watch `cancelled`."""
+        """Run blocking work in a thread. It cannot be killed: let it call `check()` or watch
+        `cancelled`."""
         try:
             return await in_thread(str(self._attempt.job.job_id), work, *args)
         except asyncio.CancelledError:
@@ -95,7 +105,8 @@ class AttemptContext:
             raise
 
     async def in_process(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Run an importable function in a child process, which is killed when the job is stopped or we die."""
+        """Run an importable function in a child process, which is killed when the job is stopped or
+        we die."""
         child = Child(self._hooks.prepare_child, work, args)
         self._attempt.adopt(child)
         try:

@@ -1,7 +1,8 @@
 """Deadlines: one timer for all attempts, set for the soonest.
 
-A job that ends in time never touches the timer: it fires, looks, and is set again. An attempt past its deadline is
-stopped, has a moment to tidy up, and is failed whether its handler came back or not.
+A job that ends in time never touches the timer: it fires, looks, and is set again. An attempt past
+its deadline is stopped, has a moment to tidy up, and is failed whether its handler came back or
+not.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Deadlines:
     def _set(self, at: float) -> None:
         self.close()
         self._at = at
-        self._timer = asyncio.get_running_loop().call_later(max(0.0, at - time.monotonic()), self._look)
+        self._timer = asyncio.get_running_loop().call_later(
+            max(0.0, at - time.monotonic()), self._look
+        )
 
     def _look(self) -> None:
         now = time.monotonic()

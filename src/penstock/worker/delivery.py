@@ -1,12 +1,13 @@
 """Delivery: what attempts have to say is written down, whatever it takes.
 
-An answer stays in our hands until the store has judged it. A call that failed is simply made again: the store knows its
-own writes, so one whose reply was lost comes back as repeated, which is success. A batch that the store refuses is
-halved until the one culprit is alone; its job then fails with the store's words, and the others are not harmed. A stale
-answer is logged once and forgotten: somebody else owns that job, or it is over.
+An answer stays in our hands until the store has judged it. A call that failed is simply made again:
+the store knows its own writes, so one whose reply was lost comes back as repeated, which is
+success. A batch that the store refuses is halved until the one culprit is alone; its job then fails
+with the store's words, and the others are not harmed. A stale answer is logged once and forgotten:
+somebody else owns that job, or it is over.
 
-Two threads may deliver the same answer, each with a store of its own (the last will does not trust the event loop);
-only the first to settle an attempt counts it.
+Two threads may deliver the same answer, each with a store of its own (the last will does not trust
+the event loop); only the first to settle an attempt counts it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Delivery:
     async def exchange(
         self, store: JobStore, attempts: Sequence[Attempt], claimer: Registration, limit: int
     ) -> Sequence[Claimed]:
-        """Write the endings and claim what comes next, in one call; nothing is claimed when an ending is refused."""
+        """Write the endings and claim what comes next, in one call; nothing is claimed when an
+        ending is refused."""
         try:
             exchanged = await store.exchange(
                 _endings(attempts), claimer.worker, claimer.queues, limit, session=claimer.session
@@ -84,7 +86,10 @@ class Delivery:
         self._settle(attempts, map(_verdict, await store.release(_only(attempts, Release))))
 
     async def _isolating(
-        self, store: JobStore, attempts: Sequence[Attempt], write: Callable[[Sequence[Attempt]], Awaitable[None]]
+        self,
+        store: JobStore,
+        attempts: Sequence[Attempt],
+        write: Callable[[Sequence[Attempt]], Awaitable[None]],
     ) -> None:
         try:
             await write(attempts)
@@ -115,7 +120,9 @@ class Delivery:
             if status == "stale":
                 log.warning("stale_attempt", **_named(attempt), verb=_verb(attempt))
             elif audible:
-                log.info("job_ended", status=status, **_named(attempt), attempt=attempt.job.attempt_no)
+                log.info(
+                    "job_ended", status=status, **_named(attempt), attempt=attempt.job.attempt_no
+                )
             if status != "succeeded" and _interrupted(attempt):
                 with self._counting:
                     self.given_up += 1
@@ -124,7 +131,8 @@ class Delivery:
 
 
 def ends(attempt: Attempt) -> bool:
-    """Whether the answer ends the attempt for good or for another try, so that it can ride on an exchange."""
+    """Whether the answer ends the attempt for good or for another try, so that it can ride on an
+    exchange."""
     return isinstance(attempt.writing, (Succeeded, Failed))
 
 
@@ -141,7 +149,9 @@ def _interrupted(attempt: Attempt) -> bool:
 
 def _endings(attempts: Iterable[Attempt]) -> list[Ending]:
     return [
-        Ending(fence=a.job.fence, outcome=a.writing) for a in attempts if isinstance(a.writing, (Succeeded, Failed))
+        Ending(fence=a.job.fence, outcome=a.writing)
+        for a in attempts
+        if isinstance(a.writing, (Succeeded, Failed))
     ]
 
 
@@ -181,9 +191,16 @@ def _status(attempt: Attempt, verdict: Verdict) -> str:
 
 def _named(attempt: Attempt) -> dict[str, object]:
     job = attempt.job
-    return {"job_id": job.job_id, "attempt_id": str(job.fence.attempt_id), "kind": job.kind, "trace": job.trace}
+    return {
+        "job_id": job.job_id,
+        "attempt_id": str(job.fence.attempt_id),
+        "kind": job.kind,
+        "trace": job.trace,
+    }
 
 
 def _refused(error: PenstockError) -> bool:
     """The store has looked at the answer and does not want it; trying again changes nothing."""
-    return 400 <= error.status < 500 and not isinstance(error, AuthenticationRequired | PermissionDenied)
+    return 400 <= error.status < 500 and not isinstance(
+        error, AuthenticationRequired | PermissionDenied
+    )

@@ -1,4 +1,5 @@
-"""From an exception to the failure that is written down: a code, a sentence, no secret, and whether to try again."""
+"""From an exception to the failure that is written down: a code, a sentence, no secret, and whether
+to try again."""
 
 from __future__ import annotations
 
@@ -20,11 +21,17 @@ MAX_FACTS = 16_000
 
 
 def describe(error: BaseException) -> dict[str, Json]:
-    """What of an exception is kept. One that is not ours is nobody's fault yet, so it may be tried again."""
+    """What of an exception is kept. One that is not ours is nobody's fault yet, so it may be tried
+    again."""
     code, message, retryable = "INTERNAL", str(error) or type(error).__name__, True
     if isinstance(error, PenstockError):
         code, message, retryable = error.code, error.message, error.retryable
-    described = {"code": code, "message": _storable(message), "type": type(error).__name__, "retryable": retryable}
+    described = {
+        "code": code,
+        "message": _storable(message),
+        "type": type(error).__name__,
+        "retryable": retryable,
+    }
     return described | _more(error) if isinstance(error, PenstockError) else described
 
 

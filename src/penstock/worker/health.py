@@ -1,7 +1,8 @@
 """`/health`, `/ready` and `/metrics` over a server that can do nothing else.
 
-A worker brings no web framework. One request a connection, GET and HEAD only, a few kilobytes and a few seconds at
-most; it runs on the sideline, so a blocked handler does not look like a dead process.
+A worker brings no web framework. One request a connection, GET and HEAD only, a few kilobytes and a
+few seconds at most; it runs on the sideline, so a blocked handler does not look like a dead
+process.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class HealthServer:
 
     async def __aenter__(self) -> HealthServer:
         try:
-            self._server = await asyncio.start_server(self._serve, self._host, self._port, limit=MAX_REQUEST)
+            self._server = await asyncio.start_server(
+                self._serve, self._host, self._port, limit=MAX_REQUEST
+            )
         except OSError as e:
             raise Conflict(
                 f"The worker's health cannot be served on {self._host}:{self._port}: {os.strerror(e.errno or 0)}.",

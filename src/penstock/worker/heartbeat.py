@@ -1,10 +1,11 @@
-"""Heartbeats: one call renews every lease that this worker holds, and brings word of the attempts that must stop.
+"""Heartbeats: one call renews every lease that this worker holds, and brings word of the attempts
+that must stop.
 
-It beats as often as the most impatient kind among the held ones wants, and slowly when nothing is held; while a
-long poll waits, which says as much, it hardly beats at all. Attempts that
-are younger than half a beat are left out: their lease is fresh, and most of them are over before the call arrives.
-An attempt that ended is left out as well unless its answer could not be delivered: then the lease must not lapse
-before the control plane is back.
+It beats as often as the most impatient kind among the held ones wants, and slowly when nothing is
+held; while a long poll waits, which says as much, it hardly beats at all. Attempts that are younger
+than half a beat are left out: their lease is fresh, and most of them are over before the call
+arrives. An attempt that ended is left out as well unless its answer could not be delivered: then
+the lease must not lapse before the control plane is back.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from penstock.worker.metrics import WorkerMetrics
 
 log = logging.get(__name__)
-OWN_NAME = "Two live processes use one name. Give each its own with --name, or none: then it draws one."
+OWN_NAME = (
+    "Two live processes use one name. Give each its own with --name, or none: then it draws one."
+)
 IDLE_SECONDS = 15.0
 WAITING_SECONDS = 240.0
 """Between two beats that hold nothing, while a long poll waits."""
@@ -94,7 +97,9 @@ class Heartbeat:
             try:
                 await self.run_once(store)
             except Exception as e:
-                self._next_at = time.monotonic() + min(self._patience.failed("heartbeat", e), self.interval())
+                self._next_at = time.monotonic() + min(
+                    self._patience.failed("heartbeat", e), self.interval()
+                )
             else:
                 self._patience.succeeded()
                 self._next_at = started + self.interval()
@@ -109,7 +114,9 @@ class Heartbeat:
             queues=me.queues,
             slots=me.slots,
             version=me.version,
-            held=[a.fence for a in self._held.all() if _in_need(a, time.monotonic() - interval / 2)],
+            held=[
+                a.fence for a in self._held.all() if _in_need(a, time.monotonic() - interval / 2)
+            ],
         )
         async with asyncio.timeout(min(CALL_SECONDS, max(1.0, interval))):
             renewal = await store.renew(beat)
@@ -127,7 +134,9 @@ class Heartbeat:
     def _obey(self, renewal: Renewal) -> None:
         if renewal.superseded and not self.superseded:
             self._report_superseded(len(renewal.lost))
-        reasons = dict.fromkeys(renewal.lost, Stop.LOST) | dict.fromkeys(renewal.cancelled, Stop.CANCELLED)
+        reasons = dict.fromkeys(renewal.lost, Stop.LOST) | dict.fromkeys(
+            renewal.cancelled, Stop.CANCELLED
+        )
         if not reasons:
             return
         for attempt in self._held.running():
@@ -147,7 +156,13 @@ class Heartbeat:
     def _stop(self, attempt: Attempt, why: Stop) -> None:
         job = attempt.job
         event = "job_cancelled" if why is Stop.CANCELLED else "stale_attempt"
-        log.warning(event, job_id=job.job_id, attempt_id=str(job.fence.attempt_id), kind=job.kind, verb="renew")
+        log.warning(
+            event,
+            job_id=job.job_id,
+            attempt_id=str(job.fence.attempt_id),
+            kind=job.kind,
+            verb="renew",
+        )
         self._metrics.completed(job.kind, "cancelled" if why is Stop.CANCELLED else "stale")
         attempt.stop(why)
 

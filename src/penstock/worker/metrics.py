@@ -1,4 +1,5 @@
-"""A worker's Prometheus metrics. What is true at the moment of the scrape is asked for then, not kept up per job."""
+"""A worker's Prometheus metrics. What is true at the moment of the scrape is asked for then, not
+kept up per job."""
 
 from __future__ import annotations
 
@@ -20,7 +21,21 @@ if TYPE_CHECKING:
 
     from penstock.worker.attempt import Held
 
-DURATION_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0)
+DURATION_BUCKETS = (
+    0.01,
+    0.05,
+    0.1,
+    0.5,
+    1.0,
+    5.0,
+    15.0,
+    60.0,
+    300.0,
+    900.0,
+    1800.0,
+    3600.0,
+    7200.0,
+)
 
 
 class WorkerMetrics:
@@ -36,10 +51,16 @@ class WorkerMetrics:
             registry=self.registry,
         )
         self._rows = Counter(
-            "penstock_worker_rows_processed", "Rows that handlers reported.", ["type"], registry=self.registry
+            "penstock_worker_rows_processed",
+            "Rows that handlers reported.",
+            ["type"],
+            registry=self.registry,
         )
         self._durations = BatchHistogram(
-            "penstock_job_duration_seconds", "From the claim to the handler's end.", "type", DURATION_BUCKETS
+            "penstock_job_duration_seconds",
+            "From the claim to the handler's end.",
+            "type",
+            DURATION_BUCKETS,
         )
         self.registry.register(self._durations)
 
@@ -70,8 +91,12 @@ class _Now(Collector):
 
     def collect(self) -> Iterator[Metric]:
         running, now = self._held.running(), time.monotonic()
-        yield GaugeMetricFamily("penstock_worker_active_jobs", "Jobs whose handler runs.", value=len(running))
-        kinds = GaugeMetricFamily("penstock_worker_current_job_type", "Running jobs by kind.", labels=["type"])
+        yield GaugeMetricFamily(
+            "penstock_worker_active_jobs", "Jobs whose handler runs.", value=len(running)
+        )
+        kinds = GaugeMetricFamily(
+            "penstock_worker_current_job_type", "Running jobs by kind.", labels=["type"]
+        )
         for kind, count in Tally(a.job.kind for a in running).items():
             kinds.add_metric([kind], count)
         yield kinds

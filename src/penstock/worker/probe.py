@@ -1,4 +1,5 @@
-"""The probe: a job that does nothing, in steps, in any way that a job can do it. For demos, doctors and storms."""
+"""The probe: a job that does nothing, in steps, in any way that a job can do it. For demos, doctors
+and storms."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class ProbeFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbePlan:
-    """`fail_at_step` fails the first `fail_attempts` attempts (all, if unset); `block` names what a step blocks."""
+    """`fail_at_step` fails the first `fail_attempts` attempts (all, if unset); `block` names what a
+    step blocks."""
 
     steps: int = 1
     seconds_per_step: float = 0.0
@@ -44,7 +46,9 @@ class ProbePlan:
             raise InvalidInput("A probe blocks a thread, the loop, a process, or nothing.")
 
     def fails(self, step: int, attempt_no: int) -> bool:
-        return step == self.fail_at_step and (self.fail_attempts is None or attempt_no <= self.fail_attempts)
+        return step == self.fail_at_step and (
+            self.fail_attempts is None or attempt_no <= self.fail_attempts
+        )
 
 
 def plan(payload: Json) -> ProbePlan:

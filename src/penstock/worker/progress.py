@@ -1,4 +1,5 @@
-"""Progress on its way: the latest of each job, all jobs in one call, at most one a second, and nobody waits for it."""
+"""Progress on its way: the latest of each job, all jobs in one call, at most one a second, and
+nobody waits for it."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ class Progress:
         """Write what is new; how many jobs that were."""
         with self._lock:
             latest, self._latest = self._latest, {}
-        updates = [u for attempt, said in latest.items() if (u := _update(attempt, said)) is not None]
+        updates = [
+            u for attempt, said in latest.items() if (u := _update(attempt, said)) is not None
+        ]
         if not updates:
             return 0
         try:
@@ -72,6 +75,8 @@ def _update(attempt: Attempt, said: dict[str, Json]) -> ProgressUpdate | None:
     try:
         dump(said, "progress", MAX_BYTES)
     except PenstockError as e:
-        log.warning("progress_refused", job_id=attempt.job.job_id, kind=attempt.job.kind, error=e.message)
+        log.warning(
+            "progress_refused", job_id=attempt.job.job_id, kind=attempt.job.kind, error=e.message
+        )
         return None
     return ProgressUpdate(fence=attempt.fence, progress=said)

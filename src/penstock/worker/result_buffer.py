@@ -1,4 +1,5 @@
-"""The outbox: answers between a handler's end and their delivery. It belongs to the event loop's thread."""
+"""The outbox: answers between a handler's end and their delivery. It belongs to the event loop's
+thread."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The worker: claims jobs, runs their handlers side by side in one event loop, and lets nothing fall.
+"""The worker: claims jobs, runs their handlers side by side in one event loop, and lets nothing
+fall.
 
-`run()` is the whole life of a worker, in the caller's event loop. Three parties share the table of held attempts: the
-claimer and the crew of handlers here, and the sideline, a thread with the heartbeats, progress, health and last will.
+`run()` is the whole life of a worker, in the caller's event loop. Three parties share the table of
+held attempts: the claimer and the crew of handlers here, and the sideline, a thread with the
+heartbeats, progress, health and last will.
 """
 
 from __future__ import annotations
@@ -105,7 +107,11 @@ class Worker:
         self._delivery = Delivery(self._held, self.metrics)
         self._progress = Progress()
         self._registration = Registration(
-            worker=name, session=uuid4(), queues=self._queues, slots=self._slots, version=penstock.__version__
+            worker=name,
+            session=uuid4(),
+            queues=self._queues,
+            slots=self._slots,
+            version=penstock.__version__,
         )
         self._heartbeat = Heartbeat(
             self._held,
@@ -114,8 +120,12 @@ class Worker:
             is_waiting=lambda: self._claimer is not None and self._claimer.is_waiting,
             rng=self._rng,
         )
-        self._will = ShutdownHandler(self._held, self._delivery, worker=name, session=self._registration.session)
-        desk = WorkerHooks(note=self._progress.note, count_rows=self.metrics.rows, prepare_child=prepare_child)
+        self._will = ShutdownHandler(
+            self._held, self._delivery, worker=name, session=self._registration.session
+        )
+        desk = WorkerHooks(
+            note=self._progress.note, count_rows=self.metrics.rows, prepare_child=prepare_child
+        )
         self._crew = TaskRunner(
             handlers,
             kinds,
@@ -160,9 +170,14 @@ class Worker:
         )
 
     def stop(self, grace: float | None = None) -> None:
-        """From any thread: claim no more, let short work end, hand back the rest. Again, with 0: hand back now."""
+        """From any thread: claim no more, let short work end, hand back the rest. Again, with 0:
+        hand back now."""
         self._stopping = True
-        log.info("worker_stops", held=len(self._held), grace_seconds=self._grace if grace is None else grace)
+        log.info(
+            "worker_stops",
+            held=len(self._held),
+            grace_seconds=self._grace if grace is None else grace,
+        )
         if self._loop is not None and self._claimer is not None:
             with suppress(RuntimeError):  # the loop is closed, and all is over
                 self._loop.call_soon_threadsafe(self._claimer.close)
@@ -172,7 +187,9 @@ class Worker:
         """Until stopped; raises what makes it senseless to go on."""
         self._loop = asyncio.get_running_loop()
         async with self._open_store() as store:
-            sideline = BackgroundThread(self._side_store, [self._heartbeat.run, self._progress.run, self._will.run])
+            sideline = BackgroundThread(
+                self._side_store, [self._heartbeat.run, self._progress.run, self._will.run]
+            )
             sideline.start()
             try:
                 await _resolved(sideline.ready, sideline.ended)
@@ -243,13 +260,21 @@ class Worker:
                     yield store
 
     def _pages(self) -> Mapping[str, Callable[[], Page]]:
-        return {"/health": self._health_page, "/ready": self._ready_page, "/metrics": self._metrics_page}
+        return {
+            "/health": self._health_page,
+            "/ready": self._ready_page,
+            "/metrics": self._metrics_page,
+        }
 
     def _health_page(self) -> Page:
         return document({"status": "stopping" if self._stopping else "ok", **self._facts()})
 
     def _ready_page(self) -> Page:
-        ready = not self._stopping and self._heartbeat.answered and self._heartbeat.silent_for < SILENCE_SECONDS
+        ready = (
+            not self._stopping
+            and self._heartbeat.answered
+            and self._heartbeat.silent_for < SILENCE_SECONDS
+        )
         return document({"status": "ready" if ready else "not ready", **self._facts()}, well=ready)
 
     def _facts(self) -> dict[str, object]:

@@ -1,11 +1,12 @@
 """The last will: what happens to the attempts of a worker that must go.
 
-It runs on the sideline, so a handler's thread that is stuck in a driver, or an event loop that is, cannot keep it from
-being done. Asked to stop, the worker claims no more and has `grace` seconds to end what it has begun; a kind that fails
-when it is interrupted has none, for what it holds must be free soon. Then the handlers are cancelled and have a moment
-to tidy up, and whatever is left is written from here: handed back, or failed where the kind says so, each under its
-fence, and so are answers that nobody could deliver. All of it is over within two seconds of the end of the grace. What
-could not be written is lost to us, and comes back through the reaper.
+It runs on the sideline, so a handler's thread that is stuck in a driver, or an event loop that is,
+cannot keep it from being done. Asked to stop, the worker claims no more and has `grace` seconds to
+end what it has begun; a kind that fails when it is interrupted has none, for what it holds must be
+free soon. Then the handlers are cancelled and have a moment to tidy up, and whatever is left is
+written from here: handed back, or failed where the kind says so, each under its fence, and so are
+answers that nobody could deliver. All of it is over within two seconds of the end of the grace.
+What could not be written is lost to us, and comes back through the reaper.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ class ShutdownHandler:
                 await asyncio.sleep(AGAIN_SECONDS)
 
     async def _until(self, true: Callable[[], bool], deadline: float | None = None) -> None:
-        """Looks again at every change, and when the deadline is there; that of the grace unless another is given."""
+        """Looks again at every change, and when the deadline is there; that of the grace unless
+        another is given."""
         while not true():
             self._changed.clear()
             left = (self._deadline if deadline is None else deadline) - time.monotonic()

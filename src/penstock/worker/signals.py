@@ -1,8 +1,9 @@
 """A worker in a process of its own: signals, the exit code, and an exit that nothing can hold up.
 
-The main thread does nothing but wait for signals, and the handlers' event loop has a thread of its own: Python runs
-signal handlers in the main thread only, and one that is blocked in a driver would not hear them. When the last will is
-done and the event loop does not come back, the process leaves without it.
+The main thread does nothing but wait for signals, and the handlers' event loop has a thread of its
+own: Python runs signal handlers in the main thread only, and one that is blocked in a driver would
+not hear them. When the last will is done and the event loop does not come back, the process leaves
+without it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 log = logging.get(__name__)
 HURRIED_SECONDS = 0.2
 PATIENT_SECONDS = 5.0
-"""How long the handlers' thread may take to close when all is written: after a signal somebody counts the seconds."""
+"""How long the handlers' thread may take to close when all is written: after a signal somebody
+counts the seconds."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -44,7 +46,9 @@ class Process:
         self._events: SimpleQueue[signal.Signals | None] = SimpleQueue()
         self._failed = False
         run = contextvars.copy_context().run
-        self._thread = threading.Thread(target=run, args=(self._live,), name="penstock-handlers", daemon=True)
+        self._thread = threading.Thread(
+            target=run, args=(self._live,), name="penstock-handlers", daemon=True
+        )
 
     def run(self) -> int:
         """The exit code: 0 when nothing was lost and no job was given up; for one job, whether it
@@ -60,7 +64,12 @@ class Process:
             self._worker.stop(grace=None if received == 1 else 0.0)
         self._thread.join(HURRIED_SECONDS if received else PATIENT_SECONDS)
         code = self._code()
-        log.info("worker_left", worker=self._worker.name, exit_code=code, given_up=self._worker.summary().given_up)
+        log.info(
+            "worker_left",
+            worker=self._worker.name,
+            exit_code=code,
+            given_up=self._worker.summary().given_up,
+        )
         if self._thread.is_alive() or threads_left():
             _leave(code)
         return code
@@ -89,7 +98,8 @@ class Process:
 
 
 def _leave(code: int) -> None:
-    """Without waiting for threads that are stuck somewhere, and without pulling the floor from under them."""
+    """Without waiting for threads that are stuck somewhere, and without pulling the floor from
+    under them."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -103,7 +103,9 @@ class TaskRunner:
         writing: Writing | None
         try:
             try:
-                writing = self._writing(job, await handler(job, AttemptContext(attempt, self._hooks)))
+                writing = self._writing(
+                    job, await handler(job, AttemptContext(attempt, self._hooks))
+                )
             except (Exception, SystemExit, asyncio.CancelledError) as e:
                 writing = self._broken_off(attempt, e)
             if writing is not None:
@@ -122,11 +124,14 @@ class TaskRunner:
         if isinstance(answer, Park):
             dump(answer.state, "state", self._max_bytes)
             pause = min(max(0.0, answer.after_seconds), LONGEST_PARK)
-            return Parking(fence=job.fence, state=answer.state, wake_in=pause, unhandled=answer.unhandled)
+            return Parking(
+                fence=job.fence, state=answer.state, wake_in=pause, unhandled=answer.unhandled
+            )
         raise InvalidInput(f"The handler of {job.kind} returned neither a Result nor a Park.")
 
     def _broken_off(self, attempt: Attempt, error: BaseException) -> Writing | None:
-        """A handler that was told to stop may end in any error, often its driver's: that it was told decides."""
+        """A handler that was told to stop may end in any error, often its driver's: that it was
+        told decides."""
         match attempt.stopped or (error.why if isinstance(error, Stopped) else None):
             case Stop.DEADLINE:
                 return _overdue()
@@ -145,7 +150,8 @@ class TaskRunner:
 
 
 def _report(job: Job, error: BaseException) -> None:
-    """Where a stranger's error came from; of ours the words say enough. No local variables: they may hold secrets."""
+    """Where a stranger's error came from; of ours the words say enough. No local variables: they
+    may hold secrets."""
     said: dict[str, str] = describe(error)
     if not isinstance(error, PenstockError):
         said["exception"] = "".join(traceback.format_exception(error))
@@ -157,7 +163,8 @@ def _overdue() -> Writing:
 
 
 async def _unhandled(job: Job, _: JobContext) -> Answer:
-    """A kind that this worker does not know is left to one that does: during an upgrade there soon is one."""
+    """A kind that this worker does not know is left to one that does: during an upgrade there soon
+    is one."""
     log.warning("kind_unknown", times=job.unhandled)
     if job.unhandled >= MAX_UNHANDLED:
         raise InvalidState(f"No worker of queue {job.queue} has a handler for kind {job.kind}.")

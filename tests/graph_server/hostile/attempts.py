@@ -106,7 +106,12 @@ def _signal(targets: Targets) -> None:
 
 
 def _thread_signal(targets: Targets) -> None:
-    _call("tgkill", ctypes.c_int(targets.pid), ctypes.c_int(targets.pid), ctypes.c_int(signal.SIGWINCH))
+    _call(
+        "tgkill",
+        ctypes.c_int(targets.pid),
+        ctypes.c_int(targets.pid),
+        ctypes.c_int(signal.SIGWINCH),
+    )
 
 
 def _signal_group(_: Targets) -> None:
@@ -239,7 +244,11 @@ def _performance_events(_: Targets) -> None:
     software_clock, size = 1, 112
     attributes = (ctypes.c_uint32 * 28)(software_clock, size)
     this, any_cpu, no_group = ctypes.c_int(0), ctypes.c_int(-1), ctypes.c_int(-1)
-    os.close(_call("perf_event_open", ctypes.byref(attributes), this, any_cpu, no_group, ctypes.c_ulong(0)))
+    os.close(
+        _call(
+            "perf_event_open", ctypes.byref(attributes), this, any_cpu, no_group, ctypes.c_ulong(0)
+        )
+    )
 
 
 def _page_faults(_: Targets) -> None:

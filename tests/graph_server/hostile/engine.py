@@ -1,4 +1,5 @@
-"""An engine process that runs what the query names: `ATTEMPT name targets`, as if its library had been taken over."""
+"""An engine process that runs what the query names: `ATTEMPT name targets`, as if its library had
+been taken over."""
 
 from __future__ import annotations
 

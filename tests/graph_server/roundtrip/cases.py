@@ -1,5 +1,5 @@
-"""One case: a generated graph, written by the snapshot's writer, loaded and served by a graph server, read by queries,
-and compared value by value with the tables that it was made of."""
+"""One case: a generated graph, written by the snapshot's writer, loaded and served by a graph
+server, read by queries, and compared value by value with the tables that it was made of."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ _NUMBER = "no"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A label or an edge type, with the columns of the source; the key, or the edge's number, comes first."""
+    """A label or an edge type, with the columns of the source; the key, or the edge's number, comes
+    first."""
 
     name: str
     columns: tuple[Column, ...]
@@ -75,7 +76,10 @@ class Table:
         if self.ends is None or self.keys is None:
             return own
         kinds = [end.columns[0].kind for end in self.ends]
-        return own + [(name, kind, keys) for name, kind, keys in zip(("start", "end"), kinds, self.keys, strict=True)]
+        return own + [
+            (name, kind, keys)
+            for name, kind, keys in zip(("start", "end"), kinds, self.keys, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,24 +97,36 @@ class Case:
 
 
 def make(seed: int, backend: str) -> Case:
-    """Every kind of column in a label of many rows, and again in labels of none and of one; some of them in edges."""
+    """Every kind of column in a label of many rows, and again in labels of none and of one; some of
+    them in edges."""
     random = Random(f"{seed}-{backend}")
     kinds = list(KINDS[backend])
     random.shuffle(kinds)
     share = -(-len(kinds) // len(KEYS))
     large = [
-        _node(random, f"L{number}", key, random.choice(MANY), kinds[number * share : (number + 1) * share])
+        _node(
+            random,
+            f"L{number}",
+            key,
+            random.choice(MANY),
+            kinds[number * share : (number + 1) * share],
+        )
         for number, key in enumerate(KEYS)
     ]
     longest = _node(random, "P", INT64, MORE_THAN_A_PAGE, [INT64])
     small = [_node(random, f"S{rows}", random.choice(KEYS), rows, kinds) for rows in FEW]
-    pairs = [(random.choice(large), random.choice(large)), (large[0], large[1]), (small[0], large[2])]
+    pairs = [
+        (random.choice(large), random.choice(large)),
+        (large[0], large[1]),
+        (small[0], large[2]),
+    ]
     return Case(
         seed=seed,
         backend=backend,
         nodes=(*large, longest, *small),
         edges=tuple(
-            _edge(random, f"E{number}", ends, random.sample(kinds, EDGE_COLUMNS)) for number, ends in enumerate(pairs)
+            _edge(random, f"E{number}", ends, random.sample(kinds, EDGE_COLUMNS))
+            for number, ends in enumerate(pairs)
         ),
         limits=SinkLimits(
             group=GroupLimits(rows=random.choice((300, 777, 2048, 262_144))),
@@ -127,7 +143,8 @@ def _node(random: Random, label: str, key: Kind, rows: int, kinds: Sequence[Kind
 
 
 def _keys(random: Random, kind: Kind, rows: int) -> Values:
-    """Different ones: those at the bounds, numbered ones and random ones, which are hashes to an engine."""
+    """Different ones: those at the bounds, numbered ones and random ones, which are hashes to an
+    engine."""
     assert kind.unique is not None
     values = dict.fromkeys(kind.bounds)
     number = 0
@@ -142,8 +159,17 @@ def _keys(random: Random, kind: Kind, rows: int) -> Values:
 def _edge(random: Random, name: str, ends: tuple[Table, Table], kinds: Sequence[Kind]) -> Table:
     starts, stops = (end.columns[0].values for end in ends)
     rows = random.choice(MANY) if len(starts) and len(stops) else 0
-    chosen = [pa.array([random.randrange(len(keys)) for _ in range(rows)], pa.int64()) for keys in (starts, stops)]
-    number = Column(name=_NUMBER, kind=INT64, shape="ascending", nulls="none", values=pa.array(range(rows), pa.int64()))
+    chosen = [
+        pa.array([random.randrange(len(keys)) for _ in range(rows)], pa.int64())
+        for keys in (starts, stops)
+    ]
+    number = Column(
+        name=_NUMBER,
+        kind=INT64,
+        shape="ascending",
+        nulls="none",
+        values=pa.array(range(rows), pa.int64()),
+    )
     return Table(
         name=name,
         columns=(number, *_columns(random, kinds, rows)),
@@ -163,7 +189,8 @@ def _columns(random: Random, kinds: Sequence[Kind], rows: int) -> Iterator[Colum
 
 
 async def run(case: Case, *, delta_packed: bool = False) -> list[str]:
-    """What differs, a line a column; at most `MOST_DIFFERENCES`. `delta_packed`: files as older versions wrote them."""
+    """What differs, a line a column; at most `MOST_DIFFERENCES`. `delta_packed`: files as older
+    versions wrote them."""
     with tempfile.TemporaryDirectory(prefix="pg-") as name:
         folder = Path(name)
         root = folder / "storage"
@@ -178,7 +205,9 @@ async def run(case: Case, *, delta_packed: bool = False) -> list[str]:
             delta_packed=delta_packed,
         )
         assignment["wrapper_type"] = case.backend
-        async with graph_server(folder / "i", f"file://{root}", assignment, instance_backend=case.backend) as server:
+        async with graph_server(
+            folder / "i", f"file://{root}", assignment, instance_backend=case.backend
+        ) as server:
             outcome = await server.plane.outcome()
             if outcome["status"] != "running":
                 return [f"not loaded: {outcome}"]
@@ -195,7 +224,9 @@ async def _compared(case: Case, server: GraphServer) -> list[str]:
 
 
 async def _compared_table(case: Case, server: GraphServer, table: Table) -> list[str]:
-    answer = await server.http.post("/query", json={"query": table.query}, headers={"Accept": ARROW})
+    answer = await server.http.post(
+        "/query", json={"query": table.query}, headers={"Accept": ARROW}
+    )
     if answer.status_code != 200:
         return [f"{table.name} in Arrow: {answer.status_code} {answer.text[:500]}"]
     stream = pa.ipc.open_stream(answer.content).read_all()
@@ -204,7 +235,11 @@ async def _compared_table(case: Case, server: GraphServer, table: Table) -> list
     if reply.status_code != 200:
         return [f"{table.name} in JSON: {reply.status_code} {reply.text[:500]}"]
     rows = reply.json()["rows"]
-    by_json = [list(values) for values in zip(*rows, strict=True)] if rows else [[] for _ in table.expected]
+    by_json = (
+        [list(values) for values in zip(*rows, strict=True)]
+        if rows
+        else [[] for _ in table.expected]
+    )
     return [
         f"{form}, {line}"
         for form, shown, columns in (("Arrow", comparable, by_arrow), ("JSON", as_json, by_json))
@@ -215,7 +250,10 @@ async def _compared_table(case: Case, server: GraphServer, table: Table) -> list
 def _differences(
     case: Case, table: Table, shown: Callable[[Any, pa.DataType], Any], answered: Sequence[Values]
 ) -> Iterator[str]:
-    wanted = [python_values(expected(values, kind, case.backend), shown) for _, kind, values in table.expected]
+    wanted = [
+        python_values(expected(values, kind, case.backend), shown)
+        for _, kind, values in table.expected
+    ]
     places = {key: place for place, key in enumerate(answered[0])}
     if len(answered[0]) != len(wanted[0]) or len(places) != len(wanted[0]):
         yield f"{table.name}: {len(answered[0])} rows with {len(places)} keys instead of {len(wanted[0])}"
@@ -244,7 +282,9 @@ async def _lookups(case: Case, server: GraphServer, table: Table) -> list[str]:
         answer = await server.query(text, parameters={"key": value})
         rows = answer.json().get("rows")
         if rows != [[value]]:
-            wrong.append(f"{table.name} by its key {value!r:.200}: {answer.status_code} {rows!r:.200}")
+            wrong.append(
+                f"{table.name} by its key {value!r:.200}: {answer.status_code} {rows!r:.200}"
+            )
     return wrong
 
 
@@ -261,7 +301,9 @@ def _as_node(table: Table) -> Node:
 def _as_edge(table: Table) -> Edge:
     assert table.ends is not None
     assert table.keys is not None
-    columns = {"source": table.keys[0], "target": table.keys[1]} | {c.name: c.values for c in table.columns}
+    columns = {"source": table.keys[0], "target": table.keys[1]} | {
+        c.name: c.values for c in table.columns
+    }
     return Edge(
         type=table.name,
         ends=(table.ends[0].name, table.ends[1].name),
@@ -274,7 +316,8 @@ def _as_edge(table: Table) -> Edge:
 
 
 def expected(values: pa.Array, kind: Kind, backend: str) -> pa.Array:
-    """The source's values in the types of an answer, with what the guide says that an engine does not keep left out."""
+    """The source's values in the types of an answer, with what the guide says that an engine does
+    not keep left out."""
     if kind.declared == "UUID":
         return _uuid_texts(values)
     if backend == "falkordb":
@@ -288,14 +331,21 @@ def _cut(values: pa.Array, precision: int) -> pa.Array:
     """Moments in UTC, down to so many parts of a second."""
     ticks = TICKS[values.type.unit]
     numbers = values.cast(pa.int64()).to_pylist()
-    cut = [None if number is None else number * precision // ticks * (TICKS["us"] // precision) for number in numbers]
+    cut = [
+        None if number is None else number * precision // ticks * (TICKS["us"] // precision)
+        for number in numbers
+    ]
     return pa.array(cut, pa.timestamp("us"))
 
 
 def _uuid_texts(values: pa.Array) -> pa.Array:
     raw = values.storage if isinstance(values.type, pa.BaseExtensionType) else values
     return pa.array(
-        [None if v is None else v if isinstance(v, str) else str(UUID(bytes=v)) for v in raw.to_pylist()], pa.string()
+        [
+            None if v is None else v if isinstance(v, str) else str(UUID(bytes=v))
+            for v in raw.to_pylist()
+        ],
+        pa.string(),
     )
 
 
@@ -305,13 +355,21 @@ def _as_falkordb_holds(values: pa.Array) -> pa.Array:
         return _cut(values, 1)
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return pa.array(
-            [None if value is None else base64.b64encode(value).decode() for value in values.to_pylist()], pa.string()
+            [
+                None if value is None else base64.b64encode(value).decode()
+                for value in values.to_pylist()
+            ],
+            pa.string(),
         )
     if types.is_floating(kind):
-        return pa.array([None if value is None else float(f"{value:.15g}") for value in values.to_pylist()])
+        return pa.array(
+            [None if value is None else float(f"{value:.15g}") for value in values.to_pylist()]
+        )
     if types.is_nested(kind) and types.is_floating(getattr(kind, "value_type", pa.null())):
         rounded = [
-            None if items is None else [None if item is None else float(f"{item:.15g}") for item in items]
+            None
+            if items is None
+            else [None if item is None else float(f"{item:.15g}") for item in items]
             for items in values.to_pylist()
         ]
         return pa.array(rounded, pa.list_(pa.float64()))
@@ -350,5 +408,7 @@ def as_json(value: Any, kind: pa.DataType) -> Any:
     return value
 
 
-def python_values(values: pa.Array | pa.ChunkedArray, shown: Callable[[Any, pa.DataType], Any]) -> Values:
+def python_values(
+    values: pa.Array | pa.ChunkedArray, shown: Callable[[Any, pa.DataType], Any]
+) -> Values:
     return [shown(value, values.type) for value in values.to_pylist()]

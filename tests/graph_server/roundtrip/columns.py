@@ -1,5 +1,5 @@
-"""Hostile columns of every type that a mapping can declare: values at the bounds, in shapes that meet each of Parquet's
-encodings, with nulls in places where readers lose count."""
+"""Hostile columns of every type that a mapping can declare: values at the bounds, in shapes that
+meet each of Parquet's encodings, with nulls in places where readers lose count."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _TEXT = "aZé߀中🐞e\u0301\u200d\ufeff\u2028\t\n\r\x01\x1f\x7f'\"\\`$;,|%{}[]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kind:
-    """A declared type, the Arrow type of its column at the source, and its values as `pa.array` takes them."""
+    """A declared type, the Arrow type of its column at the source, and its values as `pa.array`
+    takes them."""
 
     declared: str
     arrow: pa.DataType
@@ -56,10 +57,13 @@ class Column:
         return f"{self.name} ({self.kind}, shape {self.shape}, nulls {self.nulls})"
 
 
-def column(random: Random, name: str, kind: Kind, rows: int, *, shape: Shape, nulls: Nulls) -> Column:
+def column(
+    random: Random, name: str, kind: Kind, rows: int, *, shape: Shape, nulls: Nulls
+) -> Column:
     values = _with_nulls(random, _shaped(random, kind, rows, shape), nulls)
     if kind.declared == "UUID" and None in values:
-        # Ladybug refuses to read a column of nulls beside UUIDs that are all near the greatest; the guide says so.
+        # Ladybug refuses to read a column of nulls beside UUIDs that are all near the greatest; the
+        # guide says so.
         values = _with_least(values, kind.bounds[0])
     return Column(name=name, kind=kind, shape=shape, nulls=nulls, values=array(values, kind.arrow))
 
@@ -94,7 +98,9 @@ def _shaped(random: Random, kind: Kind, rows: int, shape: Shape) -> list[Any]:
             return values[:rows]
         case "jumps":
             usual = kind.bounds[len(kind.bounds) // 2]
-            return [random.choice(kind.bounds) if random.random() < 0.02 else usual for _ in range(rows)]
+            return [
+                random.choice(kind.bounds) if random.random() < 0.02 else usual for _ in range(rows)
+            ]
         case "ascending":
             return [_numbered(random, kind, number) for number in range(rows)]
         case "fallback":
@@ -202,20 +208,30 @@ def _blobs(arrow: pa.DataType, width: int | None = None) -> Kind:
         return random.randbytes(random.choice((0, 1, 16, 300)) if width is None else width)
 
     bounds = (b"\x00", b"", b"\xff\xfe", b"'\\x41\"", b"\x00" * 40)
-    fitting = bounds if width is None else tuple((b * width)[:width].ljust(width, b"\x00") for b in bounds)
+    fitting = (
+        bounds
+        if width is None
+        else tuple((b * width)[:width].ljust(width, b"\x00") for b in bounds)
+    )
     return Kind(declared="BLOB", arrow=arrow, bounds=fitting, draw=draw)
 
 
-def _lists(item: Kind, arrow: pa.DataType | None = None, *, length: int | None = None, nulls: bool = False) -> Kind:
+def _lists(
+    item: Kind, arrow: pa.DataType | None = None, *, length: int | None = None, nulls: bool = False
+) -> Kind:
     def draw(random: Random) -> list[Any]:
         size = random.choice((0, 1, 2, 5, 40)) if length is None else length
         return [
-            None if nulls and random.random() < 0.2 else random.choice((item.draw(random), random.choice(item.bounds)))
+            None
+            if nulls and random.random() < 0.2
+            else random.choice((item.draw(random), random.choice(item.bounds)))
             for _ in range(size)
         ]
 
     whole = list(item.bounds)
-    bounds = ([], [item.bounds[0]], whole) + (([None], [*whole, None], [None] * 30) if nulls else ())
+    bounds = ([], [item.bounds[0]], whole) + (
+        ([None], [*whole, None], [None] * 30) if nulls else ()
+    )
     fitting = bounds if length is None else tuple((b + whole)[:length] for b in bounds)
     kind = pa.list_(item.arrow) if arrow is None else arrow
     return Kind(declared="LIST", arrow=kind, bounds=fitting, draw=draw)
@@ -239,7 +255,10 @@ def _structs(first: Kind, second: Kind) -> Kind:
 
 def _maps(key: Kind, item: Kind) -> Kind:
     def draw(random: Random) -> list[tuple[Any, Any]]:
-        pairs = {key.draw(random): random.choice((None, item.draw(random))) for _ in range(random.randrange(4))}
+        pairs = {
+            key.draw(random): random.choice((None, item.draw(random)))
+            for _ in range(random.randrange(4))
+        }
         return list(pairs.items())
 
     bounds = ([], [(key.bounds[0], item.bounds[0])], [(key.bounds[1], None)])
@@ -280,7 +299,12 @@ DOUBLE = Kind(declared="DOUBLE", arrow=pa.float64(), bounds=DOUBLE_BOUNDS, draw=
 NAN = Kind(declared="DOUBLE", arrow=pa.float64(), bounds=(math.nan, 1.5), draw=_double)
 FLOAT_BOUNDS = (-math.inf, -3.4028234663852886e38, -1.401298464324817e-45, -0.0, 0.0, 0.5, math.inf)
 FLOAT = Kind(declared="FLOAT", arrow=pa.float32(), bounds=FLOAT_BOUNDS, draw=_single)
-BOOL = Kind(declared="BOOL", arrow=pa.bool_(), bounds=(True, False), draw=lambda random: random.random() < 0.5)
+BOOL = Kind(
+    declared="BOOL",
+    arrow=pa.bool_(),
+    bounds=(True, False),
+    draw=lambda random: random.random() < 0.5,
+)
 UUID = _uuids(pa.string())
 ZERO_BYTE = _texts(pa.string(), ("a\x00b", "\x00", "", "b"))
 

@@ -10,7 +10,8 @@ from tests.graph_server.roundtrip.columns import KINDS
 
 
 def run(count: int, seed: int) -> int:
-    """Serve so many graphs by every engine; how many came back wrong, each printed with its own seed."""
+    """Serve so many graphs by every engine; how many came back wrong, each printed with its own
+    seed."""
     wrong = 0
     for number in range(seed, seed + count):
         for backend in KINDS:

@@ -35,7 +35,12 @@ async def test_every_value_comes_back_as_the_source_held_it(backend: str) -> Non
 def test_the_cases_have_every_type_and_shape() -> None:
     for backend, kinds in KINDS.items():
         case = cases.make(SEED, backend)
-        columns = [c for table in case.nodes for c in table.columns[1:] if len(c.values) > cases.MANY[0] - 1]
+        columns = [
+            c
+            for table in case.nodes
+            for c in table.columns[1:]
+            if len(c.values) > cases.MANY[0] - 1
+        ]
         assert {c.kind for c in columns} == set(kinds), backend
         assert {c.shape for c in columns} == set(SHAPES)
         assert {c.nulls for c in columns} == set(NULLS)
@@ -43,13 +48,17 @@ def test_the_cases_have_every_type_and_shape() -> None:
 
 
 @pytest.mark.parametrize("backend", ["ladybug", "ryugraph"])
-async def test_a_snapshot_that_an_older_version_packed_by_deltas_is_served_rightly(backend: str) -> None:
+async def test_a_snapshot_that_an_older_version_packed_by_deltas_is_served_rightly(
+    backend: str,
+) -> None:
     case = cases.make(SEED, backend)
     wrong = await cases.run(case, delta_packed=True)
     assert not wrong, f"{case.replay}:\n" + "\n".join(wrong)
 
 
-async def test_copies_for_the_engine_are_removed_once_it_has_loaded_them(short_folder: Path) -> None:
+async def test_copies_for_the_engine_are_removed_once_it_has_loaded_them(
+    short_folder: Path,
+) -> None:
     root = short_folder / "storage"
     root.mkdir()
     store = open_store(str(root))
@@ -61,7 +70,9 @@ async def test_copies_for_the_engine_are_removed_once_it_has_loaded_them(short_f
             "m": pa.array([n % 100 for n in numbers], pa.int8()),
         }
     )
-    node = Node(label="P", key=("id", "INT64"), properties=(("n", "INT64"), ("m", "INT8")), table=table)
+    node = Node(
+        label="P", key=("id", "INT64"), properties=(("n", "INT64"), ("m", "INT8")), table=table
+    )
     assignment = await publish(store, [node], [], prefix="ada/5/v3/42/", delta_packed=True)
     (file,) = root.rglob("*.parquet")
     group = pq.read_metadata(file).row_group(0)
@@ -72,17 +83,31 @@ async def test_copies_for_the_engine_are_removed_once_it_has_loaded_them(short_f
     ]
     assert packed == ["id", "n", "m"]
     url = f"file://{root}"
-    async with graph_server(short_folder / "i", url, assignment, instance_backend="ladybug") as server:
+    async with graph_server(
+        short_folder / "i", url, assignment, instance_backend="ladybug"
+    ) as server:
         assert (await server.plane.outcome())["status"] == "running"
-        assert await server.rows("MATCH (p:P) RETURN p.n, p.m ORDER BY p.id") == [[n, n % 100] for n in numbers]
+        assert await server.rows("MATCH (p:P) RETURN p.n, p.m ORDER BY p.id") == [
+            [n, n % 100] for n in numbers
+        ]
         assert not list((short_folder / "i" / "own").rglob("conformed-*")), "the copies are removed"
 
 
 @pytest.mark.parametrize(
     ("backend", "kind", "values", "message"),
     [
-        ("ryugraph", "INT8", pa.array([-128, 3], pa.int8()), "v has -128, which this engine cannot hold in int8"),
-        ("ryugraph", "UUID", pa.array([f"{n:08x}-{'0000-' * 3}{0:012}" for n in range(9)]), "the UUID 00000000-0000"),
+        (
+            "ryugraph",
+            "INT8",
+            pa.array([-128, 3], pa.int8()),
+            "v has -128, which this engine cannot hold in int8",
+        ),
+        (
+            "ryugraph",
+            "UUID",
+            pa.array([f"{n:08x}-{'0000-' * 3}{0:012}" for n in range(9)]),
+            "the UUID 00000000-0000",
+        ),
         ("falkordb", "LIST", pa.array([["a", None]]), "v has null in a list"),
     ],
 )
@@ -91,8 +116,12 @@ async def test_what_an_engine_cannot_hold_is_refused_by_column(
 ) -> None:
     root = short_folder / "storage"
     root.mkdir()
-    assignment = await publish(open_store(str(root)), [_node(kind, values)], [], prefix="ada/5/v3/42/")
-    async with graph_server(short_folder / "i", f"file://{root}", assignment, instance_backend=backend) as server:
+    assignment = await publish(
+        open_store(str(root)), [_node(kind, values)], [], prefix="ada/5/v3/42/"
+    )
+    async with graph_server(
+        short_folder / "i", f"file://{root}", assignment, instance_backend=backend
+    ) as server:
         outcome = await server.plane.outcome()
     assert outcome["error_code"] == "DATA_LOAD_ERROR", outcome
     assert message in outcome["error_message"]
@@ -101,10 +130,22 @@ async def test_what_an_engine_cannot_hold_is_refused_by_column(
 @pytest.mark.parametrize(
     ("refuse", "values", "message"),
     [
-        (load_diagnosis.refuse_least_integers, pa.array([1, -(2**63)], pa.int64()), "v has -9223372036854775808"),
-        (load_diagnosis.refuse_least_integers, pa.array([[5, -(2**31)]], pa.list_(pa.int32())), "v has -2147483648"),
+        (
+            load_diagnosis.refuse_least_integers,
+            pa.array([1, -(2**63)], pa.int64()),
+            "v has -9223372036854775808",
+        ),
+        (
+            load_diagnosis.refuse_least_integers,
+            pa.array([[5, -(2**31)]], pa.list_(pa.int32())),
+            "v has -2147483648",
+        ),
         (load_diagnosis.refuse_nan, pa.array([{"f": float("nan")}, None]), "v has NaN"),
-        (load_diagnosis.refuse_nan, pa.array([[("k", float("nan"))]], pa.map_(pa.string(), pa.float64())), "v has NaN"),
+        (
+            load_diagnosis.refuse_nan,
+            pa.array([[("k", float("nan"))]], pa.map_(pa.string(), pa.float64())),
+            "v has NaN",
+        ),
         (load_diagnosis.refuse_list_items, pa.array([[[1], [None]]]), "v has null in a list"),
         (load_diagnosis.refuse_list_items, pa.array([[1.5, float("nan")]]), "v has NaN in a list"),
     ],
@@ -127,7 +168,11 @@ def _node(kind: str, values: pa.Array) -> Node:
 
 
 def test_a_statement_of_falkordb_is_bounded_in_bytes_as_well(tmp_path: Path) -> None:
-    texts = [f"{number} " + "x" * 60_000 for number in range(1_000)] + ["y" * (2 * BYTES_AT_ONCE), None, ""]
+    texts = [f"{number} " + "x" * 60_000 for number in range(1_000)] + [
+        "y" * (2 * BYTES_AT_ONCE),
+        None,
+        "",
+    ]
     file = tmp_path / "file.parquet"
     pq.write_table(pa.table({"t": texts}), file)
     batches = list(statement_batches([file]))

@@ -54,7 +54,9 @@ def drawn(draw: st.DrawFn, *, least: int = 1, most: int = 12, edges: int = 40) -
     return Drawn(count, draw(st.lists(st.tuples(node, node, weight), max_size=edges)))
 
 
-def topology(keys: Sequence[Any], edges: Sequence[tuple[Any, ...]], *, label: str = "Node") -> Topology:
+def topology(
+    keys: Sequence[Any], edges: Sequence[tuple[Any, ...]], *, label: str = "Node"
+) -> Topology:
     """Edges between keys, with a third item as their weight."""
     names = list(keys)
     place = {key: at for at, key in enumerate(names)}
@@ -79,7 +81,9 @@ def outcome(
     chosen = algorithm(name)
     checked = check(chosen.parameters, parameters or {})
     way = direction(chosen, directed)
-    return run(chosen, Task(graph=graph, directed=way, parameters=checked, properties=properties or {}))
+    return run(
+        chosen, Task(graph=graph, directed=way, parameters=checked, properties=properties or {})
+    )
 
 
 def values(found: Outcome, suffix: str = "") -> list[Any]:

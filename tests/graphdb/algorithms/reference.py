@@ -1,4 +1,5 @@
-"""`python -m tests.graphdb.algorithms.reference` writes the tables of docs/reference/algorithms.md anew."""
+"""`python -m tests.graphdb.algorithms.reference` writes the tables of docs/reference/algorithms.md
+anew."""
 
 from __future__ import annotations
 
@@ -31,11 +32,24 @@ def _category(category: str) -> list[str]:
 
 
 def _algorithm(each: Algorithm) -> list[str]:
-    direction = {"either": f"directed (default {str(each.directed).lower()})"}.get(each.direction, each.direction)
-    weights = {"ignored": "no weights", "optional": "weights of at least 0", "positive": "weights of more than 0"}
-    result = "one value per node" if each.suffixes == ("",) else f"per node: {', '.join(each.suffixes)}"
+    direction = {"either": f"directed (default {str(each.directed).lower()})"}.get(
+        each.direction, each.direction
+    )
+    weights = {
+        "ignored": "no weights",
+        "optional": "weights of at least 0",
+        "positive": "weights of more than 0",
+    }
+    result = (
+        "one value per node" if each.suffixes == ("",) else f"per node: {', '.join(each.suffixes)}"
+    )
     facts = [direction, weights[each.weights], result if each.per_node else "result in the answer"]
-    lines = [f"#### `{each.name}`", "", f"{each.description} *{'; '.join(facts).capitalize()}.*", ""]
+    lines = [
+        f"#### `{each.name}`",
+        "",
+        f"{each.description} *{'; '.join(facts).capitalize()}.*",
+        "",
+    ]
     if each.parameters:
         lines += ["| parameter | type | default | range | |", "|---|---|---|---|---|"]
         lines += [_row(p) for p in each.parameters]
@@ -44,14 +58,25 @@ def _algorithm(each: Algorithm) -> list[str]:
 
 
 def _row(p: Parameter) -> str:
-    default = "required" if p.required else "–" if p.default is None else f"`{str(p.default).lower()}`"
+    default = (
+        "required" if p.required else "–" if p.default is None else f"`{str(p.default).lower()}`"
+    )
     return f"| `{p.name}` | {p.type} | {default} | {p.range() or '–'} | {p.description} |"
 
 
 def _networkx() -> list[str]:
-    lines = ["### NetworkX", "", "A name in bold is computed by a library above, with the same result.", ""]
+    lines = [
+        "### NetworkX",
+        "",
+        "A name in bold is computed by a library above, with the same result.",
+        "",
+    ]
     for category in CATEGORIES:
-        names = [f"**{name}**" if name in NATIVE else name for name in sorted(ALLOWED) if CATEGORY[name] == category]
+        names = [
+            f"**{name}**" if name in NATIVE else name
+            for name in sorted(ALLOWED)
+            if CATEGORY[name] == category
+        ]
         if names:
             lines += [f"{category.capitalize()}: {', '.join(names)}.", ""]
     return lines

@@ -28,7 +28,12 @@ def by_node(found: dict[int, Any]) -> list[Any]:
 def test_pagerank(graph: Drawn, directed: bool, weighted: bool) -> None:
     parameters = {"tolerance": 1e-12, "max_iterations": 1000}
     mine = outcome("pagerank", graph.topology(weighted=weighted), parameters, directed=directed)
-    other = nx.pagerank(graph.multi(directed=directed), weight="weight" if weighted else None, tol=1e-13, max_iter=1000)
+    other = nx.pagerank(
+        graph.multi(directed=directed),
+        weight="weight" if weighted else None,
+        tol=1e-13,
+        max_iter=1000,
+    )
     assert values(mine) == pytest.approx(by_node(other), abs=1e-8)
 
 
@@ -39,7 +44,9 @@ def test_personalized_pagerank(graph: Drawn, directed: bool, data: st.DataObject
     parameters = {"source_ids": sorted(sources), "tolerance": 1e-12, "max_iterations": 1000}
     mine = outcome("personalized_pagerank", graph.topology(), parameters, directed=directed)
     multi = graph.multi(directed=directed)
-    other = nx.pagerank(multi, weight=None, personalization=dict.fromkeys(sources, 1), tol=1e-13, max_iter=1000)
+    other = nx.pagerank(
+        multi, weight=None, personalization=dict.fromkeys(sources, 1), tol=1e-13, max_iter=1000
+    )
     assert values(mine) == pytest.approx(by_node(other), abs=1e-8)
 
 
@@ -47,7 +54,9 @@ def test_personalized_pagerank(graph: Drawn, directed: bool, data: st.DataObject
 @given(drawn())
 def test_components(graph: Drawn) -> None:
     multi = graph.multi(directed=True)
-    assert groups(outcome("wcc", graph.topology())) == set(map(frozenset, nx.weakly_connected_components(multi)))
+    assert groups(outcome("wcc", graph.topology())) == set(
+        map(frozenset, nx.weakly_connected_components(multi))
+    )
     strong = set(map(frozenset, nx.strongly_connected_components(multi)))
     assert groups(outcome("scc", graph.topology())) == strong
     assert groups(outcome("scc_kosaraju", graph.topology())) == strong
@@ -77,12 +86,16 @@ def test_katz(graph: Drawn, directed: bool) -> None:
         {"alpha": 0.02, "tolerance": 1e-12, "max_iterations": 1000},
         directed=directed,
     )
-    assert values(mine) == pytest.approx(by_node(nx.katz_centrality(simple, alpha=0.02, tol=1e-12)), abs=1e-8)
+    assert values(mine) == pytest.approx(
+        by_node(nx.katz_centrality(simple, alpha=0.02, tol=1e-12)), abs=1e-8
+    )
 
 
 def test_hits() -> None:
     simple = nx.gnp_random_graph(30, 0.2, seed=4, directed=True)
-    mine = outcome("hits", Drawn(30, _once(simple)).topology(), {"max_iterations": 10000, "tolerance": 1e-13})
+    mine = outcome(
+        "hits", Drawn(30, _once(simple)).topology(), {"max_iterations": 10000, "tolerance": 1e-13}
+    )
     hubs, authorities = nx.hits(simple)
     assert values(mine, "_hub") == pytest.approx(by_node(hubs), abs=1e-6)
     assert values(mine, "_authority") == pytest.approx(by_node(authorities), abs=1e-6)
@@ -93,7 +106,11 @@ def test_hits() -> None:
 def test_degree(graph: Drawn, weighted: bool) -> None:
     multi, made = graph.multi(directed=True), graph.topology(weighted=weighted)
     weight = "weight" if weighted else None
-    for which, other in (("in", multi.in_degree), ("out", multi.out_degree), ("both", multi.degree)):
+    for which, other in (
+        ("in", multi.in_degree),
+        ("out", multi.out_degree),
+        ("both", multi.degree),
+    ):
         assert values(outcome("degree", made, {"direction": which})) == pytest.approx(
             by_node(dict(other(weight=weight)))
         )
@@ -105,7 +122,9 @@ def test_betweenness(graph: Drawn, directed: bool, weighted: bool, normalized: b
     simple = graph.simple(directed=directed)
     made = graph.topology(weighted=weighted)
     mine = outcome("betweenness", made, {"normalized": normalized}, directed=directed)
-    other = nx.betweenness_centrality(simple, weight="weight" if weighted else None, normalized=normalized)
+    other = nx.betweenness_centrality(
+        simple, weight="weight" if weighted else None, normalized=normalized
+    )
     assert values(mine) == pytest.approx(by_node(other), abs=1e-9)
 
 
@@ -124,9 +143,13 @@ def test_closeness_and_harmonic(graph: Drawn, directed: bool, weighted: bool) ->
     simple, made = graph.simple(directed=directed), graph.topology(weighted=weighted)
     weight = "weight" if weighted else None
     close = outcome("closeness", made, directed=directed)
-    assert values(close) == pytest.approx(by_node(nx.closeness_centrality(simple, distance=weight)), abs=1e-9)
+    assert values(close) == pytest.approx(
+        by_node(nx.closeness_centrality(simple, distance=weight)), abs=1e-9
+    )
     harmonic = outcome("harmonic", made, directed=directed)
-    assert values(harmonic) == pytest.approx(by_node(nx.harmonic_centrality(simple, distance=weight)), abs=1e-9)
+    assert values(harmonic) == pytest.approx(
+        by_node(nx.harmonic_centrality(simple, distance=weight)), abs=1e-9
+    )
 
 
 @tries
@@ -150,8 +173,12 @@ def test_paths(graph: Drawn, directed: bool, weighted: bool, data: st.DataObject
     reached = nx.single_source_dijkstra_path_length(simple, source, weight=weight or (lambda *_: 1))
     lengths = values(outcome("sssp", made, {"source_id": source}, directed=directed))
     assert lengths == [reached.get(n) for n in range(graph.count)]
-    one = outcome("shortest_path", made, {"source_id": source, "target_id": target}, directed=directed).summary
-    every = outcome("all_shortest_paths", made, {"source_id": source, "target_id": target}, directed=directed).summary
+    one = outcome(
+        "shortest_path", made, {"source_id": source, "target_id": target}, directed=directed
+    ).summary
+    every = outcome(
+        "all_shortest_paths", made, {"source_id": source, "target_id": target}, directed=directed
+    ).summary
     assert one["distance"] == every["distance"] == reached.get(target)
     if target in reached:
         paths = [_names(p) for p in nx.all_shortest_paths(simple, source, target, weight=weight)]
@@ -162,7 +189,9 @@ def test_paths(graph: Drawn, directed: bool, weighted: bool, data: st.DataObject
 
 @tries
 @given(drawn(least=2), WAYS, WAYS, st.data())
-def test_k_shortest_paths(graph: Drawn, directed: bool, weighted: bool, data: st.DataObject) -> None:
+def test_k_shortest_paths(
+    graph: Drawn, directed: bool, weighted: bool, data: st.DataObject
+) -> None:
     source, target = data.draw(st.permutations(range(graph.count)))[:2]
     simple, made = graph.simple(directed=directed, loops=False), graph.topology(weighted=weighted)
     weight = "weight" if weighted else None
@@ -207,16 +236,23 @@ def test_similarity(graph: Drawn) -> None:
     simple, made = graph.simple(directed=False, loops=False), graph.topology()
     pairs = [(a, b) for a in range(graph.count) for b in range(a + 1, graph.count)]
     asked = {"pairs": [list(p) for p in pairs]}
-    for name, function in (("jaccard", nx.jaccard_coefficient), ("adamic_adar", nx.adamic_adar_index)):
+    for name, function in (
+        ("jaccard", nx.jaccard_coefficient),
+        ("adamic_adar", nx.adamic_adar_index),
+    ):
         other = [score for _, _, score in function(simple, pairs)]
-        assert [p["score"] for p in outcome(name, made, asked).summary["pairs"]] == pytest.approx(other)
+        assert [p["score"] for p in outcome(name, made, asked).summary["pairs"]] == pytest.approx(
+            other
+        )
         best = [p["score"] for p in outcome(name, made).summary["pairs"]]
         assert best == pytest.approx(sorted((s for s in other if s), reverse=True))
     common = [len(list(nx.common_neighbors(simple, a, b))) for a, b in pairs]
     assert [p["score"] for p in outcome("common_neighbors", made, asked).summary["pairs"]] == common
     smaller = [min(simple.degree(a), simple.degree(b)) for a, b in pairs]
     overlap = [c / s if s else 0 for c, s in zip(common, smaller, strict=True)]
-    assert [p["score"] for p in outcome("overlap", made, asked).summary["pairs"]] == pytest.approx(overlap)
+    assert [p["score"] for p in outcome("overlap", made, asked).summary["pairs"]] == pytest.approx(
+        overlap
+    )
 
 
 @tries

@@ -44,7 +44,9 @@ def test_breadth_first_search_counts_the_steps_of_the_reference(kind: str) -> No
 @BOTH
 def test_label_propagation_groups_as_the_reference(kind: str) -> None:
     found, vertices = graph(kind)
-    mine = values(outcome("label_propagation", found, {"max_iterations": 2}, directed=kind == "directed"))
+    mine = values(
+        outcome("label_propagation", found, {"max_iterations": 2}, directed=kind == "directed")
+    )
     assert _partition(dict(zip(vertices, mine, strict=True))) == _partition(expected(kind, "CDLP"))
 
 
@@ -67,7 +69,9 @@ def test_two_steps_of_pagerank_are_the_reference(kind: str) -> None:
 @BOTH
 def test_shortest_distances_are_the_reference(kind: str) -> None:
     found, vertices = graph(kind, weighted=True)
-    distances = values(outcome("sssp", found, {"source_id": source(kind)}, directed=kind == "directed"))
+    distances = values(
+        outcome("sssp", found, {"source_id": source(kind)}, directed=kind == "directed")
+    )
     mine = {v: float("inf") if d is None else d for v, d in zip(vertices, distances, strict=True)}
     assert mine == pytest.approx(expected(kind, "SSSP"))
 

@@ -15,10 +15,44 @@ from tests.graphdb.algorithms.graphs import Drawn, groups, outcome, topology, va
 
 KARATE = Drawn(34, [(a, b, 1.0) for a, b in nx.karate_club_graph().edges()])
 THE_SPECIFIED = {
-    *("pagerank", "personalized_pagerank", "wcc", "scc", "scc_kosaraju", "louvain", "leiden", "label_propagation"),
-    *("kcore", "triangle_count", "clustering_coefficient", "betweenness", "closeness", "harmonic", "eigenvector"),
-    *("katz", "hits", "degree", "bfs", "shortest_path", "all_shortest_paths", "k_shortest_paths", "sssp"),
-    *("minimum_spanning_tree", "diameter", "jaccard", "adamic_adar", "common_neighbors", "overlap", "fastrp"),
+    *(
+        "pagerank",
+        "personalized_pagerank",
+        "wcc",
+        "scc",
+        "scc_kosaraju",
+        "louvain",
+        "leiden",
+        "label_propagation",
+    ),
+    *(
+        "kcore",
+        "triangle_count",
+        "clustering_coefficient",
+        "betweenness",
+        "closeness",
+        "harmonic",
+        "eigenvector",
+    ),
+    *(
+        "katz",
+        "hits",
+        "degree",
+        "bfs",
+        "shortest_path",
+        "all_shortest_paths",
+        "k_shortest_paths",
+        "sssp",
+    ),
+    *(
+        "minimum_spanning_tree",
+        "diameter",
+        "jaccard",
+        "adamic_adar",
+        "common_neighbors",
+        "overlap",
+        "fastrp",
+    ),
 }
 
 
@@ -31,7 +65,9 @@ def test_the_karate_club_has_its_well_known_numbers() -> None:
     assert outcome("triangle_count", made).summary["triangles"] == 45
     assert outcome("kcore", made).summary == {"max_k": 4, "nodes_in_max_core": 10}
     assert outcome("diameter", made, {"sweeps": 30}).summary["lower_bound"] == 5
-    assert outcome("clustering_coefficient", made).summary["transitivity"] == pytest.approx(0.2556818)
+    assert outcome("clustering_coefficient", made).summary["transitivity"] == pytest.approx(
+        0.2556818
+    )
     best = outcome("betweenness", made, directed=False)
     assert values(best)[0] == pytest.approx(0.4376353)
 
@@ -45,7 +81,9 @@ def test_communities_of_the_karate_club_are_as_good_as_the_best_known() -> None:
 
 def test_a_finer_resolution_makes_more_communities() -> None:
     made = KARATE.topology()
-    coarse, fine = (outcome("leiden", made, {"resolution": r}).summary["communities"] for r in (0.2, 4.0))
+    coarse, fine = (
+        outcome("leiden", made, {"resolution": r}).summary["communities"] for r in (0.2, 4.0)
+    )
     assert coarse < fine
 
 
@@ -59,7 +97,9 @@ def test_leiden_s_communities_hang_together() -> None:
 
 def test_label_propagation_finds_cliques_that_one_edge_joins() -> None:
     graph = nx.barbell_graph(6, 0)
-    found = outcome("label_propagation", Drawn(12, [(a, b, 1.0) for a, b in graph.edges()]).topology())
+    found = outcome(
+        "label_propagation", Drawn(12, [(a, b, 1.0) for a, b in graph.edges()]).topology()
+    )
     assert groups(found) == {frozenset(range(6)), frozenset(range(6, 12))}
     assert found.summary["converged"]
 
@@ -82,7 +122,9 @@ def test_sampled_betweenness_comes_near_the_exact_one_and_repeats() -> None:
     graph = nx.barabasi_albert_graph(400, 3, seed=1)
     made = Drawn(400, [(a, b, 1.0) for a, b in graph.edges()]).topology()
     exact = np.array(values(outcome("betweenness", made, directed=False)))
-    first, again = (outcome("betweenness", made, {"samples": 150}, directed=False) for _ in range(2))
+    first, again = (
+        outcome("betweenness", made, {"samples": 150}, directed=False) for _ in range(2)
+    )
     assert not first.summary["exact"]
     assert values(first) == values(again)
     sampled = np.array(values(first))
@@ -98,19 +140,32 @@ def test_katz_says_when_alpha_is_too_large() -> None:
 def test_a_star_finds_what_dijkstra_finds() -> None:
     grid = nx.grid_2d_graph(12, 12)
     names = sorted(grid)
-    edges = [(names.index(a), names.index(b), 1.0 + (a[0] * 7 + b[1] * 3) % 5) for a, b in grid.edges()]
+    edges = [
+        (names.index(a), names.index(b), 1.0 + (a[0] * 7 + b[1] * 3) % 5) for a, b in grid.edges()
+    ]
     made = Drawn(144, edges).topology(weighted=True)
-    properties = {"x": pa.array([float(n[0]) for n in names]), "y": pa.array([float(n[1]) for n in names])}
+    properties = {
+        "x": pa.array([float(n[0]) for n in names]),
+        "y": pa.array([float(n[1]) for n in names]),
+    }
     ends = {"source_id": 0, "target_id": 143}
     guided = ends | {"heuristic": "euclidean", "x_property": "x", "y_property": "y"}
     star = outcome("shortest_path", made, guided, directed=False, properties=properties).summary
-    assert star["distance"] == outcome("shortest_path", made, ends, directed=False).summary["distance"]
+    assert (
+        star["distance"] == outcome("shortest_path", made, ends, directed=False).summary["distance"]
+    )
 
 
 @pytest.mark.parametrize("ends", [1.0, 1e20])
 def test_a_shortest_path_visits_no_node_twice_however_little_a_way_weighs(ends: float) -> None:
     """What it weighs is nothing beside the first step, so there and back is as short."""
-    edges = [("s", "a", ends), ("a", "b", 1e-13), ("b", "a", 1e-13), ("b", "c", 1e-13), ("c", "a", 1e-13)]
+    edges = [
+        ("s", "a", ends),
+        ("a", "b", 1e-13),
+        ("b", "a", 1e-13),
+        ("b", "c", 1e-13),
+        ("c", "a", 1e-13),
+    ]
     graph = topology(["s", "a", "b", "c", "t"], [*edges, ("b", "t", 1.0)])
     summary = outcome("all_shortest_paths", graph, {"source_id": "s", "target_id": "t"}).summary
     assert summary["paths"] == [["Node:s", "Node:a", "Node:b", "Node:t"]]
@@ -121,7 +176,9 @@ def test_more_shortest_paths_than_are_shown_are_counted() -> None:
     grid = nx.grid_2d_graph(9, 9)
     names = sorted(grid)
     made = Drawn(81, [(names.index(a), names.index(b), 1.0) for a, b in grid.edges()]).topology()
-    found = outcome("all_shortest_paths", made, {"source_id": 0, "target_id": 80, "limit": 7}, directed=False).summary
+    found = outcome(
+        "all_shortest_paths", made, {"source_id": 0, "target_id": 80, "limit": 7}, directed=False
+    ).summary
     assert (found["path_count"], len(found["paths"]), found["truncated"]) == (12870, 7, True)
 
 
@@ -129,12 +186,16 @@ def test_a_number_of_paths_beyond_what_json_can_say_is_told_as_text() -> None:
     grid = nx.grid_2d_graph(40, 40)
     place = {name: at for at, name in enumerate(sorted(grid))}
     made = Drawn(1600, [(place[a], place[b], 1.0) for a, b in grid.edges()]).topology()
-    found = outcome("all_shortest_paths", made, {"source_id": 0, "target_id": 1599}, directed=False).summary
+    found = outcome(
+        "all_shortest_paths", made, {"source_id": 0, "target_id": 1599}, directed=False
+    ).summary
     assert found["path_count"] == str(comb(78, 39))
 
 
 def test_the_most_similar_to_one_node_come_first() -> None:
-    made = topology(["a", "b", "c", "x", "y"], [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"), ("c", "y")])
+    made = topology(
+        ["a", "b", "c", "x", "y"], [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"), ("c", "y")]
+    )
     found = outcome("jaccard", made, {"source_id": "a"}).summary["pairs"]
     assert [(p["target"], p["score"]) for p in found] == [("Node:b", 1.0), ("Node:c", 0.5)]
     pair = outcome("adamic_adar", made, {"source_id": "a", "target_id": "c"}).summary["pairs"]
@@ -158,15 +219,23 @@ def test_vectors_of_a_community_lie_closer_than_those_of_two() -> None:
         ("minimum_spanning_tree", (1.7e308, 1.7e308)),
     ],
 )
-def test_weights_that_a_float_cannot_compute_with_are_refused(name: str, weights: tuple[float, float]) -> None:
-    graph = topology([0, 1, 2], [(0, 1, weights[0]), (1, 2, weights[1]), (2, 0, weights[1]), (0, 2, weights[0])])
+def test_weights_that_a_float_cannot_compute_with_are_refused(
+    name: str, weights: tuple[float, float]
+) -> None:
+    graph = topology(
+        [0, 1, 2], [(0, 1, weights[0]), (1, 2, weights[1]), (2, 0, weights[1]), (0, 2, weights[0])]
+    )
     with pytest.raises(InvalidInput, match="weights must be 0 or between"):
         outcome(name, graph)
 
 
 @pytest.mark.parametrize("weight", [1e-100, 1e-9, 1e9, 1e99])
-@pytest.mark.parametrize(("name", "suffix"), [("eigenvector", ""), ("hits", "_hub"), ("hits", "_authority")])
-def test_eigenvectors_do_not_depend_on_the_unit_of_weights(name: str, suffix: str, weight: float) -> None:
+@pytest.mark.parametrize(
+    ("name", "suffix"), [("eigenvector", ""), ("hits", "_hub"), ("hits", "_authority")]
+)
+def test_eigenvectors_do_not_depend_on_the_unit_of_weights(
+    name: str, suffix: str, weight: float
+) -> None:
     edges = [(0, 1), (1, 2), (2, 0), (0, 2)]
     plain = outcome(name, topology([0, 1, 2], edges))
     weighted = outcome(name, topology([0, 1, 2], [(*edge, weight) for edge in edges]))
@@ -176,7 +245,9 @@ def test_eigenvectors_do_not_depend_on_the_unit_of_weights(name: str, suffix: st
 @pytest.mark.parametrize("last", [0.0, 4.0])
 @pytest.mark.parametrize("unit", [1e-30, 0.1, 1e17, 1e90])
 def test_a_spanning_tree_has_the_weights_of_its_edges(unit: float, last: float) -> None:
-    graph = topology([0, 1, 2, 3], [(0, 1, unit), (1, 2, 2 * unit), (2, 0, 3 * unit), (2, 3, last * unit)])
+    graph = topology(
+        [0, 1, 2, 3], [(0, 1, unit), (1, 2, 2 * unit), (2, 0, 3 * unit), (2, 3, last * unit)]
+    )
     summary = outcome("minimum_spanning_tree", graph).summary
     assert (summary["trees"], summary["edges"], summary["total_weight"]) == (
         1,

@@ -1,4 +1,5 @@
-"""NetworkX through the bridge: what may be called, what comes back, and that shortcuts give the same."""
+"""NetworkX through the bridge: what may be called, what comes back, and that shortcuts give the
+same."""
 
 from __future__ import annotations
 
@@ -37,8 +38,12 @@ def asked(
     """The summary, with a column under `column`."""
     sources, targets, costs = ([edge[i] for edge in graph.edges] for i in range(3))
     ends = {SOURCE: sources, TARGET: targets, "cost": costs}
-    columns = pa.table(ends, schema=pa.schema({SOURCE: pa.int64(), TARGET: pa.int64(), "cost": pa.float64()}))
-    table = columns.append_column(WEIGHT, columns["cost"]) if weight else columns.drop_columns("cost")
+    columns = pa.table(
+        ends, schema=pa.schema({SOURCE: pa.int64(), TARGET: pa.int64(), "cost": pa.float64()})
+    )
+    table = (
+        columns.append_column(WEIGHT, columns["cost"]) if weight else columns.drop_columns("cost")
+    )
     edges = [Edges(type="LINK", from_label="Node", to_label="Node", table=table)]
     chosen = function(name)
     chosen.check(parameters or {})
@@ -52,26 +57,39 @@ def asked(
         weight=weight,
         directed=directed,
     )
-    return dict(found.summary) | {suffix or "column": c.to_pylist() for suffix, c in found.columns.items()}
+    return dict(found.summary) | {
+        suffix or "column": c.to_pylist() for suffix, c in found.columns.items()
+    }
 
 
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("directed", [True, False])
-def test_of_parallel_edges_of_several_types_the_lightest_is_kept(order: int, directed: bool) -> None:
+def test_of_parallel_edges_of_several_types_the_lightest_is_kept(
+    order: int, directed: bool
+) -> None:
     costs = {"CHEAP": [1.0, 5.0], "DEAR": [9.0, 2.0]}
-    schema = pa.schema({SOURCE: pa.int64(), TARGET: pa.int64(), "cost": pa.float64(), WEIGHT: pa.float64()})
+    schema = pa.schema(
+        {SOURCE: pa.int64(), TARGET: pa.int64(), "cost": pa.float64(), WEIGHT: pa.float64()}
+    )
     tables = [
         Edges(
             type=name,
             from_label="Node",
             to_label="Node",
-            table=pa.table({SOURCE: [0, 1], TARGET: [1, 2], "cost": held, WEIGHT: held}, schema=schema),
+            table=pa.table(
+                {SOURCE: [0, 1], TARGET: [1, 2], "cost": held, WEIGHT: held}, schema=schema
+            ),
         )
         for name, held in costs.items()
     ][::order]
     graph = Drawn(3, [(0, 1, 1.0), (1, 2, 5.0), (0, 1, 9.0), (1, 2, 2.0)]).topology(weighted=True)
     parameters = {"source": 0, "target": 2}
-    common: dict[str, Any] = {"graph": graph, "edges": tables, "properties": {}, "directed": directed}
+    common: dict[str, Any] = {
+        "graph": graph,
+        "edges": tables,
+        "properties": {},
+        "directed": directed,
+    }
     length = call(function("dijkstra_path_length"), parameters, weight="cost", **common)
     assert length.summary["value"] == 3.0
 
@@ -85,7 +103,9 @@ TRIANGLE = Drawn(4, [(0, 1, 1.0), (1, 2, 2.0), (2, 0, 3.0), (2, 3, 4.0)])
 def test_every_name_on_the_list_is_a_function_that_reads_one_graph(name: str) -> None:
     found = attrgetter(ALLOWED[name])(nx)
     assert callable(found)
-    assert not found.__module__.startswith(("networkx.drawing", "networkx.readwrite", "networkx.generators"))
+    assert not found.__module__.startswith(
+        ("networkx.drawing", "networkx.readwrite", "networkx.generators")
+    )
     described = function(name).describe()
     assert described["category"] == CATEGORY[name]
     assert described["description"]
@@ -103,11 +123,41 @@ def test_what_is_not_on_the_list_is_not_found(name: str) -> None:
 
 def _smallest_arguments(name: str) -> dict[str, Any]:
     """Something for every parameter that has no default."""
-    known: dict[str, Any] = {"source": "Node:0", "target": "Node:3", "s": "Node:0", "t": "Node:3", "_s": "Node:0"}
-    known |= {"_t": "Node:3", "u": "Node:0", "v": "Node:1", "n": "Node:0", "start": "Node:0", "node1": "Node:0"}
-    known |= {"node2": "Node:1", "S": ["Node:0"], "C": ["Node:0"], "sources": ["Node:0"], "targets": ["Node:3"]}
-    known |= {"nodes": ["Node:0", "Node:1"], "terminal_nodes": ["Node:0", "Node:3"], "center_nodes": ["Node:0"]}
-    known |= {"nbunch1": ["Node:0"], "T": ["Node:1"], "k": 2, "attribute": "tag", "distance": 1, "num_colors": 4}
+    known: dict[str, Any] = {
+        "source": "Node:0",
+        "target": "Node:3",
+        "s": "Node:0",
+        "t": "Node:3",
+        "_s": "Node:0",
+    }
+    known |= {
+        "_t": "Node:3",
+        "u": "Node:0",
+        "v": "Node:1",
+        "n": "Node:0",
+        "start": "Node:0",
+        "node1": "Node:0",
+    }
+    known |= {
+        "node2": "Node:1",
+        "S": ["Node:0"],
+        "C": ["Node:0"],
+        "sources": ["Node:0"],
+        "targets": ["Node:3"],
+    }
+    known |= {
+        "nodes": ["Node:0", "Node:1"],
+        "terminal_nodes": ["Node:0", "Node:3"],
+        "center_nodes": ["Node:0"],
+    }
+    known |= {
+        "nbunch1": ["Node:0"],
+        "T": ["Node:1"],
+        "k": 2,
+        "attribute": "tag",
+        "distance": 1,
+        "num_colors": 4,
+    }
     known |= {"stretch": 3, "communities": [["Node:0", "Node:1"], ["Node:2", "Node:3"]]}
     known |= {"partition": known["communities"], "top_nodes": ["Node:0"]}
     needed = [p.name for p in function(name).parameters if p.default is inspect.Parameter.empty]
@@ -117,7 +167,10 @@ def _smallest_arguments(name: str) -> dict[str, Any]:
 FLOWS = ("gomory_hu_tree", "maximum_flow", "maximum_flow_value", "minimum_cut", "minimum_cut_value")
 PARTICULAR: dict[str, tuple[Drawn, dict[str, Any]]] = {
     "eulerian_circuit": (Drawn(4, [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0), (3, 0, 1.0)]), {}),
-    "find_negative_cycle": (Drawn(4, [(0, 1, -1.0), (1, 2, -1.0), (2, 0, -1.0)]), {"source": "Node:0"}),
+    "find_negative_cycle": (
+        Drawn(4, [(0, 1, -1.0), (1, 2, -1.0), (2, 0, -1.0)]),
+        {"source": "Node:0"},
+    ),
     "max_weight_clique": (TRIANGLE, {"weight": "size"}),
     "panther_similarity": (STRONG, {"source": "Node:0", "k": 2}),
     **{name: (TRIANGLE, {"capacity": "cost"}) for name in FLOWS},
@@ -131,13 +184,23 @@ def test_every_function_answers_on_one_graph_at_least(name: str) -> None:
     if name in PARTICULAR:
         graph, parameters = PARTICULAR[name]
         given_parameters = _smallest_arguments(name) | parameters
-        assert asked(name, graph, given_parameters, weight="cost", properties=tags | {"size": pa.array([1, 2, 3, 4])})
+        assert asked(
+            name,
+            graph,
+            given_parameters,
+            weight="cost",
+            properties=tags | {"size": pa.array([1, 2, 3, 4])},
+        )
         return
     kinds = set()
     for graph in (TRIANGLE, PATH, STRONG):
         for directed in (True, False):
             with suppress(InvalidInput):
-                kinds.add(asked(name, graph, _smallest_arguments(name), directed=directed, properties=tags)["kind"])
+                kinds.add(
+                    asked(
+                        name, graph, _smallest_arguments(name), directed=directed, properties=tags
+                    )["kind"]
+                )
     assert kinds
 
 
@@ -164,8 +227,12 @@ def test_every_kind_of_result_is_returned(name: str, parameters: dict[str, Any],
 
 
 def test_results_name_nodes_by_their_ids() -> None:
-    assert asked("connected_components", TRIANGLE, directed=False)["value"] == [[f"Node:{n}" for n in range(4)]]
-    edges = asked("edge_betweenness_centrality", TRIANGLE, {"normalized": False}, directed=False)["value"]
+    assert asked("connected_components", TRIANGLE, directed=False)["value"] == [
+        [f"Node:{n}" for n in range(4)]
+    ]
+    edges = asked("edge_betweenness_centrality", TRIANGLE, {"normalized": False}, directed=False)[
+        "value"
+    ]
     assert {"source": "Node:2", "target": "Node:3", "value": 3.0} in edges
     tree = asked("minimum_spanning_tree", TRIANGLE, directed=False, weight="cost")["value"]
     assert sorted((e["source"], e["target"], e["cost"]) for e in tree["edges"]) == [
@@ -195,7 +262,9 @@ def test_numbers_that_json_cannot_say_are_null() -> None:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(graph=drawn(), directed=st.booleans(), weighted=st.booleans())
 @pytest.mark.parametrize("name", sorted(NATIVE))
-def test_a_shortcut_gives_what_networkx_gives(name: str, graph: Drawn, directed: bool, weighted: bool) -> None:
+def test_a_shortcut_gives_what_networkx_gives(
+    name: str, graph: Drawn, directed: bool, weighted: bool
+) -> None:
     ids = [f"Node:{n}" for n in range(graph.count)]
     given_parameters = {"source": "Node:0"} if "source" in name else {}
     topology = graph.topology(weighted=weighted)

@@ -22,8 +22,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def edges(src: list[int], dst: list[int], ends: tuple[str, str] = ("A", "B"), **columns: pa.Array) -> Edges:
-    table = pa.table({SOURCE: pa.array(src, pa.int64()), TARGET: pa.array(dst, pa.int64()), **columns})
+def edges(
+    src: list[int], dst: list[int], ends: tuple[str, str] = ("A", "B"), **columns: pa.Array
+) -> Edges:
+    table = pa.table(
+        {SOURCE: pa.array(src, pa.int64()), TARGET: pa.array(dst, pa.int64()), **columns}
+    )
     return Edges(type="LINK", from_label=ends[0], to_label=ends[1], table=table)
 
 
@@ -91,7 +95,8 @@ def test_a_way_that_costs_nothing_is_a_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weights", "says"), [([1.0, None], "1 edges"), ([1.0, float("nan")], "finite"), ([1.0, float("inf")], "finite")]
+    ("weights", "says"),
+    [([1.0, None], "1 edges"), ([1.0, float("nan")], "finite"), ([1.0, float("inf")], "finite")],
 )
 def test_a_weight_that_is_none_is_refused(weights: list[float | None], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
@@ -101,7 +106,9 @@ def test_a_weight_that_is_none_is_refused(weights: list[float | None], says: str
 @pytest.mark.parametrize(
     ("weight", "is_exact"), [(2**53, True), (-(2**53), True), (2**53 + 1, False), (-(2**63), False)]
 )
-def test_a_whole_weight_is_refused_where_a_float_would_round_it(tmp_path: Path, weight: int, is_exact: bool) -> None:
+def test_a_whole_weight_is_refused_where_a_float_would_round_it(
+    tmp_path: Path, weight: int, is_exact: bool
+) -> None:
     choice = EdgeChoice(type="LINK", from_label="A", to_label="B")
     selection = Selection(labels=("A", "B"), results=("A", "B"), edges=(choice,), weight="w")
     weights = pa.array([1, weight], pa.int64())
@@ -114,7 +121,9 @@ def test_a_whole_weight_is_refused_where_a_float_would_round_it(tmp_path: Path, 
             read_edges(tmp_path, selection)
 
 
-@pytest.mark.parametrize(("name", "weight", "refused"), [("sssp", -1.0, True), ("sssp", 0.0, False)])
+@pytest.mark.parametrize(
+    ("name", "weight", "refused"), [("sssp", -1.0, True), ("sssp", 0.0, False)]
+)
 def test_a_weight_out_of_range_is_refused(name: str, weight: float, refused: bool) -> None:
     made = topology(range(2), [(0, 1, weight)])
     if refused:
@@ -128,9 +137,26 @@ def test_a_weight_out_of_range_is_refused(name: str, weight: float, refused: boo
 
 def test_an_empty_graph_and_one_without_edges_are_no_accident() -> None:
     for made in (topology([], []), topology(range(3), [])):
-        for name in ("pagerank", "wcc", "scc", "louvain", "leiden", "label_propagation", "kcore", "triangle_count"):
+        for name in (
+            "pagerank",
+            "wcc",
+            "scc",
+            "louvain",
+            "leiden",
+            "label_propagation",
+            "kcore",
+            "triangle_count",
+        ):
             assert len(values(outcome(name, made))) == made.count
-        for name in ("degree", "betweenness", "closeness", "harmonic", "clustering_coefficient", "fastrp", "katz"):
+        for name in (
+            "degree",
+            "betweenness",
+            "closeness",
+            "harmonic",
+            "clustering_coefficient",
+            "fastrp",
+            "katz",
+        ):
             assert len(values(outcome(name, made))) == made.count
         for name in ("diameter", "minimum_spanning_tree", "jaccard"):
             assert outcome(name, made).summary

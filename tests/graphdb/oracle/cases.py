@@ -58,7 +58,11 @@ class Mistake:
     what: str
 
     def __str__(self) -> str:
-        used = {name: value for name, value in self.query.parameters.items() if f"${name}" in str(self.query)}
+        used = {
+            name: value
+            for name, value in self.query.parameters.items()
+            if f"${name}" in str(self.query)
+        }
         return f"{self.where}\n  {self.query}\n  parameters {used}\n  {self.what}"
 
 
@@ -99,7 +103,8 @@ def _is_wrong(engine: Engine, graph: Graph, like: str, query: Query) -> bool:
 
 
 def _expected(backend: str, graph: Graph, query: Query) -> list[Row] | None:
-    """The reference's rows; None for a query that meets a listed difference, or is an error by openCypher's rules."""
+    """The reference's rows; None for a query that meets a listed difference, or is an error by
+    openCypher's rules."""
     if excuse(backend, query, graph.traits) is not None:
         return None
     reference = Reference(graph.nodes, DIALECTS[backend])

@@ -1,7 +1,8 @@
-"""One engine in a process of its own, asked over its standard input and output: `python -m … BACKEND`.
+"""One engine in a process of its own, asked over its standard input and output: `python -m …
+BACKEND`.
 
-Requests and replies are pickled. A query goes the way that a client's goes: through the guard, the engine's contract,
-and the shaping of values that comes before JSON.
+Requests and replies are pickled. A query goes the way that a client's goes: through the guard, the
+engine's contract, and the shaping of values that comes before JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class Child:
         self._engine: GraphEngine | None = None
         self._own: Own | None = None
 
-    def load(self, folder: Path, url: str | None, schema: GraphSchema, files: dict[str, Path]) -> None:
+    def load(
+        self, folder: Path, url: str | None, schema: GraphSchema, files: dict[str, Path]
+    ) -> None:
         if self._engine is not None:
             self._engine.close()
         folder.mkdir()

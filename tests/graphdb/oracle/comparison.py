@@ -24,11 +24,15 @@ def plain(value: Any, graph: nx.MultiDiGraph) -> Any:
     match value:
         case Node(id=name):
             data = graph.nodes[name]
-            properties = {k: plain(v, graph) for k, v in data["properties"].items() if v is not None}
+            properties = {
+                k: plain(v, graph) for k, v in data["properties"].items() if v is not None
+            }
             return {"_id": name, "_label": data["label"]} | properties
         case Edge():
             properties = next(
-                data["properties"] for _, _, data in graph.edges(data=True) if data["number"] == value.number
+                data["properties"]
+                for _, _, data in graph.edges(data=True)
+                if data["number"] == value.number
             )
             own = {k: plain(v, graph) for k, v in properties.items() if v is not None}
             return {"_type": value.type, "_src": value.start, "_dst": value.end} | own
@@ -38,16 +42,21 @@ def plain(value: Any, graph: nx.MultiDiGraph) -> Any:
 
 
 def shaped(value: Any) -> Any:
-    """A value of an engine without what cannot be compared: an edge's number, and properties that are null."""
+    """A value of an engine without what cannot be compared: an edge's number, and properties that
+    are null."""
     if isinstance(value, dict):
         hidden = {"_id"} if "_type" in value else set()
         return {k: shaped(v) for k, v in value.items() if v is not None and k not in hidden}
     return [shaped(item) for item in value] if isinstance(value, list) else value
 
 
-def same(query: Query, expected: list[Row], actual: list[tuple[Any, ...]], graph: nx.MultiDiGraph) -> bool:
+def same(
+    query: Query, expected: list[Row], actual: list[tuple[Any, ...]], graph: nx.MultiDiGraph
+) -> bool:
     """In the same order where the query has one, else in any."""
-    bags = {i for i, column in enumerate(query.returned.columns) if _is_bag(query, column.expression)}
+    bags = {
+        i for i, column in enumerate(query.returned.columns) if _is_bag(query, column.expression)
+    }
     left = [_row([plain(value, graph) for value in row.values()], bags) for row in expected]
     right = [_row([shaped(value) for value in row], bags) for row in actual]
     if len(left) != len(right):
@@ -58,7 +67,10 @@ def same(query: Query, expected: list[Row], actual: list[tuple[Any, ...]], graph
 
 
 def _row(values: list[Any], bags: set[int]) -> list[Any]:
-    return [sorted(value, key=_rank) if i in bags and value is not None else value for i, value in enumerate(values)]
+    return [
+        sorted(value, key=_rank) if i in bags and value is not None else value
+        for i, value in enumerate(values)
+    ]
 
 
 def _is_bag(query: Query, expression: object) -> bool:

@@ -1,9 +1,11 @@
-"""Where the engines depart from openCypher: what happens, a probe that shows it, and what the oracle makes of it.
+"""Where the engines depart from openCypher: what happens, a probe that shows it, and what the
+oracle makes of it.
 
-A difference that `Dialect` has under its name is part of what the engine is held to. Of the others a `feature`, or the
-reference itself as it goes, says which queries meet it: such a query is not asked of that engine.
-`docs/reference/cypher.md` is written from here (`python -m tests.graphdb.oracle.differences`), and the probes are run
-in the tests, so a difference that an engine's next version no longer has is noticed.
+A difference that `Dialect` has under its name is part of what the engine is held to. Of the others
+a `feature`, or the reference itself as it goes, says which queries meet it: such a query is not
+asked of that engine. `docs/reference/cypher.md` is written from here (`python -m
+tests.graphdb.oracle.differences`), and the probes are run in the tests, so a difference that an
+engine's next version no longer has is noticed.
 """
 
 from __future__ import annotations
@@ -94,7 +96,9 @@ def _compares_with_null_list(query: Query, _: Traits) -> bool:
 
 def _counts_distinct_beside_nan(query: Query, traits: Traits) -> bool:
     def is_one(projection: Projection) -> bool:
-        aggregates = [c.expression for c in projection.columns if isinstance(c.expression, Aggregate)]
+        aggregates = [
+            c.expression for c in projection.columns if isinstance(c.expression, Aggregate)
+        ]
         keys = [c.expression for c in projection.columns if not isinstance(c.expression, Aggregate)]
         return any(a.distinct for a in aggregates) and any(is_double(query, key) for key in keys)
 
@@ -103,8 +107,14 @@ def _counts_distinct_beside_nan(query: Query, traits: Traits) -> bool:
 
 def _loses_an_aggregate(query: Query, _: Traits) -> bool:
     def is_one(projection: Projection) -> bool:
-        kinds = [c.expression.distinct for c in projection.columns if isinstance(c.expression, Aggregate)]
-        return len(kinds) < len(projection.columns) and True in kinds and False in kinds[kinds.index(True) :]
+        kinds = [
+            c.expression.distinct for c in projection.columns if isinstance(c.expression, Aggregate)
+        ]
+        return (
+            len(kinds) < len(projection.columns)
+            and True in kinds
+            and False in kinds[kinds.index(True) :]
+        )
 
     return _has(query, Projection, is_one)
 
@@ -147,7 +157,11 @@ def _variables(part: object) -> set[str]:
 def _bound(clause: object) -> set[str]:
     match clause:
         case Match():
-            named = [part for part in walk(clause.patterns) if isinstance(part, NodePattern | EdgePattern | Pattern)]
+            named = [
+                part
+                for part in walk(clause.patterns)
+                if isinstance(part, NodePattern | EdgePattern | Pattern)
+            ]
             return {part.variable for part in named if part.variable is not None}
         case Unwind():
             return {clause.variable}
@@ -166,7 +180,8 @@ def _uses_constant_aggregate_in_match(query: Query, _: Traits) -> bool:
             names = {
                 c.name
                 for c in clause.columns
-                if (isinstance(c.expression, Aggregate) and not _variables(c)) or _variables(c) & names
+                if (isinstance(c.expression, Aggregate) and not _variables(c))
+                or _variables(c) & names
             }
     return False
 
@@ -186,7 +201,8 @@ def _groups_by_relationship(query: Query, _: Traits) -> bool:
     edges = {
         part.variable
         for part in walk(query.clauses)
-        if isinstance(part, EdgePattern) and (part.direction == "both" or part.types not in (("LOVES",), ("HAS",)))
+        if isinstance(part, EdgePattern)
+        and (part.direction == "both" or part.types not in (("LOVES",), ("HAS",)))
     }
     return _groups(query, lambda key: isinstance(key, Variable) and key.name in edges)
 
@@ -267,7 +283,9 @@ def _compares_far_dates(query: Query, traits: Traits) -> bool:
 
 def _sorts_nan(query: Query, traits: Traits) -> bool:
     def is_one(projection: Projection) -> bool:
-        return bool(projection.order) and any(is_double(query, column.expression) for column in projection.columns)
+        return bool(projection.order) and any(
+            is_double(query, column.expression) for column in projection.columns
+        )
 
     return traits.nan and _has(query, Projection, is_one)
 
@@ -279,8 +297,12 @@ def _cuts_what_is_optional(query: Query, _: Traits) -> bool:
         if isinstance(clause, Match) and clause.optional:
             names |= _bound(clause)
         elif isinstance(clause, Projection):
-            names |= {column.name for column in clause.columns if _variables(column.expression) & names}
-    return _has(query, Call, lambda call: call.function == "substring" and bool(_variables(call) & names))
+            names |= {
+                column.name for column in clause.columns if _variables(column.expression) & names
+            }
+    return _has(
+        query, Call, lambda call: call.function == "substring" and bool(_variables(call) & names)
+    )
 
 
 def _matches_after_optional(query: Query, _: Traits) -> bool:
@@ -315,7 +337,9 @@ class Nulls:
                 case Unwind(expression, variable) if nulls._has_null(expression):
                     nulls.names.add(variable)
                 case Projection(columns):
-                    nulls.names.update(column.name for column in columns if nulls.can_be(column.expression))
+                    nulls.names.update(
+                        column.name for column in columns if nulls.can_be(column.expression)
+                    )
             seen |= _bound(clause)
         return nulls
 
@@ -923,7 +947,10 @@ DIFFERENCES: tuple[Difference, ...] = (
         probe="RETURN 1 IN null AS x",
         expected=[[None]],
         actual="refused",
-        refused_too=("MATCH (n:P) WHERE NOT n.id IN (null) RETURN n.id", "RETURN list_contains(null, 1) AS x"),
+        refused_too=(
+            "MATCH (n:P) WHERE NOT n.id IN (null) RETURN n.id",
+            "RETURN list_contains(null, 1) AS x",
+        ),
     ),
     Difference(
         name="searching_in_computed_null",
@@ -1167,7 +1194,9 @@ DIFFERENCES: tuple[Difference, ...] = (
 )
 MODELLED = frozenset(one.name for one in fields(Dialect))
 DIALECTS = {
-    engine: Dialect(**{d.name: True for d in DIFFERENCES if engine in d.engines and d.name in MODELLED})
+    engine: Dialect(
+        **{d.name: True for d in DIFFERENCES if engine in d.engines and d.name in MODELLED}
+    )
     for engine in (*EMBEDDED, *FALKORDB)
 }
 
@@ -1181,7 +1210,11 @@ MET = {
 def excuse(engine: str, query: Query, traits: Traits) -> str | None:
     """The first difference of an engine that a query meets and that the reference does not model."""
     for difference in DIFFERENCES:
-        if engine in difference.engines and difference.feature is not None and difference.feature(query, traits):
+        if (
+            engine in difference.engines
+            and difference.feature is not None
+            and difference.feature(query, traits)
+        ):
             return difference.name
     return None
 
@@ -1251,7 +1284,9 @@ def page() -> str:
         ("FalkorDB", FALKORDB),
     ):
         lines += [f"## {title}", "", "| what | query | openCypher | here |", "|---|---|---|---|"]
-        lines += [_line(d) for d in DIFFERENCES if set(engines) <= set(d.engines) and _belongs(d, engines)]
+        lines += [
+            _line(d) for d in DIFFERENCES if set(engines) <= set(d.engines) and _belongs(d, engines)
+        ]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n" + _TAIL
 
@@ -1270,7 +1305,11 @@ def _line(difference: Difference) -> str:
 def _shown(rows: Rows | str) -> str:
     if isinstance(rows, str):
         return rows
-    return "no rows" if not rows else "; ".join(", ".join(f"`{_value(value)}`" for value in row) for row in rows)
+    return (
+        "no rows"
+        if not rows
+        else "; ".join(", ".join(f"`{_value(value)}`" for value in row) for row in rows)
+    )
 
 
 def _value(value: object) -> str:

@@ -44,7 +44,9 @@ class Engine:
         self._loaded: tuple[Any, ...] | None = None
 
     def __enter__(self) -> Self:
-        self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="oracle-")))
+        self._folder = Path(
+            self._stack.enter_context(tempfile.TemporaryDirectory(prefix="oracle-"))
+        )
         self._server = self._stack.enter_context(ExitStack())
         self._url = self._start_server()
         return self
@@ -103,7 +105,9 @@ class Engine:
     def _request(self, method: str, *arguments: object) -> tuple[Outcome, Any] | None:
         if self._process is None:
             command = [sys.executable, "-m", "tests.graphdb.oracle.child", self.backend]
-            self._process = subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self._process = subprocess.Popen(
+                command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None

@@ -1,6 +1,7 @@
 """More cases than the tests have, or one of them again: `make fuzz NAME=graphs N=1000 SEED=7`.
 
-A hundredth as many whole graphs go from a snapshot to a server's answers and are compared there, which takes longer.
+A hundredth as many whole graphs go from a snapshot to a server's answers and are compared there,
+which takes longer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ CASES_A_GRAPH = 100
 
 
 def run(cases: int, seed: int) -> int:
-    """Ask every engine so many queries; how many it got wrong, each printed with the seed that brings it back."""
+    """Ask every engine so many queries; how many it got wrong, each printed with the seed that
+    brings it back."""
     asked, wrong = 0, 0
     with ExitStack() as stack:
         engines = [stack.enter_context(Engine(backend)) for backend in BACKENDS]

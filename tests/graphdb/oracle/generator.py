@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from tests.graphdb.oracle.syntax import Direction, Expression, Kind, Value
 
 What: TypeAlias = str
-"""In a scope: a label, `*` for any label, `edge:TYPE`, `path`, `bag` for what was collected, or a `Kind`."""
+"""In a scope: a label, `*` for any label, `edge:TYPE`, `path`, `bag` for what was collected, or a
+`Kind`."""
 ENDS = {"LOVES": (("A", "A"),), "HAS": (("A", "B"),), "ABOUT": (("A", "C"), ("B", "C"))}
 COMMON = {"i": "INT64", "s": "STRING"}
 """Properties that every label has, with the same type."""
@@ -91,7 +92,9 @@ class Generator:
         if bags and self._chance(0.7):
             expression, kind = Variable(self.random.choice(bags)), "INT"
         elif self._chance(0.3):
-            expression = self._parameter([self._constant(kind) for _ in range(self.random.randrange(4))])
+            expression = self._parameter(
+                [self._constant(kind) for _ in range(self.random.randrange(4))]
+            )
         else:
             expression = self._list(kind)
         return Unwind(expression, self._bind(kind))
@@ -112,7 +115,9 @@ class Generator:
         columns: list[Column] = []
         kinds: list[What] = []
         if passing or self._chance(0.3):
-            for name in self.random.sample(sorted(self.scope), min(len(self.scope), self.random.randint(1, 2))):
+            for name in self.random.sample(
+                sorted(self.scope), min(len(self.scope), self.random.randint(1, 2))
+            ):
                 what = self.scope[name]
                 if what == "path" or what.startswith("edges"):
                     continue
@@ -129,7 +134,9 @@ class Generator:
                 aggregate, what = self._aggregate()
                 columns.append(Column(aggregate, self._name("g")))
                 kinds.append(what)
-        distinct = not is_grouped and not any(w.startswith("bag") for w in kinds) and self._chance(0.2)
+        distinct = (
+            not is_grouped and not any(w.startswith("bag") for w in kinds) and self._chance(0.2)
+        )
         projection = Projection(tuple(columns), distinct=distinct)
         self.scope = {column.name: what for column, what in zip(columns, kinds, strict=True)}
         if all(what in ORDERED for what in kinds):
@@ -160,7 +167,9 @@ class Generator:
             case 3:
                 return Aggregate("sum", self._finite(), self._chance(0.3)), "FLOAT"
             case 4:
-                return Aggregate("avg", self.random.choice((self.expression("INT", 0), self._finite()))), "FLOAT"
+                return Aggregate(
+                    "avg", self.random.choice((self.expression("INT", 0), self._finite()))
+                ), "FLOAT"
             case 5 | 6:
                 kind = self.random.choice(("INT", "STR", "DATE"))
                 return Aggregate(self.random.choice(("min", "max")), self.expression(kind, 1)), kind
@@ -217,7 +226,9 @@ class Generator:
             end = "*"
         return self._edge(types, way, length), self._end(end), end
 
-    def _edge(self, types: tuple[str, ...], direction: Direction, length: tuple[int, int] | None) -> EdgePattern:
+    def _edge(
+        self, types: tuple[str, ...], direction: Direction, length: tuple[int, int] | None
+    ) -> EdgePattern:
         if length is not None or not types or self._chance(0.5):
             return EdgePattern(direction, types, None, length)
         return EdgePattern(direction, types, self._bind(f"edge:{types[0]}"))
@@ -246,7 +257,9 @@ class Generator:
             return self._leaf(kind)
         if kind in ("INT", "FLOAT", "STR", "BOOL") and self._chance(0.06):
             otherwise = self.expression(kind, depth - 1) if self._chance(0.7) else None
-            return Case(self.expression("BOOL", depth - 1), self.expression(kind, depth - 1), otherwise)
+            return Case(
+                self.expression("BOOL", depth - 1), self.expression(kind, depth - 1), otherwise
+            )
         if kind in ("INT", "FLOAT", "STR", "DATE") and self._chance(0.08):
             return Call("coalesce", (self.expression(kind, depth - 1), self._leaf(kind)))
         match kind:
@@ -261,7 +274,11 @@ class Generator:
         return self._leaf(kind)
 
     def _kind(self) -> Kind:
-        here = {graphs.KINDS.get(kind) for what in self.scope.values() for kind in self._columns(what).values()}
+        here = {
+            graphs.KINDS.get(kind)
+            for what in self.scope.values()
+            for kind in self._columns(what).values()
+        }
         here |= set(self.scope.values())
         borrowed = tuple(kind for kind in BORROWED if kind in here)
         return self.random.choice((*SCALARS, *borrowed, "INT", "STR"))
@@ -270,19 +287,29 @@ class Generator:
         match self.random.randrange(9):
             case 0 | 1:
                 operator = self.random.choice(("AND", "OR", "XOR", "AND", "OR"))
-                return Binary(operator, self.expression("BOOL", depth - 1), self.expression("BOOL", depth - 1))
+                return Binary(
+                    operator, self.expression("BOOL", depth - 1), self.expression("BOOL", depth - 1)
+                )
             case 2:
                 return Unary("NOT", self.expression("BOOL", depth - 1))
             case 3:
                 kind = self._kind()
-                return Unary(self.random.choice(("IS NULL", "IS NOT NULL")), self.expression(kind, depth - 1))
+                return Unary(
+                    self.random.choice(("IS NULL", "IS NOT NULL")), self.expression(kind, depth - 1)
+                )
             case 4:
                 kind = self.random.choice(("INT", "STR"))
-                items = self._list(kind) if self._chance(0.7) else self._parameter(self._constants(kind))
+                items = (
+                    self._list(kind)
+                    if self._chance(0.7)
+                    else self._parameter(self._constants(kind))
+                )
                 return Binary("IN", self.expression(kind, depth - 1), items)
             case 5:
                 operator = self.random.choice(("STARTS WITH", "ENDS WITH", "CONTAINS"))
-                return Binary(operator, self.expression("STR", depth - 1), self.expression("STR", 0))
+                return Binary(
+                    operator, self.expression("STR", depth - 1), self.expression("STR", 0)
+                )
         kind = self._kind()
         operators = ("=", "<>") if kind == "BOOL" else ("=", "<>", "<", "<=", ">", ">=")
         other: Kind = "INT" if kind == "NARROW" or (kind == "FLOAT" and self._chance(0.3)) else kind
@@ -298,7 +325,11 @@ class Generator:
                 return Binary("*", self._leaf("INT"), Constant(self.random.choice((2, 3, -1))))
             case 3:
                 operator = self.random.choice("/%")
-                return Binary(operator, self.expression("INT", depth - 1), Constant(self.random.choice((2, 3, 7, -2))))
+                return Binary(
+                    operator,
+                    self.expression("INT", depth - 1),
+                    Constant(self.random.choice((2, 3, 7, -2))),
+                )
             case 4:
                 return Call("abs", (self._leaf("INT"),))
             case 5:
@@ -316,7 +347,9 @@ class Generator:
             case 0:
                 return Binary(self.random.choice("+-*"), self._leaf("FLOAT"), self._leaf("FLOAT"))
             case 1:
-                return Binary("/", self._leaf("FLOAT"), Constant(self.random.choice((2.0, 0.5, -4.0))))
+                return Binary(
+                    "/", self._leaf("FLOAT"), Constant(self.random.choice((2.0, 0.5, -4.0)))
+                )
             case 2:
                 return Call(self.random.choice(("abs", "ceil", "floor")), (self._leaf("FLOAT"),))
         return Binary(self.random.choice("+-"), self._leaf("FLOAT"), self._leaf("INT"))
@@ -338,7 +371,9 @@ class Generator:
         return Call("substring", (inner, Constant(1), Constant(self.random.randint(1, 3))))
 
     def _leaf(self, kind: Kind) -> Expression:
-        candidates: list[Expression] = [Variable(name) for name, what in self.scope.items() if what == kind]
+        candidates: list[Expression] = [
+            Variable(name) for name, what in self.scope.items() if what == kind
+        ]
         for name, what in self.scope.items():
             candidates += [
                 Attribute(name, column)

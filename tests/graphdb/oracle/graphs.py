@@ -1,4 +1,5 @@
-"""Random property graphs: several labels and edge types, every type of property, and whatever hurts."""
+"""Random property graphs: several labels and edge types, every type of property, and whatever
+hurts."""
 
 from __future__ import annotations
 
@@ -50,7 +51,23 @@ WIDE_INTS = (*INTS, 2**53 + 1, -(2**53) - 3)
 SMALL_INTS = (0, 1, -1, 2, 5, -100, 127)
 FLOATS = (0.0, 1.0, -1.5, 0.25, 2.5, -2.5, 100.0, 1e10, 0.1)
 ODD_FLOATS = (float("nan"), float("inf"), float("-inf"), 1e300)
-STRINGS = ("", "a", "A", "ab", "b", "Zoë", "Żółw", "🐞", "it's", 'say "x"', "back\\slash", " pad ", "null", "é", "10")
+STRINGS = (
+    "",
+    "a",
+    "A",
+    "ab",
+    "b",
+    "Zoë",
+    "Żółw",
+    "🐞",
+    "it's",
+    'say "x"',
+    "back\\slash",
+    " pad ",
+    "null",
+    "é",
+    "10",
+)
 DAYS = (dt.date(1970, 1, 1), dt.date(2000, 2, 29), dt.date(2026, 11, 16))
 WIDE_DAYS = (*DAYS, dt.date(1815, 12, 10), dt.date(9999, 12, 31))
 MOMENTS = (
@@ -117,8 +134,12 @@ def make(random: Random, traits: Traits) -> Graph:
     for table in nodes:
         tables[table.label] = _fill_nodes(random, graph, table, traits)
     for edge in edges:
-        tables[f"{edge.type}:{edge.from_node}:{edge.to_node}"] = _fill_edges(random, graph, edge, traits)
-    return Graph(traits=traits, schema=GraphSchema(nodes=nodes, edges=edges), tables=tables, nodes=graph)
+        tables[f"{edge.type}:{edge.from_node}:{edge.to_node}"] = _fill_edges(
+            random, graph, edge, traits
+        )
+    return Graph(
+        traits=traits, schema=GraphSchema(nodes=nodes, edges=edges), tables=tables, nodes=graph
+    )
 
 
 _TYPES = {
@@ -152,7 +173,9 @@ def _properties(names: str) -> tuple[Property, ...]:
     )
 
 
-def _fill_nodes(random: Random, graph: nx.MultiDiGraph, table: NodeTable, traits: Traits) -> pa.Table:
+def _fill_nodes(
+    random: Random, graph: nx.MultiDiGraph, table: NodeTable, traits: Traits
+) -> pa.Table:
     count = random.choice((0, 1, 3, 5, 6, 7))
     keys: list[Any] = random.sample(range(-3, 20), count)
     if table.key.type == "STRING":
@@ -167,9 +190,15 @@ def _fill_nodes(random: Random, graph: nx.MultiDiGraph, table: NodeTable, traits
     return pa.table(arrays)
 
 
-def _fill_edges(random: Random, graph: nx.MultiDiGraph, table: EdgeTable, traits: Traits) -> pa.Table:
+def _fill_edges(
+    random: Random, graph: nx.MultiDiGraph, table: EdgeTable, traits: Traits
+) -> pa.Table:
     starts, ends = (
-        [(name, data["properties"]) for name, data in graph.nodes(data=True) if data["label"] == label]
+        [
+            (name, data["properties"])
+            for name, data in graph.nodes(data=True)
+            if data["label"] == label
+        ]
         for label in (table.from_node, table.to_node)
     )
     count = random.choice((0, 2, 5, 8)) if starts and ends else 0
@@ -183,14 +212,22 @@ def _fill_edges(random: Random, graph: nx.MultiDiGraph, table: EdgeTable, traits
     columns = {p.name: [_value(random, p, traits) for _ in chosen] for p in table.properties}
     for i, ((start, _), (end, _)) in enumerate(chosen):
         properties = {name: values[i] for name, values in columns.items()}
-        graph.add_edge(start, end, type=table.type, number=graph.number_of_edges(), properties=properties)
+        graph.add_edge(
+            start, end, type=table.type, number=graph.number_of_edges(), properties=properties
+        )
     key_names = {"A": "id", "B": "id", "C": "name"}
     kinds = {"A": pa.int64(), "B": pa.int64(), "C": pa.string()}
     arrays = {
-        "_from": pa.array([s[key_names[table.from_node]] for (_, s), _ in chosen], kinds[table.from_node]),
-        "_to": pa.array([e[key_names[table.to_node]] for _, (_, e) in chosen], kinds[table.to_node]),
+        "_from": pa.array(
+            [s[key_names[table.from_node]] for (_, s), _ in chosen], kinds[table.from_node]
+        ),
+        "_to": pa.array(
+            [e[key_names[table.to_node]] for _, (_, e) in chosen], kinds[table.to_node]
+        ),
     }
-    return pa.table(arrays | {p.name: pa.array(columns[p.name], _arrow(p)) for p in table.properties})
+    return pa.table(
+        arrays | {p.name: pa.array(columns[p.name], _arrow(p)) for p in table.properties}
+    )
 
 
 def _untangled(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -238,7 +275,8 @@ def _value(random: Random, column: Property, traits: Traits) -> Any:
 def small() -> Graph:
     """The graph of the probes, small enough to follow by hand.
 
-    P 1 knows 2 twice, 2 knows 3, 3 knows itself and 1, 4 knows itself; P 4 owns R 7; R 7 is tagged Q x three times.
+    P 1 knows 2 twice, 2 knows 3, 3 knows itself and 1, 4 knows itself; P 4 owns R 7; R 7 is tagged
+    Q x three times.
     """
     person = NodeTable(label="P", key=_key("id", "INT64"), properties=_properties("s f b d m"))
     tag = NodeTable(label="Q", key=_key("name", "STRING"))

@@ -1,8 +1,8 @@
 """What a query answers, by openCypher's rules: every row, every candidate, one after the other.
 
-Values are Python's: null is None, a node or an edge a `Node` or `Edge`, a path the list of its edges. A truth value is
-True, False or None. An engine's documented differences (`Dialect`) are the only way in which this may depart from
-openCypher.
+Values are Python's: null is None, a node or an edge a `Node` or `Edge`, a path the list of its
+edges. A truth value is True, False or None. An engine's documented differences (`Dialect`) are the
+only way in which this may depart from openCypher.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """An engine's departures from openCypher; each is a difference in `differences.py`, under the same name."""
+    """An engine's departures from openCypher; each is a difference in `differences.py`, under the
+    same name."""
 
     walks: bool = False
     loops_twice: bool = False
@@ -96,7 +97,9 @@ class Reference:
                 return [extended for row in rows for extended in self._match(clause, row)]
             case Unwind():
                 return [
-                    row | {clause.variable: item} for row in rows for item in self.value(clause.expression, row) or ()
+                    row | {clause.variable: item}
+                    for row in rows
+                    for item in self.value(clause.expression, row) or ()
                 ]
             case Projection():
                 return self._project(clause, rows)
@@ -119,11 +122,16 @@ class Reference:
         """Whether there are matches of its first steps that are none of the whole."""
         for node in self._nodes(pattern.start, row):
             bound = row | {pattern.start.variable: node}
-            wholes = [extended for extended, _, _ in self._steps(pattern.steps, node, bound, (), frozenset())]
+            wholes = [
+                extended
+                for extended, _, _ in self._steps(pattern.steps, node, bound, (), frozenset())
+            ]
             for count in range(1, len(pattern.steps)):
                 names = [step[1].variable for step in pattern.steps[:count]]
                 ends = {tuple(whole[name] for name in names) for whole in wholes}
-                for extended, _, _ in self._steps(pattern.steps[:count], node, bound, (), frozenset()):
+                for extended, _, _ in self._steps(
+                    pattern.steps[:count], node, bound, (), frozenset()
+                ):
                     if tuple(extended[name] for name in names) not in ends:
                         return True
         return False
@@ -139,7 +147,9 @@ class Reference:
         for node in self._nodes(first.start, row):
             bound = row | {first.start.variable: node}
             for extended, path, more in self._steps(first.steps, node, bound, (), used):
-                named = extended if first.variable is None else extended | {first.variable: list(path)}
+                named = (
+                    extended if first.variable is None else extended | {first.variable: list(path)}
+                )
                 yield from self._patterns(rest, named, more)
 
     def _steps(
@@ -162,7 +172,9 @@ class Reference:
             more = used if self.dialect.walks else used | {one.number for one in way}
             yield from self._steps(rest, there, bound | {node.variable: there}, path + way, more)
 
-    def _ways(self, pattern: EdgePattern, here: Node, used: frozenset[int]) -> Iterator[tuple[tuple[Edge, ...], Node]]:
+    def _ways(
+        self, pattern: EdgePattern, here: Node, used: frozenset[int]
+    ) -> Iterator[tuple[tuple[Edge, ...], Node]]:
         """One relationship, or a chain of them of a length within the bounds."""
         least, most = (1, 1) if pattern.length is None else pattern.length
         ways: list[tuple[tuple[Edge, ...], Node]] = [((), here)]
@@ -173,7 +185,8 @@ class Reference:
                 ((*way, edge), there)
                 for way, end in ways
                 for edge, there in self._edges(pattern, end)
-                if self.dialect.walks or (edge.number not in used and edge.number not in {one.number for one in way})
+                if self.dialect.walks
+                or (edge.number not in used and edge.number not in {one.number for one in way})
             ]
             if pattern.length is not None and self._is_tangled(here, ways):
                 self.met.add("variable_length")
@@ -209,7 +222,8 @@ class Reference:
         if pattern.label is not None and data["label"] != pattern.label:
             return False
         return all(
-            equal(data["properties"].get(name), self.value(value, row)) is True for name, value in pattern.properties
+            equal(data["properties"].get(name), self.value(value, row)) is True
+            for name, value in pattern.properties
         )
 
     # projections
@@ -218,14 +232,21 @@ class Reference:
         if any(_has_aggregate(column.expression) for column in clause.columns):
             made = self._grouped(clause, rows)
         else:
-            made = [{column.name: self.value(column.expression, row) for column in clause.columns} for row in rows]
+            made = [
+                {column.name: self.value(column.expression, row) for column in clause.columns}
+                for row in rows
+            ]
         if clause.distinct:
-            made = list({_identity(tuple(row.values())): row for row in reversed(made)}.values())[::-1]
+            made = list({_identity(tuple(row.values())): row for row in reversed(made)}.values())[
+                ::-1
+            ]
         for name, descends in reversed(clause.order):
             made.sort(key=partial(_column_key, name), reverse=descends)
         end = None if clause.limit is None else (clause.skip or 0) + clause.limit
         made = made[clause.skip or 0 : end]
-        return [row for row in made if clause.where is None or self.value(clause.where, row) is True]
+        return [
+            row for row in made if clause.where is None or self.value(clause.where, row) is True
+        ]
 
     def _grouped(self, clause: Projection, rows: list[Row]) -> list[Row]:
         keys = [column for column in clause.columns if not _has_aggregate(column.expression)]
@@ -256,7 +277,11 @@ class Reference:
             case "collect":
                 return None if self.dialect.collect_of_nothing_is_null and not values else values
             case "sum":
-                return None if self.dialect.sum_of_nothing_is_null and not values else within(sum(values))
+                return (
+                    None
+                    if self.dialect.sum_of_nothing_is_null and not values
+                    else within(sum(values))
+                )
             case "avg":
                 return sum(values) / len(values) if values else None
             case "min" | "max":
@@ -484,7 +509,8 @@ def sort_key(value: Any) -> Any:
 
 
 def _compare(left: Any, right: Any) -> int:
-    """Ascending: numbers, then NaN, then null; false before true; texts by their characters' numbers."""
+    """Ascending: numbers, then NaN, then null; false before true; texts by their characters'
+    numbers."""
     if left is None or right is None:
         return (left is None) - (right is None)
     if isinstance(left, list):

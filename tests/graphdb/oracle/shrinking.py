@@ -63,9 +63,13 @@ def _clause(clause: Clause) -> Iterator[Clause]:
                 if len(clause.patterns) > 1:
                     yield replace(clause, patterns=clause.patterns[:i] + clause.patterns[i + 1 :])
                 for simpler in _pattern(pattern):
-                    yield replace(clause, patterns=(*clause.patterns[:i], simpler, *clause.patterns[i + 1 :]))
+                    yield replace(
+                        clause, patterns=(*clause.patterns[:i], simpler, *clause.patterns[i + 1 :])
+                    )
         case Unwind():
-            yield from (replace(clause, expression=simpler) for simpler in _expression(clause.expression))
+            yield from (
+                replace(clause, expression=simpler) for simpler in _expression(clause.expression)
+            )
         case Projection():
             yield from _projection(clause)
 

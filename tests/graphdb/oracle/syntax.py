@@ -89,7 +89,9 @@ class Case:
     otherwise: Expression | None
 
 
-Expression: TypeAlias = "Constant | Parameter | Variable | Attribute | Unary | Binary | Call | Aggregate | Items | Case"
+Expression: TypeAlias = (
+    "Constant | Parameter | Variable | Attribute | Unary | Binary | Call | Aggregate | Items | Case"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,11 @@ def _projection(clause: Clause) -> str:
 
 def _pattern(pattern: Pattern) -> str:
     name = "" if pattern.variable is None else f"{pattern.variable} = "
-    return name + _node(pattern.start) + "".join(_edge(edge) + _node(node) for edge, node in pattern.steps)
+    return (
+        name
+        + _node(pattern.start)
+        + "".join(_edge(edge) + _node(node) for edge, node in pattern.steps)
+    )
 
 
 def _node(node: NodePattern) -> str:
@@ -215,7 +221,9 @@ def _edge(edge: EdgePattern) -> str:
     types = f":{'|'.join(edge.types)}" if edge.types else ""
     length = "" if edge.length is None else f"*{edge.length[0]}..{edge.length[1]}"
     inside = f"[{edge.variable or ''}{types}{length}]"
-    return f"{'<' if edge.direction == 'in' else ''}-{inside}-{'>' if edge.direction == 'out' else ''}"
+    return (
+        f"{'<' if edge.direction == 'in' else ''}-{inside}-{'>' if edge.direction == 'out' else ''}"
+    )
 
 
 def text(expression: Expression) -> str:  # noqa: C901 - one case a kind

@@ -1,4 +1,5 @@
-"""Every engine against the reference, on the same cases each time; and every listed difference, tried."""
+"""Every engine against the reference, on the same cases each time; and every listed difference,
+tried."""
 
 from __future__ import annotations
 
@@ -18,9 +19,21 @@ if TYPE_CHECKING:
 CASES, SEED = 300, 20261116
 _MOMENT = dt.datetime(2024, 3, 31, 0, 30)  # noqa: DTZ001 - a TIMESTAMP has no zone
 MENDED: list[tuple[str, dict[str, Any], list[tuple[Any, ...]]]] = [
-    ("MATCH (n:P) RETURN CASE n.s WHEN 'Ada' THEN 1 WHEN null THEN 2 ELSE 3 END AS x", {}, [(1,), (3,), (3,), (3,)]),
-    ("WITH null AS q MATCH (n:P {id: 1}) RETURN CASE n.s WHEN q THEN 2 ELSE 3 END AS x", {}, [(3,)]),
-    ("MATCH (n:P {id: 1}) RETURN CASE n.id WHEN $p THEN 'a' ELSE 'b' END AS x", {"p": None}, [("b",)]),
+    (
+        "MATCH (n:P) RETURN CASE n.s WHEN 'Ada' THEN 1 WHEN null THEN 2 ELSE 3 END AS x",
+        {},
+        [(1,), (3,), (3,), (3,)],
+    ),
+    (
+        "WITH null AS q MATCH (n:P {id: 1}) RETURN CASE n.s WHEN q THEN 2 ELSE 3 END AS x",
+        {},
+        [(3,)],
+    ),
+    (
+        "MATCH (n:P {id: 1}) RETURN CASE n.id WHEN $p THEN 'a' ELSE 'b' END AS x",
+        {"p": None},
+        [("b",)],
+    ),
     ("RETURN CASE 1 WHEN 1 THEN 'a' ELSE 'b' END AS x", {}, [("a",)]),
     (
         "MATCH (n:P) WITH sum(n.id) AS s RETURN collect(s) AS x, {s: s, l: [[s]]} AS y",
@@ -82,7 +95,9 @@ def test_what_the_graph_server_mends_is_answered_rightly(backend: str) -> None:
 
 
 def test_the_page_has_the_list() -> None:
-    assert PAGE.read_text() == differences.page(), "python -m tests.graphdb.oracle.differences writes it"
+    assert PAGE.read_text() == differences.page(), (
+        "python -m tests.graphdb.oracle.differences writes it"
+    )
 
 
 def test_every_departure_of_the_reference_is_a_listed_difference() -> None:

@@ -9,7 +9,14 @@ import networkx as nx
 import pytest
 
 from tests.graphdb.oracle.comparison import same
-from tests.graphdb.oracle.reference import Dialect, Impossible, Reference, arithmetic, equal, sort_key
+from tests.graphdb.oracle.reference import (
+    Dialect,
+    Impossible,
+    Reference,
+    arithmetic,
+    equal,
+    sort_key,
+)
 from tests.graphdb.oracle.syntax import (
     Aggregate,
     Binary,
@@ -46,18 +53,32 @@ def test_truth_has_three_values(operator: str) -> None:
         "XOR": [False, True, None, True, False, None, None, None, None],
     }
     values = (True, False, None)
-    assert [value(operator, left, right) for left in values for right in values] == answers[operator]
+    assert [value(operator, left, right) for left in values for right in values] == answers[
+        operator
+    ]
 
 
 def test_null_and_nan_equal_nothing() -> None:
-    assert [equal(None, None), equal(1, None), equal(math.nan, math.nan), equal(1, 1.0)] == [None, None, False, True]
-    assert [equal([1, None], [1, 2]), equal([1, None], [2, None]), equal([1], [1])] == [None, False, True]
+    assert [equal(None, None), equal(1, None), equal(math.nan, math.nan), equal(1, 1.0)] == [
+        None,
+        None,
+        False,
+        True,
+    ]
+    assert [equal([1, None], [1, 2]), equal([1, None], [2, None]), equal([1], [1])] == [
+        None,
+        False,
+        True,
+    ]
 
 
 def test_in_is_null_where_a_null_could_have_been_it() -> None:
     reference = Reference(GRAPH)
     lists = ([1, None], [2, None], [2], [])
-    found = [reference.value(Binary("IN", Constant(1), Items(tuple(map(Constant, items)))), {}) for items in lists]
+    found = [
+        reference.value(Binary("IN", Constant(1), Items(tuple(map(Constant, items)))), {})
+        for items in lists
+    ]
     assert found == [True, None, False, False]
 
 
@@ -93,7 +114,9 @@ def count(pattern: Pattern, dialect: Dialect | None = None) -> int:
     ],
     ids=str,
 )
-def test_a_pattern_uses_no_relationship_twice_and_a_loop_once(edge: EdgePattern, expected: int) -> None:
+def test_a_pattern_uses_no_relationship_twice_and_a_loop_once(
+    edge: EdgePattern, expected: int
+) -> None:
     assert count(Pattern(NodePattern("x"), ((edge, NodePattern("y")),))) == expected
 
 
@@ -105,7 +128,11 @@ def test_two_steps_share_no_relationship() -> None:
 
 def test_an_optional_match_that_finds_nothing_leaves_nulls() -> None:
     nothing = Match((Pattern(NodePattern("y", "Nobody")),), optional=True)
-    clauses = (Match((Pattern(NodePattern("x")),)), nothing, Projection((Column(Variable("y"), "y"),)))
+    clauses = (
+        Match((Pattern(NodePattern("x")),)),
+        nothing,
+        Projection((Column(Variable("y"), "y"),)),
+    )
     assert Reference(GRAPH).answer(Query(clauses)) == [{"y": None}] * 3
 
 
@@ -117,7 +144,14 @@ def test_groups_ignore_nulls_and_nothing_has_a_sum_of_zero() -> None:
         for distinct in (False, True)
     )
     assert Reference(GRAPH).answer(Query((unwound, Projection(columns)))) == [
-        {"countFalse": 2, "countTrue": 1, "sumFalse": 4, "sumTrue": 2, "collectFalse": [2, 2], "collectTrue": [2]}
+        {
+            "countFalse": 2,
+            "countTrue": 1,
+            "sumFalse": 4,
+            "sumTrue": 2,
+            "collectFalse": [2, 2],
+            "collectTrue": [2],
+        }
     ]
     empty = Query((Unwind(Items(()), "x"), Projection(columns)))
     assert list(Reference(GRAPH).answer(empty)[0].values()) == [0, 0, 0, 0, [], []]
@@ -136,5 +170,8 @@ def test_rows_are_the_same_in_any_order_and_to_the_last_digit_of_an_integer() ->
 
 def test_a_condition_that_is_null_lets_nothing_pass() -> None:
     condition = Unary("NOT", Binary("=", Constant(None), Constant(1)))
-    clauses = (Match((Pattern(NodePattern("x")),), condition), Projection((Column(Variable("x"), "x"),)))
+    clauses = (
+        Match((Pattern(NodePattern("x")),), condition),
+        Projection((Column(Variable("x"), "x"),)),
+    )
     assert Reference(GRAPH).answer(Query(clauses)) == []

@@ -28,7 +28,9 @@ def clusters(edges: Sequence[Edge]) -> list[list[Edge]]:
     """Candidates that share a record, directly or through others."""
     separate: list[list[Edge]] = []
     for edge in edges:
-        touching = [cluster for cluster in separate if any(_touch(edge, other) for other in cluster)]
+        touching = [
+            cluster for cluster in separate if any(_touch(edge, other) for other in cluster)
+        ]
         together = [edge, *(other for cluster in touching for other in cluster)]
         separate = [cluster for cluster in separate if cluster not in touching] + [together]
     return separate

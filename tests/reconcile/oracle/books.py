@@ -241,7 +241,13 @@ def _deals(chance: random.Random, *, whole: bool) -> tuple[list[Deal], list[Deal
             person=chance.choice(PEOPLE),
         )
         shape = chance.randrange(8)
-        left += _parts(chance, deal, unit) if shape in (0, 1) else [deal] if shape != 2 else [deal, deal]
+        left += (
+            _parts(chance, deal, unit)
+            if shape in (0, 1)
+            else [deal]
+            if shape != 2
+            else [deal, deal]
+        )
         near = _near(chance, deal, unit)
         right += _parts(chance, near, unit) if shape in (0, 3) else [] if shape == 4 else [near]
         right += [_near(chance, deal, unit)] if shape == 5 else []
@@ -249,7 +255,9 @@ def _deals(chance: random.Random, *, whole: bool) -> tuple[list[Deal], list[Deal
 
 
 def _near(chance: random.Random, deal: Deal, unit: int) -> Deal:
-    moment = chance.choice([deal.moment, deal.moment, deal.moment + timedelta(hours=1), chance.choice(MOMENTS)])
+    moment = chance.choice(
+        [deal.moment, deal.moment, deal.moment + timedelta(hours=1), chance.choice(MOMENTS)]
+    )
     person = chance.choice([deal.person, deal.person, chance.choice(PEOPLE)])
     return replace(deal, cents=deal.cents + chance.choice(OFF) * unit, moment=moment, person=person)
 
@@ -300,7 +308,9 @@ def _side(
     chance.shuffle(order)
     types = {thing: written.type for thing, written in columns.items()} | {"uid": pa.int64()}
     schema = pa.schema([pa.field(names[thing], types[thing]) for thing in order])
-    return Side(name=name, schema=schema, rows=rows, key=[names[thing] for thing in key], uid=names["uid"]), names
+    return Side(
+        name=name, schema=schema, rows=rows, key=[names[thing] for thing in key], uid=names["uid"]
+    ), names
 
 
 def _add_twin(names: dict[str, str], columns: dict[str, Written]) -> None:
@@ -333,7 +343,9 @@ def _decisions(chance: random.Random, keys: list[list[Any]]) -> tuple[list[Any],
 def _key(chance: random.Random) -> Written:
     return chance.choice(
         [
-            Written(type=pa.string(), write=lambda c, _: c.choice(["k1", "k2", "K1", "k10", "é", ""])),
+            Written(
+                type=pa.string(), write=lambda c, _: c.choice(["k1", "k2", "K1", "k10", "é", ""])
+            ),
             Written(type=pa.int64(), write=lambda c, _: c.randrange(-3, 9)),
             Written(
                 type=pa.date32(),
@@ -344,7 +356,9 @@ def _key(chance: random.Random) -> Written:
                 write=lambda c, _: Decimal(c.randrange(-3, 9)).quantize(Decimal("0.001")),
             ),
             Written(type=pa.timestamp("us", "Europe/Vienna"), write=lambda c, _: c.choice(MOMENTS)),
-            Written(type=pa.timestamp("ns"), write=lambda c, _: c.choice(MOMENTS).replace(tzinfo=None)),
+            Written(
+                type=pa.timestamp("ns"), write=lambda c, _: c.choice(MOMENTS).replace(tzinfo=None)
+            ),
             Written(type=pa.float64(), write=lambda c, _: c.choice([-1.5, -0.0, 0.1, 1e16, 1e-7])),
             Written(type=pa.binary(), write=lambda c, _: bytes([c.randrange(250, 256)])),
             Written(type=pa.time64("us"), write=lambda c, _: c.choice(CLOCKS)),
@@ -436,12 +450,20 @@ def _number_refs(chance: random.Random) -> tuple[Written, Written]:
     ]
     kinds = wide if chance.random() < 0.3 else narrow
     left, right = chance.choice(kinds), chance.choice(kinds)
-    return (left, narrow[0]) if pa.types.is_string(left.type) and pa.types.is_string(right.type) else (left, right)
+    return (
+        (left, narrow[0])
+        if pa.types.is_string(left.type) and pa.types.is_string(right.type)
+        else (left, right)
+    )
 
 
 def _day_refs(chance: random.Random) -> tuple[Written, Written]:
     left, right = _day(chance), _day(chance)
-    return (left, _dates()) if pa.types.is_string(left.type) and pa.types.is_string(right.type) else (left, right)
+    return (
+        (left, _dates())
+        if pa.types.is_string(left.type) and pa.types.is_string(right.type)
+        else (left, right)
+    )
 
 
 def _byte_refs(chance: random.Random) -> tuple[Written, Written]:
@@ -484,7 +506,10 @@ def _amounts(chance: random.Random) -> tuple[tuple[Written, Written], bool]:
     base = chance.choice([0, 10 ** (room - 1), 10**room - 20_000]) if room > 4 else 0
     if all(k is not None and (pa.types.is_floating(k) or k in decimals) for k in kinds):
         base = base or chance.choice([0, 10**10, 10**13])
-    whole = any(k is not None and (pa.types.is_integer(k) or (pa.types.is_decimal(k) and k.scale < 2)) for k in kinds)
+    whole = any(
+        k is not None and (pa.types.is_integer(k) or (pa.types.is_decimal(k) and k.scale < 2))
+        for k in kinds
+    )
     left, right = (_amount(kind, base) for kind in kinds)
     return (left, right), whole
 
@@ -527,7 +552,9 @@ def _amount(kind: pa.DataType | None, base: int) -> Written:
     if pa.types.is_floating(kind):
         return Written(
             type=kind,
-            write=lambda c, deal: math.nan if c.random() < 0.002 else float(base + Decimal(deal.cents) / 100) or -0.0,
+            write=lambda c, deal: (
+                math.nan if c.random() < 0.002 else float(base + Decimal(deal.cents) / 100) or -0.0
+            ),
         )
     return Written(type=kind, write=decimal)
 
@@ -586,7 +613,8 @@ class _Recipe:
         document: dict[str, Any] = {
             "name": "book",
             "sources": {
-                side.name: {"upload": "0" * 32, "primary_key": list(side.key)} for side in (self.left, self.right)
+                side.name: {"upload": "0" * 32, "primary_key": list(side.key)}
+                for side in (self.left, self.right)
             },
             "rules": [self.rule(number) for number in range(chance.choice([1, 1, 2, 3]))],
             "output": self.output(),
@@ -632,7 +660,9 @@ class _Recipe:
 
     def keys(self) -> list[dict[str, Any]]:
         keys: list[dict[str, Any]] = [{**self.pair("ref"), "op": "eq"}]
-        if all(side.kind(self.names[side.name]["ref"]) == "text" for side in (self.left, self.right)):
+        if all(
+            side.kind(self.names[side.name]["ref"]) == "text" for side in (self.left, self.right)
+        ):
             steps: list[list[Any]] = [
                 ["trim", "case"],
                 ["case", "punctuation", "spaces"],

@@ -287,7 +287,9 @@ def moved(at: date, days: Decimal) -> date:
 
 def upper(text: str) -> str:
     """One character for one."""
-    return "".join("ẞ" if sign == "ß" else sign if len(sign.upper()) > 1 else sign.upper() for sign in text)
+    return "".join(
+        "ẞ" if sign == "ß" else sign if len(sign.upper()) > 1 else sign.upper() for sign in text
+    )
 
 
 class Generator:
@@ -601,7 +603,9 @@ class Generator:
             "double": self.double,
         }[kind](depth)
         writes: dict[str, Callable[[Any], str]] = {
-            "number": lambda x: f"{rounded(x, a.scale) + 0:f}" if x else f"{Decimal(0).scaleb(-a.scale):f}",
+            "number": lambda x: (
+                f"{rounded(x, a.scale) + 0:f}" if x else f"{Decimal(0).scaleb(-a.scale):f}"
+            ),
             "boolean": lambda x: "true" if x else "false",
             "date": lambda x: x.isoformat(),
             "double": double_text,
@@ -705,7 +709,9 @@ class Generator:
             ),
         ]
         sql, function, pieces = self.chance.choice(ways)
-        return Piece(sql=sql, of=strict(function, *pieces), may_fail=any(p.may_fail for p in pieces))
+        return Piece(
+            sql=sql, of=strict(function, *pieces), may_fail=any(p.may_fail for p in pieces)
+        )
 
     def _of_like(self, sign: re.Match[str]) -> str:
         return re.escape(sign[1] or sign[4]) if sign[1] or sign[4] else ".*" if sign[2] else "."
@@ -745,7 +751,9 @@ class Generator:
             if not name:
                 return Piece(sql="DATE '2024-01-31'", of=lambda _: date(2024, 1, 31))
             return Piece(sql=name, of=lambda row: row[name])
-        return self.chance.choice([self._moved, self._cut, self._date_cast, self._choice_of_dates])(depth - 1)
+        return self.chance.choice([self._moved, self._cut, self._date_cast, self._choice_of_dates])(
+            depth - 1
+        )
 
     def _moved(self, depth: int) -> Piece:
         a, operator = self.date(depth), self.chance.choice("+-")
@@ -761,7 +769,11 @@ class Generator:
             at, days = a.of(row), number.of(row)
             if days is not None and abs(days) > 4_000_000:
                 raise Failed
-            return None if at is None or days is None else moved(at, days if operator == "+" else -days)
+            return (
+                None
+                if at is None or days is None
+                else moved(at, days if operator == "+" else -days)
+            )
 
         return Piece(sql=sql, of=of, may_fail=True)
 
@@ -803,7 +815,9 @@ class Generator:
                 sql=name,
                 of=lambda row: None if row[name] is None else one_zero(row[name]),
             )
-        return self.chance.choice([self._double_sum, self._double_cast, self._double_choice])(depth - 1)
+        return self.chance.choice([self._double_sum, self._double_cast, self._double_choice])(
+            depth - 1
+        )
 
     def _double_sum(self, depth: int) -> Piece:
         a, b, operator = self.double(depth), self.double(depth), self.chance.choice("+-*/")

@@ -59,7 +59,9 @@ def differences(book: Book, folder: Path) -> list[str]:
         settled = limits[(book.seed + number_of_run) % 2]
         runs[engine] = _run(book, at, engine, settled, book.pieces if number_of_run else 1)
     return [
-        f"{engine}: {sentence}" for engine, run in runs.items() for sentence in _compared(book, answer, run)
+        f"{engine}: {sentence}"
+        for engine, run in runs.items()
+        for sentence in _compared(book, answer, run)
     ] + list(_alike(runs))
 
 
@@ -80,7 +82,9 @@ def answer_of(book: Book) -> Answer | Refused:
 
 def _run(book: Book, folder: Path, engine: str, limits: MatchLimits, pieces: int) -> Evidence | str:
     folder.mkdir(parents=True)
-    files: dict[Any, list[Path]] = {side.name: _written(side, folder, pieces) for side in (book.left, book.right)}
+    files: dict[Any, list[Path]] = {
+        side.name: _written(side, folder, pieces) for side in (book.left, book.right)
+    }
     written = [_decisions(pairs) for pairs in (book.match, book.unmatch)]
     execution = Execution(
         recipe=validation.read(book.document),
@@ -101,7 +105,9 @@ def _run(book: Book, folder: Path, engine: str, limits: MatchLimits, pieces: int
     return Evidence(
         executed=executed,
         tables={
-            name: pa.concat_tables([pq.read_table(f.path) for f in executed.evidence.files if f.table == name])
+            name: pa.concat_tables(
+                [pq.read_table(f.path) for f in executed.evidence.files if f.table == name]
+            )
             for name in names
         },
     )
@@ -121,7 +127,9 @@ def _shown(part: Any) -> str:
     if isinstance(part, bytes):
         return part.hex()
     if isinstance(part, str):
-        return _ESCAPED.sub("\N{SYMBOL FOR ESCAPE}\\g<0>", part).replace("\x1f", "\N{SYMBOL FOR UNIT SEPARATOR}")
+        return _ESCAPED.sub("\N{SYMBOL FOR ESCAPE}\\g<0>", part).replace(
+            "\x1f", "\N{SYMBOL FOR UNIT SEPARATOR}"
+        )
     return str(part.isoformat() if hasattr(part, "isoformat") else part)
 
 
@@ -141,7 +149,11 @@ def _compared(book: Book, answer: Answer | Refused, run: Evidence | str) -> Iter
         may_refuse = isinstance(answer, Refused) or answer.large_sums
         if not (may_refuse and isinstance(run, str)):
             shown = run if isinstance(run, str) else "a result"
-            right = f"{answer} should be refused" if isinstance(answer, Refused) else "a result is right"
+            right = (
+                f"{answer} should be refused"
+                if isinstance(answer, Refused)
+                else "a result is right"
+            )
             yield f"{shown} where {right}"
         return
     with localcontext(prec=200):
@@ -191,7 +203,9 @@ def _carried(book: Book, run: Evidence, uids: Mapping[str, str]) -> Iterator[str
     type."""
     for side in (book.left, book.right):
         by_uid = {row[uids[side.name]]: row for row in side.rows}
-        shown = [name for name in run.tables["matched"].column_names if name.startswith(f"{side.name}_")]
+        shown = [
+            name for name in run.tables["matched"].column_names if name.startswith(f"{side.name}_")
+        ]
         for name in shown:
             own = name.removeprefix(f"{side.name}_")
             if run.tables["matched"].schema.field(name).type != side.type(own):
@@ -213,7 +227,10 @@ def _is_same(shown: Any, read: Any) -> bool:
 
 def _compared_fields(book: Book, run: Evidence, uids: Mapping[str, str]) -> Iterator[str]:
     zone = book.document.get("time_zone", "UTC")
-    rows = {side.name: {row[uids[side.name]]: row for row in side.rows} for side in (book.left, book.right)}
+    rows = {
+        side.name: {row[uids[side.name]]: row for row in side.rows}
+        for side in (book.left, book.right)
+    }
     for pair in book.document.get("compare", ()):
         kinds = {book.left.kind(pair["left"]), book.right.kind(pair["right"])}
         for row in run.tables["matched"].to_pylist():
@@ -251,7 +268,9 @@ def _breaks(book: Book, side: Side, answer: Answer, run: Evidence) -> Iterator[s
         yield f"unmatched_{side.name} has a column twice: {table.column_names}"
         return
     uid = own[side.schema.names.index(side.uid)]
-    expected = {side.rows[place][side.uid]: (place, why) for place, why in answer.breaks[side.name].items()}
+    expected = {
+        side.rows[place][side.uid]: (place, why) for place, why in answer.breaks[side.name].items()
+    }
     written = table.to_pylist()
     if sorted(row[uid] for row in written) != sorted(expected):
         yield f"unmatched_{side.name} has {sorted(row[uid] for row in written)}, not {sorted(expected)}"
@@ -302,9 +321,14 @@ def _amounts(book: Book, side: Side, column: str, places: set[int]) -> dict[str,
 
 def _duplicates(answer: Answer, run: Evidence) -> Iterator[str]:
     written = {
-        (row["side"], tuple(json.loads(row["key"]))): row["count"] for row in run.tables["duplicates"].to_pylist()
+        (row["side"], tuple(json.loads(row["key"]))): row["count"]
+        for row in run.tables["duplicates"].to_pylist()
     }
-    expected = {(side, key): count for side, keys in answer.duplicates.items() for key, count in keys.items()}
+    expected = {
+        (side, key): count
+        for side, keys in answer.duplicates.items()
+        for key, count in keys.items()
+    }
     if written != expected:
         yield f"duplicates are {written}, not {expected}"
 
@@ -312,7 +336,9 @@ def _duplicates(answer: Answer, run: Evidence) -> Iterator[str]:
 def _rules(answer: Answer, run: Evidence) -> Iterator[str]:
     for rule in run.executed.evidence.rules:
         matches = [match for match in answer.matches if match.rule == rule["name"]]
-        left, right = ({place for m in matches for place in getattr(m, side)} for side in ("left", "right"))
+        left, right = (
+            {place for m in matches for place in getattr(m, side)} for side in ("left", "right")
+        )
         expected = (len(matches), len(left), len(right))
         if (rule["matches"], rule["left"], rule["right"]) != expected:
             yield f"{rule['name']} made {(rule['matches'], rule['left'], rule['right'])}, not {expected}"

@@ -327,7 +327,9 @@ class Matcher:
         ones, others = (lefts, rights) if left_is_one else (rights, lefts)
         candidates = {
             one: [
-                other for other in others if self._is_candidate(rule, *((one, other) if left_is_one else (other, one)))
+                other
+                for other in others
+                if self._is_candidate(rule, *((one, other) if left_is_one else (other, one)))
             ]
             for one in ones
         }
@@ -352,7 +354,10 @@ class Matcher:
 
     def _groups(self, rule: Rule, lefts: list[int], rights: list[int]) -> list[Match]:
         total, compared = _sum_of(rule), self.compared.setdefault(rule["name"], Compared())
-        groups = [self._grouped(rule, side, pool) for side, pool in ((self.left, lefts), (self.right, rights))]
+        groups = [
+            self._grouped(rule, side, pool)
+            for side, pool in ((self.left, lefts), (self.right, rights))
+        ]
         matches = []
         for key in groups[0].keys() & groups[1].keys():
             a, b = groups[0][key], groups[1][key]
@@ -377,7 +382,9 @@ class Matcher:
         return groups
 
     def _group_key(self, rule: Rule, side: Side, place: int) -> tuple[Any, ...]:
-        return tuple(self._value(c, side, side.rows[place]) for c in rule["conditions"] if _is_key(c))
+        return tuple(
+            self._value(c, side, side.rows[place]) for c in rule["conditions"] if _is_key(c)
+        )
 
     def _sum(self, c: Condition, side: Side, places: Sequence[int]) -> Decimal:
         total = sum((self._value(c, side, side.rows[place]) for place in places), Decimal(0))
@@ -389,7 +396,11 @@ class Matcher:
 
     def _named(self, keys: tuple[Any, Any]) -> tuple[list[int], list[int]]:
         left, right = (
-            [place for place, row in enumerate(side.rows) if None not in key and _key(side, row) == key]
+            [
+                place
+                for place, row in enumerate(side.rows)
+                if None not in key and _key(side, row) == key
+            ]
             for side, key in zip((self.left, self.right), keys, strict=True)
         )
         return left, right
@@ -423,7 +434,9 @@ class Matcher:
         """Of the records of the other side with its key the one that fails least, then nearest,
         then by key."""
         other = self.right if side is self.left else self.left
-        keys, rest = ([c for c in rule["conditions"] if _is_key(c) is is_key] for is_key in (True, False))
+        keys, rest = (
+            [c for c in rule["conditions"] if _is_key(c) is is_key] for is_key in (True, False)
+        )
         if not keys:
             return None
         judged = []
@@ -431,14 +444,20 @@ class Matcher:
             a, b = (place, candidate) if side is self.left else (candidate, place)
             failed = [c for c in rest if not self._holds(c, a, b)]
             compared = self._compared(rule, a, b)
-            fails = len(failed) + (rule["pattern"] != "1:1" and (compared is None or compared[1] < 2))
+            fails = len(failed) + (
+                rule["pattern"] != "1:1" and (compared is None or compared[1] < 2)
+            )
             ranks = [(apart is None, apart or 0) for apart in self._differences(rule, a, b)]
-            judged.append(((fails, ranks, self.places[other.name][candidate]), a, b, failed, compared))
+            judged.append(
+                ((fails, ranks, self.places[other.name][candidate]), a, b, failed, compared)
+            )
         if not judged:
             return None
         (fails, _, _), a, b, failed, compared = min(judged, key=lambda item: item[0])
         reason = _FAILED.get(failed[0]["op"], "other_condition") if failed else "ambiguous"
-        amount = next((c for c in rule["conditions"] if c["op"] in ("tolerance", "sum_within")), None)
+        amount = next(
+            (c for c in rule["conditions"] if c["op"] in ("tolerance", "sum_within")), None
+        )
         if rule["pattern"] != "1:1":
             amount = _sum_of(rule)
         difference = None if amount is None else self._apart(amount, a, b)
@@ -466,11 +485,16 @@ class Matcher:
         same_key = [
             candidate
             for candidate in range(len(other.rows))
-            if all(self._holds(c, *((place, candidate) if side is self.left else (candidate, place))) for c in keys)
+            if all(
+                self._holds(c, *((place, candidate) if side is self.left else (candidate, place)))
+                for c in keys
+            )
         ]
         if rule["pattern"] != "M:N":
             return same_key
-        with_amount = [p for p in same_key if self._value(_sum_of(rule), other, other.rows[p]) is not None]
+        with_amount = [
+            p for p in same_key if self._value(_sum_of(rule), other, other.rows[p]) is not None
+        ]
         return (with_amount or same_key)[:1]
 
     def _compared(self, rule: Rule, a: int, b: int) -> tuple[Decimal, int] | None:
@@ -575,13 +599,18 @@ class FreeMatcher(Matcher):
         pairs = {(a, b) for a, b in returned - self.forbidden if a in free[0] and b in free[1]}
         matches += self._groups_of(pairs)
         breaks = {
-            side.name: {place: Break(reason=self._why(side, place, matches, returned)) for place in pool}
+            side.name: {
+                place: Break(reason=self._why(side, place, matches, returned)) for place in pool
+            }
             for side, pool in zip((self.left, self.right), _without(pools, matches), strict=True)
         }
         return self._with_duplicates(matches, breaks)
 
     def _is_returned(self, a: int, b: int) -> bool:
-        named = [any(part is not None for part in _key(s, s.rows[p])) for s, p in ((self.left, a), (self.right, b))]
+        named = [
+            any(part is not None for part in _key(s, s.rows[p]))
+            for s, p in ((self.left, a), (self.right, b))
+        ]
         return all(named) and all(self._holds(c, a, b) for c in self.conditions)
 
     def _groups_of(self, pairs: set[tuple[int, int]]) -> list[Match]:
@@ -613,13 +642,17 @@ class FreeMatcher(Matcher):
     ) -> str:
         row = side.rows[place]
         matched = {other for match in matches for other in getattr(match, side.name)}
-        if None not in _key(side, row) and any(_key(side, side.rows[p]) == _key(side, row) for p in matched):
+        if None not in _key(side, row) and any(
+            _key(side, side.rows[p]) == _key(side, row) for p in matched
+        ):
             return "duplicate"
         if any(pair[0 if side is self.left else 1] == place for pair in returned):
             return "ambiguous"
         other = self.right if side is self.left else self.left
         keys = [c for c in self.conditions if c["op"] == "eq"]
-        if all(part is None for part in _key(side, row)) or any(row[c[side.name]] is None for c in keys):
+        if all(part is None for part in _key(side, row)) or any(
+            row[c[side.name]] is None for c in keys
+        ):
             return "no_key"
         same = [r for r in other.rows if all(r[c[other.name]] == row[c[side.name]] for c in keys)]
         return "rejected_by_sql" if same else "no_candidate"

@@ -19,7 +19,9 @@ AT_ONCE = 10
 
 @pytest.mark.parametrize("first", range(0, BOOKS, AT_ONCE))
 def test_every_engine_matches_books_as_the_guide_says(first: int) -> None:
-    wrong = {seed: sentences for seed in range(first, first + AT_ONCE) if (sentences := problems(seed))}
+    wrong = {
+        seed: sentences for seed in range(first, first + AT_ONCE) if (sentences := problems(seed))
+    }
     assert not wrong, "\n".join(f"book {seed}: {sentences[0]}" for seed, sentences in wrong.items())
 
 
@@ -46,4 +48,10 @@ def test_the_books_have_what_they_are_for() -> None:
     assert sum(match.ambiguous for match in matches) >= 100
     assert sum(sum(answer.greedy_clusters.values()) for answer in answers) >= 10
     assert names >= set(NAMES)
-    assert sum(len({n.casefold() for n in one.left.schema.names}) < len(one.left.schema) for one in books) >= 50
+    assert (
+        sum(
+            len({n.casefold() for n in one.left.schema.names}) < len(one.left.schema)
+            for one in books
+        )
+        >= 50
+    )

@@ -1,5 +1,5 @@
-"""Joins, groups and windows of match_sql on every engine, over hostile values of every type, against
-plain Python."""
+"""Joins, groups and windows of match_sql on every engine, over hostile values of every type,
+against plain Python."""
 
 from __future__ import annotations
 
@@ -111,7 +111,9 @@ def test_groups_are_the_same_on_every_engine(
                 first_last = [values[0], values[-1]] if values else [None, None]
                 distinct = len({ordered(value) for value in values})
                 sums = [sum(values) if values else None] if added else []
-                results.append([group[0][key], len(group), len(values), distinct, *first_last, *sums])
+                results.append(
+                    [group[0][key], len(group), len(values), distinct, *first_last, *sums]
+                )
             assert answer(engine, sql) == meant(results), (engine.name, column)
 
 

@@ -1,4 +1,5 @@
-"""Run as a child: reads one query to its end; prints its rows and its peak of memory in MB, early and at the end.
+"""Run as a child: reads one query to its end; prints its rows and its peak of memory in MB, early
+and at the end.
 
 python -m tests.sources.trino.appetite '{"config": …, "secrets": …, "sql": …, "early": 100000}'
 """

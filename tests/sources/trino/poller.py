@@ -1,4 +1,5 @@
-"""Run as a child that will be killed: submits a statement and polls it, printing what it would persist.
+"""Run as a child that will be killed: submits a statement and polls it, printing what it would
+persist.
 
 python -m tests.sources.trino.poller '{"config": …, "sql": …}'
 """

@@ -1,4 +1,5 @@
-"""The two servers that the same promises are held against: how to fill each, and how to look inside it."""
+"""The two servers that the same promises are held against: how to fill each, and how to look inside
+it."""
 
 from __future__ import annotations
 
@@ -132,14 +133,19 @@ class RealSubject:
         """All values travel as one JSON text and are cast to their types by Trino itself."""
         async with opened(self) as source:
             unload = source.unload()
-            for sql in (f"DROP TABLE IF EXISTS {self.quote(name)}", _create(self.quote(name), table)):
+            for sql in (
+                f"DROP TABLE IF EXISTS {self.quote(name)}",
+                _create(self.quote(name), table),
+            ):
                 await run(unload, sql)
 
     async def many(self, rows: int) -> str:
         return f"SELECT *, orderkey * 2 AS twice, comment || comment AS more FROM tpch.sf1.lineitem LIMIT {rows}"
 
     async def running(self) -> int:
-        return sum(query["state"] not in ("FINISHED", "FAILED") for query in await self._get("/v1/query"))
+        return sum(
+            query["state"] not in ("FINISHED", "FAILED") for query in await self._get("/v1/query")
+        )
 
     def quote(self, name: str) -> str:
         return f'"{name}"'
@@ -162,7 +168,9 @@ class RealSubject:
 
     async def _get(self, path: str) -> Any:
         async with httpx2.AsyncClient() as http:
-            return (await http.get(self.server.url + path, headers={"X-Trino-User": "tester"})).json()
+            return (
+                await http.get(self.server.url + path, headers={"X-Trino-User": "tester"})
+            ).json()
 
 
 async def run(unload: Unload, sql: str) -> Finished:
@@ -178,10 +186,13 @@ async def run(unload: Unload, sql: str) -> Finished:
 
 def _create(name: str, table: pa.Table) -> str:
     columns = [f"c{number}" for number in range(table.num_columns)]
-    rows = json.dumps([[_text(value) for value in row.values()] for row in table.to_pylist()], ensure_ascii=False)
+    rows = json.dumps(
+        [[_text(value) for value in row.values()] for row in table.to_pylist()], ensure_ascii=False
+    )
     row_type = ", ".join(f"{column} varchar" for column in columns)
     chosen = ", ".join(
-        f'{_cast(column, field.type)} AS "{field.name}"' for column, field in zip(columns, table.schema, strict=True)
+        f'{_cast(column, field.type)} AS "{field.name}"'
+        for column, field in zip(columns, table.schema, strict=True)
     )
     literal = rows.replace("'", "''")
     return (
@@ -212,5 +223,11 @@ def _trino_type(kind: pa.DataType) -> str:
         return f"decimal({kind.precision}, {kind.scale})"
     if pa.types.is_timestamp(kind):
         return "timestamp(6) with time zone" if kind.tz else "timestamp(6)"
-    names = {"int64": "bigint", "int32": "integer", "string": "varchar", "bool": "boolean", "date32[day]": "date"}
+    names = {
+        "int64": "bigint",
+        "int32": "integer",
+        "string": "varchar",
+        "bool": "boolean",
+        "date32[day]": "date",
+    }
     return names.get(str(kind), str(kind))

@@ -45,7 +45,9 @@ def runs(fake: TrinoFake) -> int:
 @pytest.mark.parametrize(
     "error",
     [
-        QueryError("CLUSTER_STARTUP_TIMEOUT", "the cluster did not come up", "INSUFFICIENT_RESOURCES"),
+        QueryError(
+            "CLUSTER_STARTUP_TIMEOUT", "the cluster did not come up", "INSUFFICIENT_RESOURCES"
+        ),
         QueryError("GENERIC_INTERNAL_ERROR", "Request timed out after 30s", "INTERNAL_ERROR"),
         QueryError("REMOTE_TASK_ERROR", "Timeout waiting for workers", "EXTERNAL"),
     ],
@@ -63,7 +65,9 @@ async def test_a_timeout_is_tried_twice_more_five_seconds_apart(
 
 async def test_after_two_retries_it_is_given_up(fake_trino: TrinoFake, config: Config) -> None:
     clock = FastClock()
-    fake_trino.scripts.append(Script(match=SQL, error=QueryError("STARTUP_TIMEOUT", "still asleep", "EXTERNAL")))
+    fake_trino.scripts.append(
+        Script(match=SQL, error=QueryError("STARTUP_TIMEOUT", "still asleep", "EXTERNAL"))
+    )
     with pytest.raises(SourceError) as error:
         await rows(config, clock)
     assert error.value.message == "Direct export failed after 2 retries: STARTUP_TIMEOUT"
@@ -83,7 +87,9 @@ async def test_the_query_that_timed_out_is_cancelled_before_the_next_begins(
     assert first.error is not None
     assert first.error.name == "USER_CANCELED"
     assert second.state == "FINISHED"
-    order = [request.method for request in fake_trino.requests if request.method in ("POST", "DELETE")]
+    order = [
+        request.method for request in fake_trino.requests if request.method in ("POST", "DELETE")
+    ]
     assert order[-2:] == ["DELETE", "POST"]
 
 
@@ -106,7 +112,12 @@ async def test_a_timeout_after_the_first_rows_is_not_retried_for_they_would_come
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (QueryError("EXCEEDED_MEMORY_LIMIT", "Query exceeded per-node memory", "INSUFFICIENT_RESOURCES"), SourceError),
+        (
+            QueryError(
+                "EXCEEDED_MEMORY_LIMIT", "Query exceeded per-node memory", "INSUFFICIENT_RESOURCES"
+            ),
+            SourceError,
+        ),
         (QueryError("DIVISION_BY_ZERO", "/ by zero"), SourceQueryError),
         (QueryError("HIVE_BAD_DATA", "bad", "EXTERNAL"), SourceError),
     ],

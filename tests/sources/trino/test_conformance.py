@@ -23,7 +23,12 @@ class TestTrino(Conformance):
 
     async def test_a_million_rows_need_no_more_memory_than_a_few(self, subject: Subject) -> None:
         few, rows = 200_000, 500_000
-        job = {"config": subject.config, "secrets": subject.secrets, "sql": await subject.many(rows), "early": few}
+        job = {
+            "config": subject.config,
+            "secrets": subject.secrets,
+            "sql": await subject.many(rows),
+            "early": few,
+        }
         command = [sys.executable, "-m", "tests.sources.trino.appetite", json.dumps(job)]
         child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
         out, _ = await child.communicate()

@@ -1,4 +1,5 @@
-"""Credentials go to the coordinator and to nobody else: no error, no log line, no repr and no other server."""
+"""Credentials go to the coordinator and to nobody else: no error, no log line, no repr and no other
+server."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def source_with(subject: FakeSubject, secrets: dict[str, str], **changes: object
     return connect({**subject.config, **changes}, secrets)
 
 
-async def test_a_password_is_sent_with_every_request(fake_trino: TrinoFake, subject: FakeSubject) -> None:
+async def test_a_password_is_sent_with_every_request(
+    fake_trino: TrinoFake, subject: FakeSubject
+) -> None:
     fake_trino.passwords["tester"] = PASSWORD
     async with source_with(subject, {"password": PASSWORD}) as source:
         assert await collect_batches(source, "SELECT 1 AS one") == 1
@@ -58,7 +61,9 @@ async def test_a_token_is_sent_as_a_bearer(fake_trino: TrinoFake, subject: FakeS
     fake_trino.passwords[""] = TOKEN
     async with source_with(subject, {"token": TOKEN}) as source:
         await source.test()
-    assert {request.headers.get("authorization") for request in fake_trino.requests} == {f"Bearer {TOKEN}"}
+    assert {request.headers.get("authorization") for request in fake_trino.requests} == {
+        f"Bearer {TOKEN}"
+    }
 
 
 @pytest.mark.parametrize("secrets", [{"password": "wr0ng-0ne"}, {"token": "wr0ng-0ne"}])
@@ -76,7 +81,9 @@ async def test_a_server_that_echoes_the_secret_does_not_bring_it_into_the_error(
     subject: FakeSubject, log: io.StringIO
 ) -> None:
     async def echo(request: Request) -> Response:
-        return Response(status=400, body=f"bad header: {request.headers['authorization']} {PASSWORD}".encode())
+        return Response(
+            status=400, body=f"bad header: {request.headers['authorization']} {PASSWORD}".encode()
+        )
 
     async with HttpServer(echo) as server:
         config = {**subject.config, "url": f"http://127.0.0.1:{server.port}"}
@@ -122,11 +129,15 @@ async def test_a_segment_in_foreign_storage_is_fetched_without_our_credentials(
             assert "x-amz-server-side-encryption-customer-key" in request.headers
 
 
-async def test_what_a_storage_says_of_a_failure_is_not_repeated(fake_trino: TrinoFake, subject: FakeSubject) -> None:
+async def test_what_a_storage_says_of_a_failure_is_not_repeated(
+    fake_trino: TrinoFake, subject: FakeSubject
+) -> None:
     fake_trino.engine.load("numbers", pa.table({"n": pa.array(range(4000), pa.int64())}))
 
     async def storage(_: Request) -> Response:
-        return Response(status=403, body=b"<Error><StringToSign>X-Amz-Signature=5ecret</StringToSign></Error>")
+        return Response(
+            status=403, body=b"<Error><StringToSign>X-Amz-Signature=5ecret</StringToSign></Error>"
+        )
 
     async with HttpServer(storage) as server:
         fake_trino.storage_url = f"http://127.0.0.1:{server.port}"
@@ -137,7 +148,13 @@ async def test_what_a_storage_says_of_a_failure_is_not_repeated(fake_trino: Trin
 
 
 @pytest.mark.parametrize(
-    "url", ["http://trino.example:8080", "http://10.0.0.1", "http://128.0.0.1", "http://localhost.evil.example"]
+    "url",
+    [
+        "http://trino.example:8080",
+        "http://10.0.0.1",
+        "http://128.0.0.1",
+        "http://localhost.evil.example",
+    ],
 )
 def test_plain_http_is_for_this_machine(url: str) -> None:
     with pytest.raises(InvalidInput, match="plain http"):
@@ -173,17 +190,25 @@ def test_https_and_loopback_are_fine(url: str) -> None:
         ({"url": "https://trino.example", "user": "a\r\nX-Trino-Role: b"}, {}),
     ],
 )
-def test_a_wrong_configuration_is_named_without_its_secret(config: dict[str, object], secrets: dict[str, str]) -> None:
+def test_a_wrong_configuration_is_named_without_its_secret(
+    config: dict[str, object], secrets: dict[str, str]
+) -> None:
     with pytest.raises(InvalidInput) as error:
         connect({"user": "u", **config}, secrets)
     assert PASSWORD not in told(error.value)
 
 
-async def test_a_trace_cannot_bring_a_header_of_its_own(fake_trino: TrinoFake, subject: FakeSubject) -> None:
+async def test_a_trace_cannot_bring_a_header_of_its_own(
+    fake_trino: TrinoFake, subject: FakeSubject
+) -> None:
     async with source_with(subject, {}) as source:
-        async for _ in source.stream(chunk("SELECT 1 AS one"), trace="job\r\nX-Trino-Role: system=ROLE{admin}"):
+        async for _ in source.stream(
+            chunk("SELECT 1 AS one"), trace="job\r\nX-Trino-Role: system=ROLE{admin}"
+        ):
             pass
-    assert {query.headers["x-trino-role"] for query in fake_trino.queries.values()} == {"system=ROLE%7Banalyst%7D"}
+    assert {query.headers["x-trino-role"] for query in fake_trino.queries.values()} == {
+        "system=ROLE%7Banalyst%7D"
+    }
 
 
 async def test_an_error_of_the_network_does_not_show_the_address_of_a_page(

@@ -1,4 +1,5 @@
-"""A network and a coordinator at their worst: no row is lost, none comes twice, and what cannot be had is said."""
+"""A network and a coordinator at their worst: no row is lost, none comes twice, and what cannot be
+had is said."""
 
 from __future__ import annotations
 
@@ -41,7 +42,11 @@ def config(fake_trino: TrinoFake) -> Config:
 async def numbers(config: Config, clock: FastClock) -> list[int]:
     wire = Wire(config, FOR_OPERATOR, clock=clock, chance=lambda: 0.0)
     async with TrinoSource(config, clock=clock, client=Client(config, wire)) as source:
-        return [n for batch in [b async for b in source.stream(chunk(NUMBERS))] for n in batch["n"].to_pylist()]
+        return [
+            n
+            for batch in [b async for b in source.stream(chunk(NUMBERS))]
+            for n in batch["n"].to_pylist()
+        ]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +81,9 @@ async def test_a_segment_that_was_torn_is_fetched_again(
     assert await numbers(replace(config, encodings=("json+zstd",)), clock) == list(range(9000))
 
 
-async def test_a_page_that_hangs_is_asked_for_again(fake_trino: TrinoFake, config: Config, clock: FastClock) -> None:
+async def test_a_page_that_hangs_is_asked_for_again(
+    fake_trino: TrinoFake, config: Config, clock: FastClock
+) -> None:
     fake_trino.faults.append(Fault(misdeed="hang", skip=4, times=1))
     assert await numbers(replace(config, request_timeout=0.5), clock) == list(range(9000))
 
@@ -84,23 +91,33 @@ async def test_a_page_that_hangs_is_asked_for_again(fake_trino: TrinoFake, confi
 async def test_retry_after_is_obeyed_up_to_a_third_of_the_clients_timeout(
     fake_trino: TrinoFake, config: Config, clock: FastClock
 ) -> None:
-    fake_trino.faults.append(Fault(misdeed="status", status=429, skip=3, headers={"Retry-After": "7"}))
-    fake_trino.faults.append(Fault(misdeed="status", status=503, skip=5, headers={"Retry-After": "3600"}))
+    fake_trino.faults.append(
+        Fault(misdeed="status", status=429, skip=3, headers={"Retry-After": "7"})
+    )
+    fake_trino.faults.append(
+        Fault(misdeed="status", status=503, skip=5, headers={"Retry-After": "3600"})
+    )
     date = {"Retry-After": "Sun, 15 Nov 2026 00:00:26 GMT"}
     fake_trino.faults.append(Fault(misdeed="status", status=503, skip=6, headers=date))
     assert await numbers(config, clock) == list(range(9000))
     assert clock.slept == [7.0, 10.0, 9.0]
 
 
-async def test_waits_between_tries_grow_and_are_spread(fake_trino: TrinoFake, config: Config, clock: FastClock) -> None:
+async def test_waits_between_tries_grow_and_are_spread(
+    fake_trino: TrinoFake, config: Config, clock: FastClock
+) -> None:
     fake_trino.faults.append(Fault(misdeed="status", skip=3, times=8))
     wire = Wire(config, FOR_OPERATOR, clock=clock, chance=lambda: 1.0)
     async with TrinoSource(config, clock=clock, client=Client(config, wire)) as source:
         assert sum([batch.num_rows async for batch in source.stream(chunk(NUMBERS))]) == 9000
-    assert clock.slept == pytest.approx([1.25 * wait for wait in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5)])
+    assert clock.slept == pytest.approx(
+        [1.25 * wait for wait in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5)]
+    )
 
 
-async def test_a_submission_is_tried_three_times(fake_trino: TrinoFake, config: Config, clock: FastClock) -> None:
+async def test_a_submission_is_tried_three_times(
+    fake_trino: TrinoFake, config: Config, clock: FastClock
+) -> None:
     fault = Fault(misdeed="reset", method="POST", path="/v1/statement", times=99)
     fake_trino.faults.append(fault)
     with pytest.raises(SourceUnavailable, match="after 3 tries"):
@@ -143,6 +160,8 @@ async def test_a_query_that_another_reader_went_on_with_is_lost(
         await numbers(config, clock)
 
 
-async def test_nothing_listens_there(config: Config, clock: FastClock, unused_tcp_port: int) -> None:
+async def test_nothing_listens_there(
+    config: Config, clock: FastClock, unused_tcp_port: int
+) -> None:
     with pytest.raises(SourceUnavailable, match="ConnectError"):
         await numbers(replace(config, url=f"http://127.0.0.1:{unused_tcp_port}"), clock)

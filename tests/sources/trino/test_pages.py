@@ -43,11 +43,43 @@ _NASTY = [
     "\b",
     "], [",
 ]
-_SIGNS = ["\u2028", "\u0000", "é", "名", "\U0001f980", "'", "\\n", '\\"', "\x7f", "#", "\ufeff", "1970-01-01", "0"]
-_PLAIN = ["],[", '"', "\\", "/", "null", "", " ", ",", "é", "\U0001f980", '","', '\\"', "]", "[", "\u2028"]
+_SIGNS = [
+    "\u2028",
+    "\u0000",
+    "é",
+    "名",
+    "\U0001f980",
+    "'",
+    "\\n",
+    '\\"',
+    "\x7f",
+    "#",
+    "\ufeff",
+    "1970-01-01",
+    "0",
+]
+_PLAIN = [
+    "],[",
+    '"',
+    "\\",
+    "/",
+    "null",
+    "",
+    " ",
+    ",",
+    "é",
+    "\U0001f980",
+    '","',
+    '\\"',
+    "]",
+    "[",
+    "\u2028",
+]
 
 
-def of(name: str, *numbers: int, children: tuple[tuple[str, types.TrinoType], ...] = ()) -> types.TrinoType:
+def of(
+    name: str, *numbers: int, children: tuple[tuple[str, types.TrinoType], ...] = ()
+) -> types.TrinoType:
     return types.TrinoType(name=name, numbers=numbers, children=children)
 
 
@@ -72,11 +104,15 @@ def decimal(precision: int, scale: int) -> Cell:
 
 def double(chance: random.Random) -> object:
     ordinary = chance.uniform(-1e6, 1e6) * 10.0 ** chance.randrange(-300, 300)
-    return chance.choice([ordinary, float(chance.randrange(100)), 0.0, -0.0, 5e-324, "NaN", "Infinity", "-Infinity"])
+    return chance.choice(
+        [ordinary, float(chance.randrange(100)), 0.0, -0.0, 5e-324, "NaN", "Infinity", "-Infinity"]
+    )
 
 
 def real(chance: random.Random) -> object:
-    return chance.choice([float(f"{chance.uniform(-9, 9):.6e}"), 1.1, 3.4028235e38, "NaN", "-Infinity"])
+    return chance.choice(
+        [float(f"{chance.uniform(-9, 9):.6e}"), 1.1, 3.4028235e38, "NaN", "-Infinity"]
+    )
 
 
 def moment(digits: int) -> Cell:
@@ -108,7 +144,10 @@ SCALARS: list[tuple[types.TrinoType, Cell]] = [
     (of("decimal", 5, 5), decimal(5, 5)),
     (of("varchar", 2**31 - 1), text),
     (of("char", 3), text),
-    (of("json"), lambda c: json.dumps({text(c): [text(c), 1, None]}, ensure_ascii=c.random() < 0.3)),
+    (
+        of("json"),
+        lambda c: json.dumps({text(c): [text(c), 1, None]}, ensure_ascii=c.random() < 0.3),
+    ),
     (of("uuid"), lambda c: f"{c.getrandbits(128):032x}"),
     (of("varbinary"), lambda c: base64.b64encode(c.randbytes(c.randrange(9))).decode()),
     (of("date"), lambda c: moment(0)(c)[:10]),
@@ -135,7 +174,8 @@ def page(chance: random.Random) -> tuple[list[types.Column], list[list[object]]]
     columns = [column(kind, f"c{number}") for number, (kind, _) in enumerate(chosen)]
     nulls = chance.choice([0.0, 0.2, 1.0])
     rows = [
-        [None if chance.random() < nulls else cell(chance) for _, cell in chosen] for _ in range(chance.randrange(9))
+        [None if chance.random() < nulls else cell(chance) for _, cell in chosen]
+        for _ in range(chance.randrange(9))
     ]
     return columns, rows
 
@@ -188,11 +228,18 @@ def test_both_ways_agree_on_thousands_of_hostile_pages() -> None:
 def test_what_is_no_csv_in_disguise_is_left_to_json(page: bytes) -> None:
     columns = [column(of("varchar"))]
     assert CsvReader(columns).read(page) is None
-    assert PageDecoder(columns).decode(page)["x"].to_pylist() == [row[0] for row in json.loads(page)]
+    assert PageDecoder(columns).decode(page)["x"].to_pylist() == [
+        row[0] for row in json.loads(page)
+    ]
 
 
 @pytest.mark.parametrize(
-    "page", [b'[["a\\\\"],["b\\"c"],["d\\/e"],["\\\\n"],["\\\\\\""]]', b'[["null"],[null],[""]]', b'[["]"],["["]]']
+    "page",
+    [
+        b'[["a\\\\"],["b\\"c"],["d\\/e"],["\\\\n"],["\\\\\\""]]',
+        b'[["null"],[null],[""]]',
+        b'[["]"],["["]]',
+    ],
 )
 def test_shared_escapes_and_quoted_nulls_take_the_fast_way(page: bytes) -> None:
     quick = CsvReader([column(of("varchar"))]).read(page)
@@ -202,11 +249,24 @@ def test_shared_escapes_and_quoted_nulls_take_the_fast_way(page: bytes) -> None:
 
 def test_a_nested_column_takes_the_way_of_json() -> None:
     numbers = column(of("array", children=(("", of("bigint")),)))
-    assert PageDecoder([numbers]).decode(b"[[[1,2]],[null],[[]]]")["x"].to_pylist() == [[1, 2], None, []]
+    assert PageDecoder([numbers]).decode(b"[[[1,2]],[null],[[]]]")["x"].to_pylist() == [
+        [1, 2],
+        None,
+        [],
+    ]
 
 
 @pytest.mark.parametrize(
-    "page", [b"[[1,2]]", b"[[1],[2,3]]", b"{}", b"[[1]", b'[["x"]]', b"nonsense", b"[[99999999999999999999]]"]
+    "page",
+    [
+        b"[[1,2]]",
+        b"[[1],[2,3]]",
+        b"{}",
+        b"[[1]",
+        b'[["x"]]',
+        b"nonsense",
+        b"[[99999999999999999999]]",
+    ],
 )
 def test_rows_that_do_not_fit_their_columns_are_an_error(page: bytes) -> None:
     with pytest.raises(SourceError):
@@ -232,5 +292,7 @@ def test_the_envelope_is_parsed_without_its_rows() -> None:
 
 
 def test_an_envelope_that_is_not_compact_is_read_as_well() -> None:
-    body = json.dumps({"id": "q", "data": [[1, "a"], [2, None]], "stats": {"state": "RUNNING"}}, indent=1)
+    body = json.dumps(
+        {"id": "q", "data": [[1, "a"], [2, None]], "stats": {"state": "RUNNING"}}, indent=1
+    )
     assert read_reply(body.encode()).rows == b'[[1,"a"],[2,null]]'

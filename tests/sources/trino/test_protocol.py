@@ -1,4 +1,5 @@
-"""What the driver knows of Trino's protocol, held against a real server and against the one in our process."""
+"""What the driver knows of Trino's protocol, held against a real server and against the one in our
+process."""
 
 from __future__ import annotations
 
@@ -18,7 +19,15 @@ from penstock.sources.errors import SourceQueryError
 from penstock.sources.trino.client import Client
 from penstock.sources.trino.failure import QueryLost
 from penstock.sources.trino.headers import Session
-from penstock.sources.trino.unload import Failed, Finished, Running, Target, Unload, ctas_sql, unload_sql
+from penstock.sources.trino.unload import (
+    Failed,
+    Finished,
+    Running,
+    Target,
+    Unload,
+    ctas_sql,
+    unload_sql,
+)
 from penstock.sources.trino.wire import Wire
 from tests.sources.conformance import chunk, freed, started, until
 from tests.sources.trino.subjects import ROLE, RealSubject, opened, run
@@ -55,7 +64,9 @@ async def drained(unload: Unload, step: Running | Finished | Failed) -> Finished
     return step
 
 
-async def test_a_post_registers_a_query_and_the_first_get_starts_it(trino_server: TrinoSubject, client: Client) -> None:
+async def test_a_post_registers_a_query_and_the_first_get_starts_it(
+    trino_server: TrinoSubject, client: Client
+) -> None:
     await freed(trino_server)
     reply = await client.submit(trino_server.endless, SESSION)
     assert await trino_server.running() == 0
@@ -83,7 +94,9 @@ async def test_the_last_page_may_be_asked_for_again_and_an_older_one_is_gone(
     await freed(trino_server)
 
 
-async def test_a_query_is_over_when_there_is_no_next_page_and_not_when_it_says_finished(client: Client) -> None:
+async def test_a_query_is_over_when_there_is_no_next_page_and_not_when_it_says_finished(
+    client: Client,
+) -> None:
     """Whether an answer says so too early is a matter of luck; within a few queries one does."""
     early = 0
     for _ in range(25):
@@ -96,14 +109,18 @@ async def test_a_query_is_over_when_there_is_no_next_page_and_not_when_it_says_f
 
 
 @pytest.mark.parametrize("by", ["page", "id"])
-async def test_a_cancelled_query_ends_at_trino(trino_server: TrinoSubject, client: Client, by: str) -> None:
+async def test_a_cancelled_query_ends_at_trino(
+    trino_server: TrinoSubject, client: Client, by: str
+) -> None:
     reply = await client.submit(trino_server.endless, SESSION)
     reply = await client.advance(reply.next_uri or "")
     await client.cancel(reply.query_id, reply.next_uri if by == "page" else None)
     assert await trino_server.ended(reply.query_id) == "USER_CANCELED"
 
 
-async def test_a_stream_that_is_closed_early_is_cancelled_at_trino(trino_server: TrinoSubject) -> None:
+async def test_a_stream_that_is_closed_early_is_cancelled_at_trino(
+    trino_server: TrinoSubject,
+) -> None:
     sql = await trino_server.many(300_000)
     async with opened(trino_server, encodings=[]) as source:
         async with aclosing(source.stream(chunk(sql), trace="job-8/1")) as batches:
@@ -111,7 +128,9 @@ async def test_a_stream_that_is_closed_early_is_cancelled_at_trino(trino_server:
         assert await trino_server.ended(await trino_server.newest()) == "USER_CANCELED"
 
 
-async def test_a_stream_whose_task_is_cancelled_is_cancelled_at_trino(trino_server: TrinoSubject) -> None:
+async def test_a_stream_whose_task_is_cancelled_is_cancelled_at_trino(
+    trino_server: TrinoSubject,
+) -> None:
     async with opened(trino_server) as source:
         plan = await source.plan(trino_server.endless, Limits())
         task = asyncio.create_task(anext(source.stream(plan.chunks[0])))
@@ -158,7 +177,10 @@ async def test_a_table_can_be_forgotten_while_its_files_stay(real_trino: Trino) 
     target = Target(catalog="lake", schema="exports", table="it's")
     async with opened(subject) as source:
         unload = source.unload()
-        await run(unload, ctas_sql("SELECT name FROM tpch.tiny.nation", target, location="local:///elsewhere/1"))
+        await run(
+            unload,
+            ctas_sql("SELECT name FROM tpch.tiny.nation", target, location="local:///elsewhere/1"),
+        )
         [file] = await unload.iceberg_files(target)
         await unload.forget(target)
         with pytest.raises(SourceQueryError):
@@ -168,7 +190,9 @@ async def test_a_table_can_be_forgotten_while_its_files_stay(real_trino: Trino) 
     assert pq.read_metadata(left).num_rows == file.rows == 25
 
 
-async def test_a_silent_reader_loses_its_query_and_a_slow_one_keeps_it(trino_server: TrinoSubject) -> None:
+async def test_a_silent_reader_loses_its_query_and_a_slow_one_keeps_it(
+    trino_server: TrinoSubject,
+) -> None:
     """A slow consumer sends no GET either, but its driver says that it is there."""
     trino_server.hurry()
     sql = await trino_server.many(300_000)
@@ -195,7 +219,9 @@ async def test_a_silent_reader_loses_its_query_and_a_slow_one_keeps_it(trino_ser
 async def test_a_server_without_unload_says_so(trino_server: TrinoSubject) -> None:
     async with opened(trino_server) as source:
         unload = source.unload()
-        submitted = await unload.submit(unload_sql("SELECT 1 AS one", catalog="lake", location="s3://bucket/prefix/"))
+        submitted = await unload.submit(
+            unload_sql("SELECT 1 AS one", catalog="lake", location="s3://bucket/prefix/")
+        )
         end = await drained(unload, await unload.poll(submitted.next_uri))
     assert isinstance(end, Failed)
     assert end.unsupported

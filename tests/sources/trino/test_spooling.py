@@ -1,4 +1,5 @@
-"""Spooled segments: fetched side by side, given in order, checked, and let go only when their rows are stored."""
+"""Spooled segments: fetched side by side, given in order, checked, and let go only when their rows
+are stored."""
 
 from __future__ import annotations
 
@@ -29,20 +30,26 @@ LARGE = {
 
 @pytest.fixture
 def subject(fake_trino: TrinoFake) -> FakeSubject:
-    numbers = pa.table({"n": pa.array(range(ROWS), pa.int64()), "text": [f"row {n}" for n in range(ROWS)]})
+    numbers = pa.table(
+        {"n": pa.array(range(ROWS), pa.int64()), "text": [f"row {n}" for n in range(ROWS)]}
+    )
     fake_trino.engine.load("numbers", numbers)
     return FakeSubject(fake_trino)
 
 
 @pytest.mark.parametrize("encoding", ["json+zstd", "json+lz4", "json"])
-async def test_every_encoding_gives_the_same_rows(fake_trino: TrinoFake, subject: FakeSubject, encoding: str) -> None:
+async def test_every_encoding_gives_the_same_rows(
+    fake_trino: TrinoFake, subject: FakeSubject, encoding: str
+) -> None:
     async with opened(subject, encodings=[encoding]) as source:
         found = await collect(source, SQL)
     assert found["n"].to_pylist() == list(range(ROWS))
     assert len(fake_trino.segments) == ROWS // fake_trino.page_rows
 
 
-async def test_small_segments_come_inside_the_answer(fake_trino: TrinoFake, subject: FakeSubject) -> None:
+async def test_small_segments_come_inside_the_answer(
+    fake_trino: TrinoFake, subject: FakeSubject
+) -> None:
     fake_trino.page_rows = 100
     async with opened(subject) as source:
         assert (await collect(source, SQL))["n"].to_pylist() == list(range(ROWS))
@@ -73,7 +80,9 @@ async def test_segments_are_fetched_side_by_side_and_given_in_order(
     assert most >= 4
 
 
-async def test_a_segment_is_let_go_only_when_its_rows_are_stored(fake_trino: TrinoFake, subject: FakeSubject) -> None:
+async def test_a_segment_is_let_go_only_when_its_rows_are_stored(
+    fake_trino: TrinoFake, subject: FakeSubject
+) -> None:
     receipts = Receipts()
     async with opened(subject) as source:
         rows = 0
@@ -89,13 +98,17 @@ async def test_a_segment_is_let_go_only_when_its_rows_are_stored(fake_trino: Tri
     assert fake_trino.segments == {}
 
 
-async def test_without_receipts_segments_are_left_to_expire(fake_trino: TrinoFake, subject: FakeSubject) -> None:
+async def test_without_receipts_segments_are_left_to_expire(
+    fake_trino: TrinoFake, subject: FakeSubject
+) -> None:
     async with opened(subject) as source:
         await collect(source, SQL)
     assert fake_trino.acknowledged == []
 
 
-async def test_a_segment_that_is_gone_is_an_error_and_not_a_gap(fake_trino: TrinoFake, subject: FakeSubject) -> None:
+async def test_a_segment_that_is_gone_is_an_error_and_not_a_gap(
+    fake_trino: TrinoFake, subject: FakeSubject
+) -> None:
     async def lose() -> None:
         fake_trino.segments.clear()
 
@@ -105,7 +118,9 @@ async def test_a_segment_that_is_gone_is_an_error_and_not_a_gap(fake_trino: Trin
             await collect(source, SQL)
 
 
-async def test_a_segment_of_another_size_is_an_error(fake_trino: TrinoFake, subject: FakeSubject) -> None:
+async def test_a_segment_of_another_size_is_an_error(
+    fake_trino: TrinoFake, subject: FakeSubject
+) -> None:
     async def shorten() -> None:
         for name, raw in fake_trino.segments.items():
             fake_trino.segments[name] = raw[:-1]
@@ -116,7 +131,9 @@ async def test_a_segment_of_another_size_is_an_error(fake_trino: TrinoFake, subj
             await collect(source, SQL)
 
 
-async def test_a_page_that_trino_left_out_is_an_error(fake_trino: TrinoFake, subject: FakeSubject) -> None:
+async def test_a_page_that_trino_left_out_is_an_error(
+    fake_trino: TrinoFake, subject: FakeSubject
+) -> None:
     fake_trino.forget_page = 3
     async with opened(subject) as source:
         with pytest.raises(SourceError, match="left out rows 4000 to 6000"):
@@ -124,7 +141,11 @@ async def test_a_page_that_trino_left_out_is_an_error(fake_trino: TrinoFake, sub
 
 
 def inline(**metadata: object) -> dict[str, object]:
-    return {"type": "inline", "data": "W1sxXV0=", "metadata": {"rowOffset": 0, "rowsCount": 1, **metadata}}
+    return {
+        "type": "inline",
+        "data": "W1sxXV0=",
+        "metadata": {"rowOffset": 0, "rowsCount": 1, **metadata},
+    }
 
 
 def test_a_segment_is_compressed_only_when_it_says_how_large_it_was() -> None:
@@ -135,7 +156,9 @@ def test_a_segment_is_compressed_only_when_it_says_how_large_it_was() -> None:
 @pytest.mark.parametrize("size", [1, 4, 6, 5_000_000])
 def test_a_wrong_uncompressed_size_is_an_error(size: int) -> None:
     raw = pa.Codec("zstd").compress(b"[[1]]", asbytes=True)
-    [segment] = segments({"encoding": "json+zstd", "segments": [inline(segmentSize=len(raw), uncompressedSize=size)]})
+    [segment] = segments(
+        {"encoding": "json+zstd", "segments": [inline(segmentSize=len(raw), uncompressedSize=size)]}
+    )
     with pytest.raises(SourceError, match="zstd"):
         unpack(segment, raw)
 
@@ -152,11 +175,16 @@ def test_an_encoding_that_was_not_asked_for_is_refused() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["json+zstd", "json+lz4", "json"])
-async def test_a_real_spool_gives_what_the_coordinator_gives(real_trino: Trino, encoding: str) -> None:
+async def test_a_real_spool_gives_what_the_coordinator_gives(
+    real_trino: Trino, encoding: str
+) -> None:
     subject = RealSubject(real_trino)
     sql = "SELECT orderkey, linenumber, comment, shipdate FROM tpch.tiny.lineitem ORDER BY 1, 2"
     receipts = Receipts()
-    async with opened(subject, encodings=[]) as direct, opened(subject, encodings=[encoding], session=LARGE) as source:
+    async with (
+        opened(subject, encodings=[]) as direct,
+        opened(subject, encodings=[encoding], session=LARGE) as source,
+    ):
         batches = [batch async for batch in source.stream(chunk(sql), receipts=receipts)]
         assert pa.Table.from_batches(batches) == await collect(direct, sql)
         kept = real_trino.spool.objects()

@@ -1,4 +1,5 @@
-"""Every type that a real Trino has comes out exactly, through the coordinator and through the spool."""
+"""Every type that a real Trino has comes out exactly, through the coordinator and through the
+spool."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
 UTC = dt.UTC
 # Zurich puts its clocks back at 01:00 UTC: 02:30 comes twice, and only UTC tells the two apart.
-EARLIER, LATER = "TIMESTAMP '2024-10-27 00:30:00.123 UTC'", "TIMESTAMP '2024-10-27 01:30:00.123 UTC'"
+EARLIER, LATER = (
+    "TIMESTAMP '2024-10-27 00:30:00.123 UTC'",
+    "TIMESTAMP '2024-10-27 01:30:00.123 UTC'",
+)
 ZURICH = "AT TIME ZONE 'Europe/Zurich'"
 
 SCALARS: list[tuple[str, pa.DataType, Any]] = [
@@ -48,7 +52,11 @@ SCALARS: list[tuple[str, pa.DataType, Any]] = [
     ("''", pa.string(), ""),
     ("'null'", pa.string(), "null"),
     ('JSON \'{"a": [1, null, "x"]}\'', pa.string(), '{"a":[1,null,"x"]}'),
-    ("UUID '12151fd2-7586-11e9-8f9e-2a86e4085a59'", pa.string(), "12151fd2-7586-11e9-8f9e-2a86e4085a59"),
+    (
+        "UUID '12151fd2-7586-11e9-8f9e-2a86e4085a59'",
+        pa.string(),
+        "12151fd2-7586-11e9-8f9e-2a86e4085a59",
+    ),
     ("IPADDRESS '2001:db8::1'", pa.string(), "2001:db8::1"),
     ("X'00ff10'", pa.binary(), b"\x00\xff\x10"),
     ("X''", pa.binary(), b""),
@@ -59,10 +67,26 @@ SCALARS: list[tuple[str, pa.DataType, Any]] = [
     ("TIME '01:02:03.123456789012'", pa.string(), "01:02:03.123456789012"),
     ("TIME '01:02:03.123 +01:00'", pa.string(), "01:02:03.123+01:00"),
     ("TIMESTAMP '1582-10-15 00:00:00'", pa.timestamp("us"), dt.datetime(1582, 10, 15)),  # noqa: DTZ001
-    ("TIMESTAMP '9999-12-31 23:59:59.999999'", pa.timestamp("us"), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)),  # noqa: DTZ001
-    ("TIMESTAMP '2024-02-29 00:00:00.123456789012'", pa.string(), "2024-02-29 00:00:00.123456789012"),
-    (f"{EARLIER} {ZURICH}", pa.timestamp("us", "UTC"), dt.datetime(2024, 10, 27, 0, 30, 0, 123000, UTC)),
-    (f"{LATER} {ZURICH}", pa.timestamp("us", "UTC"), dt.datetime(2024, 10, 27, 1, 30, 0, 123000, UTC)),
+    (
+        "TIMESTAMP '9999-12-31 23:59:59.999999'",
+        pa.timestamp("us"),
+        dt.datetime(9999, 12, 31, 23, 59, 59, 999999),  # noqa: DTZ001
+    ),
+    (
+        "TIMESTAMP '2024-02-29 00:00:00.123456789012'",
+        pa.string(),
+        "2024-02-29 00:00:00.123456789012",
+    ),
+    (
+        f"{EARLIER} {ZURICH}",
+        pa.timestamp("us", "UTC"),
+        dt.datetime(2024, 10, 27, 0, 30, 0, 123000, UTC),
+    ),
+    (
+        f"{LATER} {ZURICH}",
+        pa.timestamp("us", "UTC"),
+        dt.datetime(2024, 10, 27, 1, 30, 0, 123000, UTC),
+    ),
     (
         "TIMESTAMP '2024-01-01 12:00:00.000001 +05:30'",
         pa.timestamp("us", "UTC"),
@@ -84,14 +108,22 @@ NESTED: list[tuple[str, pa.DataType, Any]] = [
     ),
     ("MAP(ARRAY['a', 'null'], ARRAY[nan(), NULL])", pa.map_(pa.string(), pa.float64()), None),
     ("MAP(ARRAY[BIGINT '7'], ARRAY[X'01'])", pa.map_(pa.int64(), pa.binary()), [(7, b"\x01")]),
-    ("MAP(ARRAY[DATE '2024-01-01'], ARRAY[true])", pa.map_(pa.date32(), pa.bool_()), [(dt.date(2024, 1, 1), True)]),
+    (
+        "MAP(ARRAY[DATE '2024-01-01'], ARRAY[true])",
+        pa.map_(pa.date32(), pa.bool_()),
+        [(dt.date(2024, 1, 1), True)],
+    ),
     ("MAP(ARRAY[false], ARRAY[1])", pa.map_(pa.bool_(), pa.int32()), [(False, 1)]),
     (
         "CAST(ROW(1, 'x', NULL) AS row(a bigint, \"B c\" varchar, d date))",
         pa.struct([("a", pa.int64()), ("B c", pa.string()), ("d", pa.date32())]),
         {"a": 1, "B c": "x", "d": None},
     ),
-    ("ROW(1, ROW('y'))", pa.struct([("field0", pa.int32()), ("field1", pa.struct([("field0", pa.string())]))]), None),
+    (
+        "ROW(1, ROW('y'))",
+        pa.struct([("field0", pa.int32()), ("field1", pa.struct([("field0", pa.string())]))]),
+        None,
+    ),
     (
         f"ARRAY[{EARLIER} {ZURICH}, NULL]",
         pa.list_(pa.timestamp("us", "UTC")),
@@ -100,14 +132,23 @@ NESTED: list[tuple[str, pa.DataType, Any]] = [
     (
         f"MAP(ARRAY[{LATER} {ZURICH}], ARRAY[ARRAY[{LATER} {ZURICH}]])",
         pa.map_(pa.timestamp("us", "UTC"), pa.list_(pa.timestamp("us", "UTC"))),
-        [(dt.datetime(2024, 10, 27, 1, 30, 0, 123000, UTC), [dt.datetime(2024, 10, 27, 1, 30, 0, 123000, UTC)])],
+        [
+            (
+                dt.datetime(2024, 10, 27, 1, 30, 0, 123000, UTC),
+                [dt.datetime(2024, 10, 27, 1, 30, 0, 123000, UTC)],
+            )
+        ],
     ),
     (
         f"CAST(ROW({EARLIER} {ZURICH}, 1) AS row(at timestamp(3) with time zone, n integer))",
         pa.struct([("at", pa.timestamp("us", "UTC")), ("n", pa.int32())]),
         {"at": dt.datetime(2024, 10, 27, 0, 30, 0, 123000, UTC), "n": 1},
     ),
-    ("CAST(NULL AS row(at timestamp(3) with time zone))", pa.struct([("at", pa.timestamp("us", "UTC"))]), None),
+    (
+        "CAST(NULL AS row(at timestamp(3) with time zone))",
+        pa.struct([("at", pa.timestamp("us", "UTC"))]),
+        None,
+    ),
 ]
 
 
@@ -147,25 +188,35 @@ async def test_a_nested_nan_and_a_null_stay_apart(real_trino: Trino) -> None:
 
 @pytest.mark.parametrize(
     "sql",
-    ["SELECT approx_set(1) AS sketch", "SELECT MAP(ARRAY[ROW(1)], ARRAY[1]) AS m", "SELECT tdigest_agg(1.0) AS d"],
+    [
+        "SELECT approx_set(1) AS sketch",
+        "SELECT MAP(ARRAY[ROW(1)], ARRAY[1]) AS m",
+        "SELECT tdigest_agg(1.0) AS d",
+    ],
 )
-async def test_a_type_without_an_exact_form_is_refused_before_it_runs(real_trino: Trino, sql: str) -> None:
+async def test_a_type_without_an_exact_form_is_refused_before_it_runs(
+    real_trino: Trino, sql: str
+) -> None:
     async with opened(RealSubject(real_trino)) as source:
         with pytest.raises(SourceQueryError, match="exact"):
             await source.schema(sql)
 
 
 @pytest.mark.parametrize(
-    "value", ["DATE '10000-01-01'", "TIMESTAMP '2500-01-01 00:00:00.123456789'", "DATE '-0001-01-01'"]
+    "value",
+    ["DATE '10000-01-01'", "TIMESTAMP '2500-01-01 00:00:00.123456789'", "DATE '-0001-01-01'"],
 )
-async def test_a_value_that_arrow_cannot_hold_is_an_error_and_not_another_value(real_trino: Trino, value: str) -> None:
+async def test_a_value_that_arrow_cannot_hold_is_an_error_and_not_another_value(
+    real_trino: Trino, value: str
+) -> None:
     async with opened(RealSubject(real_trino)) as source:
         with pytest.raises(SourceError, match="Column x"):
             await collect(source, f"SELECT {value} AS x")
 
 
 async def test_moments_are_put_into_utc_whatever_the_query_looks_like(real_trino: Trino) -> None:
-    """A comment at its end, a semicolon, names that need quotes, and columns without a zone beside them."""
+    """A comment at its end, a semicolon, names that need quotes, and columns without a zone beside
+    them."""
     sql = f'SELECT {EARLIER} {ZURICH} AS "the ""hour""", 1 AS "select" -- and a remark\n;  '
     async with opened(RealSubject(real_trino)) as source:
         found = await collect(source, sql)
@@ -175,7 +226,10 @@ async def test_moments_are_put_into_utc_whatever_the_query_looks_like(real_trino
 
 def test_a_query_without_moments_stays_as_it_is() -> None:
     described = [{"name": "n", "typeSignature": {"rawType": "bigint", "arguments": []}}]
-    assert in_utc("SELECT n FROM t ORDER BY n ;\n", types.columns(described)) == "SELECT n FROM t ORDER BY n"
+    assert (
+        in_utc("SELECT n FROM t ORDER BY n ;\n", types.columns(described))
+        == "SELECT n FROM t ORDER BY n"
+    )
 
 
 async def test_errors_have_trinos_name_and_place(real_trino: Trino) -> None:

@@ -34,17 +34,36 @@ async def starburst() -> AsyncIterator[TrinoFake]:
 
 
 def test_the_delays_grow_like_fibonaccis_rabbits_up_to_ninety_seconds() -> None:
-    assert [poll_delay(polls, 600) for polls in range(12)] == [0, 2, 3, 5, 8, 13, 21, 34, 55, 89, 90, 90]
+    assert [poll_delay(polls, 600) for polls in range(12)] == [
+        0,
+        2,
+        3,
+        5,
+        8,
+        13,
+        21,
+        34,
+        55,
+        89,
+        90,
+        90,
+    ]
 
 
 def test_no_delay_is_longer_than_a_third_of_the_servers_patience() -> None:
     assert [poll_delay(polls, 300) for polls in (8, 9, 10, 1000)] == [55, 89, 90, 90]
     assert [poll_delay(polls, 60) for polls in (1, 6, 7, 1000)] == [2, 20, 20, 20]
-    assert all(poll_delay(polls, timeout) <= timeout / 3 for polls in range(50) for timeout in (1, 10, 90, 269, 300))
+    assert all(
+        poll_delay(polls, timeout) <= timeout / 3
+        for polls in range(50)
+        for timeout in (1, 10, 90, 269, 300)
+    )
 
 
 def test_the_statement_names_the_catalog_and_quotes_what_it_is_given() -> None:
-    sql = unload_sql("SELECT 1 AS a;", catalog='la"ke', location="s3://bucket/it's/", compression="SNAPPY")
+    sql = unload_sql(
+        "SELECT 1 AS a;", catalog='la"ke', location="s3://bucket/it's/", compression="SNAPPY"
+    )
     assert sql == (
         'SELECT * FROM TABLE("la""ke".system.unload(input => TABLE(\nSELECT 1 AS a\n), '
         "location => 's3://bucket/it''s/', format => 'PARQUET', compression => 'SNAPPY'))"
@@ -57,7 +76,9 @@ def test_a_ctas_writes_parquet_where_it_is_told() -> None:
         'CREATE TABLE "lake"."exports"."job_7_2" WITH (format = \'PARQUET\') AS\nSELECT 1 AS a'
     )
     assert ", location = 's3://b/p/'" in ctas_sql("SELECT 1 AS a", target, location="s3://b/p/")
-    assert ", external_location = 's3://b/p/'" in ctas_sql("SELECT 1 AS a", target, location="s3://b/p/", kind="hive")
+    assert ", external_location = 's3://b/p/'" in ctas_sql(
+        "SELECT 1 AS a", target, location="s3://b/p/", kind="hive"
+    )
 
 
 async def test_an_unload_tells_how_many_rows_it_wrote(starburst: TrinoFake) -> None:
@@ -69,10 +90,14 @@ async def test_an_unload_tells_how_many_rows_it_wrote(starburst: TrinoFake) -> N
     assert "x-trino-query-data-encoding" not in query.headers
 
 
-async def test_nothing_runs_before_the_first_poll_and_a_poll_is_one_get(starburst: TrinoFake) -> None:
+async def test_nothing_runs_before_the_first_poll_and_a_poll_is_one_get(
+    starburst: TrinoFake,
+) -> None:
     async with opened(FakeSubject(starburst)) as source:
         unload = source.unload()
-        submitted = await unload.submit(unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/"))
+        submitted = await unload.submit(
+            unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/")
+        )
         assert starburst.queries[submitted.query_id].state == "REGISTERED"
         gets = 0
         step: Running | Finished | Failed = await unload.poll(submitted.next_uri)
@@ -85,11 +110,15 @@ async def test_nothing_runs_before_the_first_poll_and_a_poll_is_one_get(starburs
 async def test_a_poll_that_sees_the_end_coming_asks_again_at_once(starburst: TrinoFake) -> None:
     async with opened(FakeSubject(starburst)) as source:
         unload = source.unload()
-        submitted = await unload.submit(unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/"))
+        submitted = await unload.submit(
+            unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/")
+        )
         steps = [await unload.poll(submitted.next_uri)]
         while isinstance(last := steps[-1], Running):
             steps.append(await unload.poll(last.next_uri, rows=last.rows))
-    assert [(step.state, step.at_once, step.rows) for step in steps if isinstance(step, Running)] == [
+    assert [
+        (step.state, step.at_once, step.rows) for step in steps if isinstance(step, Running)
+    ] == [
         ("QUEUED", False, None),
         ("RUNNING", True, 1234),
         ("FINISHED", True, 1234),
@@ -97,7 +126,9 @@ async def test_a_poll_that_sees_the_end_coming_asks_again_at_once(starburst: Tri
     ]
 
 
-async def test_a_poll_can_be_repeated_when_its_answer_was_never_written_down(starburst: TrinoFake) -> None:
+async def test_a_poll_can_be_repeated_when_its_answer_was_never_written_down(
+    starburst: TrinoFake,
+) -> None:
     async with opened(FakeSubject(starburst)) as first, opened(FakeSubject(starburst)) as second:
         submitted = await first.unload().submit(
             unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/")
@@ -117,7 +148,9 @@ async def test_a_parked_query_is_cancelled_by_whoever_has_its_number(starburst: 
     starburst.scripts.append(Script(match="unload", release=asyncio.Event()))
     async with opened(FakeSubject(starburst)) as source:
         unload = source.unload()
-        submitted = await unload.submit(unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/"))
+        submitted = await unload.submit(
+            unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/")
+        )
         step = await unload.poll(submitted.next_uri)
         assert isinstance(step, Running)
         await unload.cancel(submitted.query_id, submitted.next_uri + "0")
@@ -129,6 +162,12 @@ async def test_a_parked_query_is_cancelled_by_whoever_has_its_number(starburst: 
 async def test_what_is_persisted_between_polls_fits_into_a_jobs_state(starburst: TrinoFake) -> None:
     async with opened(FakeSubject(starburst)) as source:
         unload = source.unload()
-        submitted = await unload.submit(unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/"))
-        state = json.loads(json.dumps({"query_id": submitted.query_id, "next_uri": submitted.next_uri, "rows": None}))
+        submitted = await unload.submit(
+            unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/")
+        )
+        state = json.loads(
+            json.dumps(
+                {"query_id": submitted.query_id, "next_uri": submitted.next_uri, "rows": None}
+            )
+        )
         assert isinstance(await unload.poll(state["next_uri"], rows=state["rows"]), Running)

@@ -20,7 +20,9 @@ from penstock.operations.bulk_delete import Deleted as Done
 
 router = APIRouter(prefix="/api/admin", tags=["admin"], route_class=StrictRoute)
 MOST_HOURS = 10 * 366 * 24
-Named = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00]*$", examples=["test-"])]
+Named = Annotated[
+    str, Field(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00]*$", examples=["test-"])
+]
 
 
 class Filters(Body):
@@ -28,7 +30,9 @@ class Filters(Body):
 
     name_prefix: Named | None = None
     created_by: Named | None = None
-    older_than_hours: Annotated[float, Strict(), Field(ge=0, le=MOST_HOURS, examples=[24])] | None = None
+    older_than_hours: (
+        Annotated[float, Strict(), Field(ge=0, le=MOST_HOURS, examples=[24])] | None
+    ) = None
     status: Annotated[Key, Field(max_length=50, examples=["failed"])] | None = None
 
     def value(self) -> BulkFilter:
@@ -48,11 +52,18 @@ class BulkBody(Body):
     expected_count: (
         Annotated[
             Whole,
-            Field(ge=0, le=MOST, description="How many you expect; needed unless it is a dry run.", examples=[0]),
+            Field(
+                ge=0,
+                le=MOST,
+                description="How many you expect; needed unless it is a dry run.",
+                examples=[0],
+            ),
         ]
         | None
     ) = None
-    dry_run: Annotated[StrictBool, Field(description="Only say what would be deleted.", examples=[True])] = False
+    dry_run: Annotated[
+        StrictBool, Field(description="Only say what would be deleted.", examples=[True])
+    ] = False
 
     @model_validator(mode="after")
     def _is_meant(self) -> "BulkBody":
@@ -71,15 +82,23 @@ class Deleted(BaseModel):
     errors: dict[str, str] = Field(description="Why each of failed_ids was not deleted.")
 
 
-@router.delete("/resources/bulk", summary="Delete many things", responses=declare(*PUBLIC, PayloadTooLarge))
+@router.delete(
+    "/resources/bulk", summary="Delete many things", responses=declare(*PUBLIC, PayloadTooLarge)
+)
 async def bulk_delete(body: BulkBody, operations: HasOperations, grant: Permit) -> Data[Deleted]:
-    """At most 100, by at least one filter, and exactly as many as you expect. Each goes by its own rules: what
-    something still needs stays, and is among the errors."""
+    """At most 100, by at least one filter, and exactly as many as you expect. Each goes by its own
+    rules: what something still needs stays, and is among the errors."""
     which = body.filters.value()
     if body.dry_run or body.expected_count is None:
-        return Data(data=_view(await operations.bulk.match(body.resource_type, which), Done(), dry_run=True))
+        return Data(
+            data=_view(await operations.bulk.match(body.resource_type, which), Done(), dry_run=True)
+        )
     matched, done = await operations.bulk.delete(
-        body.resource_type, which, expected=body.expected_count, actor=grant.username, reason=body.reason
+        body.resource_type,
+        which,
+        expected=body.expected_count,
+        actor=grant.username,
+        reason=body.reason,
     )
     return Data(data=_view(matched, done, dry_run=False))
 

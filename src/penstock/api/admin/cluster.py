@@ -1,4 +1,5 @@
-"""The platform as a whole: whether its parts answer, how many instances there are, and what they take."""
+"""The platform as a whole: whether its parts answer, how many instances there are, and what they
+take."""
 
 from datetime import datetime
 
@@ -13,7 +14,9 @@ from penstock.api.services import HasGraphs, HasOperations, ServicesDep
 from penstock.kit.clock import SYSTEM
 from penstock.operations.health import HealthWord, OverallWord, overall
 
-router = APIRouter(prefix="/api/cluster", tags=["operations"], route_class=StrictRoute, responses=declare(*PUBLIC))
+router = APIRouter(
+    prefix="/api/cluster", tags=["operations"], route_class=StrictRoute, responses=declare(*PUBLIC)
+)
 
 
 class Component(BaseModel):
@@ -23,7 +26,9 @@ class Component(BaseModel):
 
 
 class ClusterHealth(BaseModel):
-    status: OverallWord = Field(description="unhealthy without the database, degraded without another part.")
+    status: OverallWord = Field(
+        description="unhealthy without the database, degraded without another part."
+    )
     checked_at: datetime
     components: dict[str, Component] = Field(
         examples=[{"database": {"status": "healthy", "latency_ms": 1.7, "error": None}}]
@@ -72,17 +77,22 @@ class ClusterMetrics(BaseModel):
 
 @router.get("/health", summary="Ask every part of the platform")
 async def health(operations: HasOperations, _: Permit) -> Data[ClusterHealth]:
-    """The database, the storage, the launcher, the workers and each data source, all at once, five seconds at most."""
+    """The database, the storage, the launcher, the workers and each data source, all at once, five
+    seconds at most."""
     answers = await operations.health.ask()
     components = {
         name: Component(status=answer.status, latency_ms=answer.latency_ms, error=answer.error)
         for name, answer in answers.items()
     }
-    return Data(data=ClusterHealth(status=overall(answers), checked_at=SYSTEM.now(), components=components))
+    return Data(
+        data=ClusterHealth(status=overall(answers), checked_at=SYSTEM.now(), components=components)
+    )
 
 
 @router.get("/instances", summary="Count the instances of everybody")
-async def instances(graphs: HasGraphs, operations: HasOperations, _: Permit) -> Data[ClusterInstances]:
+async def instances(
+    graphs: HasGraphs, operations: HasOperations, _: Permit
+) -> Data[ClusterInstances]:
     """Whoever has most comes first. The limits count what has a process, or is about to."""
     found = await operations.overview.instances()
     limits = await graphs.config.concurrency()
@@ -117,7 +127,9 @@ async def metrics(parts: ServicesDep, operations: HasOperations, _: Permit) -> D
             export_jobs=exports,
             export_queue_depth=exports.get("pending", 0),
             workers=Workers(
-                total=len(workers), slots=sum(w.slots for w in workers), running=sum(w.running for w in workers)
+                total=len(workers),
+                slots=sum(w.slots for w in workers),
+                running=sum(w.running for w in workers),
             ),
             database_connections=operations.overview.connections(),
         )

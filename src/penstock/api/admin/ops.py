@@ -16,7 +16,9 @@ from penstock.kit.errors import InvalidInput, PayloadTooLarge
 from penstock.kit.loop import Loop
 from penstock.operations.loop_status import LoopView
 
-router = APIRouter(prefix="/api/ops", tags=["operations"], route_class=StrictRoute, responses=declare(*PUBLIC))
+router = APIRouter(
+    prefix="/api/ops", tags=["operations"], route_class=StrictRoute, responses=declare(*PUBLIC)
+)
 
 
 class TriggerBody(Body):
@@ -64,13 +66,24 @@ class State(BaseModel):
     export_jobs: ExportState
 
 
-@router.post("/jobs/trigger", summary="Run a background loop now", responses=declare(*PUBLIC, PayloadTooLarge))
-async def trigger(body: TriggerBody, parts: ServicesDep, operations: HasOperations, grant: Permit) -> Data[Triggered]:
-    """Once a minute for each loop, whichever control plane is asked; it begins as soon as its turn is free."""
+@router.post(
+    "/jobs/trigger",
+    summary="Run a background loop now",
+    responses=declare(*PUBLIC, PayloadTooLarge),
+)
+async def trigger(
+    body: TriggerBody, parts: ServicesDep, operations: HasOperations, grant: Permit
+) -> Data[Triggered]:
+    """Once a minute for each loop, whichever control plane is asked; it begins as soon as its turn
+    is free."""
     loop = _loop(parts.loops, body.job_name)
     at = await operations.board.ask(loop.name, actor=grant.username, reason=body.reason)
     loop.trigger()
-    return Data(data=Triggered(job_name=loop.name, triggered_at=at, triggered_by=grant.username, reason=body.reason))
+    return Data(
+        data=Triggered(
+            job_name=loop.name, triggered_at=at, triggered_by=grant.username, reason=body.reason
+        )
+    )
 
 
 @router.get("/jobs/status", summary="Show the background loops")
@@ -101,7 +114,11 @@ def _loop(loops: Loops, name: str) -> Loop[Any]:
     found = next((loop for loop in loops if loop.name == name), None)
     if found is None:
         known = sorted(loop.name for loop in loops)
-        raise InvalidInput("There is no background loop of this name.", hint=f"Known: {', '.join(known)}.", known=known)
+        raise InvalidInput(
+            "There is no background loop of this name.",
+            hint=f"Known: {', '.join(known)}.",
+            known=known,
+        )
     return found
 
 

@@ -27,13 +27,19 @@ from penstock.graphs.runtime_config import (
 from penstock.jobs.http_bodies import Body, Whole
 from penstock.kit.errors import PayloadTooLarge
 
-router = APIRouter(prefix="/api/config", tags=["operations"], route_class=StrictRoute, responses=declare(*PUBLIC))
+router = APIRouter(
+    prefix="/api/config", tags=["operations"], route_class=StrictRoute, responses=declare(*PUBLIC)
+)
 CHANGES = declare(*PUBLIC, PayloadTooLarge)
-Span = Annotated[str, Field(max_length=100, description="An ISO 8601 duration; null is no end.", examples=["P7D"])]
+Span = Annotated[
+    str,
+    Field(max_length=100, description="An ISO 8601 duration; null is no end.", examples=["P7D"]),
+]
 Analysts = Annotated[Whole, Field(ge=1, le=MOST_PER_ANALYST, examples=[10])]
 Cluster = Annotated[Whole, Field(ge=1, le=MOST_IN_CLUSTER, examples=[50])]
 Seconds = Annotated[
-    Whole, Field(ge=SHORTEST_EXPORT.total_seconds(), le=LONGEST_EXPORT.total_seconds(), examples=[3600])
+    Whole,
+    Field(ge=SHORTEST_EXPORT.total_seconds(), le=LONGEST_EXPORT.total_seconds(), examples=[3600]),
 ]
 
 
@@ -59,7 +65,8 @@ class RuleBody(Body):
     def spans(self, kind: str) -> dict[str, timedelta | None]:
         told = self.model_dump(exclude_unset=True)
         return {
-            name: None if text is None else duration.parse(text, field=f"{kind}.{name}") for name, text in told.items()
+            name: None if text is None else duration.parse(text, field=f"{kind}.{name}")
+            for name, text in told.items()
         }
 
 
@@ -104,7 +111,8 @@ class Maintenance(BaseModel):
 class MaintenanceBody(Body):
     enabled: Annotated[StrictBool, Field(examples=[False])]
     message: Annotated[
-        str, Field(max_length=MAX_MESSAGE, pattern=r"^[^\x00]*$", description="What callers are told.")
+        str,
+        Field(max_length=MAX_MESSAGE, pattern=r"^[^\x00]*$", description="What callers are told."),
     ] = ""
 
 
@@ -135,7 +143,9 @@ async def concurrency(graphs: HasGraphs, _: Permit) -> Data[Concurrency]:
 
 
 @router.put("/concurrency", summary="Decide how many instances there may be", responses=CHANGES)
-async def set_concurrency(body: ConcurrencyBody, graphs: HasGraphs, grant: Permit) -> Data[Concurrency]:
+async def set_concurrency(
+    body: ConcurrencyBody, graphs: HasGraphs, grant: Permit
+) -> Data[Concurrency]:
     """A lower limit ends nothing; it refuses the next one."""
     changed = await graphs.config.set_concurrency(
         per_analyst=body.per_analyst, cluster_total=body.cluster_total, actor=grant.username
@@ -149,9 +159,13 @@ async def maintenance(graphs: HasGraphs, _: Permit) -> Data[Maintenance]:
 
 
 @router.put("/maintenance", summary="Begin or end maintenance", responses=CHANGES)
-async def set_maintenance(body: MaintenanceBody, graphs: HasGraphs, grant: Permit) -> Data[Maintenance]:
+async def set_maintenance(
+    body: MaintenanceBody, graphs: HasGraphs, grant: Permit
+) -> Data[Maintenance]:
     """While it is on, creating is answered with 503 MAINTENANCE and the message; reading goes on."""
-    changed = await graphs.config.set_maintenance(enabled=body.enabled, message=body.message, actor=grant.username)
+    changed = await graphs.config.set_maintenance(
+        enabled=body.enabled, message=body.message, actor=grant.username
+    )
     return Data(data=_maintenance(changed))
 
 
@@ -174,12 +188,19 @@ def _rule(rule: platform.LifecycleRule) -> Rule:
 
 
 def _concurrency(limits: platform.Concurrency) -> Concurrency:
-    return Concurrency(per_analyst=limits.per_analyst, cluster_total=limits.cluster_total, updated_at=limits.updated_at)
+    return Concurrency(
+        per_analyst=limits.per_analyst,
+        cluster_total=limits.cluster_total,
+        updated_at=limits.updated_at,
+    )
 
 
 def _maintenance(mode: platform.MaintenanceMode) -> Maintenance:
     return Maintenance(
-        enabled=mode.enabled, message=mode.message, updated_at=mode.updated_at, updated_by=mode.updated_by
+        enabled=mode.enabled,
+        message=mode.message,
+        updated_at=mode.updated_at,
+        updated_by=mode.updated_by,
     )
 
 

@@ -1,4 +1,5 @@
-"""Users and their API keys. Not enveloped: one user is a flat object, and a list is `{"data": [...]}`."""
+"""Users and their API keys. Not enveloped: one user is a flat object, and a list is `{"data":
+[...]}`."""
 
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
@@ -22,10 +23,16 @@ from penstock.kit.errors import Conflict, NotFound, PayloadTooLarge, PermissionD
 router = APIRouter(prefix="/api/users", tags=["users"], route_class=StrictRoute)
 CHANGES = declare(*PUBLIC, NotFound, Conflict, PayloadTooLarge)
 RoleWord = Annotated[Literal["analyst", "admin", "ops"], Field(examples=["analyst"])]
-Username = Annotated[str, Path(min_length=1, max_length=users.MAX_NAME, pattern=NAME_PATTERN, examples=["ann"])]
+Username = Annotated[
+    str, Path(min_length=1, max_length=users.MAX_NAME, pattern=NAME_PATTERN, examples=["ann"])
+]
 KeyId = Annotated[int, Path(ge=1, le=keys.MAX_ID, examples=[1])]
-Email = Annotated[str, Field(max_length=320, pattern=r"^[^\s@\x00]+@[^\s@\x00]+$", examples=["ann@example.com"])]
-Label = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$", examples=["Ann Lee"])]
+Email = Annotated[
+    str, Field(max_length=320, pattern=r"^[^\s@\x00]+@[^\s@\x00]+$", examples=["ann@example.com"])
+]
+Label = Annotated[
+    str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$", examples=["Ann Lee"])
+]
 
 
 class Shown(BaseModel):
@@ -76,7 +83,9 @@ class Revoked(BaseModel):
 
 
 class FirstUser(Body):
-    username: Annotated[str, Field(min_length=1, max_length=users.MAX_NAME, pattern=NAME_PATTERN, examples=["ann"])]
+    username: Annotated[
+        str, Field(min_length=1, max_length=users.MAX_NAME, pattern=NAME_PATTERN, examples=["ann"])
+    ]
     email: Email | None = None
     display_name: Label | None = None
 
@@ -111,13 +120,19 @@ class UserQuery(BaseModel):
 
 
 @router.get("", summary="List users", responses=declare(*PUBLIC))
-async def list_users(query: Annotated[UserQuery, Query()], people: HasPeople, _: Permit) -> UserList:
+async def list_users(
+    query: Annotated[UserQuery, Query()], people: HasPeople, _: Permit
+) -> UserList:
     """Newest first."""
-    found = await people.users.page(is_active=query.is_active, offset=query.offset, limit=query.limit)
+    found = await people.users.page(
+        is_active=query.is_active, offset=query.offset, limit=query.limit
+    )
     return UserList(data=[_shown(user) for user in found])
 
 
-@router.post("", summary="Add a user", status_code=201, responses=declare(*PUBLIC, Conflict, PayloadTooLarge))
+@router.post(
+    "", summary="Add a user", status_code=201, responses=declare(*PUBLIC, Conflict, PayloadTooLarge)
+)
 async def add(body: NewUser, people: HasPeople, grant: Permit) -> Shown:
     """With a role that is not above one's own."""
     made = await people.users.add(
@@ -140,9 +155,12 @@ async def add(body: NewUser, people: HasPeople, grant: Permit) -> Shown:
 async def bootstrap(
     body: FirstUser, request: Request, response: Response, parts: ServicesDep, people: HasPeople
 ) -> Bootstrapped:
-    """With the role ops and a first API key. For the operator token, and only while there are no users."""
+    """With the role ops and a first API key. For the operator token, and only while there are no
+    users."""
     await _check_may_bootstrap(request, parts)
-    user, key = await people.keys.bootstrap(body.username, email=body.email, display_name=body.display_name)
+    user, key = await people.keys.bootstrap(
+        body.username, email=body.email, display_name=body.display_name
+    )
     response.headers["Cache-Control"] = "no-store"
     return Bootstrapped(**_shown(user).model_dump(), api_key=key)
 
@@ -161,14 +179,23 @@ async def change(username: Username, body: ChangedUser, people: HasPeople, grant
 
 @router.delete("/{username}", summary="Deactivate a user", responses=CHANGES)
 async def deactivate(username: Username, people: HasPeople, grant: Permit) -> Shown:
-    """From the next request on nothing of theirs is let in. What they own stays; PUT is_active brings them back."""
-    return _shown(await people.users.change(username, Profile(is_active=False), actor=grant.identity.actor))
+    """From the next request on nothing of theirs is let in. What they own stays; PUT is_active
+    brings them back."""
+    return _shown(
+        await people.users.change(username, Profile(is_active=False), actor=grant.identity.actor)
+    )
 
 
 @router.put("/{username}/role", summary="Give a user another role", responses=CHANGES)
-async def change_role(username: Username, body: ChangedRole, people: HasPeople, grant: Permit) -> Shown:
+async def change_role(
+    username: Username, body: ChangedRole, people: HasPeople, grant: Permit
+) -> Shown:
     """From the next request on."""
-    return _shown(await people.users.change_role(username, Role[body.role.upper()], actor=grant.identity.actor))
+    return _shown(
+        await people.users.change_role(
+            username, Role[body.role.upper()], actor=grant.identity.actor
+        )
+    )
 
 
 @router.get("/{username}/api-keys", summary="List API keys", responses=declare(*PUBLIC, NotFound))
@@ -180,13 +207,19 @@ async def list_keys(username: Username, people: HasPeople, grant: Permit) -> Key
 
 @router.post("/{username}/api-keys", summary="Make an API key", status_code=201, responses=CHANGES)
 async def make_key(
-    username: Username, response: Response, people: HasPeople, grant: Permit, body: KeyBody | None = None
+    username: Username,
+    response: Response,
+    people: HasPeople,
+    grant: Permit,
+    body: KeyBody | None = None,
 ) -> NewKey:
     """The key is in this answer and nowhere else."""
     grant.over(username)
     wanted = body or KeyBody()
     life = timedelta(days=wanted.expires_in_days)
-    made, key = await people.keys.create(username, name=wanted.name, life=life, actor=grant.identity.actor)
+    made, key = await people.keys.create(
+        username, name=wanted.name, life=life, actor=grant.identity.actor
+    )
     response.headers["Cache-Control"] = "no-store"
     return NewKey(**_key(made), key=key)
 
@@ -198,7 +231,9 @@ async def revoke_keys(username: Username, people: HasPeople, grant: Permit) -> R
 
 
 @router.delete("/{username}/api-keys/{key_id}", summary="Revoke an API key", responses=CHANGES)
-async def revoke_key(username: Username, key_id: KeyId, people: HasPeople, grant: Permit) -> Revoked:
+async def revoke_key(
+    username: Username, key_id: KeyId, people: HasPeople, grant: Permit
+) -> Revoked:
     """From the next request on; a key that is revoked stays in the list."""
     grant.over(username)
     return Revoked(revoked=await people.keys.revoke(username, key_id, actor=grant.identity.actor))
@@ -206,7 +241,9 @@ async def revoke_key(username: Username, key_id: KeyId, people: HasPeople, grant
 
 async def _check_may_bootstrap(request: Request, parts: Services) -> None:
     if (await identify(request, parts)).role < Role.OPS:
-        raise PermissionDenied("The first user is for the operator to add.", hint="Show the operator's token.")
+        raise PermissionDenied(
+            "The first user is for the operator to add.", hint="Show the operator's token."
+        )
 
 
 def _shown(user: User) -> Shown:

@@ -1,7 +1,8 @@
 """The definitions of a mapping as they are sent and shown.
 
-The bounds in the description are kept by `graphs.rules`, which names the entity and says what to write instead; here
-only the shape is checked, and sizes at which naming each entity would take long.
+The bounds in the description are kept by `graphs.rules`, which names the entity and says what to
+write instead; here only the shape is checked, and sizes at which naming each entity would take
+long.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +18,8 @@ from penstock.graphs.mappings.rules import KEY_TYPES, MAX_EDGES, MAX_NODES, MAX_
 from penstock.jobs.http_bodies import Body
 
 FAR_PAST = 4
-"""A definition this many times over a bound of `graphs.rules` is refused without naming its entities."""
+"""A definition this many times over a bound of `graphs.rules` is refused without naming its
+entities."""
 LONGEST_NAME = 4096
 _NAME = {"pattern": "^[A-Za-z][A-Za-z0-9_]{0,63}$"}
 _UPPER = {"pattern": "^[A-Z][A-Z0-9_]{0,63}$"}
@@ -28,19 +30,27 @@ def _most(count: int) -> dict[str, int]:
     return {"maxItems": count}
 
 
-Label = Annotated[str, Field(max_length=LONGEST_NAME, examples=["Customer"], json_schema_extra={**_NAME})]
-EdgeType = Annotated[str, Field(max_length=LONGEST_NAME, examples=["KNOWS"], json_schema_extra={**_UPPER})]
+Label = Annotated[
+    str, Field(max_length=LONGEST_NAME, examples=["Customer"], json_schema_extra={**_NAME})
+]
+EdgeType = Annotated[
+    str, Field(max_length=LONGEST_NAME, examples=["KNOWS"], json_schema_extra={**_UPPER})
+]
 Name = Annotated[str, Field(max_length=LONGEST_NAME, examples=["id"], json_schema_extra={**_NAME})]
 PropertyType = Annotated[
-    str, Field(max_length=LONGEST_NAME, examples=["STRING"], json_schema_extra={"enum": list(TYPES)})
+    str,
+    Field(max_length=LONGEST_NAME, examples=["STRING"], json_schema_extra={"enum": list(TYPES)}),
 ]
 KeyType = Annotated[
-    str, Field(max_length=LONGEST_NAME, examples=["INT64"], json_schema_extra={"enum": list(KEY_TYPES)})
+    str,
+    Field(max_length=LONGEST_NAME, examples=["INT64"], json_schema_extra={"enum": list(KEY_TYPES)}),
 ]
 Sql = Annotated[
     str,
     Field(
-        max_length=FAR_PAST * MAX_SQL, description="One SELECT, in the source's dialect.", json_schema_extra={**_SQL}
+        max_length=FAR_PAST * MAX_SQL,
+        description="One SELECT, in the source's dialect.",
+        json_schema_extra={**_SQL},
     ),
 ]
 
@@ -56,7 +66,8 @@ class PrimaryKeyBody(Body):
 
 
 Properties = Annotated[
-    list[PropertyBody], Field(max_length=FAR_PAST * MAX_PROPERTIES, json_schema_extra={**_most(MAX_PROPERTIES)})
+    list[PropertyBody],
+    Field(max_length=FAR_PAST * MAX_PROPERTIES, json_schema_extra={**_most(MAX_PROPERTIES)}),
 ]
 
 
@@ -78,7 +89,8 @@ class NodeBody(Body):
 
 
 class EdgeBody(Body):
-    """An edge type between two labels, and the query that gives both keys and the properties, in this order."""
+    """An edge type between two labels, and the query that gives both keys and the properties, in
+    this order."""
 
     type: EdgeType
     from_node: Label
@@ -94,9 +106,12 @@ class EdgeBody(Body):
 
 
 Nodes = Annotated[
-    list[NodeBody], Field(max_length=FAR_PAST * MAX_NODES, json_schema_extra={"minItems": 1, **_most(MAX_NODES)})
+    list[NodeBody],
+    Field(max_length=FAR_PAST * MAX_NODES, json_schema_extra={"minItems": 1, **_most(MAX_NODES)}),
 ]
-Edges = Annotated[list[EdgeBody], Field(max_length=FAR_PAST * MAX_EDGES, json_schema_extra={**_most(MAX_EDGES)})]
+Edges = Annotated[
+    list[EdgeBody], Field(max_length=FAR_PAST * MAX_EDGES, json_schema_extra={**_most(MAX_EDGES)})
+]
 
 
 class Problem(BaseModel):

@@ -55,7 +55,9 @@ class ExportQuery(Page):
 
 @router.get("/exports", summary="List exports", responses=declare(*PUBLIC))
 @router.get("/export-jobs", summary="List export jobs", responses=declare(*PUBLIC))
-@router.get("/ops/export-jobs", summary="List export jobs, for operators", responses=declare(*PUBLIC))
+@router.get(
+    "/ops/export-jobs", summary="List export jobs, for operators", responses=declare(*PUBLIC)
+)
 async def exports(
     query: Annotated[ExportQuery, Query()], request: Request, operations: HasOperations, _: Permit
 ) -> ExportPage:
@@ -72,12 +74,16 @@ async def exports(
 
 
 @router.post("/exports/{job_id}/retry", summary="Export again what failed", responses=CHANGES)
-async def retry(job_id: JobId, graphs: HasGraphs, operations: HasOperations, grant: Permit) -> Data[Export]:
-    """Brings its whole snapshot on: everything of it that did not complete is exported again. The answer is the new
-    job, which stands in the place of the one that failed."""
+async def retry(
+    job_id: JobId, graphs: HasGraphs, operations: HasOperations, grant: Permit
+) -> Data[Export]:
+    """Brings its whole snapshot on: everything of it that did not complete is exported again. The
+    answer is the new job, which stands in the place of the one that failed."""
     failed = await _reached(job_id, operations, grant)
     if failed.status != "failed":
-        raise InvalidState(f"Export job {job_id} is {failed.status}; only one that failed is done again.")
+        raise InvalidState(
+            f"Export job {job_id} is {failed.status}; only one that failed is done again."
+        )
     await graphs.rights.check_snapshot(failed.snapshot_id, grant.username, is_admin=grant.is_admin)
     entity = (await graphs.exports.get(job_id)).order.wanted.entity
     jobs = await graphs.exports.retry(failed.snapshot_id)
@@ -91,7 +97,11 @@ async def retry(job_id: JobId, graphs: HasGraphs, operations: HasOperations, gra
     responses=declare(*PUBLIC, NotFound, InvalidState, PayloadTooLarge),
 )
 async def cancel(
-    job_id: JobId, parts: ServicesDep, operations: HasOperations, grant: Permit, body: CancelReason | None = None
+    job_id: JobId,
+    parts: ServicesDep,
+    operations: HasOperations,
+    grant: Permit,
+    body: CancelReason | None = None,
 ) -> Data[Export]:
     """Ends it at once; its snapshot fails with it, and can be tried again."""
     await _reached(job_id, operations, grant)

@@ -49,21 +49,31 @@ async def list_favorites(
 ) -> Listing[Favorite]:
     """Newest first."""
     found, total = await graphs.favourites.of(
-        grant.username, query.resource_type, offset=query.offset, limit=query.limit, ascending=query.ascending
+        grant.username,
+        query.resource_type,
+        offset=query.offset,
+        limit=query.limit,
+        ascending=query.ascending,
     )
     return query.of([Favorite.model_validate(each) for each in found], total, request)
 
 
 @router.post(
-    "", summary="Add a favourite", status_code=201, responses=declare(*PUBLIC, NotFound, Conflict, PayloadTooLarge)
+    "",
+    summary="Add a favourite",
+    status_code=201,
+    responses=declare(*PUBLIC, NotFound, Conflict, PayloadTooLarge),
 )
 async def add(body: FavoriteBody, graphs: HasGraphs, grant: Permit) -> Data[Favorite]:
-    """Anything that can be seen can be a favourite; it stays one until it is deleted, or dropped here."""
+    """Anything that can be seen can be a favourite; it stays one until it is deleted, or dropped
+    here."""
     added = await graphs.favourites.add(grant.username, body.resource_type, body.resource_id)
     return Data(data=Favorite.model_validate(added))
 
 
-@router.delete("/{resource_type}/{resource_id}", summary="Drop a favourite", responses=declare(*PUBLIC))
+@router.delete(
+    "/{resource_type}/{resource_id}", summary="Drop a favourite", responses=declare(*PUBLIC)
+)
 async def drop(
     resource_type: ResourceKind,
     resource_id: Annotated[int, Path(ge=1, le=MAX_ID, examples=[1])],
@@ -71,4 +81,8 @@ async def drop(
     grant: Permit,
 ) -> Data[Dropped]:
     """Once or twice, the answer is 200."""
-    return Data(data=Dropped(deleted=await graphs.favourites.drop(grant.username, resource_type, resource_id)))
+    return Data(
+        data=Dropped(
+            deleted=await graphs.favourites.drop(grant.username, resource_type, resource_id)
+        )
+    )

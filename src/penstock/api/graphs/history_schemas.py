@@ -1,4 +1,5 @@
-"""What became of a mapping, as it is shown: its versions, what differs between them, and what was made of them."""
+"""What became of a mapping, as it is shown: its versions, what differs between them, and what was
+made of them."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -190,5 +191,7 @@ def _snapshot(each: SnapshotBranch, include_instances: bool) -> TreeSnapshot:
         status=each.status,
         created_at=each.created_at,
         instance_count=len(each.instances),
-        instances=[TreeInstance(id=leaf.instance_id, name=leaf.name, status=leaf.status) for leaf in leaves],
+        instances=[
+            TreeInstance(id=leaf.instance_id, name=leaf.name, status=leaf.status) for leaf in leaves
+        ],
     )

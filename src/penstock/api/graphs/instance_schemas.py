@@ -12,19 +12,33 @@ from penstock.api.services import Graphs
 from penstock.graphs import duration
 from penstock.graphs.instances import model
 from penstock.graphs.instances.creation import CreateInstance
-from penstock.graphs.instances.model import DEFAULT_BACKEND, LEAST_CPU, LEAST_MEMORY, MOST_CPU, MOST_MEMORY, Backend
+from penstock.graphs.instances.model import (
+    DEFAULT_BACKEND,
+    LEAST_CPU,
+    LEAST_MEMORY,
+    MOST_CPU,
+    MOST_MEMORY,
+    Backend,
+)
 from penstock.graphs.instances.repository import InstanceFilter, SortKey
 from penstock.jobs.http_bodies import Body, Id, Text, Whole
 from penstock.jobs.limits import MAX_JOB_ID
 
-Status = Literal["waiting_for_snapshot", "starting", "running", "stopping", "failed", "suspended", "resuming"]
+Status = Literal[
+    "waiting_for_snapshot", "starting", "running", "stopping", "failed", "suspended", "resuming"
+]
 Phase = Literal["pod_scheduled", "downloading", "loading_schema", "loading_data", "ready", "failed"]
 StepStatus = Literal["pending", "in_progress", "completed", "failed"]
 Cpu = Annotated[Whole, Field(ge=LEAST_CPU, le=MOST_CPU, examples=[2])]
 Memory = Annotated[Whole, Field(ge=LEAST_MEMORY, le=MOST_MEMORY, examples=[4])]
 
 NO_AGE = "PT0S"
-Age = Annotated[Span, Field(description=f"Take a younger snapshot, if there is one; {NO_AGE}: always make a new one.")]
+Age = Annotated[
+    Span,
+    Field(
+        description=f"Take a younger snapshot, if there is one; {NO_AGE}: always make a new one."
+    ),
+]
 
 
 class NewInstance(Body):
@@ -56,7 +70,9 @@ class NewInstance(Body):
             owner=owner,
             starburst_role=starburst_role,
             is_admin=is_admin,
-            max_snapshot_age=None if age in (None, NO_AGE) else duration.parse(age, field="max_snapshot_age"),
+            max_snapshot_age=None
+            if age in (None, NO_AGE)
+            else duration.parse(age, field="max_snapshot_age"),
             **plain,
         )
 
@@ -128,7 +144,9 @@ class Instance(BaseModel):
     name: str = Field(examples=["Customers on Monday"])
     description: str | None
     status: Status = Field(examples=["running"])
-    instance_url: str = Field(examples=["https://penstock.example.com/wrapper/efb7525a4b63460227b0c4f0"])
+    instance_url: str = Field(
+        examples=["https://penstock.example.com/wrapper/efb7525a4b63460227b0c4f0"]
+    )
     explorer_url: str = Field(examples=["https://penstock.example.com/explorer/1"])
     pod_name: str | None
     url_slug: str = Field(examples=["efb7525a4b63460227b0c4f0"])
@@ -154,7 +172,9 @@ class Instance(BaseModel):
 
 class Ended(BaseModel):
     id: int = Field(examples=[1])
-    status: Literal["terminated", "stopping"] = Field(description="stopping: its process takes longer than we wait.")
+    status: Literal["terminated", "stopping"] = Field(
+        description="stopping: its process takes longer than we wait."
+    )
 
 
 class EventShown(BaseModel):
@@ -216,7 +236,11 @@ def progress(found: model.Instance) -> Progress:
     match found.status:
         case model.InstanceStatus.FAILED:
             phase, percent = "failed", told.get("progress_percent", 0)
-        case model.InstanceStatus.RUNNING | model.InstanceStatus.STOPPING | model.InstanceStatus.SUSPENDED:
+        case (
+            model.InstanceStatus.RUNNING
+            | model.InstanceStatus.STOPPING
+            | model.InstanceStatus.SUSPENDED
+        ):
             phase, percent = "ready", 100
             steps = [step.model_copy(update={"status": "completed"}) for step in steps]
         case _:
@@ -224,7 +248,11 @@ def progress(found: model.Instance) -> Progress:
     waits = found.status is model.InstanceStatus.WAITING
     return Progress(
         phase=phase,
-        current_step="waiting_for_snapshot" if waits else None if phase == "ready" else told.get("current_step"),
+        current_step="waiting_for_snapshot"
+        if waits
+        else None
+        if phase == "ready"
+        else told.get("current_step"),
         progress_percent=percent,
         error_message=found.error_message,
         steps=steps,

@@ -57,16 +57,27 @@ async def list_instances(
 ) -> Listing[Instance]:
     """Everybody's, newest first."""
     found, total = await graphs.instances.store.page(
-        query.filter(), offset=query.offset, limit=query.limit, sort_by=query.sort_by, ascending=query.ascending
+        query.filter(),
+        offset=query.offset,
+        limit=query.limit,
+        sort_by=query.sort_by,
+        ascending=query.ascending,
     )
     return query.of([shown(each, graphs, grant) for each in found], total, request)
 
 
 @router.post("", summary="Start an instance", status_code=201, responses=CREATES)
-@router.post("/from-mapping", summary="Start an instance (older name)", status_code=201, responses=CREATES)
-async def create(body: NewInstance, graphs: HasGraphs, grant: Permit, use_case: UseCase = None) -> Data[Instance]:
-    """It waits for its snapshot, or starts at once when that is ready; it starts by itself in the moment it is."""
-    made = await graphs.instances.creation.create(body.wish(grant.username, use_case, is_admin=grant.is_admin))
+@router.post(
+    "/from-mapping", summary="Start an instance (older name)", status_code=201, responses=CREATES
+)
+async def create(
+    body: NewInstance, graphs: HasGraphs, grant: Permit, use_case: UseCase = None
+) -> Data[Instance]:
+    """It waits for its snapshot, or starts at once when that is ready; it starts by itself in the
+    moment it is."""
+    made = await graphs.instances.creation.create(
+        body.wish(grant.username, use_case, is_admin=grant.is_admin)
+    )
     return Data(data=shown(made, graphs, grant))
 
 
@@ -97,17 +108,24 @@ async def show(instance_id: InstanceId, graphs: HasGraphs, grant: Permit) -> Dat
 
 
 @router.put("/{instance_id}", summary="Rename an instance", responses=declare(*WRITES))
-async def change(instance_id: InstanceId, body: ChangedInstance, graphs: HasGraphs, grant: Permit) -> Data[Instance]:
+async def change(
+    instance_id: InstanceId, body: ChangedInstance, graphs: HasGraphs, grant: Permit
+) -> Data[Instance]:
     await _owned(graphs, instance_id, grant)
     told = body.model_fields_set
     changed = await graphs.instances.store.change(
-        instance_id, name=body.name, description=body.description, set_description="description" in told
+        instance_id,
+        name=body.name,
+        description=body.description,
+        set_description="description" in told,
     )
     return Data(data=shown(changed, graphs, grant))
 
 
 @router.delete("/{instance_id}", summary="Terminate an instance", responses=ENDS)
-async def delete(instance_id: InstanceId, graphs: HasGraphs, grant: Permit, force: bool = False) -> Data[Ended]:
+async def delete(
+    instance_id: InstanceId, graphs: HasGraphs, grant: Permit, force: bool = False
+) -> Data[Ended]:
     return await terminate(instance_id, graphs, grant, EndBody(force=force))
 
 
@@ -115,7 +133,8 @@ async def delete(instance_id: InstanceId, graphs: HasGraphs, grant: Permit, forc
 async def terminate(
     instance_id: InstanceId, graphs: HasGraphs, grant: Permit, body: EndBody | None = None
 ) -> Data[Ended]:
-    """An algorithm that runs refuses it (SHUTDOWN_BLOCKED), unless it is forced. Afterwards the instance is gone."""
+    """An algorithm that runs refuses it (SHUTDOWN_BLOCKED), unless it is forced. Afterwards the
+    instance is gone."""
     await _owned(graphs, instance_id, grant)
     told = body or EndBody()
     gone = await graphs.instances.steps.terminate(
@@ -124,8 +143,12 @@ async def terminate(
     return Data(data=Ended(id=instance_id, status="terminated" if gone else "stopping"))
 
 
-@router.put("/{instance_id}/lifecycle", summary="Set how long an instance lives", responses=declare(*WRITES))
-async def lifecycle(instance_id: InstanceId, body: LifecycleBody, graphs: HasGraphs, grant: Permit) -> Data[Instance]:
+@router.put(
+    "/{instance_id}/lifecycle", summary="Set how long an instance lives", responses=declare(*WRITES)
+)
+async def lifecycle(
+    instance_id: InstanceId, body: LifecycleBody, graphs: HasGraphs, grant: Permit
+) -> Data[Instance]:
     """A `ttl` counts from now and never shortens what was promised; null means: no end."""
     await _owned(graphs, instance_id, grant)
     rule = (await graphs.config.lifecycle())["instance"]
@@ -134,9 +157,13 @@ async def lifecycle(instance_id: InstanceId, body: LifecycleBody, graphs: HasGra
 
 
 @router.put("/{instance_id}/cpu", summary="Set an instance's cores", responses=STEPS)
-async def cpu(instance_id: InstanceId, body: CpuBody, graphs: HasGraphs, grant: Permit) -> Data[Instance]:
+async def cpu(
+    instance_id: InstanceId, body: CpuBody, graphs: HasGraphs, grant: Permit
+) -> Data[Instance]:
     await _owned(graphs, instance_id, grant)
-    resized = await graphs.instances.steps.resize(instance_id, actor=grant.username, cpu_cores=body.cpu_cores)
+    resized = await graphs.instances.steps.resize(
+        instance_id, actor=grant.username, cpu_cores=body.cpu_cores
+    )
     return Data(data=shown(resized, graphs, grant))
 
 
@@ -145,33 +172,46 @@ async def cpu(instance_id: InstanceId, body: CpuBody, graphs: HasGraphs, grant: 
     summary="Give an instance more memory",
     responses=declare(*WRITES, InvalidState, ConcurrencyLimit),
 )
-async def memory(instance_id: InstanceId, body: MemoryBody, graphs: HasGraphs, grant: Permit) -> Data[Instance]:
+async def memory(
+    instance_id: InstanceId, body: MemoryBody, graphs: HasGraphs, grant: Permit
+) -> Data[Instance]:
     await _owned(graphs, instance_id, grant)
-    resized = await graphs.instances.steps.resize(instance_id, actor=grant.username, memory_gb=body.memory_gb)
+    resized = await graphs.instances.steps.resize(
+        instance_id, actor=grant.username, memory_gb=body.memory_gb
+    )
     return Data(data=shown(resized, graphs, grant))
 
 
-@router.get("/{instance_id}/progress", summary="Show how far an instance has loaded", responses=FOUND)
+@router.get(
+    "/{instance_id}/progress", summary="Show how far an instance has loaded", responses=FOUND
+)
 async def loading(instance_id: InstanceId, graphs: HasGraphs, _: Permit) -> Data[Progress]:
     return Data(data=progress(await graphs.instances.store.get(instance_id)))
 
 
 @router.get("/{instance_id}/events", summary="List what happened to an instance", responses=FOUND)
 async def events(
-    instance_id: InstanceId, query: Annotated[EventQuery, Query()], request: Request, graphs: HasGraphs, _: Permit
+    instance_id: InstanceId,
+    query: Annotated[EventQuery, Query()],
+    request: Request,
+    graphs: HasGraphs,
+    _: Permit,
 ) -> Listing[EventShown]:
     """The last thousand, newest first."""
     found = await graphs.instances.store.events(instance_id)
     if query.ascending:
         found.reverse()
-    return query.cut([EventShown.model_validate(event, from_attributes=True) for event in found], request)
+    return query.cut(
+        [EventShown.model_validate(event, from_attributes=True) for event in found], request
+    )
 
 
 @router.post("/{instance_id}/suspend", summary="Put an instance to sleep", responses=ENDS)
 async def suspend(
     instance_id: InstanceId, graphs: HasGraphs, grant: Permit, body: EndBody | None = None
 ) -> Data[Instance]:
-    """Its process ends and it takes no place under the limits; `resume` loads the same snapshot again."""
+    """Its process ends and it takes no place under the limits; `resume` loads the same snapshot
+    again."""
     await _owned(graphs, instance_id, grant)
     told = body or EndBody()
     asleep = await graphs.instances.steps.suspend(
@@ -189,10 +229,16 @@ async def resume(instance_id: InstanceId, graphs: HasGraphs, grant: Permit) -> D
     """One that was suspended or has failed loads its snapshot again, in a new process."""
     stopped = await _owned(graphs, instance_id, grant)
     await graphs.rights.check_instance(stopped, grant.username, is_admin=grant.is_admin)
-    return Data(data=shown(await graphs.instances.steps.resume(instance_id, actor=grant.username), graphs, grant))
+    return Data(
+        data=shown(
+            await graphs.instances.steps.resume(instance_id, actor=grant.username), graphs, grant
+        )
+    )
 
 
-@of_mapping.get("/{mapping_id}/instances", summary="List the instances of a mapping", responses=FOUND)
+@of_mapping.get(
+    "/{mapping_id}/instances", summary="List the instances of a mapping", responses=FOUND
+)
 async def of_a_mapping(
     mapping_id: Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])],
     query: Annotated[InstanceQuery, Query()],
@@ -202,4 +248,6 @@ async def of_a_mapping(
 ) -> Listing[Instance]:
     """Of all its versions."""
     await graphs.mappings.get(mapping_id)
-    return await list_instances(query.model_copy(update={"mapping_id": mapping_id}), request, graphs, grant)
+    return await list_instances(
+        query.model_copy(update={"mapping_id": mapping_id}), request, graphs, grant
+    )

@@ -27,9 +27,13 @@ from penstock.graphs.mappings.service import Written
 from penstock.graphs.snapshots.repository import MAX_DESCRIPTION, MAX_NAME
 from penstock.jobs.http_bodies import Body, Id, Text, Whole
 
-Title = Annotated[str, Field(min_length=1, max_length=MAX_NAME, examples=["Customers and what they buy"])]
+Title = Annotated[
+    str, Field(min_length=1, max_length=MAX_NAME, examples=["Customers and what they buy"])
+]
 Description = Annotated[str, Field(max_length=MAX_DESCRIPTION)]
-Reason = Annotated[str, Field(min_length=1, max_length=MAX_CHANGE, examples=["Added the age of customers"])]
+Reason = Annotated[
+    str, Field(min_length=1, max_length=MAX_CHANGE, examples=["Added the age of customers"])
+]
 Span = Annotated[str, Field(max_length=100, description="An ISO 8601 duration.", examples=["P7D"])]
 SourceRef = Annotated[Id, Field(description="Left out: the default source.", examples=[1])]
 
@@ -45,7 +49,8 @@ class NewMapping(Body):
 
 
 class ChangedMapping(Body):
-    """What is left out stays as it is. Changed definitions make a new version; identical ones do not."""
+    """What is left out stays as it is. Changed definitions make a new version; identical ones do
+    not."""
 
     change_description: Reason
     name: Title | None = None
@@ -53,14 +58,20 @@ class ChangedMapping(Body):
     node_definitions: Nodes | None = None
     edge_definitions: Edges | None = None
     data_source_id: SourceRef | None = None
-    expected_version: Annotated[Whole, Field(ge=1, description="The version that the change was made to.")] | None = (
-        None
-    )
+    expected_version: (
+        Annotated[Whole, Field(ge=1, description="The version that the change was made to.")] | None
+    ) = None
 
     def told(self) -> dict[str, Any]:
         """A description can be taken away with null; a name and a source cannot."""
-        given = self.model_dump(include={"name", "description", "data_source_id"}, exclude_unset=True)
-        return {name: value for name, value in given.items() if value is not None or name == "description"}
+        given = self.model_dump(
+            include={"name", "description", "data_source_id"}, exclude_unset=True
+        )
+        return {
+            name: value
+            for name, value in given.items()
+            if value is not None or name == "description"
+        }
 
 
 class CopyBody(Body):
@@ -106,7 +117,9 @@ class MappingDetail(Mapping):
     change_description: str | None
     version_created_at: datetime
     version_created_by: str
-    warnings: list[Problem] = Field(description="What could not be checked, as the source did not answer.")
+    warnings: list[Problem] = Field(
+        description="What could not be checked, as the source did not answer."
+    )
 
 
 class InferBody(Body):
@@ -114,10 +127,15 @@ class InferBody(Body):
 
     data_source_id: SourceRef | None = None
     catalog: Annotated[Text, Field(min_length=1, examples=["warehouse"])] | None = None
-    schema_name: Annotated[Text, Field(min_length=1)] | None = Field(None, alias="schema", examples=["main"])
-    tables: Annotated[list[Annotated[Text, Field(min_length=1)]], Field(min_length=1, max_length=MAX_TABLES)] | None = (
-        None
+    schema_name: Annotated[Text, Field(min_length=1)] | None = Field(
+        None, alias="schema", examples=["main"]
     )
+    tables: (
+        Annotated[
+            list[Annotated[Text, Field(min_length=1)]], Field(min_length=1, max_length=MAX_TABLES)
+        ]
+        | None
+    ) = None
 
     def scope(self) -> Scope:
         tables = None if self.tables is None else tuple(self.tables)
@@ -147,7 +165,9 @@ class Deleted(BaseModel):
 class MappingQuery(Page):
     sort_by: SortKey = "created_at"
     owner: Text | None = None
-    search: Annotated[Text, Field(description="Part of a name or a description, in any case.")] | None = None
+    search: (
+        Annotated[Text, Field(description="Part of a name or a description, in any case.")] | None
+    ) = None
     created_after: Moment | None = None
     created_before: Moment | None = None
 
@@ -168,7 +188,9 @@ def shown(record: MappingRecord) -> Mapping:
     return Mapping(**_summary(record))
 
 
-def detail(record: MappingRecord, version: MappingVersion, warnings: Iterable[FoundProblem] = ()) -> MappingDetail:
+def detail(
+    record: MappingRecord, version: MappingVersion, warnings: Iterable[FoundProblem] = ()
+) -> MappingDetail:
     return MappingDetail(
         **_summary(record),
         version=version.version,

@@ -57,10 +57,19 @@ MappingId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
 Version = Annotated[int, Path(ge=1, le=2**31 - 1, examples=[1])]
 UseCase = Annotated[
     str | None,
-    Header(alias="X-Use-Case-Id", max_length=200, description="The role under which a Trino is asked.", examples=["a"]),
+    Header(
+        alias="X-Use-Case-Id",
+        max_length=200,
+        description="The role under which a Trino is asked.",
+        examples=["a"],
+    ),
 ]
 IfMatch = Annotated[
-    str | None, Header(max_length=1000, description="The ETag that was read, or a version: 409 when it is another now.")
+    str | None,
+    Header(
+        max_length=1000,
+        description="The ETag that was read, or a version: 409 when it is another now.",
+    ),
 ]
 FOUND = declare(*PUBLIC, NotFound)
 WRITES = (*PUBLIC, NotFound, PayloadTooLarge, RateLimited)
@@ -72,12 +81,18 @@ async def list_mappings(
 ) -> Listing[Mapping]:
     """Everybody's, newest first."""
     found, total = await graphs.mappings.page(
-        query.filter(), offset=query.offset, limit=query.limit, sort_by=query.sort_by, ascending=query.ascending
+        query.filter(),
+        offset=query.offset,
+        limit=query.limit,
+        sort_by=query.sort_by,
+        ascending=query.ascending,
     )
     return query.of([shown(record) for record in found], total, request)
 
 
-@router.post("", summary="Create a mapping", status_code=201, responses=declare(*WRITES, Maintenance))
+@router.post(
+    "", summary="Create a mapping", status_code=201, responses=declare(*WRITES, Maintenance)
+)
 async def create(
     body: NewMapping,
     response: Response,
@@ -86,7 +101,8 @@ async def create(
     grant: Permit,
     use_case: UseCase = None,
 ) -> Data[MappingDetail]:
-    """Its queries are checked now, by the guard and at the source; each problem names its entity and its column."""
+    """Its queries are checked now, by the guard and at the source; each problem names its entity
+    and its column."""
     await graphs.config.refuse_in_maintenance()
     rule = (await graphs.config.lifecycle())["mapping"]
     draft = Draft(
@@ -100,7 +116,9 @@ async def create(
     return _answer(await graphs.authoring.create(draft, _author(grant, use_case)), response)
 
 
-@router.post("/validate", summary="Check definitions without keeping them", responses=declare(*WRITES))
+@router.post(
+    "/validate", summary="Check definitions without keeping them", responses=declare(*WRITES)
+)
 async def validate(
     body: ValidateBody,
     graphs: HasGraphs,
@@ -122,17 +140,27 @@ async def validate(
 
 
 @router.post(
-    "/infer", summary="Propose a mapping from a schema", responses=declare(*WRITES, SourceError, SourceUnavailable)
+    "/infer",
+    summary="Propose a mapping from a schema",
+    responses=declare(*WRITES, SourceError, SourceUnavailable),
 )
-async def infer(body: InferBody, graphs: HasGraphs, grant: Permit, use_case: UseCase = None) -> Data[Proposed]:
+async def infer(
+    body: InferBody, graphs: HasGraphs, grant: Permit, use_case: UseCase = None
+) -> Data[Proposed]:
     """From primary and foreign keys, and from names where none are declared. Nothing is kept."""
     return Data(
-        data=proposed(await graphs.inference.infer(body.data_source_id, body.scope(), _author(grant, use_case)))
+        data=proposed(
+            await graphs.inference.infer(
+                body.data_source_id, body.scope(), _author(grant, use_case)
+            )
+        )
     )
 
 
 @router.get("/{mapping_id:int}", summary="Show a mapping", responses=FOUND)
-async def show(mapping_id: MappingId, response: Response, graphs: HasGraphs, _: Permit) -> Data[MappingDetail]:
+async def show(
+    mapping_id: MappingId, response: Response, graphs: HasGraphs, _: Permit
+) -> Data[MappingDetail]:
     """With its current version."""
     record = await graphs.mappings.get(mapping_id)
     version = await graphs.mappings.version(mapping_id, record.current_version)
@@ -152,21 +180,32 @@ async def change(
     use_case: UseCase = None,
     if_match: IfMatch = None,
 ) -> Data[MappingDetail]:
-    """With `expected_version` or `If-Match` a change to what somebody else has changed meanwhile is refused."""
+    """With `expected_version` or `If-Match` a change to what somebody else has changed meanwhile is
+    refused."""
     await check_edit(mapping_resource(await graphs.mappings.get(mapping_id)), parts.people, grant)
     wanted = Change(
         change_description=body.change_description,
         told=body.told(),
-        nodes=None if body.node_definitions is None else [each.value() for each in body.node_definitions],
-        edges=None if body.edge_definitions is None else [each.value() for each in body.edge_definitions],
+        nodes=None
+        if body.node_definitions is None
+        else [each.value() for each in body.node_definitions],
+        edges=None
+        if body.edge_definitions is None
+        else [each.value() for each in body.edge_definitions],
     )
     _note(statements, grant, (*(wanted.nodes or ()), *(wanted.edges or ())))
     expected = Expected(version=body.expected_version, etags=_etags(if_match))
-    result = await graphs.authoring.change(mapping_id, wanted, _author(grant, use_case), expected=expected)
+    result = await graphs.authoring.change(
+        mapping_id, wanted, _author(grant, use_case), expected=expected
+    )
     return _answer(result, response)
 
 
-@router.delete("/{mapping_id:int}", summary="Delete a mapping", responses=declare(*PUBLIC, NotFound, DependencyExists))
+@router.delete(
+    "/{mapping_id:int}",
+    summary="Delete a mapping",
+    responses=declare(*PUBLIC, NotFound, DependencyExists),
+)
 async def delete(mapping_id: MappingId, graphs: HasGraphs, grant: Permit) -> Data[Deleted]:
     """Refused while it has snapshots, of any version. Its versions go with it."""
     grant.over((await graphs.mappings.get(mapping_id)).owner_username)
@@ -175,17 +214,25 @@ async def delete(mapping_id: MappingId, graphs: HasGraphs, grant: Permit) -> Dat
 
 
 @router.post(
-    "/{mapping_id:int}/copy", summary="Copy a mapping", status_code=201, responses=declare(*WRITES, Maintenance)
+    "/{mapping_id:int}/copy",
+    summary="Copy a mapping",
+    status_code=201,
+    responses=declare(*WRITES, Maintenance),
 )
 async def copy(
     mapping_id: MappingId, body: CopyBody, response: Response, graphs: HasGraphs, grant: Permit
 ) -> Data[MappingDetail]:
-    """Its current version becomes version 1 of a mapping of the caller's, who must be allowed to use its source."""
+    """Its current version becomes version 1 of a mapping of the caller's, who must be allowed to
+    use its source."""
     await graphs.config.refuse_in_maintenance()
     return _answer(await graphs.authoring.copy(mapping_id, body.name, _author(grant)), response)
 
 
-@router.put("/{mapping_id:int}/lifecycle", summary="Set how long a mapping lives", responses=declare(*WRITES))
+@router.put(
+    "/{mapping_id:int}/lifecycle",
+    summary="Set how long a mapping lives",
+    responses=declare(*WRITES),
+)
 async def lifecycle(
     mapping_id: MappingId, body: LifecycleBody, graphs: HasGraphs, grant: Permit
 ) -> Data[MappingDetail]:
@@ -193,12 +240,18 @@ async def lifecycle(
     grant.over((await graphs.mappings.get(mapping_id)).owner_username)
     rule = (await graphs.config.lifecycle())["mapping"]
     record = await graphs.mappings.live(mapping_id, lifetime_change(rule, body.told()))
-    return Data(data=detail(record, await graphs.mappings.version(mapping_id, record.current_version)))
+    return Data(
+        data=detail(record, await graphs.mappings.version(mapping_id, record.current_version))
+    )
 
 
 @router.get("/{mapping_id:int}/versions", summary="List the versions of a mapping", responses=FOUND)
 async def versions(
-    mapping_id: MappingId, query: Annotated[VersionQuery, Query()], request: Request, graphs: HasGraphs, _: Permit
+    mapping_id: MappingId,
+    query: Annotated[VersionQuery, Query()],
+    request: Request,
+    graphs: HasGraphs,
+    _: Permit,
 ) -> Listing[VersionListed]:
     """Newest first, without their definitions."""
     record = await graphs.mappings.get(mapping_id)
@@ -208,8 +261,12 @@ async def versions(
     return query.of([listed(each) for each in found], record.current_version, request)
 
 
-@router.get("/{mapping_id:int}/versions/{version}", summary="Show a version of a mapping", responses=FOUND)
-async def show_version(mapping_id: MappingId, version: Version, graphs: HasGraphs, _: Permit) -> Data[VersionDetail]:
+@router.get(
+    "/{mapping_id:int}/versions/{version}", summary="Show a version of a mapping", responses=FOUND
+)
+async def show_version(
+    mapping_id: MappingId, version: Version, graphs: HasGraphs, _: Permit
+) -> Data[VersionDetail]:
     return Data(data=version_detail(await graphs.mappings.version(mapping_id, version)))
 
 
@@ -219,7 +276,9 @@ async def show_version(mapping_id: MappingId, version: Version, graphs: HasGraph
     response_model_by_alias=True,
     responses=declare(*PUBLIC, NotFound, SameVersion),
 )
-async def compare(mapping_id: MappingId, version: Version, other: Version, graphs: HasGraphs, _: Permit) -> Data[Diff]:
+async def compare(
+    mapping_id: MappingId, version: Version, other: Version, graphs: HasGraphs, _: Permit
+) -> Data[Diff]:
     """What has to be done to the first to make it the second."""
     before = await graphs.mappings.version(mapping_id, version)
     return Data(data=diffed(diff(before, await graphs.mappings.version(mapping_id, other))))
@@ -243,20 +302,26 @@ async def restore(
     return _answer(await graphs.authoring.restore(mapping_id, version, _author(grant)), response)
 
 
-@router.get("/{mapping_id:int}/tree", summary="Show all that was made of a mapping", responses=FOUND)
+@router.get(
+    "/{mapping_id:int}/tree", summary="Show all that was made of a mapping", responses=FOUND
+)
 async def show_tree(
     mapping_id: MappingId,
     graphs: HasGraphs,
     _: Permit,
     include_instances: bool = True,
-    status: Annotated[SnapshotStatus | None, Query(description="Only snapshots that are so.")] = None,
+    status: Annotated[
+        SnapshotStatus | None, Query(description="Only snapshots that are so.")
+    ] = None,
 ) -> Data[Tree]:
     """Its versions, their snapshots, and their instances."""
     found = await graphs.trees.grow(mapping_id, status=status)
     return Data(data=tree(found, include_instances=include_instances))
 
 
-def _note(statements: StatementLog, grant: Grant, entities: Iterable[NodeDefinition | EdgeDefinition]) -> None:
+def _note(
+    statements: StatementLog, grant: Grant, entities: Iterable[NodeDefinition | EdgeDefinition]
+) -> None:
     for entity in entities:
         statements.note("mapping", grant.username, entity.sql)
 

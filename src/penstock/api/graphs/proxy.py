@@ -1,9 +1,10 @@
 """`/wrapper/{slug}/…`: the one way to a graph server, for whoever the control plane has identified.
 
-Nothing that a caller says of itself passes: credentials, cookies, hop-by-hop headers and every `X-Penstock-*` are taken
-off, and what we know of the caller is put on, with the server's own token. A path passes as it was written, or not at
-all: what could mean one thing here and another there is refused. Bodies stream both ways, and when a caller goes away
-its request to the server is cut, which interrupts its query.
+Nothing that a caller says of itself passes: credentials, cookies, hop-by-hop headers and every
+`X-Penstock-*` are taken off, and what we know of the caller is put on, with the server's own token.
+A path passes as it was written, or not at all: what could mean one thing here and another there is
+refused. Bodies stream both ways, and when a caller goes away its request to the server is cut,
+which interrupts its query.
 """
 
 import asyncio
@@ -48,7 +49,14 @@ _HOP_BY_HOP = frozenset(
         "upgrade",
     }
 )
-_NOT_PASSED = _HOP_BY_HOP | {"host", "authorization", "cookie", "content-length", "forwarded", "x-request-id"}
+_NOT_PASSED = _HOP_BY_HOP | {
+    "host",
+    "authorization",
+    "cookie",
+    "content-length",
+    "forwarded",
+    "x-request-id",
+}
 _ORDERS_TO_BROWSERS = {
     "cache-control",
     "clear-site-data",
@@ -62,7 +70,15 @@ _ORDERS_TO_BROWSERS = {
 _NOT_RETURNED = frozenset(
     name.encode() for name in _HOP_BY_HOP | _ORDERS_TO_BROWSERS | {"server", "date", "x-request-id"}
 )
-_OURS = ("x-penstock-", "x-username", "x-user-role", "x-component", "x-forwarded-", "x-real-ip", "x-use-case-id")
+_OURS = (
+    "x-penstock-",
+    "x-username",
+    "x-user-role",
+    "x-component",
+    "x-forwarded-",
+    "x-real-ip",
+    "x-use-case-id",
+)
 _PATH = re.compile(rb"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 _TWO_FACED = re.compile(rb"%(2f|5c|00|25|2e)|//|/\.{1,2}(/|$)|%(?![0-9a-f]{2})", re.IGNORECASE)
 _INTERNAL = frozenset({b"shutdown"})
@@ -84,9 +100,17 @@ async def pass_on(slug: str, request: Request, graphs: Graphs, grant: Grant) -> 
     if request.method == "POST" and path.endswith(_QUERY):
         statement_log.of_app(request.app).count("cypher")
     if "upgrade" in request.headers:
-        raise InvalidInput("Connections are not upgraded here; graph servers speak plain HTTP.", field="Upgrade")
-    start = f"{request.method} ".encode() + _with_query(path, request.scope["query_string"]) + b" HTTP/1.1"
-    head = head_of(start, [*_passed(request), *_identity(instance, grant, request, graphs), *_length(request)])
+        raise InvalidInput(
+            "Connections are not upgraded here; graph servers speak plain HTTP.", field="Upgrade"
+        )
+    start = (
+        f"{request.method} ".encode()
+        + _with_query(path, request.scope["query_string"])
+        + b" HTTP/1.1"
+    )
+    head = head_of(
+        start, [*_passed(request), *_identity(instance, grant, request, graphs), *_length(request)]
+    )
     try:
         relay = Relay(graphs.instances.servers.connections(instance.handle))
         return await relay.begin(head, request)
@@ -94,7 +118,9 @@ async def pass_on(slug: str, request: Request, graphs: Graphs, grant: Grant) -> 
         return Response(status_code=NOBODY_READS)
     except Broken as e:
         log.warning("graph_server_silent", instance_id=instance.instance_id, error=str(e))
-        raise Unavailable(f"The graph server of instance {instance.instance_id} does not answer.") from e
+        raise Unavailable(
+            f"The graph server of instance {instance.instance_id} does not answer."
+        ) from e
 
 
 def _path(request: Request, slug: str) -> bytes:
@@ -103,9 +129,13 @@ def _path(request: Request, slug: str) -> bytes:
     head = f"/wrapper/{slug}".encode()
     path = raw.removeprefix(head)
     if path == raw or not _PATH.fullmatch(path) or _TWO_FACED.search(path):
-        raise InvalidInput("This path is not passed on: it could be read in two ways.", field="path")
+        raise InvalidInput(
+            "This path is not passed on: it could be read in two ways.", field="path"
+        )
     if unquote_to_bytes(path.split(b"/")[1]).lower() in _INTERNAL:
-        raise PermissionDenied("A graph server is not shut down from outside.", hint="Terminate its instance.")
+        raise PermissionDenied(
+            "A graph server is not shut down from outside.", hint="Terminate its instance."
+        )
     return path
 
 
@@ -142,15 +172,20 @@ def _with_query(path: bytes, query: bytes) -> bytes:
 
 
 def _passed(request: Request) -> Iterator[tuple[bytes, bytes]]:
-    named = {name.strip().lower() for name in ",".join(request.headers.getlist("connection")).split(",")}
+    named = {
+        name.strip().lower() for name in ",".join(request.headers.getlist("connection")).split(",")
+    }
     for name, value in request.headers.raw:
         plain = name.decode("latin-1").lower().replace("_", "-")
         if plain not in _NOT_PASSED and plain not in named and not plain.startswith(_OURS):
             yield name, value
 
 
-def _identity(instance: Instance, grant: Grant, request: Request, graphs: Graphs) -> Iterator[tuple[bytes, bytes]]:
-    """Never without a user: a graph server takes a request that names none for the control plane's own."""
+def _identity(
+    instance: Instance, grant: Grant, request: Request, graphs: Graphs
+) -> Iterator[tuple[bytes, bytes]]:
+    """Never without a user: a graph server takes a request that names none for the control plane's
+    own."""
     if not grant.username:
         raise PermissionDenied("A caller without a name is passed to no graph server.")
     writes = grant.username == instance.owner_username or grant.role.name in ("ADMIN", "OPS")
@@ -214,7 +249,9 @@ class Relay(Response):
             self._end()
 
     async def _pump(self, connection: Connection, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send(
+            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        )
         body = connection.buffered
         if body is None:
             body = b""

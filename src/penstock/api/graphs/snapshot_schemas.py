@@ -21,7 +21,9 @@ class NewSnapshot(Body):
     mapping_id: Annotated[Id, Field(examples=[1])]
     name: Annotated[Title, Field(examples=["Monday"])]
     description: Description | None = None
-    mapping_version: Annotated[Whole, Field(ge=1, le=2**31 - 1, description="Left out: the current one.")] | None = None
+    mapping_version: (
+        Annotated[Whole, Field(ge=1, le=2**31 - 1, description="Left out: the current one.")] | None
+    ) = None
     ttl: Span | None = None
     inactivity_timeout: Span | None = None
 
@@ -34,7 +36,11 @@ class ChangedSnapshot(Body):
 
     def told(self) -> dict[str, str | None]:
         given = self.model_dump(exclude_unset=True)
-        return {name: value for name, value in given.items() if value is not None or name == "description"}
+        return {
+            name: value
+            for name, value in given.items()
+            if value is not None or name == "description"
+        }
 
 
 class ShortProgress(BaseModel):
@@ -53,7 +59,8 @@ class Snapshot(BaseModel):
     description: str | None
     status: SnapshotStatus = Field(examples=["ready"])
     gcs_path: str | None = Field(
-        description="Where its files are; null when they were cleaned up.", examples=["s3://penstock/ann/1/v1/1/"]
+        description="Where its files are; null when they were cleaned up.",
+        examples=["s3://penstock/ann/1/v1/1/"],
     )
     size_bytes: int | None
     node_counts: dict[str, int] = Field(examples=[{"Customer": 1000}])
@@ -97,7 +104,9 @@ class OfMappingQuery(Page):
     sort_by: SnapshotSortKey = "created_at"
     owner: Text | None = None
     status: SnapshotStatus | None = None
-    search: Annotated[Text, Field(description="Part of a name or a description, in any case.")] | None = None
+    search: (
+        Annotated[Text, Field(description="Part of a name or a description, in any case.")] | None
+    ) = None
     created_after: Moment | None = None
     created_before: Moment | None = None
 
@@ -123,7 +132,10 @@ def shown(found: Found, tally: Tally, graphs: Graphs) -> Snapshot:
         id=found.snapshot_id,
         gcs_path=None if found.prefix is None else graphs.path(found.prefix),
         progress=ShortProgress(
-            phase=tally.phase, jobs_total=tally.jobs, jobs_completed=tally.done, progress_percent=tally.percent
+            phase=tally.phase,
+            jobs_total=tally.jobs,
+            jobs_completed=tally.done,
+            progress_percent=tally.percent,
         ),
         ttl=span(found.ttl),
         inactivity_timeout=span(found.inactivity_timeout),

@@ -1,4 +1,5 @@
-"""Snapshots: the files of a mapping version at one moment. Most people never make one; making an instance does."""
+"""Snapshots: the files of a mapping version at one moment. Most people never make one; making an
+instance does."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -27,7 +28,14 @@ from penstock.graphs.lifetime import lifetime, lifetime_change
 from penstock.graphs.snapshots import model as domain
 from penstock.graphs.snapshots.repository import SnapshotFilter
 from penstock.jobs.limits import MAX_JOB_ID
-from penstock.kit.errors import ConcurrencyLimit, Conflict, DependencyExists, Draining, NotFound, PayloadTooLarge
+from penstock.kit.errors import (
+    ConcurrencyLimit,
+    Conflict,
+    DependencyExists,
+    Draining,
+    NotFound,
+    PayloadTooLarge,
+)
 
 router = APIRouter(prefix="/api/snapshots", tags=["snapshots"], route_class=StrictRoute)
 of_mapping = APIRouter(prefix="/api/mappings", tags=["snapshots"], route_class=StrictRoute)
@@ -45,9 +53,15 @@ async def list_snapshots(
     return await _page(query, query.filter(query.mapping_id), request, graphs)
 
 
-@of_mapping.get("/{mapping_id:int}/snapshots", summary="List the snapshots of a mapping", responses=FOUND)
+@of_mapping.get(
+    "/{mapping_id:int}/snapshots", summary="List the snapshots of a mapping", responses=FOUND
+)
 async def list_of_mapping(
-    mapping_id: MappingId, query: Annotated[OfMappingQuery, Query()], request: Request, graphs: HasGraphs, _: Permit
+    mapping_id: MappingId,
+    query: Annotated[OfMappingQuery, Query()],
+    request: Request,
+    graphs: HasGraphs,
+    _: Permit,
 ) -> Listing[Snapshot]:
     """Of all its versions, newest first."""
     await graphs.mappings.get(mapping_id)
@@ -60,7 +74,9 @@ async def list_of_mapping(
     status_code=201,
     responses=declare(*PUBLIC, NotFound, PayloadTooLarge, ConcurrencyLimit, Maintenance, Draining),
 )
-async def create(body: NewSnapshot, graphs: HasGraphs, grant: Permit, use_case: UseCase = None) -> Data[Snapshot]:
+async def create(
+    body: NewSnapshot, graphs: HasGraphs, grant: Permit, use_case: UseCase = None
+) -> Data[Snapshot]:
     """Its exports begin at once; it is ready when the last one is done and its manifest is written."""
     await graphs.config.refuse_in_maintenance()
     rule = (await graphs.config.lifecycle())["snapshot"]
@@ -83,28 +99,39 @@ async def show(snapshot_id: SnapshotId, graphs: HasGraphs, _: Permit) -> Data[Sn
 
 
 @router.put("/{snapshot_id:int}", summary="Rename a snapshot", responses=WRITES)
-async def change(snapshot_id: SnapshotId, body: ChangedSnapshot, graphs: HasGraphs, grant: Permit) -> Data[Snapshot]:
+async def change(
+    snapshot_id: SnapshotId, body: ChangedSnapshot, graphs: HasGraphs, grant: Permit
+) -> Data[Snapshot]:
     """Its name and its description; what is in it never changes."""
     grant.over((await graphs.snapshots.get(snapshot_id)).owner_username)
     return await _one(await graphs.snapshots.rename(snapshot_id, body.told()), graphs)
 
 
 @router.delete(
-    "/{snapshot_id:int}", summary="Delete a snapshot", responses=declare(*PUBLIC, NotFound, DependencyExists, Conflict)
+    "/{snapshot_id:int}",
+    summary="Delete a snapshot",
+    responses=declare(*PUBLIC, NotFound, DependencyExists, Conflict),
 )
 async def delete(snapshot_id: SnapshotId, graphs: HasGraphs, grant: Permit) -> Data[Deleted]:
-    """Refused while an instance needs it. One that is being made is cancelled; its files are erased."""
+    """Refused while an instance needs it. One that is being made is cancelled; its files are
+    erased."""
     grant.over((await graphs.snapshots.get(snapshot_id)).owner_username)
     await graphs.removal.drop(snapshot_id, actor=grant.username)
     return Data(data=Deleted(id=snapshot_id))
 
 
-@router.put("/{snapshot_id:int}/lifecycle", summary="Set how long a snapshot lives", responses=WRITES)
-async def lifecycle(snapshot_id: SnapshotId, body: LifecycleBody, graphs: HasGraphs, grant: Permit) -> Data[Snapshot]:
+@router.put(
+    "/{snapshot_id:int}/lifecycle", summary="Set how long a snapshot lives", responses=WRITES
+)
+async def lifecycle(
+    snapshot_id: SnapshotId, body: LifecycleBody, graphs: HasGraphs, grant: Permit
+) -> Data[Snapshot]:
     """A `ttl` counts from now."""
     grant.over((await graphs.snapshots.get(snapshot_id)).owner_username)
     rule = (await graphs.config.lifecycle())["snapshot"]
-    return await _one(await graphs.snapshots.live(snapshot_id, lifetime_change(rule, body.told())), graphs)
+    return await _one(
+        await graphs.snapshots.live(snapshot_id, lifetime_change(rule, body.told())), graphs
+    )
 
 
 @router.get("/{snapshot_id:int}/progress", summary="Show how far a snapshot is", responses=FOUND)
@@ -127,7 +154,9 @@ async def cancel(snapshot_id: SnapshotId, graphs: HasGraphs, grant: Permit) -> D
     """Ends its exports, whatever they are doing."""
     grant.over((await graphs.snapshots.get(snapshot_id)).owner_username)
     reason = f"Cancelled by {grant.username}."
-    return await _one(await graphs.exports.cancel(snapshot_id, actor=grant.username, reason=reason), graphs)
+    return await _one(
+        await graphs.exports.cancel(snapshot_id, actor=grant.username, reason=reason), graphs
+    )
 
 
 async def _one(found: domain.Snapshot, graphs: Graphs) -> Data[Snapshot]:
@@ -140,8 +169,14 @@ async def _views(found: Sequence[domain.Snapshot], graphs: Graphs) -> list[Snaps
     return [shown(each, tallies[each.snapshot_id], graphs) for each in found]
 
 
-async def _page(query: OfMappingQuery, which: SnapshotFilter, request: Request, graphs: Graphs) -> Listing[Snapshot]:
+async def _page(
+    query: OfMappingQuery, which: SnapshotFilter, request: Request, graphs: Graphs
+) -> Listing[Snapshot]:
     found, total = await graphs.snapshots.page(
-        which, offset=query.offset, limit=query.limit, sort_by=query.sort_by, ascending=query.ascending
+        which,
+        offset=query.offset,
+        limit=query.limit,
+        sort_by=query.sort_by,
+        ascending=query.ascending,
     )
     return query.of(await _views(found, graphs), total, request)

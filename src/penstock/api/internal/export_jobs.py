@@ -1,6 +1,8 @@
-"""The internal API's export face: claim, poll and update export jobs, in the words of export workers.
+"""The internal API's export face: claim, poll and update export jobs, in the words of export
+workers.
 
-Thin, like the kernel's own verbs beside it; every update shows its attempt_id, and one that lapsed changes nothing.
+Thin, like the kernel's own verbs beside it; every update shows its attempt_id, and one that lapsed
+changes nothing.
 """
 
 from datetime import datetime
@@ -41,7 +43,8 @@ Message = Annotated[str, Field(max_length=8000, pattern=r"^[^\x00]*$")]
 
 
 class Source(BaseModel):
-    """Where the rows come from. Credentials are had with POST /api/internal/jobs/{id}/source, while the job is held."""
+    """Where the rows come from. Credentials are had with POST /api/internal/jobs/{id}/source, while
+    the job is held."""
 
     data_source_id: int
     type: str = Field(examples=["trino"])
@@ -108,7 +111,9 @@ class UpdateBody(Body):
     """`attempt_id`, and whatever there is to say. Times of completion are the control plane's."""
 
     attempt_id: UUID
-    status: Annotated[Literal["submitted", "completed", "failed"], Field(examples=["completed"])] | None = None
+    status: (
+        Annotated[Literal["submitted", "completed", "failed"], Field(examples=["completed"])] | None
+    ) = None
     starburst_query_id: Annotated[Text, Field(min_length=1)] | None = None
     next_uri: Uri | None = None
     next_poll_at: Moment | None = None
@@ -125,17 +130,26 @@ class UpdateBody(Body):
         return Change(**told, query_id=self.starburst_query_id)
 
 
-@router.post("/claim", summary="Claim export jobs that nobody has begun", responses=declare(*INTERNAL))
-async def claim(body: ClaimBody, request: Request, parts: ServicesDep, graphs: HasGraphs) -> Data[Claimed]:
-    """Most urgent first; waits up to `wait_seconds` for the first. What a caller who left would get is given back."""
+@router.post(
+    "/claim", summary="Claim export jobs that nobody has begun", responses=declare(*INTERNAL)
+)
+async def claim(
+    body: ClaimBody, request: Request, parts: ServicesDep, graphs: HasGraphs
+) -> Data[Claimed]:
+    """Most urgent first; waits up to `wait_seconds` for the first. What a caller who left would get
+    is given back."""
     async with parts.polls.line(request) as line:
-        held = await graphs.face.claim(body.worker_id, body.limit, wait=body.wait_seconds, line=line)
+        held = await graphs.face.claim(
+            body.worker_id, body.limit, wait=body.wait_seconds, line=line
+        )
     jobs = await _handed_over(held, request, graphs)
     return Data(data=Claimed(claimed=len(jobs), jobs=jobs))
 
 
 @router.get("/pollable", summary="Take submitted jobs whose query is to be asked after")
-async def pollable(request: Request, graphs: HasGraphs, limit: Limit = 10, worker_id: Name = "poller") -> Data[Due]:
+async def pollable(
+    request: Request, graphs: HasGraphs, limit: Limit = 10, worker_id: Name = "poller"
+) -> Data[Due]:
     """Each is handed to one caller only, with a new attempt_id."""
     held = await graphs.face.poll(worker_id, limit)
     return Data(data=Due(jobs=await _handed_over(held, request, graphs)))
@@ -165,7 +179,11 @@ async def _handed_over(held: list[ExportJob], request: Request, graphs: Graphs) 
         await graphs.face.give_back(held, "Its worker left before it was handed over.")
         return []
     return [
-        Held(**shown(job, graphs).model_dump(), attempt_id=job.attempt_id, lease_seconds=job.lease_seconds)
+        Held(
+            **shown(job, graphs).model_dump(),
+            attempt_id=job.attempt_id,
+            lease_seconds=job.lease_seconds,
+        )
         for job in held
     ]
 

@@ -1,4 +1,5 @@
-"""What graph servers tell of themselves, and what they are told; a server's token reaches only its own instance."""
+"""What graph servers tell of themselves, and what they are told; a server's token reaches only its
+own instance."""
 
 from typing import Annotated, Any, Literal
 
@@ -40,13 +41,24 @@ def _storable(said: object) -> object:
 
 Short = Annotated[str, Field(max_length=255), BeforeValidator(_storable)]
 Long = Annotated[str, Field(max_length=MAX_SAID), BeforeValidator(_storable)]
-_OLDER_PHASES = {"loading_nodes": "loading_data", "loading_edges": "loading_data", "schema_created": "loading_schema"}
+_OLDER_PHASES = {
+    "loading_nodes": "loading_data",
+    "loading_edges": "loading_data",
+    "schema_created": "loading_schema",
+}
 
 
 def _phase(told: str) -> str:
     """Older servers say it more finely."""
     found = _OLDER_PHASES.get(told, told)
-    if found not in ("pod_scheduled", "downloading", "loading_schema", "loading_data", "ready", "failed"):
+    if found not in (
+        "pod_scheduled",
+        "downloading",
+        "loading_schema",
+        "loading_data",
+        "ready",
+        "failed",
+    ):
         raise ValueError("not a phase of loading")
     return found
 
@@ -63,10 +75,14 @@ class GraphStats(Report):
 
 
 class StatusReport(Report):
-    status: Annotated[Literal["starting", "running", "stopping", "failed"], Field(examples=["running"])]
+    status: Annotated[
+        Literal["starting", "running", "stopping", "failed"], Field(examples=["running"])
+    ]
     graph_stats: GraphStats = GraphStats()
     error_code: ErrorCode = ErrorCode.STARTUP_FAILED
-    error_message: Annotated[Long, Field(description=f"The last {MAX_MESSAGE} characters are kept.")] | None = None
+    error_message: (
+        Annotated[Long, Field(description=f"The last {MAX_MESSAGE} characters are kept.")] | None
+    ) = None
     failed_phase: Short | None = None
     stack_trace: Long | None = None
 
@@ -87,7 +103,9 @@ class StepReport(Report):
 
 
 class ProgressReport(Report):
-    phase: Annotated[str, Field(max_length=40), AfterValidator(_phase), Field(examples=["loading_data"])]
+    phase: Annotated[
+        str, Field(max_length=40), AfterValidator(_phase), Field(examples=["loading_data"])
+    ]
     current_step: Short | None = None
     progress_percent: Annotated[int, Field(ge=0, le=100)] | None = None
     steps: Annotated[list[StepReport], Field(max_length=2000)] = []
@@ -127,10 +145,17 @@ async def status(instance_id: InstanceId, body: StatusReport, graphs: HasGraphs)
     steps, stats = graphs.instances.steps, body.graph_stats
     match body.status:
         case "running":
-            updated = await steps.is_running(instance_id, node_count=stats.node_count, edge_count=stats.edge_count)
+            updated = await steps.is_running(
+                instance_id, node_count=stats.node_count, edge_count=stats.edge_count
+            )
         case "failed":
             message = body.error_message or "The graph server says that it failed."
-            failure = Failure(code=body.error_code, message=message, phase=body.failed_phase, trace=body.stack_trace)
+            failure = Failure(
+                code=body.error_code,
+                message=message,
+                phase=body.failed_phase,
+                trace=body.stack_trace,
+            )
             updated = await steps.has_failed(instance_id, failure)
         case _:
             await graphs.instances.store.get(instance_id)
@@ -154,9 +179,13 @@ async def metrics(instance_id: InstanceId, body: MetricsReport, graphs: HasGraph
 
 @router.put("/{instance_id}/progress", summary="Report how far an instance has loaded")
 @router.patch("/{instance_id}/progress", summary="Report how far an instance has loaded")
-async def progress(instance_id: InstanceId, body: ProgressReport, graphs: HasGraphs) -> Data[Updated]:
+async def progress(
+    instance_id: InstanceId, body: ProgressReport, graphs: HasGraphs
+) -> Data[Updated]:
     await graphs.instances.store.get(instance_id)
-    return Data(data=Updated(updated=await graphs.instances.vitals.progressed(instance_id, body.kept())))
+    return Data(
+        data=Updated(updated=await graphs.instances.vitals.progressed(instance_id, body.kept()))
+    )
 
 
 @router.post("/{instance_id}/activity", summary="Report a query or an algorithm", status_code=204)

@@ -1,4 +1,5 @@
-"""Maintenance jobs as workers see them: every answer and every write is for the attempt that holds the job."""
+"""Maintenance jobs as workers see them: every answer and every write is for the attempt that holds
+the job."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -64,7 +65,9 @@ class CatalogCredentials(BaseModel):
     name: str
     type: str
     uri: str | None
-    shared: bool = Field(description="It lives in the job store's database: ask for the pointer, and swap it, here.")
+    shared: bool = Field(
+        description="It lives in the job store's database: ask for the pointer, and swap it, here."
+    )
     properties: dict[str, str]
     engine: dict[str, str] | None = Field(description="Of a remote engine, what reaches it.")
 
@@ -95,8 +98,14 @@ class OtherTables(BaseModel):
     tables: list[OtherTable]
 
 
-@router.post("/{job_id:int}/catalog", summary="Get what opens a job's catalog", response_model=Data[CatalogCredentials])
-async def catalog(job_id: JobId, body: Holding, parts: ServicesDep, maintenance: HasMaintenance) -> Reply:
+@router.post(
+    "/{job_id:int}/catalog",
+    summary="Get what opens a job's catalog",
+    response_model=Data[CatalogCredentials],
+)
+async def catalog(
+    job_id: JobId, body: Holding, parts: ServicesDep, maintenance: HasMaintenance
+) -> Reply:
     order = await _order(parts.store, job_id)
     async with parts.store.fenced_transaction(body.fence(job_id)):
         config = maintenance.desk.pool.catalogs.get(order.name.catalog)
@@ -106,7 +115,9 @@ async def catalog(job_id: JobId, body: Holding, parts: ServicesDep, maintenance:
         uri=config.uri,
         shared=config.shared,
         properties=dict(config.properties),
-        engine=None if order.engine == EMBEDDED else dict(maintenance.desk.pool.catalogs.engines[order.engine]),
+        engine=None
+        if order.engine == EMBEDDED
+        else dict(maintenance.desk.pool.catalogs.engines[order.engine]),
     )
     answer = Reply({"data": shown.model_dump()})
     answer.headers["Cache-Control"] = "no-store"
@@ -120,7 +131,9 @@ async def hold(job_id: JobId, body: Holding, parts: ServicesDep, _: HasMaintenan
 
 
 @router.post("/{job_id:int}/pointer", summary="Get where the metadata of a job's table is")
-async def pointer(job_id: JobId, body: Holding, parts: ServicesDep, maintenance: HasMaintenance) -> Data[Pointer]:
+async def pointer(
+    job_id: JobId, body: Holding, parts: ServicesDep, maintenance: HasMaintenance
+) -> Data[Pointer]:
     order = await _order(parts.store, job_id)
     async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
         found = await maintenance.desk.store.pointer(tx, order.name)
@@ -130,8 +143,11 @@ async def pointer(job_id: JobId, body: Holding, parts: ServicesDep, maintenance:
 
 
 @router.post("/{job_id:int}/swap", summary="Commit to a job's table")
-async def swap(job_id: JobId, body: Swap, parts: ServicesDep, maintenance: HasMaintenance) -> Data[Moved]:
-    """The check of the fence and the swap are one transaction: a worker that lost its job cannot commit."""
+async def swap(
+    job_id: JobId, body: Swap, parts: ServicesDep, maintenance: HasMaintenance
+) -> Data[Moved]:
+    """The check of the fence and the swap are one transaction: a worker that lost its job cannot
+    commit."""
     order = await _order(parts.store, job_id)
     async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
         moved = await maintenance.desk.store.swap(tx, order.name, body.old, body.new)
@@ -150,7 +166,9 @@ async def neighbours(
 
 
 @router.post("/{job_id:int}/actions", summary="Tell how an action ended")
-async def action_ended(job_id: JobId, body: Ending, parts: ServicesDep, maintenance: HasMaintenance) -> Data[Held]:
+async def action_ended(
+    job_id: JobId, body: Ending, parts: ServicesDep, maintenance: HasMaintenance
+) -> Data[Held]:
     async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
         result: dict[str, Any] = body.outcome.model_dump(mode="json")
         await maintenance.desk.store.action_ended(tx, job_id, body.attempt_id, result)

@@ -17,7 +17,14 @@ from penstock.graphs.mappings.columns import TYPES
 from penstock.graphs.snapshots.export_job import Word
 from penstock.graphs.snapshots.export_jobs import MAX_JOBS, Submission
 from penstock.graphs.snapshots.model import SnapshotStatus
-from penstock.graphs.snapshots.payloads import Column, Entity, EntityExport, JobType, Mode, QueryState
+from penstock.graphs.snapshots.payloads import (
+    Column,
+    Entity,
+    EntityExport,
+    JobType,
+    Mode,
+    QueryState,
+)
 from penstock.jobs.http_bodies import Body, Id, Text
 from penstock.jobs.limits import MAX_JOB_ID
 from penstock.kit.clock import SYSTEM
@@ -35,18 +42,28 @@ ACTOR = "worker"
 Wanting: TypeAlias = Word | Literal["running"]
 SnapshotId = Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])]
 Counts = Annotated[dict[Annotated[str, Field(max_length=300)], Count], Field(max_length=10_000)]
-Label = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$", examples=["Customer"])]
-ColumnName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$", examples=["id"])]
-Sql = Annotated[str, Field(min_length=1, max_length=200_000, examples=["SELECT id, name FROM customers"])]
+Label = Annotated[
+    str, Field(max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$", examples=["Customer"])
+]
+ColumnName = Annotated[
+    str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$", examples=["id"])
+]
+Sql = Annotated[
+    str, Field(min_length=1, max_length=200_000, examples=["SELECT id, name FROM customers"])
+]
 
 
 class ColumnBody(Body):
     name: ColumnName
-    type: Annotated[str, Field(max_length=20, pattern=f"^({'|'.join(TYPES)})$", examples=["INT64"])] | None = None
+    type: (
+        Annotated[str, Field(max_length=20, pattern=f"^({'|'.join(TYPES)})$", examples=["INT64"])]
+        | None
+    ) = None
 
 
 class NewExportJob(Body):
-    """One entity to be exported; with `starburst_query_id` and `next_uri`, one whose query was submitted before."""
+    """One entity to be exported; with `starburst_query_id` and `next_uri`, one whose query was
+    submitted before."""
 
     job_type: JobType
     entity_name: Label
@@ -73,7 +90,9 @@ class NewExportJob(Body):
             raise ValueError("starburst_query_id and next_uri belong together")
         if self.sql is None and self.next_uri is None:
             raise ValueError("sql is missing")
-        if (self.from_node is None) != (self.to_node is None) or (self.from_node and self.job_type == "node"):
+        if (self.from_node is None) != (self.to_node is None) or (
+            self.from_node and self.job_type == "node"
+        ):
             raise ValueError("from_node and to_node belong together, and to an edge")
         return self
 
@@ -89,7 +108,9 @@ class NewExportJob(Body):
                 entity=entity,
                 sql=self.sql or "",
                 columns=self._columns(),
-                mode=Mode.UNLOAD if self.next_uri is not None and self.mode is Mode.DIRECT else self.mode,
+                mode=Mode.UNLOAD
+                if self.next_uri is not None and self.mode is Mode.DIRECT
+                else self.mode,
                 data_source_id=self.data_source_id,
                 starburst_catalog=self.starburst_catalog,
                 starburst_role=self.starburst_role,
@@ -136,9 +157,12 @@ class PartialResults(Body):
 
 
 class StatusBody(Body):
-    """A step of a snapshot. Counts and progress come from its jobs and its manifest; those said here are not kept."""
+    """A step of a snapshot. Counts and progress come from its jobs and its manifest; those said
+    here are not kept."""
 
-    status: Annotated[Literal["creating", "ready", "failed", "cancelled"], Field(examples=["creating"])]
+    status: Annotated[
+        Literal["creating", "ready", "failed", "cancelled"], Field(examples=["creating"])
+    ]
     phase: Text | None = None
     progress: Any = None
     size_bytes: Count | None = None
@@ -164,23 +188,34 @@ async def create(snapshot_id: SnapshotId, body: NewExportJobs, graphs: HasGraphs
     snapshot = await graphs.snapshots.get(snapshot_id)
     wanted = [job.value() for job in body.jobs]
     for job, each in zip(body.jobs, wanted, strict=True):
-        _check_path(job, graphs.path(f"{snapshot.prefix}{each.wanted.entity.path}/"), each.wanted.entity)
+        _check_path(
+            job, graphs.path(f"{snapshot.prefix}{each.wanted.entity.path}/"), each.wanted.entity
+        )
     jobs = await graphs.exports.start(snapshot_id, wanted)
     return Data(data=Created(created=len(jobs), jobs=[shown(job, graphs) for job in jobs]))
 
 
 @router.get("/{snapshot_id:int}/export-jobs", summary="List the export jobs of a snapshot")
-async def listed(snapshot_id: SnapshotId, graphs: HasGraphs, status: Wanting | None = None) -> Data[Listed]:
+async def listed(
+    snapshot_id: SnapshotId, graphs: HasGraphs, status: Wanting | None = None
+) -> Data[Listed]:
     """`running` is the older word for those that are claimed or submitted."""
     words = ("claimed", "submitted") if status == "running" else (status,)
     found = await graphs.exports.of_snapshot(snapshot_id)
-    return Data(data=Listed(jobs=[shown(job, graphs) for job in found if status is None or job.status in words]))
+    return Data(
+        data=Listed(
+            jobs=[shown(job, graphs) for job in found if status is None or job.status in words]
+        )
+    )
 
 
 @router.put("/{snapshot_id:int}/status", summary="Take a snapshot's next step", responses=STEPPING)
-@router.patch("/{snapshot_id:int}/status", summary="Take a snapshot's next step", responses=STEPPING)
+@router.patch(
+    "/{snapshot_id:int}/status", summary="Take a snapshot's next step", responses=STEPPING
+)
 async def step(snapshot_id: SnapshotId, body: StatusBody, graphs: HasGraphs) -> Data[Updated]:
-    """`failed` and `cancelled` end its jobs as well. `ready` comes of itself, with the manifest, never before it."""
+    """`failed` and `cancelled` end its jobs as well. `ready` comes of itself, with the manifest,
+    never before it."""
     snapshot = await graphs.snapshots.get(snapshot_id)
     if snapshot.status == body.status:
         return Data(data=Updated(updated=False))
@@ -194,7 +229,9 @@ async def _step(snapshot_id: int, body: StatusBody, graphs: Graphs) -> None:
             await graphs.exports.begin(snapshot_id)
         case "failed":
             reason = body.error_message or "A worker said that it failed."
-            await graphs.exports.fail(snapshot_id, actor=ACTOR, reason=reason, step=body.failed_step)
+            await graphs.exports.fail(
+                snapshot_id, actor=ACTOR, reason=reason, step=body.failed_step
+            )
         case "cancelled":
             await graphs.exports.cancel(snapshot_id, actor=ACTOR, reason=body.error_message or "")
         case "ready":

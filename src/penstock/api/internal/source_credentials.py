@@ -1,7 +1,9 @@
-"""What it takes to open the source of a job: given to the attempt that holds the job, and to nobody else.
+"""What it takes to open the source of a job: given to the attempt that holds the job, and to nobody
+else.
 
-Payloads carry no credentials. Whoever holds a job asks for them here with its fence, and keeps them in memory only.
-Here the right to the source is checked once more: what was queued while somebody had it reads nothing after it ended.
+Payloads carry no credentials. Whoever holds a job asks for them here with its fence, and keeps them
+in memory only. Here the right to the source is checked once more: what was queued while somebody
+had it reads nothing after it ended.
 """
 
 from typing import Annotated, Any, Literal
@@ -32,7 +34,9 @@ router = APIRouter(
 
 class SourceCredentialsBody(Body):
     attempt_id: UUID
-    side: Literal["left", "right"] | None = Field(None, description="Of a job with two sources, which one.")
+    side: Literal["left", "right"] | None = Field(
+        None, description="Of a job with two sources, which one."
+    )
 
 
 class OutboundRules(BaseModel):
@@ -63,7 +67,8 @@ async def source(
     graphs: HasGraphs,
     statements: HasStatementLog,
 ) -> Reply:
-    """Type, configuration and credentials, while the attempt holds the job; 409 STALE_ATTEMPT when it does not."""
+    """Type, configuration and credentials, while the attempt holds the job; 409 STALE_ATTEMPT when
+    it does not."""
     view = await parts.store.job(job_id)
     payload = view.payload if body.side is None else _side(view.payload, body.side)
     async with parts.store.fenced_transaction(Fence(job_id=job_id, attempt_id=body.attempt_id)):
@@ -97,7 +102,9 @@ def _note(statements: StatementLog, view: JobView, payload: Json, data_source_id
         statements.note_document("job", view.created_by, payload, **facts)
 
 
-async def _check_right(view: JobView, data_source_id: int, side: str | None, parts: Services, graphs: Graphs) -> None:
+async def _check_right(
+    view: JobView, data_source_id: int, side: str | None, parts: Services, graphs: Graphs
+) -> None:
     """As whom the job reads: the owner of its snapshot or run, else whoever made it.
 
     A clean-up ends what was begun under a right that was there, and has to be able to.

@@ -1,4 +1,5 @@
-"""The kernel's verbs for workers, over HTTP. Thin: a body becomes the kernel's words, its answer becomes JSON.
+"""The kernel's verbs for workers, over HTTP. Thin: a body becomes the kernel's words, its answer
+becomes JSON.
 
 Batches answer 200 with one verdict an item: a stale attempt is an answer, not an error of the call.
 """
@@ -56,7 +57,9 @@ class ClaimedJob(Fence):
     seconds_left: float
     waited: float
     polls: int
-    unhandled: int = Field(description="Workers without a handler that put it off, one after another.")
+    unhandled: int = Field(
+        description="Workers without a handler that put it off, one after another."
+    )
     group_id: int | None
     lock_key: str | None
     trace: str | None
@@ -75,7 +78,9 @@ class Exchanged(ClaimedJobs, Verdicts):
 
 
 class Registered(BaseModel):
-    requeued: int = Field(description="Attempts of an earlier process of this name that went back to the queue.")
+    requeued: int = Field(
+        description="Attempts of an earlier process of this name that went back to the queue."
+    )
     failed: int = Field(description="Those that had no attempt left.")
     shared: bool = Field(description="Two live processes use this name: nothing was taken over.")
 
@@ -83,7 +88,9 @@ class Registered(BaseModel):
 class Renewal(BaseModel):
     lost: list[Fence]
     cancelled: list[Fence]
-    superseded: bool = Field(description="Another process registered this worker's name and took its attempts over.")
+    superseded: bool = Field(
+        description="Another process registered this worker's name and took its attempts over."
+    )
 
 
 class Written(BaseModel):
@@ -122,31 +129,52 @@ async def register(body: http_bodies.RegistrationBody, parts: ServicesDep) -> Re
     return _data(wire.dump_registered(await parts.store.register(body.value())))
 
 
-@router.post("/claim", summary="Claim jobs, waiting for the first", response_model=Data[ClaimedJobs])
+@router.post(
+    "/claim", summary="Claim jobs, waiting for the first", response_model=Data[ClaimedJobs]
+)
 async def claim(body: http_bodies.ClaimBody, request: Request, parts: ServicesDep) -> Reply:
-    """Most urgent first. A caller who leaves while waiting gets nothing, and nothing is claimed for them."""
+    """Most urgent first. A caller who leaves while waiting gets nothing, and nothing is claimed for
+    them."""
     async with parts.polls.line(request, worker=body.worker, session=body.session) as line:
         claimed = await parts.store.claim(
-            body.worker, body.queues, body.limit, wait=body.wait_seconds, session=body.session, line=line
+            body.worker,
+            body.queues,
+            body.limit,
+            wait=body.wait_seconds,
+            session=body.session,
+            line=line,
         )
     return _data({"jobs": await _handed_over(claimed, request, parts)})
 
 
-@router.post("/exchange", summary="Finish and claim in one round trip", response_model=Data[Exchanged])
+@router.post(
+    "/exchange", summary="Finish and claim in one round trip", response_model=Data[Exchanged]
+)
 async def exchange(body: http_bodies.ExchangeBody, request: Request, parts: ServicesDep) -> Reply:
     """The ends are recorded before any waiting begins."""
     endings = [ending.value() for ending in body.endings]
     async with parts.polls.line(request, worker=body.worker, session=body.session) as line:
         done = await parts.store.exchange(
-            endings, body.worker, body.queues, body.limit, wait=body.wait_seconds, session=body.session, line=line
+            endings,
+            body.worker,
+            body.queues,
+            body.limit,
+            wait=body.wait_seconds,
+            session=body.session,
+            line=line,
         )
-    return _data({"verdicts": done.verdicts, "jobs": await _handed_over(done.claimed, request, parts)})
+    return _data(
+        {"verdicts": done.verdicts, "jobs": await _handed_over(done.claimed, request, parts)}
+    )
 
 
 @router.post("/finish", summary="Write the ends of attempts", response_model=Data[Verdicts])
 async def finish(body: http_bodies.FinishBody, parts: ServicesDep) -> Reply:
-    """Written once: a repetition of one's own is `repeated`, a write under a rotated fence is `stale`."""
-    return _data({"verdicts": await parts.store.finish([ending.value() for ending in body.endings])})
+    """Written once: a repetition of one's own is `repeated`, a write under a rotated fence is
+    `stale`."""
+    return _data(
+        {"verdicts": await parts.store.finish([ending.value() for ending in body.endings])}
+    )
 
 
 @router.post("/renew", summary="Extend the leases of a worker", response_model=Data[Renewal])
@@ -157,18 +185,24 @@ async def renew(body: http_bodies.HeartbeatBody, parts: ServicesDep) -> Reply:
 
 @router.post("/progress", summary="Show how far attempts are", response_model=Data[Written])
 async def progress(body: http_bodies.ProgressBody, parts: ServicesDep) -> Reply:
-    return _data({"written": await parts.store.progress([update.value() for update in body.updates])})
+    return _data(
+        {"written": await parts.store.progress([update.value() for update in body.updates])}
+    )
 
 
 @router.post("/park", summary="Give jobs up without ending them", response_model=Data[Written])
 async def park(body: http_bodies.ParkBody, parts: ServicesDep) -> Reply:
     """Their work goes on elsewhere; any worker may look again after `wake_in` seconds."""
-    return _data({"written": await parts.store.park([parking.value() for parking in body.parkings])})
+    return _data(
+        {"written": await parts.store.park([parking.value() for parking in body.parkings])}
+    )
 
 
 @router.post("/release", summary="Hand jobs back, uncounted", response_model=Data[Written])
 async def release(body: http_bodies.ReleaseBody, parts: ServicesDep) -> Reply:
-    return _data({"written": await parts.store.release([released.value() for released in body.releases])})
+    return _data(
+        {"written": await parts.store.release([released.value() for released in body.releases])}
+    )
 
 
 @router.post(
@@ -178,7 +212,11 @@ async def release(body: http_bodies.ReleaseBody, parts: ServicesDep) -> Reply:
     responses=declare(NotFound, InvalidState),
 )
 async def cancel(body: http_bodies.CancelBody, parts: ServicesDep) -> Reply:
-    return _data(wire.dump_cancelled(await parts.store.cancel(body.job_id, actor=body.actor, reason=body.reason)))
+    return _data(
+        wire.dump_cancelled(
+            await parts.store.cancel(body.job_id, actor=body.actor, reason=body.reason)
+        )
+    )
 
 
 @router.post("/farewell", summary="Take a worker off the list", response_model=Data[Nothing])
@@ -193,16 +231,24 @@ async def farewell(body: http_bodies.LeaveBody, parts: ServicesDep) -> Reply:
     response_model=Data[dict[str, Any]],
     responses=declare(NotFound),
 )
-async def job(job_id: Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])], parts: ServicesDep) -> Reply:
+async def job(
+    job_id: Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])], parts: ServicesDep
+) -> Reply:
     return _data(wire.dump_job(await parts.store.job(job_id)))
 
 
-async def _handed_over(claimed: Sequence[Claimed], request: Request, parts: Services) -> list[wire.Document]:
-    """The claims as they are sent; those of a caller who left meanwhile go back to the queue, uncounted."""
+async def _handed_over(
+    claimed: Sequence[Claimed], request: Request, parts: Services
+) -> list[wire.Document]:
+    """The claims as they are sent; those of a caller who left meanwhile go back to the queue,
+    uncounted."""
     if claimed and await request.is_disconnected():
         log.info("claim_given_back", jobs=[c.job_id for c in claimed])
         await parts.store.release(
-            [Release(fence=c.fence, reason="Its worker left before it was handed over.") for c in claimed]
+            [
+                Release(fence=c.fence, reason="Its worker left before it was handed over.")
+                for c in claimed
+            ]
         )
         return []
     return [wire.dump_claimed(c) for c in claimed]

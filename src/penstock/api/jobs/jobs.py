@@ -18,7 +18,14 @@ from penstock.jobs.browser import Filter, StatusFilter, StatusWord
 from penstock.jobs.http_bodies import Body, JobBody, Name, Text
 from penstock.jobs.limits import MAX_JOB_ID
 from penstock.jobs.model import JobView, Status
-from penstock.kit.errors import Conflict, Draining, InvalidState, NotFound, PayloadTooLarge, ResourceLocked
+from penstock.kit.errors import (
+    Conflict,
+    Draining,
+    InvalidState,
+    NotFound,
+    PayloadTooLarge,
+    ResourceLocked,
+)
 from penstock.maintenance.payloads import MAINTENANCE, REMOTE
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=PayloadRoute)
@@ -57,7 +64,9 @@ class JobSummary(BaseModel):
     worker: str | None
     claimed_at: datetime | None
     lease_until: datetime | None
-    wake_at: datetime | None = Field(description="When a scheduled or parked job is looked at again.")
+    wake_at: datetime | None = Field(
+        description="When a scheduled or parked job is looked at again."
+    )
     deadline: datetime | None
     finished_at: datetime | None
     polls: int
@@ -113,7 +122,8 @@ class CancelReason(Body):
 class JobQuery(Page):
     sort_by: Literal["created_at", "id"] = "created_at"
     status: Annotated[
-        StatusFilter | None, Field(description="`pending` is another word for queued, `completed` for succeeded.")
+        StatusFilter | None,
+        Field(description="`pending` is another word for queued, `completed` for succeeded."),
     ] = None
     kind: Name | None = None
     queue: Name | None = None
@@ -126,7 +136,9 @@ class JobQuery(Page):
 
 
 @router.get("", summary="List jobs", response_model=Listing[JobSummary], responses=declare(*PUBLIC))
-async def list_jobs(query: Annotated[JobQuery, Query()], request: Request, parts: ServicesDep, _: Permit) -> Reply:
+async def list_jobs(
+    query: Annotated[JobQuery, Query()], request: Request, parts: ServicesDep, _: Permit
+) -> Reply:
     """Newest first. A list carries no payloads and no results; one job does."""
     page, total = await parts.browser.jobs(
         query.filter(), offset=query.offset, limit=query.limit, ascending=query.ascending
@@ -140,7 +152,12 @@ async def list_jobs(query: Annotated[JobQuery, Query()], request: Request, parts
     status_code=201,
     response_model=Data[Enqueued],
     responses=declare(*PUBLIC, PayloadTooLarge, ResourceLocked, Conflict, InvalidState, Draining)
-    | {200: {"model": Data[Enqueued], "description": "A job with this unique key was there already."}},
+    | {
+        200: {
+            "model": Data[Enqueued],
+            "description": "A job with this unique key was there already.",
+        }
+    },
 )
 async def enqueue(body: JobBody, parts: ServicesDep, grant: Permit) -> Reply:
     """A lock that is held is 409 and names its holder; while the system drains the answer is 503."""
@@ -156,9 +173,13 @@ async def show(job_id: JobId, parts: ServicesDep, _: Permit) -> Data[JobDetail]:
 
 
 @router.post(
-    "/{job_id}/cancel", summary="Cancel a job", responses=declare(*PUBLIC, NotFound, InvalidState, PayloadTooLarge)
+    "/{job_id}/cancel",
+    summary="Cancel a job",
+    responses=declare(*PUBLIC, NotFound, InvalidState, PayloadTooLarge),
 )
-async def cancel(job_id: JobId, parts: ServicesDep, grant: Permit, body: CancelReason | None = None) -> Data[Cancelled]:
+async def cancel(
+    job_id: JobId, parts: ServicesDep, grant: Permit, body: CancelReason | None = None
+) -> Data[Cancelled]:
     """Ends it at once and for good, whatever it is doing; its worker finds out at its next write."""
     reason = body.reason if body else ""
     done = await parts.store.cancel(job_id, actor=grant.username, reason=reason)
@@ -170,10 +191,18 @@ async def cancel(job_id: JobId, parts: ServicesDep, grant: Permit, body: CancelR
     summary="Do a job again",
     status_code=201,
     responses=declare(*PUBLIC, NotFound, InvalidState, ResourceLocked, Draining)
-    | {200: {"model": Data[Enqueued], "description": "It was asked for before; `id` is that job's."}},
+    | {
+        200: {
+            "model": Data[Enqueued],
+            "description": "It was asked for before; `id` is that job's.",
+        }
+    },
 )
-async def retry(job_id: JobId, response: Response, parts: ServicesDep, grant: Permit) -> Data[Enqueued]:
-    """A new job with the same work, for one that failed or was cancelled: a job's end is written once, for ever."""
+async def retry(
+    job_id: JobId, response: Response, parts: ServicesDep, grant: Permit
+) -> Data[Enqueued]:
+    """A new job with the same work, for one that failed or was cancelled: a job's end is written
+    once, for ever."""
     return _enqueued(await parts.store.retry(job_id, actor=grant.username), response)
 
 
@@ -186,7 +215,9 @@ def _enqueued(added: model.Enqueued, response: Response) -> Data[Enqueued]:
 def detail(view: JobView) -> JobDetail:
     lock = None if view.lock_key is None else Lock(key=view.lock_key, held=not view.status.over)
     maintenance = maintenance_status(view.status) if view.kind in (MAINTENANCE, REMOTE) else None
-    return JobDetail.model_validate(_values(view) | {"lock": lock, "maintenance_status": maintenance})
+    return JobDetail.model_validate(
+        _values(view) | {"lock": lock, "maintenance_status": maintenance}
+    )
 
 
 def maintenance_status(status: Status) -> MaintenanceStatus:

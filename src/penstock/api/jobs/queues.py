@@ -28,8 +28,12 @@ class Queue(View):
     running: int
     parked: int
     scheduled: int
-    oldest_wait: float | None = Field(description="Seconds that the most urgent ready job has waited.")
-    estimated: bool = Field(description="Whether a count is an estimate: the queue is too large to be counted.")
+    oldest_wait: float | None = Field(
+        description="Seconds that the most urgent ready job has waited."
+    )
+    estimated: bool = Field(
+        description="Whether a count is an estimate: the queue is too large to be counted."
+    )
 
 
 class Worker(View):
@@ -74,7 +78,9 @@ class WorkerQuery(Page):
 
 class AuditQuery(Page):
     sort_by: Literal["at", "created_at"] = "at"
-    subject: Annotated[Text, Field(description="Such as job:1, or system.", examples=["system"])] | None = None
+    subject: (
+        Annotated[Text, Field(description="Such as job:1, or system.", examples=["system"])] | None
+    ) = None
 
 
 @router.get("/queues", summary="List queues", responses=declare(*PUBLIC))
@@ -101,7 +107,9 @@ async def drain(parts: ServicesDep, _: Permit) -> Data[Drain]:
     return Data(data=Drain.model_validate(dict(await parts.store.control())))
 
 
-@router.put("/drain", summary="Stop or resume taking jobs", responses=declare(*PUBLIC, PayloadTooLarge))
+@router.put(
+    "/drain", summary="Stop or resume taking jobs", responses=declare(*PUBLIC, PayloadTooLarge)
+)
 async def set_drain(body: DrainBody, parts: ServicesDep, grant: Permit) -> Data[Drain]:
     """For every control plane of the deployment at once."""
     control = await parts.store.drain(body.draining, actor=grant.username, reason=body.reason)

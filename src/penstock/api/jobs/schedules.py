@@ -34,7 +34,9 @@ class Schedule(BaseModel):
 
 class ScheduleBody(Body):
     cron: Annotated[Text, Field(max_length=200, examples=["0 3 * * *"])]
-    zone: Annotated[Text, Field(max_length=64, description="A time zone's name.", examples=["Europe/Vienna"])] = "UTC"
+    zone: Annotated[
+        Text, Field(max_length=64, description="A time zone's name.", examples=["Europe/Vienna"])
+    ] = "UTC"
     enabled: Annotated[StrictBool, Field(examples=[True])] = True
     job: JobBody
 
@@ -62,10 +64,17 @@ async def show(name: ScheduleName, parts: ServicesDep, _: Permit) -> Data[Schedu
     return Data(data=_schedule(await parts.schedules.get(name)))
 
 
-@router.put("/{name}", summary="Add or replace a schedule", responses=declare(*PUBLIC, PayloadTooLarge))
-async def put(name: ScheduleName, body: ScheduleBody, parts: ServicesDep, grant: Permit) -> Data[Schedule]:
-    """Its next tick counts from now. Each tick makes at most one job; ticks that were missed make one together."""
-    wanted = scheduler.Schedule(name=name, cron=body.cron, zone=body.zone, enabled=body.enabled, spec=body.job.value())
+@router.put(
+    "/{name}", summary="Add or replace a schedule", responses=declare(*PUBLIC, PayloadTooLarge)
+)
+async def put(
+    name: ScheduleName, body: ScheduleBody, parts: ServicesDep, grant: Permit
+) -> Data[Schedule]:
+    """Its next tick counts from now. Each tick makes at most one job; ticks that were missed make
+    one together."""
+    wanted = scheduler.Schedule(
+        name=name, cron=body.cron, zone=body.zone, enabled=body.enabled, spec=body.job.value()
+    )
     return Data(data=_schedule(await parts.schedules.put(wanted, actor=grant.username)))
 
 

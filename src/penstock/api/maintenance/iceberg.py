@@ -1,4 +1,5 @@
-"""Our catalogs for other engines, in Iceberg's REST protocol. Answers and errors are in that protocol's shape."""
+"""Our catalogs for other engines, in Iceberg's REST protocol. Answers and errors are in that
+protocol's shape."""
 
 import asyncio
 from collections.abc import Callable
@@ -49,7 +50,9 @@ async def namespaces(
 
 
 @router.post("/namespaces", summary="Create a namespace")
-async def create_namespace(catalog: Catalog, request: Request, maintenance: HasMaintenance, _: Permit) -> Response:
+async def create_namespace(
+    catalog: Catalog, request: Request, maintenance: HasMaintenance, _: Permit
+) -> Response:
     content = await request.body()
     return await _answer(
         maintenance,
@@ -59,12 +62,16 @@ async def create_namespace(catalog: Catalog, request: Request, maintenance: HasM
 
 
 @router.get("/namespaces/{namespace}", summary="Show a namespace")
-async def namespace(catalog: Catalog, namespace: Namespace, maintenance: HasMaintenance, _: Permit) -> Response:
+async def namespace(
+    catalog: Catalog, namespace: Namespace, maintenance: HasMaintenance, _: Permit
+) -> Response:
     return await _answer(maintenance, catalog, lambda face: face.namespace(namespace))
 
 
 @router.get("/namespaces/{namespace}/tables", summary="List the tables of a namespace")
-async def tables(catalog: Catalog, namespace: Namespace, maintenance: HasMaintenance, _: Permit) -> Response:
+async def tables(
+    catalog: Catalog, namespace: Namespace, maintenance: HasMaintenance, _: Permit
+) -> Response:
     return await _answer(maintenance, catalog, lambda face: face.tables(namespace))
 
 
@@ -110,8 +117,14 @@ def _read(content: bytes, *needed: str) -> dict[str, Any]:
     return read_body(content, *needed)
 
 
-async def _answer(maintenance: Maintenance, catalog: str, ask: Callable[[Any], dict[str, Any]]) -> Response:
-    from penstock.maintenance.tables.rest_catalog import ProtocolError, RestCatalogAdapter, error_body
+async def _answer(
+    maintenance: Maintenance, catalog: str, ask: Callable[[Any], dict[str, Any]]
+) -> Response:
+    from penstock.maintenance.tables.rest_catalog import (
+        ProtocolError,
+        RestCatalogAdapter,
+        error_body,
+    )
 
     try:
         opened = await asyncio.to_thread(maintenance.desk.pool.get, catalog)

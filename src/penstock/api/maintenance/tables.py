@@ -29,11 +29,16 @@ from penstock.maintenance.tables.tier import Tier
 IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}$"
 Db = Annotated[str, Path(pattern=IDENTIFIER, examples=["shop"])]
 Table = Annotated[str, Path(pattern=IDENTIFIER.replace(".\\-", "\\-"), examples=["orders"])]
-Catalog = Annotated[Name | None, Query(description="The first one that is configured, unless it is said.")]
+Catalog = Annotated[
+    Name | None, Query(description="The first one that is configured, unless it is said.")
+]
 ActionName = Annotated[str, Field(max_length=200)]
 GivenActions = Annotated[
     list[ActionName | Annotated[dict[ActionName, Any], Field(max_length=50)]],
-    Field(max_length=10, examples=[["expire_snapshots", {"name": "rewrite_data_files", "max_files": 500}]]),
+    Field(
+        max_length=10,
+        examples=[["expire_snapshots", {"name": "rewrite_data_files", "max_files": 500}]],
+    ),
 ]
 LOOKING = declare(*PUBLIC, NotFound, TableUnreadable, CatalogUnavailable)
 RETRY_AFTER = "30"
@@ -73,7 +78,8 @@ class Facts(BaseModel):
 
 
 class Health(BaseModel):
-    """`issues` have a code, a severity, a message and evidence; what was not looked at is null, which is not 0."""
+    """`issues` have a code, a severity, a message and evidence; what was not looked at is null,
+    which is not 0."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -133,7 +139,9 @@ class Refreshed(BaseModel):
 class ActionView(BaseModel):
     action: str
     status: str
-    attempt_id: UUID = Field(description="The attempt that ended it; a job that was taken over has several.")
+    attempt_id: UUID = Field(
+        description="The attempt that ended it; a job that was taken over has several."
+    )
     ended_at: datetime
     result: dict[str, Any]
 
@@ -169,21 +177,33 @@ async def cache_status(maintenance: HasMaintenance, _: Permit) -> Data[CacheStat
     return Data(data=CacheStatus(catalogs=[CacheOfCatalog(**dict(row)) for row in rows]))
 
 
-async def refresh(maintenance: HasMaintenance, _: Permit, catalog: Catalog = None) -> Data[Refreshed]:
+async def refresh(
+    maintenance: HasMaintenance, _: Permit, catalog: Catalog = None
+) -> Data[Refreshed]:
     """Look at every table of the catalogs again, at their manifests too where nothing has
     changed."""
     return Data(data=Refreshed(**asdict(await maintenance.desk.refresh(catalog, afresh=True))))
 
 
 async def status(
-    db: Db, table: Table, maintenance: HasMaintenance, _: Permit, catalog: Catalog = None, tier: Tier = Tier.MANIFESTS
+    db: Db,
+    table: Table,
+    maintenance: HasMaintenance,
+    _: Permit,
+    catalog: Catalog = None,
+    tier: Tier = Tier.MANIFESTS,
 ) -> Data[Facts]:
     facts, _health = await maintenance.desk.look(maintenance.desk.name(catalog, db, table), tier)
     return Data(data=Facts(facts=facts.to_json()))
 
 
 async def health(
-    db: Db, table: Table, maintenance: HasMaintenance, _: Permit, catalog: Catalog = None, tier: Tier = Tier.MANIFESTS
+    db: Db,
+    table: Table,
+    maintenance: HasMaintenance,
+    _: Permit,
+    catalog: Catalog = None,
+    tier: Tier = Tier.MANIFESTS,
 ) -> Data[Health]:
     _facts, found = await maintenance.desk.look(maintenance.desk.name(catalog, db, table), tier)
     return Data(data=Health.model_validate(found.to_json()))
@@ -197,13 +217,25 @@ async def recommendation(
     _facts, found = await maintenance.desk.look(name, Tier.MANIFESTS)
     seen = await maintenance.desk.store.seen(name)
     policy = await maintenance.policies.of(name)
-    return Data(data=await _recommended(maintenance, seen, policy, [str(a) for a in found.actions], found.score))
+    return Data(
+        data=await _recommended(
+            maintenance, seen, policy, [str(a) for a in found.actions], found.score
+        )
+    )
 
 
 async def _recommended(
-    maintenance: Maintenance, seen: SeenTable | None, policy: Policy | None, actions: list[str], score: int
+    maintenance: Maintenance,
+    seen: SeenTable | None,
+    policy: Policy | None,
+    actions: list[str],
+    score: int,
 ) -> Recommendation:
-    verdict = None if seen is None else await maintenance.planner.judge(seen, [] if policy is None else [policy])
+    verdict = (
+        None
+        if seen is None
+        else await maintenance.planner.judge(seen, [] if policy is None else [policy])
+    )
     cadence = None if policy is None or policy.every is None else policy.every.total_seconds()
     return Recommendation(
         actions=actions,
@@ -228,8 +260,11 @@ async def history(
     return query.of([_entry(dict(row)) for row in rows], total, request)
 
 
-async def plan(db: Db, table: Table, body: PlanBody, maintenance: HasMaintenance, _: Permit) -> Data[Outcomes]:
-    """What each action would do to the table as it is now, with the files and bytes. Nothing is written."""
+async def plan(
+    db: Db, table: Table, body: PlanBody, maintenance: HasMaintenance, _: Permit
+) -> Data[Outcomes]:
+    """What each action would do to the table as it is now, with the files and bytes. Nothing is
+    written."""
     actions = parse(body.actions)
     outcomes = await maintenance.desk.plan(maintenance.desk.name(body.catalog, db, table), actions)
     return Data(data=Outcomes(outcomes=[each.to_json() for each in outcomes]))
@@ -244,7 +279,8 @@ async def maintain(
     maintenance: HasMaintenance,
     grant: Permit,
 ) -> Data[JobDetail]:
-    """Takes the table's lock and enqueues the job, or neither: a held lock is 409 and names its holder."""
+    """Takes the table's lock and enqueues the job, or neither: a held lock is 409 and names its
+    holder."""
     await maintenance.desk.check_open()
     order = Order(
         name=maintenance.desk.name(body.catalog, db, table),
@@ -263,7 +299,9 @@ def _entry(row: dict[str, Any]) -> HistoryEntry:
     order = _read(row["payload"])
     state = row["status"] if row["status"] is not None else row["live"]
     return HistoryEntry(
-        **{key: row[key] for key in ("job_id", "created_at", "created_by", "policy", "finished_at")},
+        **{
+            key: row[key] for key in ("job_id", "created_at", "created_by", "policy", "finished_at")
+        },
         actions=order["actions"],
         dry_run=order["dry_run"],
         status="unknown" if state is None else Status(state).word,
@@ -280,12 +318,18 @@ def _router(prefix: str) -> APIRouter:
     made = APIRouter(prefix=prefix, tags=["tables"], route_class=StrictRoute)
     of_table = "/{db}/{table}"
     made.get("", summary="List tables", responses=LOOKING)(list_tables)
-    made.get("/cache-status", summary="Show how fresh the list of tables is", responses=LOOKING)(cache_status)
+    made.get("/cache-status", summary="Show how fresh the list of tables is", responses=LOOKING)(
+        cache_status
+    )
     made.post("/refresh", summary="Look at all tables again", responses=LOOKING)(refresh)
     made.get(f"{of_table}/status", summary="Show a table's facts", responses=LOOKING)(status)
     made.get(f"{of_table}/health", summary="Show a table's health", responses=LOOKING)(health)
-    made.get(f"{of_table}/recommendation", summary="Show what a table needs", responses=LOOKING)(recommendation)
-    made.get(f"{of_table}/history", summary="List what was done to a table", responses=LOOKING)(history)
+    made.get(f"{of_table}/recommendation", summary="Show what a table needs", responses=LOOKING)(
+        recommendation
+    )
+    made.get(f"{of_table}/history", summary="List what was done to a table", responses=LOOKING)(
+        history
+    )
     made.post(
         f"{of_table}/plan",
         summary="Plan maintenance without doing it",
@@ -326,21 +370,29 @@ policies = APIRouter(prefix="/api", tags=["tables"], route_class=StrictRoute)
 class Window(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
-    begins: Annotated[str, Field(alias="from", max_length=5, pattern=r"^\d\d:\d\d$", examples=["22:00"])]
-    ends: Annotated[str, Field(alias="to", max_length=5, pattern=r"^\d\d:\d\d$", examples=["06:00"])]
+    begins: Annotated[
+        str, Field(alias="from", max_length=5, pattern=r"^\d\d:\d\d$", examples=["22:00"])
+    ]
+    ends: Annotated[
+        str, Field(alias="to", max_length=5, pattern=r"^\d\d:\d\d$", examples=["06:00"])
+    ]
 
 
 class PolicyBody(Body):
     """For the tables whose name `catalog.db.table` fits the pattern; any trigger is enough."""
 
     name: Name
-    pattern: Annotated[str, Field(min_length=1, max_length=600, pattern=r"^[^\x00]*$", examples=["lake.shop.*"])]
+    pattern: Annotated[
+        str, Field(min_length=1, max_length=600, pattern=r"^[^\x00]*$", examples=["lake.shop.*"])
+    ]
     enabled: StrictBool = True
     health_below: Annotated[int, Field(ge=1, le=100)] | None = None
     every_seconds: Annotated[int, Field(ge=300, le=31_536_000)] | None = None
     commits: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     window: Window | None = None
-    zone: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_+/\-]+$", examples=["UTC"])] = "UTC"
+    zone: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_+/\-]+$", examples=["UTC"])] = (
+        "UTC"
+    )
     max_jobs: Annotated[int, Field(ge=1, le=1000)] = 10
     actions: GivenActions | None = None
 
@@ -364,7 +416,9 @@ class RunView(BaseModel):
     failed: int
 
 
-@policies.get("/maintenance/policies", summary="List the policies of maintenance", responses=LOOKING)
+@policies.get(
+    "/maintenance/policies", summary="List the policies of maintenance", responses=LOOKING
+)
 async def list_policies(maintenance: HasMaintenance, _: Permit) -> Data[PoliciesView]:
     return Data(data=PoliciesView(policies=await maintenance.policies.definitions()))
 
@@ -374,7 +428,9 @@ async def list_policies(maintenance: HasMaintenance, _: Permit) -> Data[Policies
     summary="Replace the policies of maintenance",
     responses=declare(*PUBLIC, NotFound, UnknownAction, PayloadTooLarge),
 )
-async def put_policies(body: PoliciesBody, maintenance: HasMaintenance, grant: Permit) -> Data[PoliciesView]:
+async def put_policies(
+    body: PoliciesBody, maintenance: HasMaintenance, grant: Permit
+) -> Data[PoliciesView]:
     """All of them at once; the first that fits a table holds for it."""
     given = [each.model_dump(by_alias=True, exclude_none=True) for each in body.policies]
     await maintenance.policies.replace(given, actor=grant.username)
@@ -395,4 +451,6 @@ async def actions_of(
 ) -> Data[list[ActionView]]:
     await parts.store.job(job_id)
     found = await maintenance.desk.store.actions(job_id)
-    return Data(data=[ActionView(**{key: row[key] for key in ActionView.model_fields}) for row in found])
+    return Data(
+        data=[ActionView(**{key: row[key] for key in ActionView.model_fields}) for row in found]
+    )

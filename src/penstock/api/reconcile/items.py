@@ -22,7 +22,9 @@ from penstock.reconcile.recipes.model import SideName, Sides
 
 router = APIRouter(prefix="/api/recipes", tags=["reconciliation"], route_class=StrictRoute)
 KeyValue = Annotated[str, Field(max_length=500, pattern=r"^[^\x00]*$")]
-Key = Annotated[list[KeyValue], Field(min_length=1, max_length=8, description="The primary key's values.")]
+Key = Annotated[
+    list[KeyValue], Field(min_length=1, max_length=8, description="The primary key's values.")
+]
 Words = Annotated[str, Field(max_length=2000, pattern=r"^[^\x00]*$")]
 WRITES = declare(*PUBLIC, NotFound, Conflict)
 
@@ -76,7 +78,9 @@ class NoteQuery(Page):
     assignee: Annotated[str, Query(max_length=2000)] | None = None
 
 
-@router.post("/{recipe_id}/decisions", summary="Match or unmatch by hand", status_code=201, responses=WRITES)
+@router.post(
+    "/{recipe_id}/decisions", summary="Match or unmatch by hand", status_code=201, responses=WRITES
+)
 async def decide(
     recipe_id: RecipeId, body: NewDecision, it: HasReconciliation, parts: ServicesDep, grant: Permit
 ) -> Data[Made]:
@@ -85,18 +89,31 @@ async def decide(
     _check_key(sources, "left", body.left_key)
     _check_key(sources, "right", body.right_key)
     made = await it.items.decide(
-        recipe_id, body.kind, body.left_key, body.right_key, actor=grant.username, comment=body.comment
+        recipe_id,
+        body.kind,
+        body.left_key,
+        body.right_key,
+        actor=grant.username,
+        comment=body.comment,
     )
     return Data(data=Made(decision_id=made))
 
 
-@router.get("/{recipe_id}/decisions", summary="List what was decided", responses=declare(*PUBLIC, NotFound))
+@router.get(
+    "/{recipe_id}/decisions", summary="List what was decided", responses=declare(*PUBLIC, NotFound)
+)
 async def decisions(recipe_id: RecipeId, it: HasReconciliation, _: Permit) -> Data[list[Decision]]:
     await it.desk.recipes.get(recipe_id)
-    return Data(data=[Decision.model_validate(asdict(found)) for found in await it.items.decisions(recipe_id)])
+    return Data(
+        data=[
+            Decision.model_validate(asdict(found)) for found in await it.items.decisions(recipe_id)
+        ]
+    )
 
 
-@router.delete("/{recipe_id}/decisions/{decision_id}", summary="Take a decision back", responses=WRITES)
+@router.delete(
+    "/{recipe_id}/decisions/{decision_id}", summary="Take a decision back", responses=WRITES
+)
 async def take_back(
     recipe_id: RecipeId,
     decision_id: Annotated[int, Path(ge=1, le=2**53 - 1)],
@@ -129,12 +146,20 @@ async def note(
     return Data(data=Noted(side=body.side, key=body.key))
 
 
-@router.get("/{recipe_id}/items", summary="List what was noted", responses=declare(*PUBLIC, NotFound))
+@router.get(
+    "/{recipe_id}/items", summary="List what was noted", responses=declare(*PUBLIC, NotFound)
+)
 async def notes(
-    recipe_id: RecipeId, query: Annotated[NoteQuery, Query()], request: Request, it: HasReconciliation, _: Permit
+    recipe_id: RecipeId,
+    query: Annotated[NoteQuery, Query()],
+    request: Request,
+    it: HasReconciliation,
+    _: Permit,
 ) -> Listing[Note]:
     await it.desk.recipes.get(recipe_id)
-    found, total = await it.items.notes(recipe_id, offset=query.offset, limit=query.limit, assignee=query.assignee)
+    found, total = await it.items.notes(
+        recipe_id, offset=query.offset, limit=query.limit, assignee=query.assignee
+    )
     return query.of([Note.model_validate(asdict(each)) for each in found], total, request)
 
 

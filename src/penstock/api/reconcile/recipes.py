@@ -39,11 +39,17 @@ from penstock.reconcile.staging.query import bound
 from penstock.sources.errors import SourceError, SourceUnavailable
 
 router = APIRouter(prefix="/api/recipes", tags=["reconciliation"], route_class=StrictRoute)
-RecipeId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$", examples=["invoices-payments"])]
+RecipeId = Annotated[
+    str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$", examples=["invoices-payments"])
+]
 SAMPLE_ROWS = 5000
-Version = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="An earlier version.", examples=[1])]
+Version = Annotated[
+    int | None, Query(ge=1, le=2**31 - 1, description="An earlier version.", examples=[1])
+]
 WRITES = declare(*PUBLIC, NotFound, Conflict, RecipeInvalid, PayloadTooLarge)
-ASKS = declare(*PUBLIC, NotFound, RecipeInvalid, PayloadTooLarge, RateLimited, SourceError, SourceUnavailable)
+ASKS = declare(
+    *PUBLIC, NotFound, RecipeInvalid, PayloadTooLarge, RateLimited, SourceError, SourceUnavailable
+)
 
 
 class Recipe(BaseModel):
@@ -65,7 +71,9 @@ class RecipeVersion(BaseModel):
 
 
 class RecipeBody(Body):
-    recipe: Document = Field(description="The recipe's document; docs/guides/reconcile.md says what it has.")
+    recipe: Document = Field(
+        description="The recipe's document; docs/guides/reconcile.md says what it has."
+    )
 
 
 class Fault(BaseModel):
@@ -93,7 +101,8 @@ class SuggestBody(Body):
     left: Document | None = Field(None, description="A side as a recipe has it.")
     right: Document | None = None
     recipe_id: Annotated[str, Field(max_length=100)] | None = Field(
-        None, description="Learn from the pairs that people matched by hand in this recipe; its sides are the default."
+        None,
+        description="Learn from the pairs that people matched by hand in this recipe; its sides are the default.",
     )
 
 
@@ -114,7 +123,9 @@ class Previewed(BaseModel):
     totals: dict[str, Any]
     rules: list[dict[str, Any]]
     warnings: list[Fault]
-    matched: list[dict[str, Any]] = Field(description="The first rows; amounts are text, as they are exact.")
+    matched: list[dict[str, Any]] = Field(
+        description="The first rows; amounts are text, as they are exact."
+    )
     unmatched_left: list[dict[str, Any]]
     unmatched_right: list[dict[str, Any]]
     duplicates: list[dict[str, Any]]
@@ -125,7 +136,9 @@ class ScheduleBody(Body):
     cron: Annotated[str, Field(max_length=200, examples=["0 3 * * *"])]
     zone: Annotated[str, Field(max_length=64, examples=["Europe/Vienna"])] = "UTC"
     enabled: bool = True
-    parameters: Document = Field(default_factory=dict, description="Given to each run; checked now.")
+    parameters: Document = Field(
+        default_factory=dict, description="Given to each run; checked now."
+    )
 
 
 class Scheduled(BaseModel):
@@ -147,11 +160,15 @@ async def list_recipes(
 
 
 @router.post("", summary="Save a recipe", status_code=201, responses=WRITES)
-async def add(body: RecipeBody, response: Response, it: HasReconciliation, grant: Permit) -> Data[Recipe]:
+async def add(
+    body: RecipeBody, response: Response, it: HasReconciliation, grant: Permit
+) -> Data[Recipe]:
     """Its form is checked now; `…/validate` holds it against the real columns."""
     recipe = validation.read(body.recipe)
     if recipe.recipe_id is None:
-        raise InvalidInput("A recipe that is saved needs a recipe_id.", hint="Add recipe_id to the document.")
+        raise InvalidInput(
+            "A recipe that is saved needs a recipe_id.", hint="Add recipe_id to the document."
+        )
     kept = await it.desk.recipes.add(recipe.recipe_id, recipe, owner=grant.username)
     response.headers["Location"] = f"/api/recipes/{recipe.recipe_id}"
     return Data(data=_shown(kept))
@@ -165,24 +182,34 @@ async def validate(
     statements.note_document("recipe", grant.username, body.recipe)
     faults = await it.desk.faults(body.recipe, asker(grant))
     valid = all(fault.severity != "error" for fault in faults)
-    return Data(data=Validation(valid=valid, faults=[Fault.model_validate(asdict(fault)) for fault in faults]))
+    return Data(
+        data=Validation(
+            valid=valid, faults=[Fault.model_validate(asdict(fault)) for fault in faults]
+        )
+    )
 
 
 @router.post("/explain", summary="Show the SQL of a recipe", responses=ASKS)
-async def explain_document(body: RecipeBody, it: HasReconciliation, grant: Permit) -> Data[list[Step]]:
+async def explain_document(
+    body: RecipeBody, it: HasReconciliation, grant: Permit
+) -> Data[list[Step]]:
     return Data(data=await _explained(validation.read(body.recipe), it, asker(grant)))
 
 
 @router.post("/suggest", summary="Suggest rules from data", responses=ASKS)
 async def suggest_rules(body: SuggestBody, it: HasReconciliation, grant: Permit) -> Data[Suggested]:
-    """From the first rows of both sides: which columns share values, and how far amounts and dates are apart.
+    """From the first rows of both sides: which columns share values, and how far amounts and dates
+    are apart.
 
     With a recipe also from the pairs that people matched by hand, which say more than statistics.
     """
     sides, decided = await _sides(body, it), await _decided(body.recipe_id, it)
-    caller = asker(grant, body.recipe_id, changed=[name for name in SIDES if getattr(body, name) is not None])
+    caller = asker(
+        grant, body.recipe_id, changed=[name for name in SIDES if getattr(body, name) is not None]
+    )
     left, right = [
-        await it.desk.sample(side, name, caller, SAMPLE_ROWS) for name, side in zip(SIDES, sides, strict=True)
+        await it.desk.sample(side, name, caller, SAMPLE_ROWS)
+        for name, side in zip(SIDES, sides, strict=True)
     ]
     pairs = await it.desk.confirmed(sides, decided.match, caller) if decided.match else []
     async with it.desk.sources.turns.taken(grant.username):
@@ -200,7 +227,11 @@ async def preview(
     """
     if (body.recipe is None) == (body.recipe_id is None):
         raise InvalidInput("Give either recipe_id or recipe.")
-    document = body.recipe if body.recipe is not None else (await it.desk.recipes.get(body.recipe_id or "")).document
+    document = (
+        body.recipe
+        if body.recipe is not None
+        else (await it.desk.recipes.get(body.recipe_id or "")).document
+    )
     statements.note_document("recipe", grant.username, document, recipe_id=body.recipe_id)
     found = await it.desk.preview(
         validation.read(document),
@@ -214,12 +245,18 @@ async def preview(
         for name, table in found.tables.items()
     }
     warnings = [Fault.model_validate(asdict(fault)) for fault in found.warnings]
-    return Data(data=Previewed(totals=dict(found.totals), rules=found.rules, warnings=warnings, **tables))
+    return Data(
+        data=Previewed(totals=dict(found.totals), rules=found.rules, warnings=warnings, **tables)
+    )
 
 
 @router.put("/{recipe_id}/schedule", summary="Run a recipe by the clock", responses=WRITES)
 async def schedule(
-    recipe_id: RecipeId, body: ScheduleBody, it: HasReconciliation, parts: ServicesDep, grant: Permit
+    recipe_id: RecipeId,
+    body: ScheduleBody,
+    it: HasReconciliation,
+    parts: ServicesDep,
+    grant: Permit,
 ) -> Data[Scheduled]:
     """Its newest version, as its owner; `enabled: false` stops it."""
     kept = await it.desk.recipes.get(recipe_id)
@@ -229,13 +266,17 @@ async def schedule(
         bound(recipe, side, body.parameters)
     spec = JobSpec(kind=START, payload={"recipe_id": recipe_id, "parameters": body.parameters})
     name = _schedule_name(recipe_id)
-    wanted = ClockSchedule(name=name, cron=body.cron, zone=body.zone, enabled=body.enabled, spec=spec)
+    wanted = ClockSchedule(
+        name=name, cron=body.cron, zone=body.zone, enabled=body.enabled, spec=spec
+    )
     made = await parts.schedules.put(wanted, actor=grant.username)
     return Data(data=Scheduled(name=name, next_at=made.next_at if body.enabled else None))
 
 
 @router.get("/{recipe_id}", summary="Show a recipe", responses=declare(*PUBLIC, NotFound))
-async def show(recipe_id: RecipeId, it: HasReconciliation, _: Permit, version: Version = None) -> Data[Recipe]:
+async def show(
+    recipe_id: RecipeId, it: HasReconciliation, _: Permit, version: Version = None
+) -> Data[Recipe]:
     return Data(data=_shown(await it.desk.recipes.get(recipe_id, version)))
 
 
@@ -246,7 +287,9 @@ async def change(
     it: HasReconciliation,
     parts: ServicesDep,
     grant: Permit,
-    expected: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="409 when another version is there.")] = None,
+    expected: Annotated[
+        int | None, Query(ge=1, le=2**31 - 1, description="409 when another version is there.")
+    ] = None,
 ) -> Data[Recipe]:
     """The same document again makes no new version."""
     kept = await it.desk.recipes.get(recipe_id)
@@ -254,11 +297,17 @@ async def change(
     recipe = validation.read({**body.recipe, "recipe_id": recipe_id})
     if not grant.may(kept.owner_username):
         await _check_changed_sides(recipe, validation.read(kept.document), it, asker(grant))
-    return Data(data=_shown(await it.desk.recipes.change(recipe_id, recipe, actor=grant.username, expected=expected)))
+    return Data(
+        data=_shown(
+            await it.desk.recipes.change(recipe_id, recipe, actor=grant.username, expected=expected)
+        )
+    )
 
 
 @router.delete("/{recipe_id}", summary="Drop a recipe", responses=declare(*PUBLIC, NotFound))
-async def drop(recipe_id: RecipeId, it: HasReconciliation, parts: ServicesDep, grant: Permit) -> Data[Dropped]:
+async def drop(
+    recipe_id: RecipeId, it: HasReconciliation, parts: ServicesDep, grant: Permit
+) -> Data[Dropped]:
     """Its schedule goes with it; its runs and their evidence stay."""
     grant.over((await it.desk.recipes.get(recipe_id)).owner_username)
     await it.desk.recipes.drop(recipe_id, actor=grant.username)
@@ -267,8 +316,14 @@ async def drop(recipe_id: RecipeId, it: HasReconciliation, parts: ServicesDep, g
     return Data(data=Dropped(recipe_id=recipe_id))
 
 
-@router.get("/{recipe_id}/versions", summary="List a recipe's versions", responses=declare(*PUBLIC, NotFound))
-async def versions(recipe_id: RecipeId, it: HasReconciliation, _: Permit) -> Data[list[RecipeVersion]]:
+@router.get(
+    "/{recipe_id}/versions",
+    summary="List a recipe's versions",
+    responses=declare(*PUBLIC, NotFound),
+)
+async def versions(
+    recipe_id: RecipeId, it: HasReconciliation, _: Permit
+) -> Data[list[RecipeVersion]]:
     found = await it.desk.recipes.versions(recipe_id)
     return Data(data=[RecipeVersion.model_validate(asdict(line)) for line in found])
 
@@ -281,8 +336,11 @@ async def explain_saved(
     return Data(data=await _explained(validation.read(kept.document), it, asker(grant, recipe_id)))
 
 
-async def _check_changed_sides(now: RecipeModel, before: RecipeModel, it: Reconciliation, caller: Asker) -> None:
-    """It runs on its owner's rights too, so whoever edits it names only sources that they may use themselves."""
+async def _check_changed_sides(
+    now: RecipeModel, before: RecipeModel, it: Reconciliation, caller: Asker
+) -> None:
+    """It runs on its owner's rights too, so whoever edits it names only sources that they may use
+    themselves."""
     for name in SIDES:
         side = getattr(now.sources, name)
         if side != getattr(before.sources, name):
@@ -295,33 +353,51 @@ def _schedule_name(recipe_id: str) -> str:
 
 def asker(grant: Grant, recipe_id: str | None = None, *, changed: Iterable[SideName] = ()) -> Asker:
     """The caller; of a saved recipe, `changed` are the sides that are not read as it has them."""
-    return Asker(username=grant.username, is_admin=grant.is_admin, recipe_id=recipe_id, changed=frozenset(changed))
+    return Asker(
+        username=grant.username,
+        is_admin=grant.is_admin,
+        recipe_id=recipe_id,
+        changed=frozenset(changed),
+    )
 
 
 async def _sides(body: SuggestBody, it: Reconciliation) -> tuple[Side, Side]:
-    kept = {} if body.recipe_id is None else (await it.desk.recipes.get(body.recipe_id)).document["sources"]
+    kept = (
+        {}
+        if body.recipe_id is None
+        else (await it.desk.recipes.get(body.recipe_id)).document["sources"]
+    )
     if not kept and (body.left is None or body.right is None):
         raise InvalidInput(
-            "There is nothing to look at.", hint="Give left and right, or the recipe_id of a saved recipe."
+            "There is nothing to look at.",
+            hint="Give left and right, or the recipe_id of a saved recipe.",
         )
     try:
         left, right = (
-            Side.model_validate(given or kept.get(name)) for name, given in (("left", body.left), ("right", body.right))
+            Side.model_validate(given or kept.get(name))
+            for name, given in (("left", body.left), ("right", body.right))
         )
     except ValidationError as e:
         first = e.errors(include_url=False, include_input=False)[0]
-        raise InvalidInput(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.".lstrip(": ")) from None
+        raise InvalidInput(
+            f"{'.'.join(map(str, first['loc']))}: {first['msg']}.".lstrip(": ")
+        ) from None
     return left, right
 
 
 async def _decided(recipe_id: str | None, it: Reconciliation) -> Decided:
     found = [] if recipe_id is None else await it.items.decisions(recipe_id)
-    pairs = {kind: [(d.left_key, d.right_key) for d in found if d.kind == kind] for kind in ("match", "unmatch")}
+    pairs = {
+        kind: [(d.left_key, d.right_key) for d in found if d.kind == kind]
+        for kind in ("match", "unmatch")
+    }
     return Decided(match=pairs["match"], unmatch=pairs["unmatch"])
 
 
 async def _explained(recipe: RecipeModel, it: Reconciliation, caller: Asker) -> list[Step]:
-    left, right = [await it.desk.columns(getattr(recipe.sources, name), name, caller) for name in SIDES]
+    left, right = [
+        await it.desk.columns(getattr(recipe.sources, name), name, caller) for name in SIDES
+    ]
     validation.check(recipe, left, right)
     words = await asyncio.to_thread(words_of, recipe.engine)
     return [Step.model_validate(step) for step in explain(recipe, words, left, right)]

@@ -14,7 +14,14 @@ from penstock.api.request_bodies import StrictRoute
 from penstock.api.services import HasReconciliation, Reconciliation
 from penstock.api.sources.data_source_schemas import Secret, revealed
 from penstock.jobs.http_bodies import Body
-from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge, PermissionDenied, RateLimited
+from penstock.kit.errors import (
+    Conflict,
+    InvalidInput,
+    NotFound,
+    PayloadTooLarge,
+    PermissionDenied,
+    RateLimited,
+)
 from penstock.reconcile.matching.exact_values import rows as exact_rows
 from penstock.reconcile.recipes import document_errors
 from penstock.reconcile.recipes.model import MAX_FILTERS, Side
@@ -33,7 +40,9 @@ class RecordSource(BaseModel):
     alias: str = Field(examples=["ledger"])
     type: str = Field(examples=["postgres"])
     owner: str
-    staged: bool = Field(description="Whether its records are copied to Parquet before they are matched.")
+    staged: bool = Field(
+        description="Whether its records are copied to Parquet before they are matched."
+    )
     connected: bool | None = Field(description="What the last test said.")
 
 
@@ -66,9 +75,17 @@ class Rows(BaseModel):
 async def list_sources(
     query: Annotated[SourceQuery, Query()], request: Request, it: HasReconciliation, _: Permit
 ) -> Listing[RecordSource]:
-    found, total = await it.desk.sources.page(offset=query.offset, limit=query.limit, ascending=query.ascending)
+    found, total = await it.desk.sources.page(
+        offset=query.offset, limit=query.limit, ascending=query.ascending
+    )
     shown = [
-        RecordSource(alias=s.name, type=s.type, owner=s.owner, staged=s.type not in NATIVE, connected=s.test_ok)
+        RecordSource(
+            alias=s.name,
+            type=s.type,
+            owner=s.owner,
+            staged=s.type not in NATIVE,
+            connected=s.test_ok,
+        )
         for s in found
     ]
     return query.of(shown, total, request)
@@ -85,14 +102,20 @@ async def connect(body: NewSource, it: HasReconciliation, grant: Permit) -> Data
     if grant.role.name == "ANALYST" and leans_on_server(body.type, body.config, body.credentials):
         raise PermissionDenied("Only admins make sources of what the server itself may read.")
     made = await it.desk.sources.add(
-        name=body.alias, kind=body.type, owner=grant.username, config=body.config, secrets=revealed(body.credentials)
+        name=body.alias,
+        kind=body.type,
+        owner=grant.username,
+        config=body.config,
+        secrets=revealed(body.credentials),
     )
     tested, _ = await it.desk.sources.test(made.data_source_id, by=grant.username)
     if not tested.test_ok:
         await it.desk.sources.drop(made.data_source_id, actor=grant.username)
         raise SourceUnavailable(f"{body.alias} does not answer: {tested.test_says}")
     staged = tested.type not in NATIVE
-    shown = RecordSource(alias=tested.name, type=tested.type, owner=tested.owner, staged=staged, connected=True)
+    shown = RecordSource(
+        alias=tested.name, type=tested.type, owner=tested.owner, staged=staged, connected=True
+    )
     return Data(data=shown)
 
 
@@ -108,14 +131,18 @@ async def preview(
 
 
 @router.post("/{alias}/load-scoped", summary="Look at rows behind filters", responses=ASKS)
-async def load_scoped(alias: Alias, body: ScopedBody, it: HasReconciliation, grant: Permit) -> Data[Rows]:
+async def load_scoped(
+    alias: Alias, body: ScopedBody, it: HasReconciliation, grant: Permit
+) -> Data[Rows]:
     """The first rows of a table or query that the filters let through."""
     return Data(data=await _rows(alias, body, it, grant))
 
 
 async def _rows(alias: str, body: ScopedBody, it: Reconciliation, grant: Grant) -> Rows:
     source = await it.desk.sources.find(alias)
-    if not await it.desk.sources.may_use(source.data_source_id, grant.username, is_admin=grant.is_admin):
+    if not await it.desk.sources.may_use(
+        source.data_source_id, grant.username, is_admin=grant.is_admin
+    ):
         raise PermissionDenied(
             f"This belongs to {source.owner}; others need the role admin or ops, or a share of it.",
             hint="Ask its owner or an admin to share it with you.",
@@ -129,7 +156,9 @@ async def _rows(alias: str, body: ScopedBody, it: Reconciliation, grant: Grant) 
         raise InvalidInput(f"{where}{fault.message}", hint=fault.suggestion) from None
 
     found = await it.desk.sources.ask(
-        source.data_source_id, lambda opened: first_rows(opened, side, body.limit), by=grant.username
+        source.data_source_id,
+        lambda opened: first_rows(opened, side, body.limit),
+        by=grant.username,
     )
     columns = [{"name": field.name, "type": str(field.type)} for field in found.schema]
     rows = [{name: plain(value) for name, value in row.items()} for row in exact_rows(found)]

@@ -26,7 +26,13 @@ from penstock.guard.errors import UrlRefused
 from penstock.jobs.http_bodies import Body
 from penstock.jobs.limits import MAX_JOB_ID
 from penstock.jobs.model import Fence
-from penstock.kit.errors import ConcurrencyLimit, InvalidInput, InvalidState, NotFound, PayloadTooLarge
+from penstock.kit.errors import (
+    ConcurrencyLimit,
+    InvalidInput,
+    InvalidState,
+    NotFound,
+    PayloadTooLarge,
+)
 from penstock.kit.security_headers import POLICY
 from penstock.reconcile.errors import RecipeInvalid
 from penstock.reconcile.evidence import manifest as manifests
@@ -51,7 +57,13 @@ EVIDENCE = declare(*PUBLIC, NotFound, InvalidState, ObjectDamaged)
 LOOK_SECONDS = 2.0
 """How often the rows of a step are looked at; a step's end is heard at once."""
 Table = Literal[
-    "matched", "unmatched_left", "unmatched_right", "duplicates", "ambiguous", "open_items", "cleared_items"
+    "matched",
+    "unmatched_left",
+    "unmatched_right",
+    "duplicates",
+    "ambiguous",
+    "open_items",
+    "cleared_items",
 ]
 Form = Literal["json", "csv", "parquet", "arrow", "xlsx"]
 
@@ -74,13 +86,17 @@ class Run(BaseModel):
     progress: Progress
     owner: str
     parameters: dict[str, Any]
-    totals: dict[str, Any] | None = Field(description="Rows, matched, unmatched, amounts and reasons of each side.")
+    totals: dict[str, Any] | None = Field(
+        description="Rows, matched, unmatched, amounts and reasons of each side."
+    )
     rules: list[dict[str, Any]] | None
     timings: dict[str, float] | None
     evidence_sha256: str | None = Field(description="The same for two runs that found the same.")
     error: dict[str, Any] | None
     retry_of: int | None
-    callback_secret: str | None = Field(None, description="What signs the callback; told once, to who asked.")
+    callback_secret: str | None = Field(
+        None, description="What signs the callback; told once, to who asked."
+    )
     created_at: datetime
     ready_at: datetime | None
     finished_at: datetime | None
@@ -98,7 +114,9 @@ class NewRun(Body):
         " where the records come from as a whole.",
     )
     staging: Document | None = Field(
-        None, description="For this run: chunk_threshold_rows and max_parallel_chunks.", examples=[{}]
+        None,
+        description="For this run: chunk_threshold_rows and max_parallel_chunks.",
+        examples=[{}],
     )
     callback_url: Annotated[str, Field(max_length=2048)] | None = None
 
@@ -134,10 +152,16 @@ class Callback(BaseModel):
     "",
     summary="Run a recipe",
     status_code=202,
-    responses=declare(*PUBLIC, NotFound, ConcurrencyLimit, RecipeInvalid, UrlRefused, PayloadTooLarge),
+    responses=declare(
+        *PUBLIC, NotFound, ConcurrencyLimit, RecipeInvalid, UrlRefused, PayloadTooLarge
+    ),
 )
 async def add(
-    body: NewRun, response: Response, it: HasReconciliation, statements: HasStatementLog, grant: Permit
+    body: NewRun,
+    response: Response,
+    it: HasReconciliation,
+    statements: HasStatementLog,
+    grant: Permit,
 ) -> Data[Run]:
     """A saved recipe by its id, or one of its own; 202, and Location says where to look."""
     document, version = await _document(body, it)
@@ -154,7 +178,9 @@ async def add(
         parameters=body.parameters,
         callback_url=body.callback_url,
     )
-    statements.note_document("recipe", grant.username, document, run_id=run.run_id, recipe_id=body.recipe_id)
+    statements.note_document(
+        "recipe", grant.username, document, run_id=run.run_id, recipe_id=body.recipe_id
+    )
     response.headers["Location"] = f"/api/runs/{run.run_id}"
     shown = await _shown(run, it)
     secret = it.callback_secret(run.run_id) if body.callback_url is not None else None
@@ -178,8 +204,12 @@ async def show(run_id: RunId, it: HasReconciliation, grant: Permit) -> Data[Run]
     return Data(data=await _shown(await _mine(run_id, it, grant), it))
 
 
-@router.post("/{run_id}/cancel", summary="Cancel a run", responses=declare(*PUBLIC, NotFound, InvalidState))
-async def cancel(run_id: RunId, it: HasReconciliation, grant: Permit, body: CancelBody | None = None) -> Data[Run]:
+@router.post(
+    "/{run_id}/cancel", summary="Cancel a run", responses=declare(*PUBLIC, NotFound, InvalidState)
+)
+async def cancel(
+    run_id: RunId, it: HasReconciliation, grant: Permit, body: CancelBody | None = None
+) -> Data[Run]:
     """At once and for good, with all of its jobs."""
     await _mine(run_id, it, grant)
     reason = body.reason if body is not None else ""
@@ -193,7 +223,9 @@ async def cancel(run_id: RunId, it: HasReconciliation, grant: Permit, body: Canc
     status_code=202,
     responses=declare(*PUBLIC, NotFound, ConcurrencyLimit, InvalidState),
 )
-async def retry(run_id: RunId, response: Response, it: HasReconciliation, grant: Permit) -> Data[Run]:
+async def retry(
+    run_id: RunId, response: Response, it: HasReconciliation, grant: Permit
+) -> Data[Run]:
     """A new run of what failed or was cancelled, from the sources as they are now."""
     failed = await _mine(run_id, it, grant)
     await it.desk.check_reads(failed, failed.owner_username)
@@ -202,12 +234,18 @@ async def retry(run_id: RunId, response: Response, it: HasReconciliation, grant:
     return Data(data=await _shown(run, it))
 
 
-@router.get("/{run_id}/events", summary="Watch a run", response_class=StreamingResponse, responses=FOUND)
-async def events(run_id: RunId, request: Request, it: HasReconciliation, grant: Permit) -> StreamingResponse:
+@router.get(
+    "/{run_id}/events", summary="Watch a run", response_class=StreamingResponse, responses=FOUND
+)
+async def events(
+    run_id: RunId, request: Request, it: HasReconciliation, grant: Permit
+) -> StreamingResponse:
     """Server-sent events: `progress` at every change, `end` with the last one."""
     await _mine(run_id, it, grant)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_events(run_id, request, it), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(
+        _events(run_id, request, it), media_type="text/event-stream", headers=headers
+    )
 
 
 @router.get("/{run_id}/manifest", summary="Show a run's manifest", responses=EVIDENCE)
@@ -245,7 +283,10 @@ async def download(
     shelf = EvidenceReader(it.store(), await _manifest(run, it))
     form, stream = await shelf.download(evidence, format, limit, formulas)
     name = f"run-{run_id}-{evidence}.{form.suffix}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Cache-Control": "private, no-store",
+    }
     return StreamingResponse(stream, media_type=form.media_type, headers=headers)
 
 
@@ -265,10 +306,14 @@ async def report(run_id: RunId, it: HasReconciliation, grant: Permit) -> HTMLRes
     return HTMLResponse(drawn(document, run.error), headers={"Content-Security-Policy": policy})
 
 
-@internal.post("/start", summary="Run a recipe that is scheduled", responses=declare(NotFound, *INTERNAL))
+@internal.post(
+    "/start", summary="Run a recipe that is scheduled", responses=declare(NotFound, *INTERNAL)
+)
 async def start(body: StartBody, it: HasReconciliation, parts: ServicesDep) -> Data[Started]:
     """Once a job: asked again by the same job it is the same run."""
-    async with parts.store.fenced_transaction(Fence(job_id=body.job_id, attempt_id=body.attempt_id)):
+    async with parts.store.fenced_transaction(
+        Fence(job_id=body.job_id, attempt_id=body.attempt_id)
+    ):
         pass
     kept = await it.desk.recipes.get(body.recipe_id)
     who = Asker(username=kept.owner_username)
@@ -283,7 +328,11 @@ async def start(body: StartBody, it: HasReconciliation, parts: ServicesDep) -> D
     return Data(data=Started(run_id=run.run_id))
 
 
-@internal.get("/{run_id}/callback", summary="Get what a run's end is told with", responses=declare(NotFound, *INTERNAL))
+@internal.get(
+    "/{run_id}/callback",
+    summary="Get what a run's end is told with",
+    responses=declare(NotFound, *INTERNAL),
+)
 async def callback(run_id: RunId, it: HasReconciliation) -> Data[Callback]:
     run = await it.desk.runs.get(run_id)
     if run.callback_url is None or not run.status.over:
@@ -329,7 +378,9 @@ async def _readable(run_id: int, it: Reconciliation, grant: Grant) -> Record:
 
 async def _manifest(run: Record, it: Reconciliation) -> dict[str, Any]:
     if run.result is None:
-        raise InvalidState(f"Run {run.run_id} is {run.status}; it has no evidence.", status=str(run.status))
+        raise InvalidState(
+            f"Run {run.run_id} is {run.status}; it has no evidence.", status=str(run.status)
+        )
     data = await it.store().get(f"{run.result['prefix']}{manifests.NAME}")
     return manifests.read(data, run.result)
 

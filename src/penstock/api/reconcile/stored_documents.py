@@ -1,4 +1,5 @@
-"""Documents that people send and that are kept as they are: what PostgreSQL cannot keep is refused by its field."""
+"""Documents that people send and that are kept as they are: what PostgreSQL cannot keep is refused
+by its field."""
 
 from __future__ import annotations
 

@@ -70,7 +70,9 @@ class UploadQuery(Page):
     openapi_extra={
         "requestBody": {
             "required": True,
-            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+            "content": {
+                "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
+            },
         }
     },
 )
@@ -79,7 +81,9 @@ async def add(
     it: HasReconciliation,
     grant: Permit,
     name: Annotated[str, Query(min_length=1, max_length=200, examples=["payments.csv"])],
-    encoding: Annotated[str, Query(max_length=40, description="Of a CSV.", examples=["cp1252"])] = "utf-8",
+    encoding: Annotated[
+        str, Query(max_length=40, description="Of a CSV.", examples=["cp1252"])
+    ] = "utf-8",
     delimiter: Annotated[str | None, Query(min_length=1, max_length=1, examples=[";"])] = None,
 ) -> Data[Upload]:
     """The body is the file itself. A CSV's delimiter is found out; its columns are text."""
@@ -94,7 +98,9 @@ async def add(
                 if size > uploads.quota.max_bytes:
                     raise _too_large(uploads.quota.max_bytes)
                 await asyncio.to_thread(file.write, piece)
-        upload = await uploads.add(path, name=name, owner=grant.username, encoding=encoding, delimiter=delimiter)
+        upload = await uploads.add(
+            path, name=name, owner=grant.username, encoding=encoding, delimiter=delimiter
+        )
     return Data(data=_shown(upload))
 
 

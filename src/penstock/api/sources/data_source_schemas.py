@@ -16,7 +16,11 @@ SecretName = Annotated[str, Field(max_length=64, pattern=r"^[a-z][a-z0-9_]{0,63}
 Secret = Annotated[SecretStr, Field(min_length=1, max_length=64 * 1024)]
 Config = Annotated[
     dict[FieldName, Any],
-    Field(max_length=100, description="What its driver needs, without secrets.", examples=[{"threads": 1}]),
+    Field(
+        max_length=100,
+        description="What its driver needs, without secrets.",
+        examples=[{"threads": 1}],
+    ),
 ]
 Credentials = Annotated[
     dict[SecretName, Secret],
@@ -40,7 +44,9 @@ class DataSource(BaseModel):
     created_at: datetime
     updated_at: datetime
     tested_at: datetime | None
-    test_ok: bool | None = Field(description="How its last test ended; null when it has changed since.")
+    test_ok: bool | None = Field(
+        description="How its last test ended; null when it has changed since."
+    )
     test_message: str | None = Field(
         validation_alias="test_says", description="Null for those who may not use the source."
     )
@@ -64,7 +70,9 @@ class ChangedDataSource(Body):
 class TestResult(BaseModel):
     id: int = Field(examples=[1])
     ok: bool
-    message: str = Field(description="What answered, or what went wrong.", examples=["DuckDB v2.0.0"])
+    message: str = Field(
+        description="What answered, or what went wrong.", examples=["DuckDB v2.0.0"]
+    )
     seconds: float
     tested_at: datetime
 
@@ -100,11 +108,14 @@ class DataSourceQuery(Page):
 class BrowseQuery(Page):
     sort_by: Literal["name"] = "name"
     sort_order: Literal["asc", "desc"] = "asc"
-    prefix: Annotated[Text, Field(description="How a table's name begins, qualified or not.", examples=["ma"])] = ""
+    prefix: Annotated[
+        Text, Field(description="How a table's name begins, qualified or not.", examples=["ma"])
+    ] = ""
 
 
 def data_source_view(source: repository.DataSource, *, shown: bool) -> DataSource:
-    """Without `shown` nothing of where it leads: no configuration, and no words of whoever answered a test."""
+    """Without `shown` nothing of where it leads: no configuration, and no words of whoever answered
+    a test."""
     values = {name: getattr(source, name) for name in repository.DataSource.__slots__}
     hidden = {} if shown else {"config": None, "test_says": None}
     return DataSource.model_validate(values | hidden)

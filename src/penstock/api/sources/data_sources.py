@@ -1,9 +1,10 @@
 """Data sources: where data comes from, by name. Credentials go in here and never come out.
 
-Everybody sees which sources there are. What one is made of, how its test ended, and what is in it, is for its owner,
-for admins and ops, for those with whom it is shared, and in the case of the default source for everybody; changes are
-for its owner, for admins and ops, and for those with whom it is shared to edit. What the server itself may
-read (its files and sockets, a cloud under its own identity) is opened only by sources that admins and ops made.
+Everybody sees which sources there are. What one is made of, how its test ended, and what is in it,
+is for its owner, for admins and ops, for those with whom it is shared, and in the case of the
+default source for everybody; changes are for its owner, for admins and ops, and for those with whom
+it is shared to edit. What the server itself may read (its files and sockets, a cloud under its own
+identity) is opened only by sources that admins and ops made.
 """
 
 from collections.abc import Collection, Mapping
@@ -34,7 +35,14 @@ from penstock.api.sources.data_source_schemas import (
     table_view,
 )
 from penstock.jobs.http_bodies import Text
-from penstock.kit.errors import Conflict, DependencyExists, NotFound, PayloadTooLarge, PermissionDenied, RateLimited
+from penstock.kit.errors import (
+    Conflict,
+    DependencyExists,
+    NotFound,
+    PayloadTooLarge,
+    PermissionDenied,
+    RateLimited,
+)
 from penstock.kit.vault import SecretKeyMissing
 from penstock.sources import repository, table_lookup
 from penstock.sources.endpoints import leans_on_server
@@ -65,7 +73,8 @@ async def list_sources(
 
 @router.post("", summary="Add a data source", status_code=201, responses=declare(*CHANGES))
 async def add(body: NewDataSource, sources: HasSources, grant: Permit) -> Data[DataSource]:
-    """The configuration is checked by the driver of its type; whether it answers is what a test says."""
+    """The configuration is checked by the driver of its type; whether it answers is what a test
+    says."""
     _check_leaning(grant, body.type, body.config, body.credentials)
     made = await sources.records.add(
         name=body.name,
@@ -82,9 +91,15 @@ async def show(data_source_id: SourceId, sources: HasSources, grant: Permit) -> 
     return Data(data=await _view(await sources.records.get(data_source_id), sources, grant))
 
 
-@router.put("/{data_source_id}", summary="Change a data source", responses=declare(*CHANGES, NotFound))
+@router.put(
+    "/{data_source_id}", summary="Change a data source", responses=declare(*CHANGES, NotFound)
+)
 async def change(
-    data_source_id: SourceId, body: ChangedDataSource, parts: ServicesDep, sources: HasSources, grant: Permit
+    data_source_id: SourceId,
+    body: ChangedDataSource,
+    parts: ServicesDep,
+    sources: HasSources,
+    grant: Permit,
 ) -> Data[DataSource]:
     """Credentials that are kept go to no other host: a source that moves needs them again."""
     source = await sources.records.get(data_source_id)
@@ -92,7 +107,9 @@ async def change(
     if grant.role < Role.ADMIN:
         config = source.config if body.config is None else body.config
         kept = body.credentials is None and source.has_credentials
-        secrets = (await sources.records.opening(data_source_id)).secrets if kept else body.credentials
+        secrets = (
+            (await sources.records.opening(data_source_id)).secrets if kept else body.credentials
+        )
         _check_leaning(grant, source.type, config, secrets or ())
     changed = await sources.records.update(
         data_source_id,
@@ -105,9 +122,13 @@ async def change(
 
 
 @router.delete(
-    "/{data_source_id}", summary="Drop a data source", responses=declare(*PUBLIC, NotFound, DependencyExists)
+    "/{data_source_id}",
+    summary="Drop a data source",
+    responses=declare(*PUBLIC, NotFound, DependencyExists),
 )
-async def drop(data_source_id: SourceId, parts: ServicesDep, sources: HasSources, grant: Permit) -> Data[Dropped]:
+async def drop(
+    data_source_id: SourceId, parts: ServicesDep, sources: HasSources, grant: Permit
+) -> Data[Dropped]:
     """Refused while mappings are on it, or jobs that are not over read from it."""
     await _to_change(data_source_id, sources, grant)
     jobs, total = await parts.browser.live_with({"data_source_id": data_source_id})
@@ -125,7 +146,9 @@ async def drop(data_source_id: SourceId, parts: ServicesDep, sources: HasSources
 
 
 @router.post("/{data_source_id}/test", summary="Test a data source", responses=declare(*ASKS))
-async def test(data_source_id: SourceId, parts: ServicesDep, sources: HasSources, grant: Permit) -> Data[TestResult]:
+async def test(
+    data_source_id: SourceId, parts: ServicesDep, sources: HasSources, grant: Permit
+) -> Data[TestResult]:
     """Really connects. That it does not work is an answer, not an error, and is remembered."""
     source = await sources.records.get(data_source_id)
     await check_edit(source_resource(source), parts.people, grant)
@@ -141,14 +164,21 @@ async def test(data_source_id: SourceId, parts: ServicesDep, sources: HasSources
     )
 
 
-@router.put("/{data_source_id}/default", summary="Make it the default", responses=declare(*PUBLIC, NotFound))
-async def make_default(data_source_id: SourceId, sources: HasSources, grant: Permit) -> Data[DataSource]:
-    """The source of every query that names none. Everybody may read from it, so it is not its owner's to decide."""
+@router.put(
+    "/{data_source_id}/default", summary="Make it the default", responses=declare(*PUBLIC, NotFound)
+)
+async def make_default(
+    data_source_id: SourceId, sources: HasSources, grant: Permit
+) -> Data[DataSource]:
+    """The source of every query that names none. Everybody may read from it, so it is not its
+    owner's to decide."""
     default = await sources.records.make_default(data_source_id, actor=grant.username)
     return Data(data=data_source_view(default, shown=True))
 
 
-@router.get("/{data_source_id}/browse", summary="List the tables of a data source", responses=declare(*ASKS))
+@router.get(
+    "/{data_source_id}/browse", summary="List the tables of a data source", responses=declare(*ASKS)
+)
 async def browse(
     data_source_id: SourceId,
     query: Annotated[BrowseQuery, Query()],
@@ -165,14 +195,21 @@ async def browse(
     return query.cut(found if query.ascending else found[::-1], request)
 
 
-@router.get("/{data_source_id}/schema", summary="Show the columns of a table", responses=declare(*ASKS, Conflict))
+@router.get(
+    "/{data_source_id}/schema",
+    summary="Show the columns of a table",
+    responses=declare(*ASKS, Conflict),
+)
 async def schema(
     data_source_id: SourceId,
-    table: Annotated[Text, Query(min_length=1, description="orders, or main.orders", examples=["orders"])],
+    table: Annotated[
+        Text, Query(min_length=1, description="orders, or main.orders", examples=["orders"])
+    ],
     sources: HasSources,
     grant: Permit,
 ) -> Data[TableSchema]:
-    """A name that several tables have is 409 until its schema, or its catalog, is written before it."""
+    """A name that several tables have is 409 until its schema, or its catalog, is written before
+    it."""
     await _to_use(data_source_id, sources, grant)
     found, columns = await sources.records.ask(
         data_source_id, lambda source: table_lookup.columns(source, table), by=grant.username
@@ -195,7 +232,9 @@ async def _to_use(data_source_id: int, sources: Sources, grant: Grant) -> None:
         )
 
 
-def _check_leaning(grant: Grant, kind: str, config: Mapping[str, Any], secrets: Collection[str]) -> None:
+def _check_leaning(
+    grant: Grant, kind: str, config: Mapping[str, Any], secrets: Collection[str]
+) -> None:
     if grant.role < Role.ADMIN and leans_on_server(kind, config, secrets):
         raise PermissionDenied(
             "Only admins make sources of what the server itself may read.",
@@ -204,5 +243,7 @@ def _check_leaning(grant: Grant, kind: str, config: Mapping[str, Any], secrets: 
 
 
 async def _view(source: repository.DataSource, sources: Sources, grant: Grant) -> DataSource:
-    shown = await sources.records.may_use(source.data_source_id, grant.username, is_admin=grant.is_admin)
+    shown = await sources.records.may_use(
+        source.data_source_id, grant.username, is_admin=grant.is_admin
+    )
     return data_source_view(source, shown=shown)

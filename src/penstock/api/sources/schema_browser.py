@@ -20,7 +20,9 @@ from penstock.kit.errors import NotFound
 from penstock.sources.schema_cache import MAX_SEARCH, Reader, SchemaRefresh
 
 router = APIRouter(prefix="/api/schema", tags=["schema"], route_class=StrictRoute)
-Part = Annotated[str, Path(min_length=1, max_length=500, pattern=r"^[^\x00/]+$", examples=["warehouse"])]
+Part = Annotated[
+    str, Path(min_length=1, max_length=500, pattern=r"^[^\x00/]+$", examples=["warehouse"])
+]
 T = TypeVar("T", bound=BaseModel)
 
 
@@ -68,7 +70,9 @@ class Stats(BaseModel):
 
 
 class Triggered(BaseModel):
-    status: Literal["refresh triggered"] = Field("refresh triggered", examples=["refresh triggered"])
+    status: Literal["refresh triggered"] = Field(
+        "refresh triggered", examples=["refresh triggered"]
+    )
 
 
 class NameQuery(Page):
@@ -79,7 +83,9 @@ class NameQuery(Page):
 class SearchQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    q: Annotated[Key, Field(max_length=200, description="A prefix or a part of the name.", examples=["ord"])]
+    q: Annotated[
+        Key, Field(max_length=200, description="A prefix or a part of the name.", examples=["ord"])
+    ]
     limit: Annotated[int, Field(ge=1, le=MAX_SEARCH)] = 100
 
 
@@ -88,20 +94,33 @@ Search = Annotated[SearchQuery, Query()]
 
 
 @router.get("/catalogs", summary="List catalogs", responses=declare(*PUBLIC))
-async def catalogs(query: NameList, request: Request, sources: HasSources, grant: Permit) -> Listing[Catalog]:
+async def catalogs(
+    query: NameList, request: Request, sources: HasSources, grant: Permit
+) -> Listing[Catalog]:
     return _page(Catalog, await sources.cache.catalogs(_reader(grant)), query, request)
 
 
-@router.get("/catalogs/{catalog}/schemas", summary="List schemas", responses=declare(*PUBLIC, NotFound))
+@router.get(
+    "/catalogs/{catalog}/schemas", summary="List schemas", responses=declare(*PUBLIC, NotFound)
+)
 async def schemas(
     catalog: Part, query: NameList, request: Request, sources: HasSources, grant: Permit
 ) -> Listing[Schema]:
     return _page(Schema, await sources.cache.schemas(_reader(grant), catalog), query, request)
 
 
-@router.get("/catalogs/{catalog}/schemas/{schema}/tables", summary="List tables", responses=declare(*PUBLIC, NotFound))
+@router.get(
+    "/catalogs/{catalog}/schemas/{schema}/tables",
+    summary="List tables",
+    responses=declare(*PUBLIC, NotFound),
+)
 async def tables(
-    catalog: Part, schema: Part, query: NameList, request: Request, sources: HasSources, grant: Permit
+    catalog: Part,
+    schema: Part,
+    query: NameList,
+    request: Request,
+    sources: HasSources,
+    grant: Permit,
 ) -> Listing[Table]:
     return _page(Table, await sources.cache.tables(_reader(grant), catalog, schema), query, request)
 
@@ -112,21 +131,44 @@ async def tables(
     responses=declare(*PUBLIC, NotFound),
 )
 async def columns(
-    catalog: Part, schema: Part, table: Part, query: NameList, request: Request, sources: HasSources, grant: Permit
+    catalog: Part,
+    schema: Part,
+    table: Part,
+    query: NameList,
+    request: Request,
+    sources: HasSources,
+    grant: Permit,
 ) -> Listing[Column]:
     """In the order of the table."""
-    return _page(Column, await sources.cache.columns(_reader(grant), catalog, schema, table), query, request)
+    return _page(
+        Column, await sources.cache.columns(_reader(grant), catalog, schema, table), query, request
+    )
 
 
 @router.get("/search/tables", summary="Search tables", responses=declare(*PUBLIC))
-async def search_tables(query: Search, request: Request, sources: HasSources, grant: Permit) -> Listing[Table]:
-    """Names that begin with it come first, then those that hold it; large and small letters are the same."""
-    return _found(Table, await sources.cache.search_tables(_reader(grant), query.q, query.limit), query, request)
+async def search_tables(
+    query: Search, request: Request, sources: HasSources, grant: Permit
+) -> Listing[Table]:
+    """Names that begin with it come first, then those that hold it; large and small letters are the
+    same."""
+    return _found(
+        Table,
+        await sources.cache.search_tables(_reader(grant), query.q, query.limit),
+        query,
+        request,
+    )
 
 
 @router.get("/search/columns", summary="Search columns", responses=declare(*PUBLIC))
-async def search_columns(query: Search, request: Request, sources: HasSources, grant: Permit) -> Listing[Column]:
-    return _found(Column, await sources.cache.search_columns(_reader(grant), query.q, query.limit), query, request)
+async def search_columns(
+    query: Search, request: Request, sources: HasSources, grant: Permit
+) -> Listing[Column]:
+    return _found(
+        Column,
+        await sources.cache.search_columns(_reader(grant), query.q, query.limit),
+        query,
+        request,
+    )
 
 
 @router.post("/admin/refresh", summary="Ask all sources again", responses=declare(*PUBLIC))
@@ -147,11 +189,15 @@ def _reader(grant: Grant) -> Reader:
     return Reader(username=grant.username, is_admin=grant.is_admin)
 
 
-def _page(kind: type[T], rows: Sequence[Mapping[str, Any]], query: NameQuery, request: Request) -> Listing[T]:
+def _page(
+    kind: type[T], rows: Sequence[Mapping[str, Any]], query: NameQuery, request: Request
+) -> Listing[T]:
     found = [kind.model_validate(row) for row in rows]
     return query.cut(found if query.ascending else found[::-1], request)
 
 
-def _found(kind: type[T], rows: Sequence[Mapping[str, Any]], query: SearchQuery, request: Request) -> Listing[T]:
+def _found(
+    kind: type[T], rows: Sequence[Mapping[str, Any]], query: SearchQuery, request: Request
+) -> Listing[T]:
     meta = Meta(total=len(rows), offset=0, limit=query.limit, request_id=request_id(request))
     return Listing(data=[kind.model_validate(row) for row in rows], meta=meta)

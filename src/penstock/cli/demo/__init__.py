@@ -1,7 +1,9 @@
-"""`penstock demo`: a storm that loses no job, a bank that gives up its fraud rings, books that tie, a tidied lake.
+"""`penstock demo`: a storm that loses no job, a bank that gives up its fraud rings, books that tie,
+a tidied lake.
 
-It plays in the home of `penstock up`, so that everything it made is there to explore afterwards. Where that one runs
-already, it is used as it is, and only the storm, which kills workers, gets a throw-away home.
+It plays in the home of `penstock up`, so that everything it made is there to explore afterwards.
+Where that one runs already, it is used as it is, and only the storm, which kills workers, gets a
+throw-away home.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ PAGE = Path("penstock-demo.html")
 
 
 def demo(*, to: To = PAGE, json: Json = False) -> int:
-    """Storm the job engine, find the fraud rings in a bank's graph, hold invoices against payments, tidy a table."""
+    """Storm the job engine, find the fraud rings in a bank's graph, hold invoices against payments,
+    tidy a table."""
     from penstock.kit import logging
 
     logging.configure(level="ERROR", form="text")
@@ -76,7 +79,9 @@ def _stage(home: Home, *, free: bool) -> Iterator[Home]:
         yield Home(folder / "home")
 
 
-def _acts(stack: Stack, url: str, home: Home, since: datetime, say: Callable[[str], None], *, quiet: bool) -> Played:
+def _acts(
+    stack: Stack, url: str, home: Home, since: datetime, say: Callable[[str], None], *, quiet: bool
+) -> Played:
     started = time.monotonic()
     with Session(stack.url, stack.home.secret("operator_token")) as http:
         story = worker_kills.play(stack, http, since, say, quiet=quiet)
@@ -86,7 +91,9 @@ def _acts(stack: Stack, url: str, home: Home, since: datetime, say: Callable[[st
         found = rings.find(ps, put.mapping_id, say, quiet=quiet)
         agreed = books.agree(ps, put.recipe_id, say, quiet=quiet)
         kept = lake.keep(ps, token, say, quiet=quiet)
-    return Played(storm=story, rings=found, books=agreed, lake=kept, seconds=time.monotonic() - started)
+    return Played(
+        storm=story, rings=found, books=agreed, lake=kept, seconds=time.monotonic() - started
+    )
 
 
 def _show(played: Played, file: Path, home: Home) -> None:

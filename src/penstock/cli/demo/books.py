@@ -1,4 +1,5 @@
-"""Act three of the demo: invoices and payments that should agree, and the breaks that say where they do not."""
+"""Act three of the demo: invoices and payments that should agree, and the breaks that say where
+they do not."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ class Side:
 
     @property
     def ties(self) -> bool:
-        """What was read is what was matched plus every break of the evidence, to the row and to the cent."""
+        """What was read is what was matched plus every break of the evidence, to the row and to the
+        cent."""
         return self.rows == self.matched + len(self.breaks) and (
             self.read_amount == self.matched_amount + self.open_amount
         )
@@ -156,7 +158,9 @@ def _side(totals: dict[str, Any], evidence: bytes) -> Side:
 
 def _break(row: dict[str, str]) -> Break:
     record, nearest = (
-        ("payment_no", "nearest_invoice_no") if "payment_no" in row else ("invoice_no", "nearest_payment_no")
+        ("payment_no", "nearest_invoice_no")
+        if "payment_no" in row
+        else ("invoice_no", "nearest_payment_no")
     )
     return Break(
         record=row[record],
@@ -178,24 +182,33 @@ def _money(by_currency: dict[str, str]) -> Decimal:
 
 
 def show(books: Books) -> None:
-    table = Table(title="Invoices against payments", box=None, header_style="bold", title_justify="left")
+    table = Table(
+        title="Invoices against payments", box=None, header_style="bold", title_justify="left"
+    )
     for heading in ("", "invoices", "EUR", "payments", "EUR"):
         table.add_column(heading, justify="left" if not heading else "right")
     sides = tuple(books.sides.values())
     for rule in books.rules:
         table.add_row(
-            f"[green]✓[/green] {rule.name}", f"{rule.matches:,}", f"{rule.left:,.2f}", "", f"{rule.right:,.2f}"
+            f"[green]✓[/green] {rule.name}",
+            f"{rule.matches:,}",
+            f"{rule.left:,.2f}",
+            "",
+            f"{rule.right:,.2f}",
         )
     for reason in dict.fromkeys(reason for side in sides for reason in side.reasons):
         cells = (side.reasons.get(reason, (0, Decimal())) for side in sides)
         figures = (text for rows, amount in cells for text in (f"{rows:,}", f"{amount:,.2f}"))
         table.add_row(f"[red]✗[/red] {reason.replace('_', ' ')}", *figures)
     table.add_row(
-        "[bold]read[/bold]", *(text for side in sides for text in (f"{side.rows:,}", f"{side.read_amount:,.2f}"))
+        "[bold]read[/bold]",
+        *(text for side in sides for text in (f"{side.rows:,}", f"{side.read_amount:,.2f}")),
     )
     out.print(table)
     mark = "[green]✓[/green] It ties to the cent" if books.good else "[red]✗[/red] It does not tie"
-    out.print(f"\n{mark}: matched plus breaks is what was read, on both sides. Matched in {books.seconds:.1f} s.")
+    out.print(
+        f"\n{mark}: matched plus breaks is what was read, on both sides. Matched in {books.seconds:.1f} s."
+    )
 
 
 def document(books: Books) -> dict[str, Any]:
@@ -207,7 +220,11 @@ def document(books: Books) -> dict[str, Any]:
                 "rows": side.rows,
                 "matched": side.matched,
                 "breaks": {reason: rows for reason, (rows, _) in side.reasons.items()},
-                "amounts": {"read": side.read_amount, "matched": side.matched_amount, "open": side.open_amount},
+                "amounts": {
+                    "read": side.read_amount,
+                    "matched": side.matched_amount,
+                    "open": side.open_amount,
+                },
             }
             for name, side in books.sides.items()
         },

@@ -1,4 +1,5 @@
-"""Act four of the demo: a table that many small writes have worn out, and what maintenance makes of it."""
+"""Act four of the demo: a table that many small writes have worn out, and what maintenance makes of
+it."""
 
 from __future__ import annotations
 
@@ -71,7 +72,11 @@ def worn(url: str, token: str) -> IcebergTable:
     for write in range(WRITES):
         ids = range(write * ROWS_A_WRITE, (write + 1) * ROWS_A_WRITE)
         kinds = [("view", "cart", "sale")[i % 3] for i in ids]
-        table.append(pa.table({"id": list(ids), "kind": kinds, "cents": [i * 7919 % 100_000 for i in ids]}, schema))
+        table.append(
+            pa.table(
+                {"id": list(ids), "kind": kinds, "cents": [i * 7919 % 100_000 for i in ids]}, schema
+            )
+        )
     return table
 
 
@@ -91,14 +96,24 @@ def show(kept: Kept) -> None:
     table = Table(title=f"The table {NAME}", box=None, header_style="bold", title_justify="left")
     for heading in ("", "before", "after"):
         table.add_column(heading, justify="left" if not heading else "right")
-    for name, title in (("files", "files"), ("manifests", "manifests"), ("kilobytes", "kB"), ("rows", "rows")):
+    for name, title in (
+        ("files", "files"),
+        ("manifests", "manifests"),
+        ("kilobytes", "kB"),
+        ("rows", "rows"),
+    ):
         table.add_row(title, *(f"{getattr(look, name):,}" for look in (kept.before, kept.after)))
     out.print(table)
     mark = "[green]✓[/green] The same rows" if kept.good else "[red]✗[/red] Not as it should be"
-    out.print(f"\n{mark} in {kept.after.files:,} of {kept.before.files:,} files, locked and fenced meanwhile.")
+    out.print(
+        f"\n{mark} in {kept.after.files:,} of {kept.before.files:,} files, locked and fenced meanwhile."
+    )
 
 
 def document(kept: Kept) -> dict[str, Any]:
     looks = {"before": kept.before, "after": kept.after}
-    counted = {name: asdict(look) | {"files": look.files, "kilobytes": look.kilobytes} for name, look in looks.items()}
+    counted = {
+        name: asdict(look) | {"files": look.files, "kilobytes": look.kilobytes}
+        for name, look in looks.items()
+    }
     return counted | {"ok": kept.good}

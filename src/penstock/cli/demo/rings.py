@@ -1,7 +1,8 @@
 """Act two of the demo: the bank's tables become a graph, and the graph gives up its rings.
 
-Large transfers among accounts are edges of their own; accounts that can all reach each other over them pass money in a
-circle. That is one algorithm (strongly connected components), and one question about what it found.
+Large transfers among accounts are edges of their own; accounts that can all reach each other over
+them pass money in a circle. That is one algorithm (strongly connected components), and one question
+about what it found.
 """
 
 from __future__ import annotations
@@ -49,7 +50,12 @@ NODES = (
 )
 EDGES = (
     edge("OWNS", ("Person", "Account"), "SELECT owner_id, id FROM accounts", ("owner_id", "id")),
-    edge("USES", ("Person", "Device"), "SELECT person_id, device_id FROM logins", ("person_id", "device_id")),
+    edge(
+        "USES",
+        ("Person", "Device"),
+        "SELECT person_id, device_id FROM logins",
+        ("person_id", "device_id"),
+    ),
     edge(
         "TRANSFERRED",
         ("Account", "Account"),
@@ -114,11 +120,17 @@ class Rings:
 
 def prepare(ps: Client, source_id: int) -> int:
     """The bank as a mapping, made where there is none; returns its id."""
-    found = next((each.id for each in ps.mappings.list(search=MAPPING) if each.name == MAPPING), None)
+    found = next(
+        (each.id for each in ps.mappings.list(search=MAPPING) if each.name == MAPPING), None
+    )
     return (
         found
         or ps.mappings.create(
-            MAPPING, nodes=NODES, edges=EDGES, data_source=source_id, description="People, accounts and their money."
+            MAPPING,
+            nodes=NODES,
+            edges=EDGES,
+            data_source=source_id,
+            description="People, accounts and their money.",
         ).id
     )
 
@@ -128,18 +140,36 @@ def find(ps: Client, mapping_id: int, say: Callable[[str], None], *, quiet: bool
     with ps.mappings.get(mapping_id).start("demo", ttl="1h", progress=not quiet) as graph:
         seconds = time.monotonic() - started
         size = graph.schema()
-        say(f"{size['total_nodes']:,} nodes and {size['total_edges']:,} edges in a graph after {seconds:.1f} s")
-        graph.algo.scc(node_label="Account", edge_type="SENT_MUCH", write="ring", progress=not quiet)
+        say(
+            f"{size['total_nodes']:,} nodes and {size['total_edges']:,} edges in a graph after {seconds:.1f} s"
+        )
+        graph.algo.scc(
+            node_label="Account", edge_type="SENT_MUCH", write="ring", progress=not quiet
+        )
         found = [_ring(graph, row) for row in graph.query(RINGS, {"least": SMALLEST_RING})]
-    return Rings(found=found, nodes=size["total_nodes"], edges=size["total_edges"], seconds_to_graph=seconds)
+    return Rings(
+        found=found, nodes=size["total_nodes"], edges=size["total_edges"], seconds_to_graph=seconds
+    )
 
 
 def show(rings: Rings) -> None:
-    table = Table(title="Accounts that pass money in a circle", box=None, header_style="bold", title_justify="left")
+    table = Table(
+        title="Accounts that pass money in a circle",
+        box=None,
+        header_style="bold",
+        title_justify="left",
+    )
     for heading in ("accounts", "passed around", "shared", "people"):
-        table.add_column(heading, justify="right" if heading in ("accounts", "passed around") else "left")
+        table.add_column(
+            heading, justify="right" if heading in ("accounts", "passed around") else "left"
+        )
     for ring in rings.found:
-        table.add_row(str(ring.accounts), f"{ring.passed:,.2f}", ring.device or "", Text(", ".join(ring.people)))
+        table.add_row(
+            str(ring.accounts),
+            f"{ring.passed:,.2f}",
+            ring.device or "",
+            Text(", ".join(ring.people)),
+        )
     out.print(table)
     out.print(
         f"\n[green]✓[/green] [bold]{len(rings.found)}[/bold] rings in {rings.nodes:,} nodes and {rings.edges:,} edges;"
@@ -149,7 +179,8 @@ def show(rings: Rings) -> None:
 
 def document(rings: Rings) -> dict[str, Any]:
     told = [
-        {key: value for key, value in asdict(ring).items() if key not in ("nodes", "edges")} for ring in rings.found
+        {key: value for key, value in asdict(ring).items() if key not in ("nodes", "edges")}
+        for ring in rings.found
     ]
     return {
         "found": told,

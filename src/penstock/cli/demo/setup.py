@@ -1,4 +1,5 @@
-"""What a home is furnished with for whoever wants to explore: the demo warehouse, a mapping and a recipe of it."""
+"""What a home is furnished with for whoever wants to explore: the demo warehouse, a mapping and a
+recipe of it."""
 
 from __future__ import annotations
 
@@ -28,11 +29,15 @@ def stands(home: Home) -> bool:
 def put(ps: Client, home: Home) -> Furniture:
     """All of it, each piece only where it is missing."""
     warehouse.build(_file(home))
-    return Furniture(mapping_id=rings.prepare(ps, _source(ps, _file(home))), recipe_id=books.prepare(ps))
+    return Furniture(
+        mapping_id=rings.prepare(ps, _source(ps, _file(home))), recipe_id=books.prepare(ps)
+    )
 
 
 def _source(ps: Client, file: Path) -> int:
-    found = next((source.id for source in ps.sources.list() if source.name == warehouse.SOURCE), None)
+    found = next(
+        (source.id for source in ps.sources.list() if source.name == warehouse.SOURCE), None
+    )
     return found or ps.sources.create(warehouse.SOURCE, "duckdb", {"database": str(file)}).id
 
 

@@ -1,4 +1,5 @@
-"""Act one of the demo: a worker is killed, another frozen past its lease and woken; no job is lost or doubled.
+"""Act one of the demo: a worker is killed, another frozen past its lease and woken; no job is lost
+or doubled.
 
 What is printed at the end is read back from the database's history.
 """
@@ -58,27 +59,37 @@ class Story:
         return self.ended_once == JOBS and bool(self.killed_held) and self.stale_refused > 0
 
 
-def play(stack: Stack, http: Session, since: datetime, say: Callable[[str], None], *, quiet: bool) -> Story:
-    """Once all workers that were started `since` then are there, so that none of them finds the jobs taken."""
+def play(
+    stack: Stack, http: Session, since: datetime, say: Callable[[str], None], *, quiet: bool
+) -> Story:
+    """Once all workers that were started `since` then are there, so that none of them finds the
+    jobs taken."""
     story, started = Story(), time.monotonic()
     _until(lambda: _here(http, since), lambda count: count >= WORKERS)
     payload = {"steps": STEPS, "seconds_per_step": STEP_SECONDS}
     ids = [
-        http.call("POST", "/api/jobs", json={"kind": "probe", "payload": payload})["data"]["id"] for _ in range(JOBS)
+        http.call("POST", "/api/jobs", json={"kind": "probe", "payload": payload})["data"]["id"]
+        for _ in range(JOBS)
     ]
     say(f"{JOBS} jobs enqueued")
     with Live(console=err, refresh_per_second=8, transient=True) as live:
 
         def look() -> list[dict[str, Any]]:
             page = http.call("GET", "/api/jobs", kind="probe", limit=100)
-            jobs = sorted((job for job in page["data"] if job["id"] in ids), key=lambda job: int(job["id"]))
+            jobs = sorted(
+                (job for job in page["data"] if job["id"] in ids), key=lambda job: int(job["id"])
+            )
             if not quiet:
                 live.update(_board(jobs))
             return jobs
 
         jobs = _until(look, lambda found: len(_holders(found)) >= WORKERS)
-        (story.killed, story.killed_held), (story.frozen, story.frozen_held) = list(_holders(jobs).items())[:2]
-        victim, sleeper = (stack.members[name.rpartition("/")[2]].pid for name in (story.killed, story.frozen))
+        (story.killed, story.killed_held), (story.frozen, story.frozen_held) = list(
+            _holders(jobs).items()
+        )[:2]
+        victim, sleeper = (
+            stack.members[name.rpartition("/")[2]].pid for name in (story.killed, story.frozen)
+        )
         story.struck_at = datetime.now(UTC)
         os.kill(victim, SIGKILL)
         os.kill(sleeper, SIGSTOP)
@@ -86,7 +97,9 @@ def play(stack: Stack, http: Session, since: datetime, say: Callable[[str], None
         say(f"[blue]froze[/blue] {story.frozen}, which held jobs {_listed(story.frozen_held)}")
         _until(look, lambda found: all(job["status"] == "succeeded" for job in found))
         os.kill(sleeper, SIGCONT)
-        say(f"[blue]woke[/blue] {story.frozen}: its jobs are done by others, its own writes come too late")
+        say(
+            f"[blue]woke[/blue] {story.frozen}: its jobs are done by others, its own writes come too late"
+        )
         story.stale_refused = _until(lambda: _stale(http), lambda count: count > 0)
         story.jobs = [http.call("GET", f"/api/jobs/{job_id}")["data"] for job_id in ids]
     story.seconds = time.monotonic() - started
@@ -97,7 +110,9 @@ def _until(look: Callable[[], T], enough: Callable[[T], bool]) -> T:
     until = time.monotonic() + PATIENCE
     while not enough(found := look()):
         if time.monotonic() > until:
-            raise TimeoutError(f"The demo waited {PATIENCE:g} s in vain; the logs are in its home folder.")
+            raise TimeoutError(
+                f"The demo waited {PATIENCE:g} s in vain; the logs are in its home folder."
+            )
         time.sleep(0.1)
     return found
 
@@ -138,7 +153,12 @@ def _board(jobs: list[dict[str, Any]]) -> Table:
 
 
 def show(story: Story) -> None:
-    table = Table(title="Jobs that needed more than one attempt", box=None, header_style="bold", title_justify="left")
+    table = Table(
+        title="Jobs that needed more than one attempt",
+        box=None,
+        header_style="bold",
+        title_justify="left",
+    )
     for heading in ("job", "attempt", "worker", "how it ended", "fence"):
         table.add_column(heading)
     for job in story.jobs:
@@ -146,7 +166,13 @@ def show(story: Story) -> None:
             for attempt in job["attempts"]:
                 worker = attempt["worker"].rpartition("/")[2]
                 fence = f"[dim]{attempt['attempt_id']}[/dim]"
-                table.add_row(str(job["id"]), str(attempt["attempt_no"]), worker, coloured(attempt["how"]), fence)
+                table.add_row(
+                    str(job["id"]),
+                    str(attempt["attempt_no"]),
+                    worker,
+                    coloured(attempt["how"]),
+                    fence,
+                )
     out.print(table)
     mark = "[green]✓[/green]" if story.good else "[red]✗[/red]"
     out.print(

@@ -1,1 +1,2 @@
-"""The asynchronous core. The synchronous face beside it is written from it by `python -m tools.unasync`."""
+"""The asynchronous core. The synchronous face beside it is written from it by `python -m
+tools.unasync`."""

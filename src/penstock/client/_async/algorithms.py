@@ -34,7 +34,9 @@ OPEN = ("running",)
 class AsyncExecution:
     """One run of an algorithm, finished or under way."""
 
-    def __init__(self, transport: AsyncTransport, slug: str, family: str, info: ExecutionInfo) -> None:
+    def __init__(
+        self, transport: AsyncTransport, slug: str, family: str, info: ExecutionInfo
+    ) -> None:
         self._transport = transport
         self._path = {"slug": slug, "id": info.execution_id}
         self._family = family
@@ -52,7 +54,9 @@ class AsyncExecution:
         return f"<Execution {self.info.algorithm_name} {self.status}>"
 
     async def refresh(self) -> AsyncExecution:
-        found = await self._transport.call("GET", f"/wrapper/{{slug}}/{self._family}/status/{{id}}", path=self._path)
+        found = await self._transport.call(
+            "GET", f"/wrapper/{{slug}}/{self._family}/status/{{id}}", path=self._path
+        )
         self.info = decode(ExecutionInfo, found)
         return self
 
@@ -97,15 +101,25 @@ class AsyncAlgorithms:
         return algorithm
 
     async def run(
-        self, name: str, *, write: str | None = None, wait: bool = True, progress: bool = True, **arguments: Any
+        self,
+        name: str,
+        *,
+        write: str | None = None,
+        wait: bool = True,
+        progress: bool = True,
+        **arguments: Any,
     ) -> AsyncExecution:
         """What is no word of the request itself goes to the algorithm as a parameter."""
         body = {key: value for key, value in arguments.items() if key in _OWN}
         body["parameters"] = {key: value for key, value in arguments.items() if key not in _OWN}
         if write is not None:
             body["result_property"] = write
-        found = await self._call("POST", f"/wrapper/{{slug}}/{self._family}/{{name}}", name=name, json=body)
-        execution = AsyncExecution(self._transport, self._slug, self._family, decode(ExecutionInfo, found))
+        found = await self._call(
+            "POST", f"/wrapper/{{slug}}/{self._family}/{{name}}", name=name, json=body
+        )
+        execution = AsyncExecution(
+            self._transport, self._slug, self._family, decode(ExecutionInfo, found)
+        )
         return await execution.wait(progress=progress) if wait else execution
 
     async def catalogue(self, category: str | None = None) -> list[dict[str, Any]]:
@@ -134,4 +148,6 @@ class AsyncAlgorithms:
         **path: object,
     ) -> Any:
         everything = {"slug": self._slug} | path
-        return await self._transport.call(method, template, path=everything, json=json, query=query, timeout=600.0)
+        return await self._transport.call(
+            method, template, path=everything, json=json, query=query, timeout=600.0
+        )

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 class AsyncClient:
-    """`url` and `api_key` default to PENSTOCK_URL and PENSTOCK_API_KEY, then to this machine's `penstock up`."""
+    """`url` and `api_key` default to PENSTOCK_URL and PENSTOCK_API_KEY, then to this machine's
+    `penstock up`."""
 
     def __init__(
         self,
@@ -34,7 +35,9 @@ class AsyncClient:
         username: str | None = None,
         timeout: float = 30.0,
     ) -> None:
-        self.transport: AsyncTransport = AsyncTransport(find(url, api_key, username), timeout=timeout)
+        self.transport: AsyncTransport = AsyncTransport(
+            find(url, api_key, username), timeout=timeout
+        )
         self.mappings: AsyncMappings = AsyncMappings(self.transport)
         self.snapshots: AsyncSnapshots = AsyncSnapshots(self.transport)
         self.instances: AsyncInstances = AsyncInstances(self.transport)
@@ -60,7 +63,10 @@ class AsyncClient:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.aclose()
 

@@ -60,7 +60,10 @@ class AsyncGraph:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.terminate(force=True)
 
@@ -87,7 +90,9 @@ class AsyncGraph:
 
     async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncGraph:
         """Until it runs; Failed, with the cause, when it is not going to."""
-        await until_settled(self, f"Graph {self.info.name}", UNSETTLED, timeout=timeout, show=progress)
+        await until_settled(
+            self, f"Graph {self.info.name}", UNSETTLED, timeout=timeout, show=progress
+        )
         if self.status != "running":
             raise Failed(
                 f"Instance {self.id} is {self.status}: {self.info.error_message or 'no reason was given'}",
@@ -114,7 +119,9 @@ class AsyncGraph:
         if max_rows is not None:
             body["max_rows"] = max_rows
         patience = None if timeout is None else timeout + 30.0
-        found = await self._ask("POST", "/wrapper/{slug}/query", json=body, timeout=patience or 600.0)
+        found = await self._ask(
+            "POST", "/wrapper/{slug}/query", json=body, timeout=patience or 600.0
+        )
         return QueryResult(
             columns=tuple(found["columns"]),
             column_types=tuple(found["column_types"]),
@@ -124,7 +131,9 @@ class AsyncGraph:
             neighbours=self._neighbours,
         )
 
-    async def arrow(self, cypher: str, parameters: Mapping[str, object] | None = None) -> pyarrow.Table:
+    async def arrow(
+        self, cypher: str, parameters: Mapping[str, object] | None = None
+    ) -> pyarrow.Table:
         """Run Cypher and take the whole result as Arrow, without a cap; needs pyarrow."""
         arrow = needed("pyarrow")
         body = {"query": cypher, "parameters": dict(parameters or {})}
@@ -157,16 +166,25 @@ class AsyncGraph:
         limit: int | None = None,
     ) -> dict[str, Any]:
         """The nodes within `hops` of the start, and all edges between them."""
-        body = {"hops": hops} | given(start=start, cypher=cypher, relationship_types=relationship_types, limit=limit)
+        body = {"hops": hops} | given(
+            start=start, cypher=cypher, relationship_types=relationship_types, limit=limit
+        )
         found: dict[str, Any] = await self._ask("POST", "/wrapper/{slug}/subgraph", json=body)
         return found
 
-    async def update(self, *, name: str | None = None, description: str | None = None) -> AsyncGraph:
-        await self._call("PUT", "/api/instances/{id}", json=given(name=name, description=description))
+    async def update(
+        self, *, name: str | None = None, description: str | None = None
+    ) -> AsyncGraph:
+        await self._call(
+            "PUT", "/api/instances/{id}", json=given(name=name, description=description)
+        )
         return await self.refresh()
 
     async def lifecycle(
-        self, *, ttl: str | timedelta | None = None, inactivity_timeout: str | timedelta | None = None
+        self,
+        *,
+        ttl: str | timedelta | None = None,
+        inactivity_timeout: str | timedelta | None = None,
     ) -> AsyncGraph:
         body = {"ttl": iso(ttl), "inactivity_timeout": iso(inactivity_timeout)}
         await self._call("PUT", "/api/instances/{id}/lifecycle", json=body)
@@ -182,7 +200,9 @@ class AsyncGraph:
 
     async def suspend(self, *, force: bool = False, reason: str = "") -> AsyncGraph:
         """Its memory is given back, what was computed is kept; `resume` brings it back."""
-        await self._call("POST", "/api/instances/{id}/suspend", json={"force": force, "reason": reason})
+        await self._call(
+            "POST", "/api/instances/{id}/suspend", json={"force": force, "reason": reason}
+        )
         return await self.refresh()
 
     async def resume(self) -> AsyncGraph:
@@ -196,7 +216,9 @@ class AsyncGraph:
     async def terminate(self, *, force: bool = False, reason: str = "", wait: bool = True) -> None:
         """Gone afterwards; gone already is well. Without `wait` it may still be stopping."""
         try:
-            await self._call("POST", "/api/instances/{id}/terminate", json={"force": force, "reason": reason})
+            await self._call(
+                "POST", "/api/instances/{id}/terminate", json={"force": force, "reason": reason}
+            )
             while wait:
                 await anyio.sleep(STOPPING_PAUSE)
                 await self.refresh()
@@ -211,7 +233,9 @@ class AsyncGraph:
         answer = await self._transport.call(method, template, path={"id": self.id}, json=json)
         return None if answer is None else answer["data"]
 
-    async def _ask(self, method: str, template: str, *, json: object = None, timeout: float | None = None) -> Any:
+    async def _ask(
+        self, method: str, template: str, *, json: object = None, timeout: float | None = None
+    ) -> Any:
         path = {"slug": self.info.url_slug}
         return await self._transport.call(method, template, path=path, json=json, timeout=timeout)
 
@@ -236,7 +260,8 @@ class AsyncInstances:
         wait: bool = True,
         progress: bool = True,
     ) -> AsyncGraph:
-        """From a mapping, whose snapshot is made or reused, or a snapshot; waits for it to run, unless told not to."""
+        """From a mapping, whose snapshot is made or reused, or a snapshot; waits for it to run,
+        unless told not to."""
         body = given(
             name=name,
             mapping_id=mapping,
@@ -263,5 +288,7 @@ class AsyncInstances:
 
     async def limits(self) -> shapes.UserStatus:
         """How many you run, and how many you may."""
-        found: shapes.UserStatus = (await self._transport.call("GET", "/api/instances/user/status"))["data"]
+        found: shapes.UserStatus = (
+            await self._transport.call("GET", "/api/instances/user/status")
+        )["data"]
         return found

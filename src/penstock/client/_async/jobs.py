@@ -67,23 +67,33 @@ class AsyncJob:
         await until_settled(self, f"Job {self.id}", OPEN, timeout=timeout, show=progress)
         if self.status != "succeeded":
             error = self.info.error or {}
-            message = f"Job {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"
-            raise Failed(message, code=str(error.get("code") or "JOB_FAILED"), status=200, details=error)
+            message = (
+                f"Job {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"
+            )
+            raise Failed(
+                message, code=str(error.get("code") or "JOB_FAILED"), status=200, details=error
+            )
         return self
 
     async def cancel(self, reason: str = "") -> AsyncJob:
         path = {"job_id": self.id}
-        await self._transport.call("POST", "/api/jobs/{job_id}/cancel", path=path, json={"reason": reason})
+        await self._transport.call(
+            "POST", "/api/jobs/{job_id}/cancel", path=path, json={"reason": reason}
+        )
         return await self.refresh()
 
     async def retry(self) -> AsyncJob:
         """The same again, as a new job."""
-        answer = await self._transport.call("POST", "/api/jobs/{job_id}/retry", path={"job_id": self.id})
+        answer = await self._transport.call(
+            "POST", "/api/jobs/{job_id}/retry", path={"job_id": self.id}
+        )
         return await AsyncJob(self._transport, answer["data"]).refresh()
 
     async def actions(self) -> list[shapes.ActionView]:
         """What a maintenance job did, action by action."""
-        answer = await self._transport.call("GET", "/api/jobs/{job_id}/actions", path={"job_id": self.id})
+        answer = await self._transport.call(
+            "GET", "/api/jobs/{job_id}/actions", path={"job_id": self.id}
+        )
         found: list[shapes.ActionView] = answer["data"]
         return found
 
@@ -119,7 +129,9 @@ class AsyncJobs:
             lock_key=lock_key,
             unique_key=unique_key,
         )
-        made: shapes.JobEnqueued = (await self._transport.call("POST", "/api/jobs", json=body))["data"]
+        made: shapes.JobEnqueued = (await self._transport.call("POST", "/api/jobs", json=body))[
+            "data"
+        ]
         return await AsyncJob(self._transport, made).refresh()
 
     async def get(self, job_id: int) -> AsyncJob:
@@ -140,7 +152,8 @@ class AsyncSchedules:
     async def set(
         self, name: str, cron: str, job: shapes.JobBody, *, zone: str = "UTC", enabled: bool = True
     ) -> shapes.Schedule:
-        """Add or replace one: `set("nightly", "0 3 * * *", {"kind": "probe"}, zone="Europe/Vienna")`."""
+        """Add or replace one: `set("nightly", "0 3 * * *", {"kind": "probe"},
+        zone="Europe/Vienna")`."""
         body: shapes.ScheduleBody = {"cron": cron, "zone": zone, "enabled": enabled, "job": job}
         made: shapes.Schedule = await self._call("PUT", "/api/schedules/{name}", name, json=body)
         return made
@@ -149,7 +162,9 @@ class AsyncSchedules:
         found: shapes.Schedule = await self._call("GET", "/api/schedules/{name}", name)
         return found
 
-    async def list(self, **filters: Unpack[shapes.SchedulesFilters]) -> AsyncIterator[shapes.Schedule]:
+    async def list(
+        self, **filters: Unpack[shapes.SchedulesFilters]
+    ) -> AsyncIterator[shapes.Schedule]:
         async for item in listed(self._transport, "/api/schedules", **filters):
             yield item
 
@@ -159,4 +174,6 @@ class AsyncSchedules:
         return dropped
 
     async def _call(self, method: str, template: str, name: str, *, json: object = None) -> Any:
-        return (await self._transport.call(method, template, path={"name": name}, json=json))["data"]
+        return (await self._transport.call(method, template, path={"name": name}, json=json))[
+            "data"
+        ]

@@ -13,7 +13,10 @@ PAGE = 100
 
 
 async def listed(
-    transport: AsyncTransport, template: str, path: Mapping[str, object] | None = None, **query: object
+    transport: AsyncTransport,
+    template: str,
+    path: Mapping[str, object] | None = None,
+    **query: object,
 ) -> AsyncIterator[Any]:
     """Every item; what is deleted or added meanwhile may shift a page, as in any list that lives."""
     offset = 0

@@ -53,7 +53,8 @@ class AsyncMapping:
         edges: Sequence[Edge] | None = None,
         data_source: int | None = None,
     ) -> AsyncMapping:
-        """Changed definitions become a new version; somebody else's change in between is a Conflict."""
+        """Changed definitions become a new version; somebody else's change in between is a
+        Conflict."""
         body = given(
             change_description=change,
             expected_version=self.info.current_version,
@@ -75,7 +76,10 @@ class AsyncMapping:
         return AsyncMapping(self._transport, decode(MappingInfo, copied))
 
     async def lifecycle(
-        self, *, ttl: str | timedelta | None = None, inactivity_timeout: str | timedelta | None = None
+        self,
+        *,
+        ttl: str | timedelta | None = None,
+        inactivity_timeout: str | timedelta | None = None,
     ) -> AsyncMapping:
         """How long its snapshots and instances live; None clears."""
         body = {"ttl": iso(ttl), "inactivity_timeout": iso(inactivity_timeout)}
@@ -87,7 +91,9 @@ class AsyncMapping:
         return [item async for item in listed(self._transport, template, {"id": self.id})]
 
     async def version(self, number: int) -> shapes.VersionDetail:
-        found: shapes.VersionDetail = await self._call("GET", "/api/mappings/{id}/versions/{version}", version=number)
+        found: shapes.VersionDetail = await self._call(
+            "GET", "/api/mappings/{id}/versions/{version}", version=number
+        )
         return found
 
     async def diff(self, before: int, after: int) -> shapes.Diff:
@@ -106,7 +112,9 @@ class AsyncMapping:
     ) -> shapes.Tree:
         """Its versions, their snapshots and the instances of those."""
         query = {"include_instances": include_instances, "status": status}
-        answer = await self._transport.call("GET", "/api/mappings/{id}/tree", path={"id": self.id}, query=query)
+        answer = await self._transport.call(
+            "GET", "/api/mappings/{id}/tree", path={"id": self.id}, query=query
+        )
         found: shapes.Tree = answer["data"]
         return found
 
@@ -124,7 +132,8 @@ class AsyncMapping:
         wait: bool = True,
         progress: bool = True,
     ) -> AsyncGraph:
-        """An instance of this mapping: a graph to query. As a context manager it is terminated at the end."""
+        """An instance of this mapping: a graph to query. As a context manager it is terminated at
+        the end."""
         return await AsyncInstances(self._transport).create(
             name or self.name,
             mapping=self.id,
@@ -139,20 +148,29 @@ class AsyncMapping:
             progress=progress,
         )
 
-    async def _call(self, method: str, template: str, *, json: object = None, **path: object) -> Any:
-        answer = await self._transport.call(method, template, path={"id": self.id} | path, json=json)
+    async def _call(
+        self, method: str, template: str, *, json: object = None, **path: object
+    ) -> Any:
+        answer = await self._transport.call(
+            method, template, path={"id": self.id} | path, json=json
+        )
         return None if answer is None else answer["data"]
 
 
 class AsyncProposal:
-    """A mapping that the keys of a schema speak for; nothing is kept until it is created or started."""
+    """A mapping that the keys of a schema speak for; nothing is kept until it is created or
+    started."""
 
     def __init__(self, mappings: AsyncMappings, name: str, data: shapes.Proposed) -> None:
         self._mappings = mappings
         self.name: str = name
         self.data: shapes.Proposed = data
-        self.nodes: tuple[Node, ...] = tuple(decode(Node, item) for item in data["node_definitions"])
-        self.edges: tuple[Edge, ...] = tuple(decode(Edge, item) for item in data["edge_definitions"])
+        self.nodes: tuple[Node, ...] = tuple(
+            decode(Node, item) for item in data["node_definitions"]
+        )
+        self.edges: tuple[Edge, ...] = tuple(
+            decode(Edge, item) for item in data["edge_definitions"]
+        )
 
     @property
     def warnings(self) -> list[shapes.Problem]:
@@ -163,7 +181,9 @@ class AsyncProposal:
 
     async def create(self, name: str | None = None) -> AsyncMapping:
         source = self.data["data_source_id"]
-        return await self._mappings.create(name or self.name, nodes=self.nodes, edges=self.edges, data_source=source)
+        return await self._mappings.create(
+            name or self.name, nodes=self.nodes, edges=self.edges, data_source=source
+        )
 
     async def start(
         self,
@@ -206,7 +226,9 @@ class AsyncMappings:
         return self._made(await self._transport.call("POST", "/api/mappings", json=body))
 
     async def get(self, mapping_id: int) -> AsyncMapping:
-        return self._made(await self._transport.call("GET", "/api/mappings/{id}", path={"id": mapping_id}))
+        return self._made(
+            await self._transport.call("GET", "/api/mappings/{id}", path={"id": mapping_id})
+        )
 
     async def list(self, **filters: Unpack[shapes.MappingsFilters]) -> AsyncIterator[AsyncMapping]:
         """All that match, page by page as they are asked for."""
@@ -216,7 +238,8 @@ class AsyncMappings:
     async def validate(
         self, *, nodes: Sequence[Node], edges: Sequence[Edge] = (), data_source: int | None = None
     ) -> shapes.MappingValidation:
-        """What is wrong with the definitions, each fault with its entity, column and a suggestion; nothing is kept."""
+        """What is wrong with the definitions, each fault with its entity, column and a suggestion;
+        nothing is kept."""
         body = {
             "node_definitions": [definition(node) for node in nodes],
             "edge_definitions": [definition(edge) for edge in edges],
@@ -234,8 +257,11 @@ class AsyncMappings:
         tables: Sequence[str] | None = None,
         data_source: int | None = None,
     ) -> AsyncProposal:
-        """A mapping proposed from a schema's keys: look at it, change it, `create()` it, or `start()` it at once."""
-        body = given(catalog=catalog, schema=schema, tables=tables and [*tables], data_source_id=data_source)
+        """A mapping proposed from a schema's keys: look at it, change it, `create()` it, or
+        `start()` it at once."""
+        body = given(
+            catalog=catalog, schema=schema, tables=tables and [*tables], data_source_id=data_source
+        )
         answer = await self._transport.call("POST", "/api/mappings/infer", json=body)
         return AsyncProposal(self, schema or catalog or "Inferred", answer["data"])
 

@@ -24,7 +24,9 @@ class AsyncOperations:
         found: shapes.Lifecycle = await self._data("GET", "/api/config/lifecycle")
         return found
 
-    async def set_lifecycle(self, **rules: Unpack[shapes.LifecycleSettingsBody]) -> shapes.SettingsUpdated:
+    async def set_lifecycle(
+        self, **rules: Unpack[shapes.LifecycleSettingsBody]
+    ) -> shapes.SettingsUpdated:
         done: shapes.SettingsUpdated = await self._data("PUT", "/api/config/lifecycle", json=rules)
         return done
 
@@ -42,7 +44,9 @@ class AsyncOperations:
         found: shapes.Maintenance = await self._data("GET", "/api/config/maintenance")
         return found
 
-    async def set_maintenance(self, **mode: Unpack[shapes.MaintenanceModeBody]) -> shapes.Maintenance:
+    async def set_maintenance(
+        self, **mode: Unpack[shapes.MaintenanceModeBody]
+    ) -> shapes.Maintenance:
         found: shapes.Maintenance = await self._data("PUT", "/api/config/maintenance", json=mode)
         return found
 
@@ -79,19 +83,27 @@ class AsyncOperations:
         found: shapes.LoopTriggered = await self._data("POST", "/api/ops/jobs/trigger", json=body)
         return found
 
-    async def export_jobs(self, **filters: Unpack[shapes.OpsExportJobsFilters]) -> list[shapes.ExportJob]:
+    async def export_jobs(
+        self, **filters: Unpack[shapes.OpsExportJobsFilters]
+    ) -> list[shapes.ExportJob]:
         """The newest exports."""
-        page: shapes.ExportPage = await self._transport.call("GET", "/api/ops/export-jobs", query=filters)
+        page: shapes.ExportPage = await self._transport.call(
+            "GET", "/api/ops/export-jobs", query=filters
+        )
         return page["data"]["jobs"]
 
     async def retry_export(self, job_id: int) -> shapes.ExportJob:
-        found: shapes.ExportJob = await self._data("POST", "/api/exports/{job_id}/retry", path={"job_id": job_id})
+        found: shapes.ExportJob = await self._data(
+            "POST", "/api/exports/{job_id}/retry", path={"job_id": job_id}
+        )
         return found
 
     async def cancel_export(self, job_id: int, reason: str = "") -> shapes.ExportJob:
         body: shapes.CancelReason = {"reason": reason}
         path = {"job_id": job_id}
-        found: shapes.ExportJob = await self._data("POST", "/api/exports/{job_id}/cancel", path=path, json=body)
+        found: shapes.ExportJob = await self._data(
+            "POST", "/api/exports/{job_id}/cancel", path=path, json=body
+        )
         return found
 
     async def bulk_delete(
@@ -103,7 +115,8 @@ class AsyncOperations:
         expected_count: int | None = None,
         dry_run: bool = True,
     ) -> shapes.BulkDeleted:
-        """What the filters find is counted, and deleted when `dry_run` is off and the count is as expected."""
+        """What the filters find is counted, and deleted when `dry_run` is off and the count is as
+        expected."""
         body: shapes.BulkBody = {
             "resource_type": resource_type,
             "filters": filters,
@@ -111,10 +124,14 @@ class AsyncOperations:
             "expected_count": expected_count,
             "dry_run": dry_run,
         }
-        found: shapes.BulkDeleted = await self._data("DELETE", "/api/admin/resources/bulk", json=body)
+        found: shapes.BulkDeleted = await self._data(
+            "DELETE", "/api/admin/resources/bulk", json=body
+        )
         return found
 
-    async def audit(self, **filters: Unpack[shapes.AuditFilters]) -> AsyncIterator[shapes.AuditEntry]:
+    async def audit(
+        self, **filters: Unpack[shapes.AuditFilters]
+    ) -> AsyncIterator[shapes.AuditEntry]:
         """What was changed by hand, newest first."""
         async for item in listed(self._transport, "/api/audit", **filters):
             yield item
@@ -149,11 +166,21 @@ class AsyncSchemas:
 
     async def schemas(self, catalog: str) -> list[shapes.SchemaListed]:
         path = {"catalog": catalog}
-        return [item async for item in listed(self._transport, "/api/schema/catalogs/{catalog}/schemas", path)]
+        return [
+            item
+            async for item in listed(
+                self._transport, "/api/schema/catalogs/{catalog}/schemas", path
+            )
+        ]
 
     async def tables(self, catalog: str, schema: str) -> list[shapes.BrowsedTable]:
         template = "/api/schema/catalogs/{catalog}/schemas/{schema}/tables"
-        return [item async for item in listed(self._transport, template, {"catalog": catalog, "schema": schema})]
+        return [
+            item
+            async for item in listed(
+                self._transport, template, {"catalog": catalog, "schema": schema}
+            )
+        ]
 
     async def columns(self, catalog: str, schema: str, table: str) -> list[shapes.ColumnListed]:
         template = "/api/schema/catalogs/{catalog}/schemas/{schema}/tables/{table}/columns"
@@ -161,17 +188,23 @@ class AsyncSchemas:
         return [item async for item in listed(self._transport, template, path)]
 
     async def search_tables(self, text: str, limit: int = 100) -> list[shapes.BrowsedTable]:
-        answer = await self._transport.call("GET", "/api/schema/search/tables", query={"q": text, "limit": limit})
+        answer = await self._transport.call(
+            "GET", "/api/schema/search/tables", query={"q": text, "limit": limit}
+        )
         found: list[shapes.BrowsedTable] = answer["data"]
         return found
 
     async def search_columns(self, text: str, limit: int = 100) -> list[shapes.ColumnListed]:
-        answer = await self._transport.call("GET", "/api/schema/search/columns", query={"q": text, "limit": limit})
+        answer = await self._transport.call(
+            "GET", "/api/schema/search/columns", query={"q": text, "limit": limit}
+        )
         found: list[shapes.ColumnListed] = answer["data"]
         return found
 
     async def refresh(self) -> shapes.RefreshTriggered:
-        done: shapes.RefreshTriggered = (await self._transport.call("POST", "/api/schema/admin/refresh"))["data"]
+        done: shapes.RefreshTriggered = (
+            await self._transport.call("POST", "/api/schema/admin/refresh")
+        )["data"]
         return done
 
     async def stats(self) -> shapes.Stats:

@@ -22,12 +22,19 @@ class AsyncUsers:
         self._transport = transport
 
     async def create(
-        self, username: str, email: str | None = None, *, role: Role = "analyst", display_name: str | None = None
+        self,
+        username: str,
+        email: str | None = None,
+        *,
+        role: Role = "analyst",
+        display_name: str | None = None,
     ) -> User:
         body = given(username=username, email=email, role=role, display_name=display_name)
         return decode(User, await self._transport.call("POST", "/api/users", json=body))
 
-    async def bootstrap(self, username: str, email: str | None = None, *, display_name: str | None = None) -> User:
+    async def bootstrap(
+        self, username: str, email: str | None = None, *, display_name: str | None = None
+    ) -> User:
         """The first user, with an API key; only while there are none."""
         body = given(username=username, email=email, display_name=display_name)
         return decode(User, await self._transport.call("POST", "/api/users/bootstrap", json=body))
@@ -35,7 +42,9 @@ class AsyncUsers:
     async def get(self, username: str) -> User:
         return decode(User, await self._call("GET", "/api/users/{username}", username))
 
-    async def all(self, *, limit: int = 100, offset: int = 0, is_active: bool | None = None) -> list[User]:
+    async def all(
+        self, *, limit: int = 100, offset: int = 0, is_active: bool | None = None
+    ) -> list[User]:
         query = {"limit": limit, "offset": offset, "is_active": is_active}
         answer: shapes.UserList = await self._transport.call("GET", "/api/users", query=query)
         return [decode(User, item) for item in answer["data"]]
@@ -55,12 +64,19 @@ class AsyncUsers:
         return decode(User, await self._call("DELETE", "/api/users/{username}", username))
 
     async def set_role(self, username: str, role: Role) -> User:
-        return decode(User, await self._call("PUT", "/api/users/{username}/role", username, json={"role": role}))
+        return decode(
+            User,
+            await self._call("PUT", "/api/users/{username}/role", username, json={"role": role}),
+        )
 
-    async def create_key(self, username: str, name: str, *, expires_in_days: int | None = None) -> shapes.NewKey:
+    async def create_key(
+        self, username: str, name: str, *, expires_in_days: int | None = None
+    ) -> shapes.NewKey:
         """The key itself is in this answer, and never in another."""
         body = given(name=name, expires_in_days=expires_in_days)
-        made: shapes.NewKey = await self._call("POST", "/api/users/{username}/api-keys", username, json=body)
+        made: shapes.NewKey = await self._call(
+            "POST", "/api/users/{username}/api-keys", username, json=body
+        )
         return made
 
     async def keys(self, username: str) -> list[shapes.ShownKey]:
@@ -68,7 +84,9 @@ class AsyncUsers:
         return found["data"]
 
     async def revoke_keys(self, username: str) -> shapes.Revoked:
-        done: shapes.Revoked = await self._call("DELETE", "/api/users/{username}/api-keys", username)
+        done: shapes.Revoked = await self._call(
+            "DELETE", "/api/users/{username}/api-keys", username
+        )
         return done
 
     async def revoke_key(self, username: str, key_id: int) -> shapes.Revoked:
@@ -76,8 +94,12 @@ class AsyncUsers:
         done: shapes.Revoked = await self._call("DELETE", template, username, key_id=key_id)
         return done
 
-    async def _call(self, method: str, template: str, username: str, *, json: object = None, **path: object) -> Any:
-        return await self._transport.call(method, template, path={"username": username} | path, json=json)
+    async def _call(
+        self, method: str, template: str, username: str, *, json: object = None, **path: object
+    ) -> Any:
+        return await self._transport.call(
+            method, template, path={"username": username} | path, json=json
+        )
 
 
 class AsyncFavorites:
@@ -89,11 +111,15 @@ class AsyncFavorites:
 
     async def add(self, resource_type: ResourceType, resource_id: int) -> shapes.Favorite:
         body: shapes.FavoriteBody = {"resource_type": resource_type, "resource_id": resource_id}
-        made: shapes.Favorite = (await self._transport.call("POST", "/api/favorites", json=body))["data"]
+        made: shapes.Favorite = (await self._transport.call("POST", "/api/favorites", json=body))[
+            "data"
+        ]
         return made
 
     async def drop(self, resource_type: ResourceType, resource_id: int) -> shapes.FavoriteDropped:
         path = {"resource_type": resource_type, "resource_id": resource_id}
-        answer = await self._transport.call("DELETE", "/api/favorites/{resource_type}/{resource_id}", path=path)
+        answer = await self._transport.call(
+            "DELETE", "/api/favorites/{resource_type}/{resource_id}", path=path
+        )
         gone: shapes.FavoriteDropped = answer["data"]
         return gone

@@ -36,12 +36,17 @@ class AsyncReconcile:
         callback_url: str | None = None,
         **parameters: Any,
     ) -> AsyncRun:
-        """A saved recipe by its id, or one as it is written; what is no word of the request is a run parameter."""
-        body: dict[str, Any] = {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
+        """A saved recipe by its id, or one as it is written; what is no word of the request is a
+        run parameter."""
+        body: dict[str, Any] = (
+            {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
+        )
         body |= given(version=version, sources=sources, staging=staging, callback_url=callback_url)
         if parameters:
             body["parameters"] = parameters
-        return AsyncRun(self._transport, (await self._transport.call("POST", "/api/runs", json=body))["data"])
+        return AsyncRun(
+            self._transport, (await self._transport.call("POST", "/api/runs", json=body))["data"]
+        )
 
     async def get(self, run_id: int) -> AsyncRun:
         answer = await self._transport.call("GET", "/api/runs/{run_id}", path={"run_id": run_id})
@@ -52,7 +57,11 @@ class AsyncReconcile:
             yield AsyncRun(self._transport, item)
 
     async def save(
-        self, recipe: Mapping[str, Any], recipe_id: str | None = None, *, expected: int | None = None
+        self,
+        recipe: Mapping[str, Any],
+        recipe_id: str | None = None,
+        *,
+        expected: int | None = None,
     ) -> shapes.Recipe:
         """A new recipe, or the next version of one; `expected` is the version that it must follow."""
         body = {"recipe": dict(recipe)}
@@ -60,35 +69,51 @@ class AsyncReconcile:
             answer = await self._transport.call("POST", "/api/recipes", json=body)
         else:
             path, query = {"recipe_id": recipe_id}, {"expected": expected}
-            answer = await self._transport.call("PUT", "/api/recipes/{recipe_id}", path=path, query=query, json=body)
+            answer = await self._transport.call(
+                "PUT", "/api/recipes/{recipe_id}", path=path, query=query, json=body
+            )
         saved: shapes.Recipe = answer["data"]
         return saved
 
     async def recipe(self, recipe_id: str, version: int | None = None) -> shapes.Recipe:
-        found: shapes.Recipe = await self._recipe("GET", "/api/recipes/{recipe_id}", recipe_id, version=version)
+        found: shapes.Recipe = await self._recipe(
+            "GET", "/api/recipes/{recipe_id}", recipe_id, version=version
+        )
         return found
 
-    async def recipes(self, **filters: Unpack[shapes.RecipesFilters]) -> AsyncIterator[shapes.Recipe]:
+    async def recipes(
+        self, **filters: Unpack[shapes.RecipesFilters]
+    ) -> AsyncIterator[shapes.Recipe]:
         async for item in listed(self._transport, "/api/recipes", **filters):
             yield item
 
     async def versions(self, recipe_id: str) -> list[shapes.RecipeVersion]:
-        found: list[shapes.RecipeVersion] = await self._recipe("GET", "/api/recipes/{recipe_id}/versions", recipe_id)
+        found: list[shapes.RecipeVersion] = await self._recipe(
+            "GET", "/api/recipes/{recipe_id}/versions", recipe_id
+        )
         return found
 
-    async def explain(self, recipe: str | Mapping[str, Any], *, version: int | None = None) -> list[shapes.RecipeStep]:
+    async def explain(
+        self, recipe: str | Mapping[str, Any], *, version: int | None = None
+    ) -> list[shapes.RecipeStep]:
         """The SQL that a recipe becomes."""
         if isinstance(recipe, str):
             template = "/api/recipes/{recipe_id}/explain"
-            found: list[shapes.RecipeStep] = await self._recipe("GET", template, recipe, version=version)
+            found: list[shapes.RecipeStep] = await self._recipe(
+                "GET", template, recipe, version=version
+            )
             return found
-        answer = await self._transport.call("POST", "/api/recipes/explain", json={"recipe": dict(recipe)})
+        answer = await self._transport.call(
+            "POST", "/api/recipes/explain", json={"recipe": dict(recipe)}
+        )
         steps: list[shapes.RecipeStep] = answer["data"]
         return steps
 
     async def validate(self, recipe: Mapping[str, Any]) -> shapes.RecipeValidation:
         """Every fault at once, each with a suggestion."""
-        answer = await self._transport.call("POST", "/api/recipes/validate", json={"recipe": dict(recipe)})
+        answer = await self._transport.call(
+            "POST", "/api/recipes/validate", json={"recipe": dict(recipe)}
+        )
         found: shapes.RecipeValidation = answer["data"]
         return found
 
@@ -96,9 +121,13 @@ class AsyncReconcile:
         self, recipe: str | Mapping[str, Any], *, rows: int = 1000, **parameters: Any
     ) -> shapes.Previewed:
         """What a recipe matches and leaves open among the first rows of each side; nothing is kept."""
-        body: dict[str, Any] = {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
+        body: dict[str, Any] = (
+            {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
+        )
         body |= {"rows": rows, "parameters": parameters}
-        found: shapes.Previewed = (await self._transport.call("POST", "/api/recipes/preview", json=body))["data"]
+        found: shapes.Previewed = (
+            await self._transport.call("POST", "/api/recipes/preview", json=body)
+        )["data"]
         return found
 
     async def suggest(
@@ -108,9 +137,12 @@ class AsyncReconcile:
         *,
         recipe_id: str | None = None,
     ) -> shapes.Suggested:
-        """Rules that the first rows of two sides speak for, and why; with a recipe also its pairs made by hand."""
+        """Rules that the first rows of two sides speak for, and why; with a recipe also its pairs
+        made by hand."""
         body = given(left=left and dict(left), right=right and dict(right), recipe_id=recipe_id)
-        found: shapes.Suggested = (await self._transport.call("POST", "/api/recipes/suggest", json=body))["data"]
+        found: shapes.Suggested = (
+            await self._transport.call("POST", "/api/recipes/suggest", json=body)
+        )["data"]
         return found
 
     async def schedule(
@@ -124,28 +156,51 @@ class AsyncReconcile:
     ) -> shapes.Scheduled:
         """Run it by the clock, with those parameters."""
         path = {"recipe_id": recipe_id}
-        body = {"cron": cron, "zone": zone, "enabled": enabled, "parameters": dict(parameters or {})}
-        answer = await self._transport.call("PUT", "/api/recipes/{recipe_id}/schedule", path=path, json=body)
+        body = {
+            "cron": cron,
+            "zone": zone,
+            "enabled": enabled,
+            "parameters": dict(parameters or {}),
+        }
+        answer = await self._transport.call(
+            "PUT", "/api/recipes/{recipe_id}/schedule", path=path, json=body
+        )
         made: shapes.Scheduled = answer["data"]
         return made
 
     async def decide(
-        self, recipe_id: str, kind: DecisionKind, left_key: Sequence[str], right_key: Sequence[str], comment: str = ""
+        self,
+        recipe_id: str,
+        kind: DecisionKind,
+        left_key: Sequence[str],
+        right_key: Sequence[str],
+        comment: str = "",
     ) -> int:
         """`match` or `unmatch` two records by hand, from the next run on."""
-        body = {"kind": kind, "left_key": list(left_key), "right_key": list(right_key), "comment": comment}
+        body = {
+            "kind": kind,
+            "left_key": list(left_key),
+            "right_key": list(right_key),
+            "comment": comment,
+        }
         path = {"recipe_id": recipe_id}
-        answer = await self._transport.call("POST", "/api/recipes/{recipe_id}/decisions", path=path, json=body)
+        answer = await self._transport.call(
+            "POST", "/api/recipes/{recipe_id}/decisions", path=path, json=body
+        )
         made: shapes.Made = answer["data"]
         return made["decision_id"]
 
     async def decisions(self, recipe_id: str) -> list[shapes.Decision]:
-        found: list[shapes.Decision] = await self._recipe("GET", "/api/recipes/{recipe_id}/decisions", recipe_id)
+        found: list[shapes.Decision] = await self._recipe(
+            "GET", "/api/recipes/{recipe_id}/decisions", recipe_id
+        )
         return found
 
     async def take_back(self, recipe_id: str, decision_id: int) -> None:
         path = {"recipe_id": recipe_id, "decision_id": decision_id}
-        await self._transport.call("DELETE", "/api/recipes/{recipe_id}/decisions/{decision_id}", path=path)
+        await self._transport.call(
+            "DELETE", "/api/recipes/{recipe_id}/decisions/{decision_id}", path=path
+        )
 
     async def note(
         self,
@@ -160,20 +215,30 @@ class AsyncReconcile:
         """Label, comment or assign a record; what is left out stays."""
         body = given(side=side, key=list(key), label=label, comment=comment, assignee=assignee)
         path = {"recipe_id": recipe_id}
-        answer = await self._transport.call("PUT", "/api/recipes/{recipe_id}/items", path=path, json=body)
+        answer = await self._transport.call(
+            "PUT", "/api/recipes/{recipe_id}/items", path=path, json=body
+        )
         noted: shapes.Noted = answer["data"]
         return noted
 
-    async def notes(self, recipe_id: str, **filters: Unpack[shapes.RecipesItemsFilters]) -> AsyncIterator[shapes.Note]:
+    async def notes(
+        self, recipe_id: str, **filters: Unpack[shapes.RecipesItemsFilters]
+    ) -> AsyncIterator[shapes.Note]:
         path = {"recipe_id": recipe_id}
-        async for item in listed(self._transport, "/api/recipes/{recipe_id}/items", path, **filters):
+        async for item in listed(
+            self._transport, "/api/recipes/{recipe_id}/items", path, **filters
+        ):
             yield item
 
     async def delete(self, recipe_id: str) -> shapes.RecipeDropped:
-        gone: shapes.RecipeDropped = await self._recipe("DELETE", "/api/recipes/{recipe_id}", recipe_id)
+        gone: shapes.RecipeDropped = await self._recipe(
+            "DELETE", "/api/recipes/{recipe_id}", recipe_id
+        )
         return gone
 
-    async def upload(self, file: str | Path, *, encoding: str | None = None, delimiter: str | None = None) -> str:
+    async def upload(
+        self, file: str | Path, *, encoding: str | None = None, delimiter: str | None = None
+    ) -> str:
         """A CSV, Parquet or Excel file of yours as a source; returns the upload's id."""
         path = Path(file)
         content = await anyio.to_thread.run_sync(path.read_bytes)
@@ -184,7 +249,9 @@ class AsyncReconcile:
 
     async def uploaded(self, upload_id: str) -> shapes.Upload:
         """What an upload holds."""
-        answer = await self._transport.call("GET", "/api/uploads/{upload_id}", path={"upload_id": upload_id})
+        answer = await self._transport.call(
+            "GET", "/api/uploads/{upload_id}", path={"upload_id": upload_id}
+        )
         found: shapes.Upload = answer["data"]
         return found
 
@@ -195,7 +262,9 @@ class AsyncReconcile:
 
     async def upload_usage(self) -> shapes.UploadUsage:
         """What your uploads take, and may take."""
-        usage: shapes.UploadUsage = (await self._transport.call("GET", "/api/uploads/usage"))["data"]
+        usage: shapes.UploadUsage = (await self._transport.call("GET", "/api/uploads/usage"))[
+            "data"
+        ]
         return usage
 
     async def delete_upload(self, upload_id: str) -> shapes.UploadDropped:
@@ -206,5 +275,7 @@ class AsyncReconcile:
         return dropped
 
     async def _recipe(self, method: str, template: str, recipe_id: str, **query: object) -> Any:
-        answer = await self._transport.call(method, template, path={"recipe_id": recipe_id}, query=query)
+        answer = await self._transport.call(
+            method, template, path={"recipe_id": recipe_id}, query=query
+        )
         return answer["data"]

@@ -53,7 +53,9 @@ class AsyncRun:
         return self._now(await self._call("GET", "/api/runs/{run_id}"))
 
     async def how_far(self) -> tuple[float, str]:
-        return float(self.info.progress.get("percent") or 0.0), str(self.info.progress.get("stage") or self.status)
+        return float(self.info.progress.get("percent") or 0.0), str(
+            self.info.progress.get("stage") or self.status
+        )
 
     async def events(self) -> AsyncIterator[Change]:
         """Where it is, at every change until it is over; the server tells, nobody asks."""
@@ -66,7 +68,9 @@ class AsyncRun:
 
     async def _told(self) -> AsyncIterator[Change]:
         path, accept = {"run_id": self.id}, "text/event-stream"
-        async with self._transport.streamed("GET", "/api/runs/{run_id}/events", path=path, accept=accept) as answer:
+        async with self._transport.streamed(
+            "GET", "/api/runs/{run_id}/events", path=path, accept=accept
+        ) as answer:
             async for line in answer.aiter_lines():
                 if line.startswith("data: "):
                     self._now(json.loads(line.removeprefix("data: ")))
@@ -78,12 +82,18 @@ class AsyncRun:
         await until_settled(self, f"Run {self.id}", OPEN, timeout=timeout, show=progress)
         if self.status != "completed":
             error = self.info.error or {}
-            message = f"Run {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"
-            raise Failed(message, code=str(error.get("code") or "RUN_FAILED"), status=200, details=error)
+            message = (
+                f"Run {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"
+            )
+            raise Failed(
+                message, code=str(error.get("code") or "RUN_FAILED"), status=200, details=error
+            )
         return self
 
     async def cancel(self, reason: str = "") -> AsyncRun:
-        return self._now(await self._call("POST", "/api/runs/{run_id}/cancel", json={"reason": reason}))
+        return self._now(
+            await self._call("POST", "/api/runs/{run_id}/cancel", json={"reason": reason})
+        )
 
     async def retry(self) -> AsyncRun:
         """The same recipe on the sources as they are now, as a new run."""
@@ -105,11 +115,17 @@ class AsyncRun:
         as a formula gets an apostrophe; `formulas="keep"` writes it as it is."""
         path = {"run_id": self.id, "evidence": table}
         query = {"format": form, "limit": limit, "formulas": formulas}
-        return await self._transport.content("GET", "/api/runs/{run_id}/evidence/{evidence}", path=path, query=query)
+        return await self._transport.content(
+            "GET", "/api/runs/{run_id}/evidence/{evidence}", path=path, query=query
+        )
 
     async def report(self, to: str | Path | None = None) -> str:
         """The HTML report; written to a file when one is named."""
-        text = (await self._transport.content("GET", "/api/runs/{run_id}/report", path={"run_id": self.id})).decode()
+        text = (
+            await self._transport.content(
+                "GET", "/api/runs/{run_id}/report", path={"run_id": self.id}
+            )
+        ).decode()
         if to is not None:
             await anyio.to_thread.run_sync(Path(to).write_text, text)
         return text
@@ -119,4 +135,6 @@ class AsyncRun:
         return self
 
     async def _call(self, method: str, template: str, *, json: object = None) -> Any:
-        return (await self._transport.call(method, template, path={"run_id": self.id}, json=json))["data"]
+        return (await self._transport.call(method, template, path={"run_id": self.id}, json=json))[
+            "data"
+        ]

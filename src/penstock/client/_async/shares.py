@@ -32,17 +32,25 @@ class AsyncShares:
                 assert_never(what)
         return answer
 
-    async def put(self, what: Shared, id_: int | str, username: str, role: ShareRole = "use") -> shapes.Share:
+    async def put(
+        self, what: Shared, id_: int | str, username: str, role: ShareRole = "use"
+    ) -> shapes.Share:
         """Let somebody use it, or also edit it; an earlier share with them is replaced."""
         path = {"id": id_, "username": username}
         answer: shapes.Share
         match what:
             case "source":
-                answer = await self._call("PUT", "/api/data-sources/{id}/shares/{username}", path, json={"role": role})
+                answer = await self._call(
+                    "PUT", "/api/data-sources/{id}/shares/{username}", path, json={"role": role}
+                )
             case "mapping":
-                answer = await self._call("PUT", "/api/mappings/{id}/shares/{username}", path, json={"role": role})
+                answer = await self._call(
+                    "PUT", "/api/mappings/{id}/shares/{username}", path, json={"role": role}
+                )
             case "recipe":
-                answer = await self._call("PUT", "/api/recipes/{id}/shares/{username}", path, json={"role": role})
+                answer = await self._call(
+                    "PUT", "/api/recipes/{id}/shares/{username}", path, json={"role": role}
+                )
             case _:
                 assert_never(what)
         return answer
@@ -53,7 +61,9 @@ class AsyncShares:
         answer: shapes.Unshared
         match what:
             case "source":
-                answer = await self._call("DELETE", "/api/data-sources/{id}/shares/{username}", path)
+                answer = await self._call(
+                    "DELETE", "/api/data-sources/{id}/shares/{username}", path
+                )
             case "mapping":
                 answer = await self._call("DELETE", "/api/mappings/{id}/shares/{username}", path)
             case "recipe":
@@ -62,5 +72,7 @@ class AsyncShares:
                 assert_never(what)
         return answer
 
-    async def _call(self, method: str, template: str, path: dict[str, Any], *, json: object = None) -> Any:
+    async def _call(
+        self, method: str, template: str, path: dict[str, Any], *, json: object = None
+    ) -> Any:
         return (await self._transport.call(method, template, path=path, json=json))["data"]

@@ -58,7 +58,9 @@ class AsyncSnapshot:
 
     async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncSnapshot:
         """Until it is ready; Failed when it is not going to be."""
-        await until_settled(self, f"Snapshot {self.info.name}", OPEN, timeout=timeout, show=progress)
+        await until_settled(
+            self, f"Snapshot {self.info.name}", OPEN, timeout=timeout, show=progress
+        )
         if self.status != "ready":
             raise Failed(
                 f"Snapshot {self.id} is {self.status}: {self.info.error_message or 'no reason was given'}",
@@ -76,12 +78,19 @@ class AsyncSnapshot:
         await self._call("POST", "/api/snapshots/{id}/cancel")
         return await self.refresh()
 
-    async def update(self, *, name: str | None = None, description: str | None = None) -> AsyncSnapshot:
-        await self._call("PUT", "/api/snapshots/{id}", json=given(name=name, description=description))
+    async def update(
+        self, *, name: str | None = None, description: str | None = None
+    ) -> AsyncSnapshot:
+        await self._call(
+            "PUT", "/api/snapshots/{id}", json=given(name=name, description=description)
+        )
         return await self.refresh()
 
     async def lifecycle(
-        self, *, ttl: str | timedelta | None = None, inactivity_timeout: str | timedelta | None = None
+        self,
+        *,
+        ttl: str | timedelta | None = None,
+        inactivity_timeout: str | timedelta | None = None,
     ) -> AsyncSnapshot:
         body = {"ttl": iso(ttl), "inactivity_timeout": iso(inactivity_timeout)}
         await self._call("PUT", "/api/snapshots/{id}/lifecycle", json=body)
@@ -125,6 +134,8 @@ class AsyncSnapshots:
         answer = await self._transport.call("GET", "/api/snapshots/{id}", path={"id": snapshot_id})
         return AsyncSnapshot(self._transport, decode(SnapshotInfo, answer["data"]))
 
-    async def list(self, **filters: Unpack[shapes.SnapshotsFilters]) -> AsyncIterator[AsyncSnapshot]:
+    async def list(
+        self, **filters: Unpack[shapes.SnapshotsFilters]
+    ) -> AsyncIterator[AsyncSnapshot]:
         async for item in listed(self._transport, "/api/snapshots", **filters):
             yield AsyncSnapshot(self._transport, decode(SnapshotInfo, item))

@@ -32,13 +32,23 @@ class AsyncDataSources:
         credentials: Mapping[str, str] | None = None,
     ) -> DataSourceInfo:
         """Credentials go in and never come out again."""
-        body = {"name": name, "type": type_, "config": dict(config), "credentials": dict(credentials or {})}
-        return decode(DataSourceInfo, (await self._transport.call("POST", "/api/data-sources", json=body))["data"])
+        body = {
+            "name": name,
+            "type": type_,
+            "config": dict(config),
+            "credentials": dict(credentials or {}),
+        }
+        return decode(
+            DataSourceInfo,
+            (await self._transport.call("POST", "/api/data-sources", json=body))["data"],
+        )
 
     async def get(self, source_id: int) -> DataSourceInfo:
         return decode(DataSourceInfo, await self._call("GET", "/api/data-sources/{id}", source_id))
 
-    async def list(self, **filters: Unpack[shapes.DataSourcesFilters]) -> AsyncIterator[DataSourceInfo]:
+    async def list(
+        self, **filters: Unpack[shapes.DataSourcesFilters]
+    ) -> AsyncIterator[DataSourceInfo]:
         async for item in listed(self._transport, "/api/data-sources", **filters):
             yield decode(DataSourceInfo, item)
 
@@ -51,7 +61,9 @@ class AsyncDataSources:
         credentials: Mapping[str, str] | None = None,
     ) -> DataSourceInfo:
         body = given(name=name, config=config, credentials=credentials)
-        return decode(DataSourceInfo, await self._call("PUT", "/api/data-sources/{id}", source_id, json=body))
+        return decode(
+            DataSourceInfo, await self._call("PUT", "/api/data-sources/{id}", source_id, json=body)
+        )
 
     async def delete(self, source_id: int) -> shapes.SourceDropped:
         gone: shapes.SourceDropped = await self._call("DELETE", "/api/data-sources/{id}", source_id)
@@ -59,16 +71,24 @@ class AsyncDataSources:
 
     async def test(self, source_id: int) -> shapes.TestResult:
         """Really connects."""
-        found: shapes.TestResult = await self._call("POST", "/api/data-sources/{id}/test", source_id)
+        found: shapes.TestResult = await self._call(
+            "POST", "/api/data-sources/{id}/test", source_id
+        )
         return found
 
     async def make_default(self, source_id: int) -> DataSourceInfo:
-        return decode(DataSourceInfo, await self._call("PUT", "/api/data-sources/{id}/default", source_id))
+        return decode(
+            DataSourceInfo, await self._call("PUT", "/api/data-sources/{id}/default", source_id)
+        )
 
-    async def browse(self, source_id: int, prefix: str | None = None) -> AsyncIterator[shapes.SourceTable]:
+    async def browse(
+        self, source_id: int, prefix: str | None = None
+    ) -> AsyncIterator[shapes.SourceTable]:
         """Its tables, or its files."""
         path = {"id": source_id}
-        async for item in listed(self._transport, "/api/data-sources/{id}/browse", path, prefix=prefix):
+        async for item in listed(
+            self._transport, "/api/data-sources/{id}/browse", path, prefix=prefix
+        ):
             yield item
 
     async def schema(self, source_id: int, table: str) -> shapes.TableSchema:
@@ -86,7 +106,9 @@ class AsyncDataSources:
         json: object = None,
         query: Mapping[str, object] | None = None,
     ) -> Any:
-        answer = await self._transport.call(method, template, path={"id": source_id}, json=json, query=query)
+        answer = await self._transport.call(
+            method, template, path={"id": source_id}, json=json, query=query
+        )
         return None if answer is None else answer["data"]
 
 
@@ -104,18 +126,29 @@ class AsyncRecordSources:
         credentials: Mapping[str, str] | None = None,
     ) -> shapes.RecordSource:
         """One that does not answer is not kept."""
-        body = {"alias": alias, "type": type_, "config": dict(config), "credentials": dict(credentials or {})}
-        made: shapes.RecordSource = (await self._transport.call("POST", "/api/sources", json=body))["data"]
+        body = {
+            "alias": alias,
+            "type": type_,
+            "config": dict(config),
+            "credentials": dict(credentials or {}),
+        }
+        made: shapes.RecordSource = (await self._transport.call("POST", "/api/sources", json=body))[
+            "data"
+        ]
         return made
 
-    async def list(self, **filters: Unpack[shapes.SourcesFilters]) -> AsyncIterator[shapes.RecordSource]:
+    async def list(
+        self, **filters: Unpack[shapes.SourcesFilters]
+    ) -> AsyncIterator[shapes.RecordSource]:
         async for item in listed(self._transport, "/api/sources", **filters):
             yield item
 
     async def preview(self, alias: str, table: str, *, limit: int = 20) -> shapes.Rows:
         """Its first rows."""
         path, query = {"alias": alias}, {"table": table, "limit": limit}
-        answer = await self._transport.call("GET", "/api/sources/{alias}/preview", path=path, query=query)
+        answer = await self._transport.call(
+            "GET", "/api/sources/{alias}/preview", path=path, query=query
+        )
         found: shapes.Rows = answer["data"]
         return found
 
@@ -129,7 +162,9 @@ class AsyncRecordSources:
         limit: int = 50,
     ) -> shapes.Rows:
         """The first rows of a table or a query that the filters let through."""
-        body = given(table=table, query=query, filters=[dict(each) for each in filters], limit=limit)
+        body = given(
+            table=table, query=query, filters=[dict(each) for each in filters], limit=limit
+        )
         answer = await self._transport.call(
             "POST", "/api/sources/{alias}/load-scoped", path={"alias": alias}, json=body
         )

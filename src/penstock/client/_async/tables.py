@@ -1,4 +1,5 @@
-"""Iceberg tables and what is done to keep them well: `ps.tables["lake.sales.orders"].maintain(["compact"])`."""
+"""Iceberg tables and what is done to keep them well:
+`ps.tables["lake.sales.orders"].maintain(["compact"])`."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ class AsyncTable:
 
     async def plan(self, actions: Sequence[str | Mapping[str, Any]]) -> shapes.Outcomes:
         """What they would do, file by file; nothing is written."""
-        answer: shapes.Outcomes = await self._call("POST", "/api/tables/{db}/{table}/plan", json=self._body(actions))
+        answer: shapes.Outcomes = await self._call(
+            "POST", "/api/tables/{db}/{table}/plan", json=self._body(actions)
+        )
         return answer
 
     async def status(self, tier: Tier | None = None) -> shapes.Facts:
@@ -58,25 +61,36 @@ class AsyncTable:
         return answer
 
     async def health(self, tier: Tier | None = None) -> shapes.TableHealth:
-        answer: shapes.TableHealth = await self._call("GET", "/api/tables/{db}/{table}/health", tier=tier)
+        answer: shapes.TableHealth = await self._call(
+            "GET", "/api/tables/{db}/{table}/health", tier=tier
+        )
         return answer
 
     async def recommendation(self) -> shapes.Recommendation:
-        answer: shapes.Recommendation = await self._call("GET", "/api/tables/{db}/{table}/recommendation")
+        answer: shapes.Recommendation = await self._call(
+            "GET", "/api/tables/{db}/{table}/recommendation"
+        )
         return answer
 
     async def history(self) -> list[shapes.HistoryEntry]:
         """What was done to it, newest first."""
         template = "/api/tables/{db}/{table}/history"
-        return [item async for item in listed(self._transport, template, self._path, catalog=self._catalog)]
+        return [
+            item
+            async for item in listed(self._transport, template, self._path, catalog=self._catalog)
+        ]
 
     def _body(self, actions: Sequence[str | Mapping[str, Any]]) -> dict[str, Any]:
         named = [SHORT.get(each, each) if isinstance(each, str) else dict(each) for each in actions]
         return given(actions=named, catalog=self._catalog)
 
-    async def _call(self, method: str, template: str, *, json: object = None, **query: object) -> Any:
+    async def _call(
+        self, method: str, template: str, *, json: object = None, **query: object
+    ) -> Any:
         asked = {"catalog": self._catalog} | query if method == "GET" else None
-        return (await self._transport.call(method, template, path=self._path, query=asked, json=json))["data"]
+        return (
+            await self._transport.call(method, template, path=self._path, query=asked, json=json)
+        )["data"]
 
 
 class AsyncTables:
@@ -94,18 +108,24 @@ class AsyncTables:
         catalog = parts.pop(0) if len(parts) > 2 else None
         return AsyncTable(self._transport, catalog, ".".join(parts[:-1]), parts[-1])
 
-    async def all(self, **filters: Unpack[shapes.TablesFilters]) -> AsyncIterator[shapes.TableListed]:
+    async def all(
+        self, **filters: Unpack[shapes.TablesFilters]
+    ) -> AsyncIterator[shapes.TableListed]:
         async for item in listed(self._transport, "/api/tables", **filters):
             yield item
 
     async def refresh(self, catalog: str | None = None) -> shapes.Refreshed:
         """Look at the catalogs again, or at one."""
-        answer = await self._transport.call("POST", "/api/tables/refresh", query={"catalog": catalog})
+        answer = await self._transport.call(
+            "POST", "/api/tables/refresh", query={"catalog": catalog}
+        )
         found: shapes.Refreshed = answer["data"]
         return found
 
     async def cache_status(self) -> shapes.CacheStatus:
-        found: shapes.CacheStatus = (await self._transport.call("GET", "/api/tables/cache-status"))["data"]
+        found: shapes.CacheStatus = (await self._transport.call("GET", "/api/tables/cache-status"))[
+            "data"
+        ]
         return found
 
     async def policies(self) -> list[dict[str, Any]]:

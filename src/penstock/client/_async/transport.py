@@ -1,7 +1,9 @@
-"""HTTP with a control plane: JSON both ways, errors as exceptions, and tries that never double a write.
+"""HTTP with a control plane: JSON both ways, errors as exceptions, and tries that never double a
+write.
 
-Every write carries an Idempotency-Key, so that sending it again is safe whatever became of the first one; reads are
-safe anyway. A Cypher query has no key: it is sent again only when the first try did not arrive.
+Every write carries an Idempotency-Key, so that sending it again is safe whatever became of the
+first one; reads are safe anyway. A Cypher query has no key: it is sent again only when the first
+try did not arrive.
 """
 
 from __future__ import annotations
@@ -71,26 +73,46 @@ class AsyncTransport:
         return answer.json() if answer.content else None
 
     async def content(
-        self, method: str, template: str, *, path: Mapping[str, object], query: Mapping[str, object] | None = None
+        self,
+        method: str,
+        template: str,
+        *,
+        path: Mapping[str, object],
+        query: Mapping[str, object] | None = None,
     ) -> bytes:
         """An answer that is a file."""
         request = {"params": _given(query), "headers": {"Accept": "*/*"}, "timeout": self._slow}
         return (await self._tried(method, filled(template, path), request)).content
 
-    async def sent(self, method: str, template: str, content: bytes, *, query: Mapping[str, object]) -> Any:
+    async def sent(
+        self, method: str, template: str, content: bytes, *, query: Mapping[str, object]
+    ) -> Any:
         """A file to the server."""
         headers = {"Idempotency-Key": str(uuid.uuid4()), "Content-Type": "application/octet-stream"}
-        request = {"params": _given(query), "headers": headers, "content": content, "timeout": self._slow}
+        request = {
+            "params": _given(query),
+            "headers": headers,
+            "content": content,
+            "timeout": self._slow,
+        }
         return (await self._tried(method, template, request)).json()
 
     @asynccontextmanager
     async def streamed(
-        self, method: str, template: str, *, path: Mapping[str, object], accept: str, json: object = None
+        self,
+        method: str,
+        template: str,
+        *,
+        path: Mapping[str, object],
+        accept: str,
+        json: object = None,
     ) -> AsyncIterator[httpx2.Response]:
         """An answer that is read as it comes."""
         place, headers = filled(template, path), {"Accept": accept}
         try:
-            async with self._http.stream(method, place, json=json, headers=headers, timeout=self._slow) as answer:
+            async with self._http.stream(
+                method, place, json=json, headers=headers, timeout=self._slow
+            ) as answer:
                 if not answer.is_success:
                     await answer.aread()
                     raise rebuilt(answer.status_code, _body(answer))

@@ -32,13 +32,18 @@ class Settling(Protocol):
 async def until_settled(
     what: Settling, title: str, unsettled: Collection[str], *, timeout: float | None, show: bool
 ) -> None:
-    """Ask until its status is none of `unsettled`; the pauses grow, so that a quick end is seen quickly."""
+    """Ask until its status is none of `unsettled`; the pauses grow, so that a quick end is seen
+    quickly."""
     until = None if timeout is None else time.monotonic() + timeout
     pause = FIRST_PAUSE
     with bar(title, show=show) as draw:
         while what.status in unsettled:
             if until is not None and time.monotonic() >= until:
-                raise TimedOut(f"{title} is still {what.status} after {timeout:g} s.", code="WAIT_TIMEOUT", status=408)
+                raise TimedOut(
+                    f"{title} is still {what.status} after {timeout:g} s.",
+                    code="WAIT_TIMEOUT",
+                    status=408,
+                )
             await anyio.sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE)
             await what.refresh()

@@ -52,7 +52,9 @@ class Execution:
         return f"<Execution {self.info.algorithm_name} {self.status}>"
 
     def refresh(self) -> Execution:
-        found = self._transport.call("GET", f"/wrapper/{{slug}}/{self._family}/status/{{id}}", path=self._path)
+        found = self._transport.call(
+            "GET", f"/wrapper/{{slug}}/{self._family}/status/{{id}}", path=self._path
+        )
         self.info = decode(ExecutionInfo, found)
         return self
 
@@ -96,15 +98,25 @@ class Algorithms:
         return algorithm
 
     def run(
-        self, name: str, *, write: str | None = None, wait: bool = True, progress: bool = True, **arguments: Any
+        self,
+        name: str,
+        *,
+        write: str | None = None,
+        wait: bool = True,
+        progress: bool = True,
+        **arguments: Any,
     ) -> Execution:
         """What is no word of the request itself goes to the algorithm as a parameter."""
         body = {key: value for key, value in arguments.items() if key in _OWN}
         body["parameters"] = {key: value for key, value in arguments.items() if key not in _OWN}
         if write is not None:
             body["result_property"] = write
-        found = self._call("POST", f"/wrapper/{{slug}}/{self._family}/{{name}}", name=name, json=body)
-        execution = Execution(self._transport, self._slug, self._family, decode(ExecutionInfo, found))
+        found = self._call(
+            "POST", f"/wrapper/{{slug}}/{self._family}/{{name}}", name=name, json=body
+        )
+        execution = Execution(
+            self._transport, self._slug, self._family, decode(ExecutionInfo, found)
+        )
         return execution.wait(progress=progress) if wait else execution
 
     def catalogue(self, category: str | None = None) -> list[dict[str, Any]]:
@@ -133,4 +145,6 @@ class Algorithms:
         **path: object,
     ) -> Any:
         everything = {"slug": self._slug} | path
-        return self._transport.call(method, template, path=everything, json=json, query=query, timeout=600.0)
+        return self._transport.call(
+            method, template, path=everything, json=json, query=query, timeout=600.0
+        )

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """`url` and `api_key` default to PENSTOCK_URL and PENSTOCK_API_KEY, then to this machine's `penstock up`."""
+    """`url` and `api_key` default to PENSTOCK_URL and PENSTOCK_API_KEY, then to this machine's
+    `penstock up`."""
 
     def __init__(
         self,
@@ -60,7 +61,10 @@ class Client:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 

@@ -59,7 +59,10 @@ class Graph:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.terminate(force=True)
 
@@ -126,7 +129,9 @@ class Graph:
         arrow = needed("pyarrow")
         body = {"query": cypher, "parameters": dict(parameters or {})}
         path = {"slug": self.info.url_slug}
-        with self._transport.streamed("POST", "/wrapper/{slug}/query", path=path, json=body, accept=ARROW) as answer:
+        with self._transport.streamed(
+            "POST", "/wrapper/{slug}/query", path=path, json=body, accept=ARROW
+        ) as answer:
             table: pyarrow.Table = arrow.ipc.open_stream(answer.read()).read_all()
             return table
 
@@ -152,7 +157,9 @@ class Graph:
         limit: int | None = None,
     ) -> dict[str, Any]:
         """The nodes within `hops` of the start, and all edges between them."""
-        body = {"hops": hops} | given(start=start, cypher=cypher, relationship_types=relationship_types, limit=limit)
+        body = {"hops": hops} | given(
+            start=start, cypher=cypher, relationship_types=relationship_types, limit=limit
+        )
         found: dict[str, Any] = self._ask("POST", "/wrapper/{slug}/subgraph", json=body)
         return found
 
@@ -161,7 +168,10 @@ class Graph:
         return self.refresh()
 
     def lifecycle(
-        self, *, ttl: str | timedelta | None = None, inactivity_timeout: str | timedelta | None = None
+        self,
+        *,
+        ttl: str | timedelta | None = None,
+        inactivity_timeout: str | timedelta | None = None,
     ) -> Graph:
         body = {"ttl": iso(ttl), "inactivity_timeout": iso(inactivity_timeout)}
         self._call("PUT", "/api/instances/{id}/lifecycle", json=body)
@@ -191,7 +201,9 @@ class Graph:
     def terminate(self, *, force: bool = False, reason: str = "", wait: bool = True) -> None:
         """Gone afterwards; gone already is well. Without `wait` it may still be stopping."""
         try:
-            self._call("POST", "/api/instances/{id}/terminate", json={"force": force, "reason": reason})
+            self._call(
+                "POST", "/api/instances/{id}/terminate", json={"force": force, "reason": reason}
+            )
             while wait:
                 time.sleep(STOPPING_PAUSE)
                 self.refresh()
@@ -206,7 +218,9 @@ class Graph:
         answer = self._transport.call(method, template, path={"id": self.id}, json=json)
         return None if answer is None else answer["data"]
 
-    def _ask(self, method: str, template: str, *, json: object = None, timeout: float | None = None) -> Any:
+    def _ask(
+        self, method: str, template: str, *, json: object = None, timeout: float | None = None
+    ) -> Any:
         path = {"slug": self.info.url_slug}
         return self._transport.call(method, template, path=path, json=json, timeout=timeout)
 
@@ -231,7 +245,8 @@ class Instances:
         wait: bool = True,
         progress: bool = True,
     ) -> Graph:
-        """From a mapping, whose snapshot is made or reused, or a snapshot; waits for it to run, unless told not to."""
+        """From a mapping, whose snapshot is made or reused, or a snapshot; waits for it to run,
+        unless told not to."""
         body = given(
             name=name,
             mapping_id=mapping,
@@ -258,5 +273,7 @@ class Instances:
 
     def limits(self) -> shapes.UserStatus:
         """How many you run, and how many you may."""
-        found: shapes.UserStatus = (self._transport.call("GET", "/api/instances/user/status"))["data"]
+        found: shapes.UserStatus = (self._transport.call("GET", "/api/instances/user/status"))[
+            "data"
+        ]
         return found

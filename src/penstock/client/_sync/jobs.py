@@ -66,13 +66,19 @@ class Job:
         until_settled(self, f"Job {self.id}", OPEN, timeout=timeout, show=progress)
         if self.status != "succeeded":
             error = self.info.error or {}
-            message = f"Job {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"
-            raise Failed(message, code=str(error.get("code") or "JOB_FAILED"), status=200, details=error)
+            message = (
+                f"Job {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"
+            )
+            raise Failed(
+                message, code=str(error.get("code") or "JOB_FAILED"), status=200, details=error
+            )
         return self
 
     def cancel(self, reason: str = "") -> Job:
         path = {"job_id": self.id}
-        self._transport.call("POST", "/api/jobs/{job_id}/cancel", path=path, json={"reason": reason})
+        self._transport.call(
+            "POST", "/api/jobs/{job_id}/cancel", path=path, json={"reason": reason}
+        )
         return self.refresh()
 
     def retry(self) -> Job:
@@ -139,7 +145,8 @@ class Schedules:
     def set(
         self, name: str, cron: str, job: shapes.JobBody, *, zone: str = "UTC", enabled: bool = True
     ) -> shapes.Schedule:
-        """Add or replace one: `set("nightly", "0 3 * * *", {"kind": "probe"}, zone="Europe/Vienna")`."""
+        """Add or replace one: `set("nightly", "0 3 * * *", {"kind": "probe"},
+        zone="Europe/Vienna")`."""
         body: shapes.ScheduleBody = {"cron": cron, "zone": zone, "enabled": enabled, "job": job}
         made: shapes.Schedule = self._call("PUT", "/api/schedules/{name}", name, json=body)
         return made

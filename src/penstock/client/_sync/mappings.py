@@ -53,7 +53,8 @@ class Mapping:
         edges: Sequence[Edge] | None = None,
         data_source: int | None = None,
     ) -> Mapping:
-        """Changed definitions become a new version; somebody else's change in between is a Conflict."""
+        """Changed definitions become a new version; somebody else's change in between is a
+        Conflict."""
         body = given(
             change_description=change,
             expected_version=self.info.current_version,
@@ -75,7 +76,10 @@ class Mapping:
         return Mapping(self._transport, decode(MappingInfo, copied))
 
     def lifecycle(
-        self, *, ttl: str | timedelta | None = None, inactivity_timeout: str | timedelta | None = None
+        self,
+        *,
+        ttl: str | timedelta | None = None,
+        inactivity_timeout: str | timedelta | None = None,
     ) -> Mapping:
         """How long its snapshots and instances live; None clears."""
         body = {"ttl": iso(ttl), "inactivity_timeout": iso(inactivity_timeout)}
@@ -87,7 +91,9 @@ class Mapping:
         return list(listed(self._transport, template, {"id": self.id}))
 
     def version(self, number: int) -> shapes.VersionDetail:
-        found: shapes.VersionDetail = self._call("GET", "/api/mappings/{id}/versions/{version}", version=number)
+        found: shapes.VersionDetail = self._call(
+            "GET", "/api/mappings/{id}/versions/{version}", version=number
+        )
         return found
 
     def diff(self, before: int, after: int) -> shapes.Diff:
@@ -101,10 +107,14 @@ class Mapping:
         self._call("POST", "/api/mappings/{id}/versions/{version}/restore", version=number)
         return self.refresh()
 
-    def tree(self, *, include_instances: bool | None = None, status: InstanceStatus | str | None = None) -> shapes.Tree:
+    def tree(
+        self, *, include_instances: bool | None = None, status: InstanceStatus | str | None = None
+    ) -> shapes.Tree:
         """Its versions, their snapshots and the instances of those."""
         query = {"include_instances": include_instances, "status": status}
-        answer = self._transport.call("GET", "/api/mappings/{id}/tree", path={"id": self.id}, query=query)
+        answer = self._transport.call(
+            "GET", "/api/mappings/{id}/tree", path={"id": self.id}, query=query
+        )
         found: shapes.Tree = answer["data"]
         return found
 
@@ -122,7 +132,8 @@ class Mapping:
         wait: bool = True,
         progress: bool = True,
     ) -> Graph:
-        """An instance of this mapping: a graph to query. As a context manager it is terminated at the end."""
+        """An instance of this mapping: a graph to query. As a context manager it is terminated at
+        the end."""
         return Instances(self._transport).create(
             name or self.name,
             mapping=self.id,
@@ -143,14 +154,19 @@ class Mapping:
 
 
 class Proposal:
-    """A mapping that the keys of a schema speak for; nothing is kept until it is created or started."""
+    """A mapping that the keys of a schema speak for; nothing is kept until it is created or
+    started."""
 
     def __init__(self, mappings: Mappings, name: str, data: shapes.Proposed) -> None:
         self._mappings = mappings
         self.name: str = name
         self.data: shapes.Proposed = data
-        self.nodes: tuple[Node, ...] = tuple(decode(Node, item) for item in data["node_definitions"])
-        self.edges: tuple[Edge, ...] = tuple(decode(Edge, item) for item in data["edge_definitions"])
+        self.nodes: tuple[Node, ...] = tuple(
+            decode(Node, item) for item in data["node_definitions"]
+        )
+        self.edges: tuple[Edge, ...] = tuple(
+            decode(Edge, item) for item in data["edge_definitions"]
+        )
 
     @property
     def warnings(self) -> list[shapes.Problem]:
@@ -161,7 +177,9 @@ class Proposal:
 
     def create(self, name: str | None = None) -> Mapping:
         source = self.data["data_source_id"]
-        return self._mappings.create(name or self.name, nodes=self.nodes, edges=self.edges, data_source=source)
+        return self._mappings.create(
+            name or self.name, nodes=self.nodes, edges=self.edges, data_source=source
+        )
 
     def start(
         self,
@@ -204,7 +222,9 @@ class Mappings:
         return self._made(self._transport.call("POST", "/api/mappings", json=body))
 
     def get(self, mapping_id: int) -> Mapping:
-        return self._made(self._transport.call("GET", "/api/mappings/{id}", path={"id": mapping_id}))
+        return self._made(
+            self._transport.call("GET", "/api/mappings/{id}", path={"id": mapping_id})
+        )
 
     def list(self, **filters: Unpack[shapes.MappingsFilters]) -> Iterator[Mapping]:
         """All that match, page by page as they are asked for."""
@@ -214,7 +234,8 @@ class Mappings:
     def validate(
         self, *, nodes: Sequence[Node], edges: Sequence[Edge] = (), data_source: int | None = None
     ) -> shapes.MappingValidation:
-        """What is wrong with the definitions, each fault with its entity, column and a suggestion; nothing is kept."""
+        """What is wrong with the definitions, each fault with its entity, column and a suggestion;
+        nothing is kept."""
         body = {
             "node_definitions": [definition(node) for node in nodes],
             "edge_definitions": [definition(edge) for edge in edges],
@@ -232,8 +253,11 @@ class Mappings:
         tables: Sequence[str] | None = None,
         data_source: int | None = None,
     ) -> Proposal:
-        """A mapping proposed from a schema's keys: look at it, change it, `create()` it, or `start()` it at once."""
-        body = given(catalog=catalog, schema=schema, tables=tables and [*tables], data_source_id=data_source)
+        """A mapping proposed from a schema's keys: look at it, change it, `create()` it, or
+        `start()` it at once."""
+        body = given(
+            catalog=catalog, schema=schema, tables=tables and [*tables], data_source_id=data_source
+        )
         answer = self._transport.call("POST", "/api/mappings/infer", json=body)
         return Proposal(self, schema or catalog or "Inferred", answer["data"])
 

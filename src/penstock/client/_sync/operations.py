@@ -24,7 +24,9 @@ class Operations:
         found: shapes.Lifecycle = self._data("GET", "/api/config/lifecycle")
         return found
 
-    def set_lifecycle(self, **rules: Unpack[shapes.LifecycleSettingsBody]) -> shapes.SettingsUpdated:
+    def set_lifecycle(
+        self, **rules: Unpack[shapes.LifecycleSettingsBody]
+    ) -> shapes.SettingsUpdated:
         done: shapes.SettingsUpdated = self._data("PUT", "/api/config/lifecycle", json=rules)
         return done
 
@@ -85,13 +87,17 @@ class Operations:
         return page["data"]["jobs"]
 
     def retry_export(self, job_id: int) -> shapes.ExportJob:
-        found: shapes.ExportJob = self._data("POST", "/api/exports/{job_id}/retry", path={"job_id": job_id})
+        found: shapes.ExportJob = self._data(
+            "POST", "/api/exports/{job_id}/retry", path={"job_id": job_id}
+        )
         return found
 
     def cancel_export(self, job_id: int, reason: str = "") -> shapes.ExportJob:
         body: shapes.CancelReason = {"reason": reason}
         path = {"job_id": job_id}
-        found: shapes.ExportJob = self._data("POST", "/api/exports/{job_id}/cancel", path=path, json=body)
+        found: shapes.ExportJob = self._data(
+            "POST", "/api/exports/{job_id}/cancel", path=path, json=body
+        )
         return found
 
     def bulk_delete(
@@ -103,7 +109,8 @@ class Operations:
         expected_count: int | None = None,
         dry_run: bool = True,
     ) -> shapes.BulkDeleted:
-        """What the filters find is counted, and deleted when `dry_run` is off and the count is as expected."""
+        """What the filters find is counted, and deleted when `dry_run` is off and the count is as
+        expected."""
         body: shapes.BulkBody = {
             "resource_type": resource_type,
             "filters": filters,
@@ -160,17 +167,23 @@ class Schemas:
         return list(listed(self._transport, template, path))
 
     def search_tables(self, text: str, limit: int = 100) -> list[shapes.BrowsedTable]:
-        answer = self._transport.call("GET", "/api/schema/search/tables", query={"q": text, "limit": limit})
+        answer = self._transport.call(
+            "GET", "/api/schema/search/tables", query={"q": text, "limit": limit}
+        )
         found: list[shapes.BrowsedTable] = answer["data"]
         return found
 
     def search_columns(self, text: str, limit: int = 100) -> list[shapes.ColumnListed]:
-        answer = self._transport.call("GET", "/api/schema/search/columns", query={"q": text, "limit": limit})
+        answer = self._transport.call(
+            "GET", "/api/schema/search/columns", query={"q": text, "limit": limit}
+        )
         found: list[shapes.ColumnListed] = answer["data"]
         return found
 
     def refresh(self) -> shapes.RefreshTriggered:
-        done: shapes.RefreshTriggered = (self._transport.call("POST", "/api/schema/admin/refresh"))["data"]
+        done: shapes.RefreshTriggered = (self._transport.call("POST", "/api/schema/admin/refresh"))[
+            "data"
+        ]
         return done
 
     def stats(self) -> shapes.Stats:

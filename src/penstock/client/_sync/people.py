@@ -22,12 +22,19 @@ class Users:
         self._transport = transport
 
     def create(
-        self, username: str, email: str | None = None, *, role: Role = "analyst", display_name: str | None = None
+        self,
+        username: str,
+        email: str | None = None,
+        *,
+        role: Role = "analyst",
+        display_name: str | None = None,
     ) -> User:
         body = given(username=username, email=email, role=role, display_name=display_name)
         return decode(User, self._transport.call("POST", "/api/users", json=body))
 
-    def bootstrap(self, username: str, email: str | None = None, *, display_name: str | None = None) -> User:
+    def bootstrap(
+        self, username: str, email: str | None = None, *, display_name: str | None = None
+    ) -> User:
         """The first user, with an API key; only while there are none."""
         body = given(username=username, email=email, display_name=display_name)
         return decode(User, self._transport.call("POST", "/api/users/bootstrap", json=body))
@@ -35,7 +42,9 @@ class Users:
     def get(self, username: str) -> User:
         return decode(User, self._call("GET", "/api/users/{username}", username))
 
-    def all(self, *, limit: int = 100, offset: int = 0, is_active: bool | None = None) -> list[User]:
+    def all(
+        self, *, limit: int = 100, offset: int = 0, is_active: bool | None = None
+    ) -> list[User]:
         query = {"limit": limit, "offset": offset, "is_active": is_active}
         answer: shapes.UserList = self._transport.call("GET", "/api/users", query=query)
         return [decode(User, item) for item in answer["data"]]
@@ -55,12 +64,18 @@ class Users:
         return decode(User, self._call("DELETE", "/api/users/{username}", username))
 
     def set_role(self, username: str, role: Role) -> User:
-        return decode(User, self._call("PUT", "/api/users/{username}/role", username, json={"role": role}))
+        return decode(
+            User, self._call("PUT", "/api/users/{username}/role", username, json={"role": role})
+        )
 
-    def create_key(self, username: str, name: str, *, expires_in_days: int | None = None) -> shapes.NewKey:
+    def create_key(
+        self, username: str, name: str, *, expires_in_days: int | None = None
+    ) -> shapes.NewKey:
         """The key itself is in this answer, and never in another."""
         body = given(name=name, expires_in_days=expires_in_days)
-        made: shapes.NewKey = self._call("POST", "/api/users/{username}/api-keys", username, json=body)
+        made: shapes.NewKey = self._call(
+            "POST", "/api/users/{username}/api-keys", username, json=body
+        )
         return made
 
     def keys(self, username: str) -> list[shapes.ShownKey]:
@@ -76,7 +91,9 @@ class Users:
         done: shapes.Revoked = self._call("DELETE", template, username, key_id=key_id)
         return done
 
-    def _call(self, method: str, template: str, username: str, *, json: object = None, **path: object) -> Any:
+    def _call(
+        self, method: str, template: str, username: str, *, json: object = None, **path: object
+    ) -> Any:
         return self._transport.call(method, template, path={"username": username} | path, json=json)
 
 
@@ -94,6 +111,8 @@ class Favorites:
 
     def drop(self, resource_type: ResourceType, resource_id: int) -> shapes.FavoriteDropped:
         path = {"resource_type": resource_type, "resource_id": resource_id}
-        answer = self._transport.call("DELETE", "/api/favorites/{resource_type}/{resource_id}", path=path)
+        answer = self._transport.call(
+            "DELETE", "/api/favorites/{resource_type}/{resource_id}", path=path
+        )
         gone: shapes.FavoriteDropped = answer["data"]
         return gone

@@ -34,8 +34,11 @@ class Reconcile:
         callback_url: str | None = None,
         **parameters: Any,
     ) -> Run:
-        """A saved recipe by its id, or one as it is written; what is no word of the request is a run parameter."""
-        body: dict[str, Any] = {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
+        """A saved recipe by its id, or one as it is written; what is no word of the request is a
+        run parameter."""
+        body: dict[str, Any] = (
+            {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
+        )
         body |= given(version=version, sources=sources, staging=staging, callback_url=callback_url)
         if parameters:
             body["parameters"] = parameters
@@ -50,7 +53,11 @@ class Reconcile:
             yield Run(self._transport, item)
 
     def save(
-        self, recipe: Mapping[str, Any], recipe_id: str | None = None, *, expected: int | None = None
+        self,
+        recipe: Mapping[str, Any],
+        recipe_id: str | None = None,
+        *,
+        expected: int | None = None,
     ) -> shapes.Recipe:
         """A new recipe, or the next version of one; `expected` is the version that it must follow."""
         body = {"recipe": dict(recipe)}
@@ -58,22 +65,30 @@ class Reconcile:
             answer = self._transport.call("POST", "/api/recipes", json=body)
         else:
             path, query = {"recipe_id": recipe_id}, {"expected": expected}
-            answer = self._transport.call("PUT", "/api/recipes/{recipe_id}", path=path, query=query, json=body)
+            answer = self._transport.call(
+                "PUT", "/api/recipes/{recipe_id}", path=path, query=query, json=body
+            )
         saved: shapes.Recipe = answer["data"]
         return saved
 
     def recipe(self, recipe_id: str, version: int | None = None) -> shapes.Recipe:
-        found: shapes.Recipe = self._recipe("GET", "/api/recipes/{recipe_id}", recipe_id, version=version)
+        found: shapes.Recipe = self._recipe(
+            "GET", "/api/recipes/{recipe_id}", recipe_id, version=version
+        )
         return found
 
     def recipes(self, **filters: Unpack[shapes.RecipesFilters]) -> Iterator[shapes.Recipe]:
         yield from listed(self._transport, "/api/recipes", **filters)
 
     def versions(self, recipe_id: str) -> list[shapes.RecipeVersion]:
-        found: list[shapes.RecipeVersion] = self._recipe("GET", "/api/recipes/{recipe_id}/versions", recipe_id)
+        found: list[shapes.RecipeVersion] = self._recipe(
+            "GET", "/api/recipes/{recipe_id}/versions", recipe_id
+        )
         return found
 
-    def explain(self, recipe: str | Mapping[str, Any], *, version: int | None = None) -> list[shapes.RecipeStep]:
+    def explain(
+        self, recipe: str | Mapping[str, Any], *, version: int | None = None
+    ) -> list[shapes.RecipeStep]:
         """The SQL that a recipe becomes."""
         if isinstance(recipe, str):
             template = "/api/recipes/{recipe_id}/explain"
@@ -85,15 +100,23 @@ class Reconcile:
 
     def validate(self, recipe: Mapping[str, Any]) -> shapes.RecipeValidation:
         """Every fault at once, each with a suggestion."""
-        answer = self._transport.call("POST", "/api/recipes/validate", json={"recipe": dict(recipe)})
+        answer = self._transport.call(
+            "POST", "/api/recipes/validate", json={"recipe": dict(recipe)}
+        )
         found: shapes.RecipeValidation = answer["data"]
         return found
 
-    def preview(self, recipe: str | Mapping[str, Any], *, rows: int = 1000, **parameters: Any) -> shapes.Previewed:
+    def preview(
+        self, recipe: str | Mapping[str, Any], *, rows: int = 1000, **parameters: Any
+    ) -> shapes.Previewed:
         """What a recipe matches and leaves open among the first rows of each side; nothing is kept."""
-        body: dict[str, Any] = {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
+        body: dict[str, Any] = (
+            {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
+        )
         body |= {"rows": rows, "parameters": parameters}
-        found: shapes.Previewed = (self._transport.call("POST", "/api/recipes/preview", json=body))["data"]
+        found: shapes.Previewed = (self._transport.call("POST", "/api/recipes/preview", json=body))[
+            "data"
+        ]
         return found
 
     def suggest(
@@ -103,9 +126,12 @@ class Reconcile:
         *,
         recipe_id: str | None = None,
     ) -> shapes.Suggested:
-        """Rules that the first rows of two sides speak for, and why; with a recipe also its pairs made by hand."""
+        """Rules that the first rows of two sides speak for, and why; with a recipe also its pairs
+        made by hand."""
         body = given(left=left and dict(left), right=right and dict(right), recipe_id=recipe_id)
-        found: shapes.Suggested = (self._transport.call("POST", "/api/recipes/suggest", json=body))["data"]
+        found: shapes.Suggested = (self._transport.call("POST", "/api/recipes/suggest", json=body))[
+            "data"
+        ]
         return found
 
     def schedule(
@@ -119,28 +145,51 @@ class Reconcile:
     ) -> shapes.Scheduled:
         """Run it by the clock, with those parameters."""
         path = {"recipe_id": recipe_id}
-        body = {"cron": cron, "zone": zone, "enabled": enabled, "parameters": dict(parameters or {})}
-        answer = self._transport.call("PUT", "/api/recipes/{recipe_id}/schedule", path=path, json=body)
+        body = {
+            "cron": cron,
+            "zone": zone,
+            "enabled": enabled,
+            "parameters": dict(parameters or {}),
+        }
+        answer = self._transport.call(
+            "PUT", "/api/recipes/{recipe_id}/schedule", path=path, json=body
+        )
         made: shapes.Scheduled = answer["data"]
         return made
 
     def decide(
-        self, recipe_id: str, kind: DecisionKind, left_key: Sequence[str], right_key: Sequence[str], comment: str = ""
+        self,
+        recipe_id: str,
+        kind: DecisionKind,
+        left_key: Sequence[str],
+        right_key: Sequence[str],
+        comment: str = "",
     ) -> int:
         """`match` or `unmatch` two records by hand, from the next run on."""
-        body = {"kind": kind, "left_key": list(left_key), "right_key": list(right_key), "comment": comment}
+        body = {
+            "kind": kind,
+            "left_key": list(left_key),
+            "right_key": list(right_key),
+            "comment": comment,
+        }
         path = {"recipe_id": recipe_id}
-        answer = self._transport.call("POST", "/api/recipes/{recipe_id}/decisions", path=path, json=body)
+        answer = self._transport.call(
+            "POST", "/api/recipes/{recipe_id}/decisions", path=path, json=body
+        )
         made: shapes.Made = answer["data"]
         return made["decision_id"]
 
     def decisions(self, recipe_id: str) -> list[shapes.Decision]:
-        found: list[shapes.Decision] = self._recipe("GET", "/api/recipes/{recipe_id}/decisions", recipe_id)
+        found: list[shapes.Decision] = self._recipe(
+            "GET", "/api/recipes/{recipe_id}/decisions", recipe_id
+        )
         return found
 
     def take_back(self, recipe_id: str, decision_id: int) -> None:
         path = {"recipe_id": recipe_id, "decision_id": decision_id}
-        self._transport.call("DELETE", "/api/recipes/{recipe_id}/decisions/{decision_id}", path=path)
+        self._transport.call(
+            "DELETE", "/api/recipes/{recipe_id}/decisions/{decision_id}", path=path
+        )
 
     def note(
         self,
@@ -159,7 +208,9 @@ class Reconcile:
         noted: shapes.Noted = answer["data"]
         return noted
 
-    def notes(self, recipe_id: str, **filters: Unpack[shapes.RecipesItemsFilters]) -> Iterator[shapes.Note]:
+    def notes(
+        self, recipe_id: str, **filters: Unpack[shapes.RecipesItemsFilters]
+    ) -> Iterator[shapes.Note]:
         path = {"recipe_id": recipe_id}
         yield from listed(self._transport, "/api/recipes/{recipe_id}/items", path, **filters)
 
@@ -167,7 +218,9 @@ class Reconcile:
         gone: shapes.RecipeDropped = self._recipe("DELETE", "/api/recipes/{recipe_id}", recipe_id)
         return gone
 
-    def upload(self, file: str | Path, *, encoding: str | None = None, delimiter: str | None = None) -> str:
+    def upload(
+        self, file: str | Path, *, encoding: str | None = None, delimiter: str | None = None
+    ) -> str:
         """A CSV, Parquet or Excel file of yours as a source; returns the upload's id."""
         path = Path(file)
         content = path.read_bytes()
@@ -178,7 +231,9 @@ class Reconcile:
 
     def uploaded(self, upload_id: str) -> shapes.Upload:
         """What an upload holds."""
-        answer = self._transport.call("GET", "/api/uploads/{upload_id}", path={"upload_id": upload_id})
+        answer = self._transport.call(
+            "GET", "/api/uploads/{upload_id}", path={"upload_id": upload_id}
+        )
         found: shapes.Upload = answer["data"]
         return found
 

@@ -51,7 +51,9 @@ class Run:
         return self._now(self._call("GET", "/api/runs/{run_id}"))
 
     def how_far(self) -> tuple[float, str]:
-        return float(self.info.progress.get("percent") or 0.0), str(self.info.progress.get("stage") or self.status)
+        return float(self.info.progress.get("percent") or 0.0), str(
+            self.info.progress.get("stage") or self.status
+        )
 
     def events(self) -> Iterator[Change]:
         """Where it is, at every change until it is over; the server tells, nobody asks."""
@@ -63,7 +65,9 @@ class Run:
 
     def _told(self) -> Iterator[Change]:
         path, accept = {"run_id": self.id}, "text/event-stream"
-        with self._transport.streamed("GET", "/api/runs/{run_id}/events", path=path, accept=accept) as answer:
+        with self._transport.streamed(
+            "GET", "/api/runs/{run_id}/events", path=path, accept=accept
+        ) as answer:
             for line in answer.iter_lines():
                 if line.startswith("data: "):
                     self._now(json.loads(line.removeprefix("data: ")))
@@ -75,8 +79,12 @@ class Run:
         until_settled(self, f"Run {self.id}", OPEN, timeout=timeout, show=progress)
         if self.status != "completed":
             error = self.info.error or {}
-            message = f"Run {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"
-            raise Failed(message, code=str(error.get("code") or "RUN_FAILED"), status=200, details=error)
+            message = (
+                f"Run {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"
+            )
+            raise Failed(
+                message, code=str(error.get("code") or "RUN_FAILED"), status=200, details=error
+            )
         return self
 
     def cancel(self, reason: str = "") -> Run:
@@ -102,11 +110,15 @@ class Run:
         as a formula gets an apostrophe; `formulas="keep"` writes it as it is."""
         path = {"run_id": self.id, "evidence": table}
         query = {"format": form, "limit": limit, "formulas": formulas}
-        return self._transport.content("GET", "/api/runs/{run_id}/evidence/{evidence}", path=path, query=query)
+        return self._transport.content(
+            "GET", "/api/runs/{run_id}/evidence/{evidence}", path=path, query=query
+        )
 
     def report(self, to: str | Path | None = None) -> str:
         """The HTML report; written to a file when one is named."""
-        text = (self._transport.content("GET", "/api/runs/{run_id}/report", path={"run_id": self.id})).decode()
+        text = (
+            self._transport.content("GET", "/api/runs/{run_id}/report", path={"run_id": self.id})
+        ).decode()
         if to is not None:
             Path(to).write_text(text)
         return text

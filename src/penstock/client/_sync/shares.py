@@ -32,17 +32,25 @@ class Shares:
                 assert_never(what)
         return answer
 
-    def put(self, what: Shared, id_: int | str, username: str, role: ShareRole = "use") -> shapes.Share:
+    def put(
+        self, what: Shared, id_: int | str, username: str, role: ShareRole = "use"
+    ) -> shapes.Share:
         """Let somebody use it, or also edit it; an earlier share with them is replaced."""
         path = {"id": id_, "username": username}
         answer: shapes.Share
         match what:
             case "source":
-                answer = self._call("PUT", "/api/data-sources/{id}/shares/{username}", path, json={"role": role})
+                answer = self._call(
+                    "PUT", "/api/data-sources/{id}/shares/{username}", path, json={"role": role}
+                )
             case "mapping":
-                answer = self._call("PUT", "/api/mappings/{id}/shares/{username}", path, json={"role": role})
+                answer = self._call(
+                    "PUT", "/api/mappings/{id}/shares/{username}", path, json={"role": role}
+                )
             case "recipe":
-                answer = self._call("PUT", "/api/recipes/{id}/shares/{username}", path, json={"role": role})
+                answer = self._call(
+                    "PUT", "/api/recipes/{id}/shares/{username}", path, json={"role": role}
+                )
             case _:
                 assert_never(what)
         return answer
@@ -62,5 +70,7 @@ class Shares:
                 assert_never(what)
         return answer
 
-    def _call(self, method: str, template: str, path: dict[str, Any], *, json: object = None) -> Any:
+    def _call(
+        self, method: str, template: str, path: dict[str, Any], *, json: object = None
+    ) -> Any:
         return (self._transport.call(method, template, path=path, json=json))["data"]

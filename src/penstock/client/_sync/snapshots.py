@@ -80,7 +80,10 @@ class Snapshot:
         return self.refresh()
 
     def lifecycle(
-        self, *, ttl: str | timedelta | None = None, inactivity_timeout: str | timedelta | None = None
+        self,
+        *,
+        ttl: str | timedelta | None = None,
+        inactivity_timeout: str | timedelta | None = None,
     ) -> Snapshot:
         body = {"ttl": iso(ttl), "inactivity_timeout": iso(inactivity_timeout)}
         self._call("PUT", "/api/snapshots/{id}/lifecycle", json=body)

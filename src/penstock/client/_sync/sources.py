@@ -32,8 +32,15 @@ class DataSources:
         credentials: Mapping[str, str] | None = None,
     ) -> DataSourceInfo:
         """Credentials go in and never come out again."""
-        body = {"name": name, "type": type_, "config": dict(config), "credentials": dict(credentials or {})}
-        return decode(DataSourceInfo, (self._transport.call("POST", "/api/data-sources", json=body))["data"])
+        body = {
+            "name": name,
+            "type": type_,
+            "config": dict(config),
+            "credentials": dict(credentials or {}),
+        }
+        return decode(
+            DataSourceInfo, (self._transport.call("POST", "/api/data-sources", json=body))["data"]
+        )
 
     def get(self, source_id: int) -> DataSourceInfo:
         return decode(DataSourceInfo, self._call("GET", "/api/data-sources/{id}", source_id))
@@ -51,7 +58,9 @@ class DataSources:
         credentials: Mapping[str, str] | None = None,
     ) -> DataSourceInfo:
         body = given(name=name, config=config, credentials=credentials)
-        return decode(DataSourceInfo, self._call("PUT", "/api/data-sources/{id}", source_id, json=body))
+        return decode(
+            DataSourceInfo, self._call("PUT", "/api/data-sources/{id}", source_id, json=body)
+        )
 
     def delete(self, source_id: int) -> shapes.SourceDropped:
         gone: shapes.SourceDropped = self._call("DELETE", "/api/data-sources/{id}", source_id)
@@ -63,7 +72,9 @@ class DataSources:
         return found
 
     def make_default(self, source_id: int) -> DataSourceInfo:
-        return decode(DataSourceInfo, self._call("PUT", "/api/data-sources/{id}/default", source_id))
+        return decode(
+            DataSourceInfo, self._call("PUT", "/api/data-sources/{id}/default", source_id)
+        )
 
     def browse(self, source_id: int, prefix: str | None = None) -> Iterator[shapes.SourceTable]:
         """Its tables, or its files."""
@@ -85,7 +96,9 @@ class DataSources:
         json: object = None,
         query: Mapping[str, object] | None = None,
     ) -> Any:
-        answer = self._transport.call(method, template, path={"id": source_id}, json=json, query=query)
+        answer = self._transport.call(
+            method, template, path={"id": source_id}, json=json, query=query
+        )
         return None if answer is None else answer["data"]
 
 
@@ -103,8 +116,15 @@ class RecordSources:
         credentials: Mapping[str, str] | None = None,
     ) -> shapes.RecordSource:
         """One that does not answer is not kept."""
-        body = {"alias": alias, "type": type_, "config": dict(config), "credentials": dict(credentials or {})}
-        made: shapes.RecordSource = (self._transport.call("POST", "/api/sources", json=body))["data"]
+        body = {
+            "alias": alias,
+            "type": type_,
+            "config": dict(config),
+            "credentials": dict(credentials or {}),
+        }
+        made: shapes.RecordSource = (self._transport.call("POST", "/api/sources", json=body))[
+            "data"
+        ]
         return made
 
     def list(self, **filters: Unpack[shapes.SourcesFilters]) -> Iterator[shapes.RecordSource]:
@@ -127,7 +147,11 @@ class RecordSources:
         limit: int = 50,
     ) -> shapes.Rows:
         """The first rows of a table or a query that the filters let through."""
-        body = given(table=table, query=query, filters=[dict(each) for each in filters], limit=limit)
-        answer = self._transport.call("POST", "/api/sources/{alias}/load-scoped", path={"alias": alias}, json=body)
+        body = given(
+            table=table, query=query, filters=[dict(each) for each in filters], limit=limit
+        )
+        answer = self._transport.call(
+            "POST", "/api/sources/{alias}/load-scoped", path={"alias": alias}, json=body
+        )
         found: shapes.Rows = answer["data"]
         return found

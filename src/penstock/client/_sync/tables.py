@@ -1,4 +1,5 @@
-"""Iceberg tables and what is done to keep them well: `ps.tables["lake.sales.orders"].maintain(["compact"])`."""
+"""Iceberg tables and what is done to keep them well:
+`ps.tables["lake.sales.orders"].maintain(["compact"])`."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ class Table:
 
     def plan(self, actions: Sequence[str | Mapping[str, Any]]) -> shapes.Outcomes:
         """What they would do, file by file; nothing is written."""
-        answer: shapes.Outcomes = self._call("POST", "/api/tables/{db}/{table}/plan", json=self._body(actions))
+        answer: shapes.Outcomes = self._call(
+            "POST", "/api/tables/{db}/{table}/plan", json=self._body(actions)
+        )
         return answer
 
     def status(self, tier: Tier | None = None) -> shapes.Facts:
@@ -76,7 +79,9 @@ class Table:
 
     def _call(self, method: str, template: str, *, json: object = None, **query: object) -> Any:
         asked = {"catalog": self._catalog} | query if method == "GET" else None
-        return (self._transport.call(method, template, path=self._path, query=asked, json=json))["data"]
+        return (self._transport.call(method, template, path=self._path, query=asked, json=json))[
+            "data"
+        ]
 
 
 class Tables:
@@ -104,7 +109,9 @@ class Tables:
         return found
 
     def cache_status(self) -> shapes.CacheStatus:
-        found: shapes.CacheStatus = (self._transport.call("GET", "/api/tables/cache-status"))["data"]
+        found: shapes.CacheStatus = (self._transport.call("GET", "/api/tables/cache-status"))[
+            "data"
+        ]
         return found
 
     def policies(self) -> list[dict[str, Any]]:

@@ -1,4 +1,5 @@
-"""The engine process as its server sees it: started, given channels, interrupted, killed, waited for."""
+"""The engine process as its server sees it: started, given channels, interrupted, killed, waited
+for."""
 
 from __future__ import annotations
 
@@ -23,7 +24,15 @@ if TYPE_CHECKING:
     from penstock.graph_server.network_rules import Reach
 
 _MODULE = "penstock.graph_server.engine.process"
-_PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+_PASSED_ON = (
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "LANG",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "PYTHONDONTWRITEBYTECODE",
+)
 _OWN = {
     # Freed memory goes back to the kernel, so that the limit counts what is in use.
     "ARROW_DEFAULT_MEMORY_POOL": "system",

@@ -1,12 +1,12 @@
-"""The graph engine as the rest of the server uses it: requests in, answers out, whatever becomes of its
-process.
+"""The graph engine as the rest of the server uses it: requests in, answers out, whatever becomes of
+its process.
 
-A query that does not stop within `kill_seconds` of its timeout, or that takes more memory than there is,
-costs the engine process its life; so does a crash of the engine. The supervisor starts the next one, and
-queries that were running are run again, for they only read. Which of several crashed it nobody knows, so
-those that were there are run again one at a time. One that is there a second time is run with the engine
-to itself, if only for a moment, and only what happens then is its own fault: other queries may have come
-beside it each time before.
+A query that does not stop within `kill_seconds` of its timeout, or that takes more memory than
+there is, costs the engine process its life; so does a crash of the engine. The supervisor starts
+the next one, and queries that were running are run again, for they only read. Which of several
+crashed it nobody knows, so those that were there are run again one at a time. One that is there a
+second time is run with the engine to itself, if only for a moment, and only what happens then is
+its own fault: other queries may have come beside it each time before.
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ PULL_SECONDS = 0.05
 WATCH_SECONDS = 0.01
 MOST_OPEN_ANSWERS = 128
 _SPARED = 8
-"""How many times `kill_seconds` a query is spared that cannot answer because another's result is converted."""
+"""How many times `kill_seconds` a query is spared that cannot answer because another's result is
+converted."""
 ALONE_SECONDS = 1.0
-"""How long others wait at most for a query that is to begin alone: to let it begin, and from then on."""
+"""How long others wait at most for a query that is to begin alone: to let it begin, and from then
+on."""
 _KEPT_SHARE = 0.5
 """Of the queries' memory: an idle process that keeps more than this is replaced."""
 
@@ -55,7 +57,9 @@ _KEPT_SHARE = 0.5
 class Answer:
     """An answer that has begun; its content is read as fast as the client takes it. Close it."""
 
-    def __init__(self, engine: Engine, life: Life, channel: wire.Channel, frame: wire.Frame) -> None:
+    def __init__(
+        self, engine: Engine, life: Life, channel: wire.Channel, frame: wire.Frame
+    ) -> None:
         self._engine = engine
         self._life = life
         self._channel = channel
@@ -72,7 +76,8 @@ class Answer:
         return b"".join([piece async for piece in self.pieces()])
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Breaks off with an error when the engine dies under it, and never ends as if it were whole."""
+        """Breaks off with an error when the engine dies under it, and never ends as if it were
+        whole."""
         try:
             while self._frame.kind == wire.CHUNK:
                 async for piece in self._frame.pieces():
@@ -95,11 +100,15 @@ class Answer:
         """Whether it was read to its end or not."""
         if not self._is_closed:
             self._is_closed = True
-            self._engine.close_answer(self._life, self._channel, None if self._is_read else self._frame)
+            self._engine.close_answer(
+                self._life, self._channel, None if self._is_read else self._frame
+            )
 
 
 class Engine:
-    def __init__(self, settings: InstanceSettings, isolation: Isolation, *, lost: Callable[[str], None]) -> None:
+    def __init__(
+        self, settings: InstanceSettings, isolation: Isolation, *, lost: Callable[[str], None]
+    ) -> None:
         """`lost` hears that the engine ended and cannot be started again."""
         self.supervisor = Supervisor(settings, isolation, lost=lost)
         self._kill_seconds = settings.kill_seconds
@@ -131,7 +140,9 @@ class Engine:
     async def create(self, schema: GraphSchema) -> None:
         await self.supervisor.call("create", schema=schema)
 
-    async def load(self, table: NodeTable | EdgeTable, files: Sequence[Path], *, dangling: Dangling) -> Loaded:
+    async def load(
+        self, table: NodeTable | EdgeTable, files: Sequence[Path], *, dangling: Dangling
+    ) -> Loaded:
         loaded = await self.supervisor.call("load", table=table, files=files, dangling=dangling)
         return Loaded(rows=loaded["rows"], dropped=loaded["dropped"])
 
@@ -161,11 +172,15 @@ class Engine:
 
     # answers
 
-    async def query(self, build: Callable[[float], Question], *, timeout: float, gone: Gone | None = None) -> Answer:
+    async def query(
+        self, build: Callable[[float], Question], *, timeout: float, gone: Gone | None = None
+    ) -> Answer:
         """`build` makes the question, with the time that is left when it is its turn."""
         return await self._answer("query", build, timeout, gone)
 
-    async def stream(self, build: Callable[[float], Question], *, timeout: float, gone: Gone | None = None) -> Answer:
+    async def stream(
+        self, build: Callable[[float], Question], *, timeout: float, gone: Gone | None = None
+    ) -> Answer:
         return await self._answer("stream", build, timeout, gone)
 
     async def subgraph(
@@ -173,7 +188,9 @@ class Engine:
     ) -> Answer:
         return await self._answer("subgraph", build, timeout, gone)
 
-    async def _answer(self, method: str, build: Callable[[float], object], timeout: float, gone: Gone | None) -> Answer:
+    async def _answer(
+        self, method: str, build: Callable[[float], object], timeout: float, gone: Gone | None
+    ) -> Answer:
         deadline = asyncio.get_running_loop().time() + timeout
         query = Query(method, build, timeout, deadline)
         watch = asyncio.ensure_future(gone()) if gone else None
@@ -223,7 +240,8 @@ class Engine:
             raise
         if not reading.done():
             stopping = self._task(self._stop(life, channel, query, reading))
-            # Nearly always it has ended by then; where it has not, its client need not wait for that.
+            # Nearly always it has ended by then; where it has not, its client need not wait for
+            # that.
             await asyncio.wait({stopping}, timeout=self._kill_seconds + PULL_SECONDS)
             raise _out_of_time(query)
         return await self._outcome(life, channel, query, reading)
@@ -289,7 +307,9 @@ class Engine:
             hint="The graph is unchanged. Write the query in another way, or use another wrapper_type.",
         )
 
-    async def _stop(self, life: Life, channel: wire.Channel, query: Query, reading: asyncio.Future[wire.Frame]) -> None:
+    async def _stop(
+        self, life: Life, channel: wire.Channel, query: Query, reading: asyncio.Future[wire.Frame]
+    ) -> None:
         """Interrupt a query until it ends; end its process when it does not hear."""
         now = asyncio.get_running_loop().time
         # One that cannot be interrupted ends by its own time, also when nobody waits for it.
@@ -337,7 +357,8 @@ class Engine:
         query.slots = 1
 
     async def _take_all_slots(self, query: Query) -> None:
-        """Wait for the queries that run while none begins, but not for long: they may take their time."""
+        """Wait for the queries that run while none begins, but not for long: they may take their
+        time."""
         try:
             async with asyncio.timeout(min(query.left(), ALONE_SECONDS)):
                 while query.slots < self._most_queries:
@@ -366,7 +387,10 @@ class Engine:
         answer = Answer(self, life, channel, frame)
         if self._open_answers > MOST_OPEN_ANSWERS:
             answer.close()
-            raise Unavailable(f"{MOST_OPEN_ANSWERS} answers are being read already.", hint="Try again in a moment.")
+            raise Unavailable(
+                f"{MOST_OPEN_ANSWERS} answers are being read already.",
+                hint="Try again in a moment.",
+            )
         return answer
 
     def close_answer(self, life: Life, channel: wire.Channel, rest: wire.Frame | None) -> None:
@@ -401,8 +425,8 @@ class Engine:
             life.inspection = self._task(self._inspect(life))
 
     async def _inspected_life(self, query: Query) -> Life:
-        """The engine, after what a query that ran out of memory left in it was measured: whoever begins on it
-        before that may run out of memory too."""
+        """The engine, after what a query that ran out of memory left in it was measured: whoever
+        begins on it before that may run out of memory too."""
         while True:
             life = await self.supervisor.living(query)
             self._inspect_if_due(life)
@@ -442,4 +466,6 @@ def _out_of_time(query: Query) -> QueryInterrupted:
 
 
 def _cut_off() -> EngineRestarted:
-    return EngineRestarted("The graph engine was restarted while its answer was read.", hint="Try again.")
+    return EngineRestarted(
+        "The graph engine was restarted while its answer was read.", hint="Try again."
+    )

@@ -24,13 +24,13 @@ Reason: TypeAlias = Literal["overdue", "memory", "crash", "recycled"]
 class Query:
     """A client's request, through all its runs.
 
-    It is `suspect` when the engine died or ran out of memory while it ran, and `wants_alone` when that
-    happened again, or when it was the only one there. Then it is also `on_trial` if the engine crashed: it
-    runs without the limit whose failed allocations engines may crash of, and is watched instead, to tell a
-    query that takes too much from one that crashes the engine.
+    It is `suspect` when the engine died or ran out of memory while it ran, and `wants_alone` when
+    that happened again, or when it was the only one there. Then it is also `on_trial` if the engine
+    crashed: it runs without the limit whose failed allocations engines may crash of, and is watched
+    instead, to tell a query that takes too much from one that crashes the engine.
 
-    Of the present run: `slots` that it has, whether it was `accompanied` by another query (or by what one left)
-    at any time, and whether it `began_alone` because it was to."""
+    Of the present run: `slots` that it has, whether it was `accompanied` by another query (or by
+    what one left) at any time, and whether it `began_alone` because it was to."""
 
     method: str
     build: Callable[[float], object]
@@ -103,7 +103,8 @@ class Life:
         self.child.give_back(channel)
 
     async def ask(self, method: str, **arguments: Any) -> Any:
-        """A request of the server's own, however long it takes; it goes on when nobody waits any more."""
+        """A request of the server's own, however long it takes; it goes on when nobody waits any
+        more."""
         task = asyncio.ensure_future(self._ask(method, arguments))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(task)
@@ -120,8 +121,8 @@ class Life:
         return orjson.loads(content)
 
     def is_to_blame(self, channel: wire.Channel) -> bool:
-        """Whether a query that does not stop is itself the reason: while another's result is converted, no
-        thread of the process can answer."""
+        """Whether a query that does not stop is itself the reason: while another's result is
+        converted, no thread of the process can answer."""
         if self.child.phase(channel) == CONVERTING:
             return True
         others = (other for other in self.running if other is not channel)

@@ -1,7 +1,8 @@
 """What the engine process does: it opens one graph, fills it, and answers requests about it.
 
-Each public method of `Work` is a request that the server may send; it runs in the thread of the channel
-that it came by. Methods that answer a client take a `Turn`, which tells the server what they are at.
+Each public method of `Work` is a request that the server may send; it runs in the thread of the
+channel that it came by. Methods that answer a client take a `Turn`, which tells the server what
+they are at.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ SENDING: Phase = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """A property that an algorithm wrote; its values are in a file, to be written again after a restart."""
+    """A property that an algorithm wrote; its values are in a file, to be written again after a
+    restart."""
 
     label: str
     name: str
@@ -100,7 +102,9 @@ class Work:
     def create(self, schema: GraphSchema) -> None:
         self.engine.create(schema)
 
-    def load(self, table: NodeTable | EdgeTable, files: Sequence[Path], dangling: Dangling) -> dict[str, int]:
+    def load(
+        self, table: NodeTable | EdgeTable, files: Sequence[Path], dangling: Dangling
+    ) -> dict[str, int]:
         loaded = self.engine.load(table, files, dangling=dangling)
         return {"rows": loaded.rows, "dropped": loaded.dropped}
 
@@ -158,7 +162,9 @@ class Work:
         began = time.perf_counter()
         query = asked.checked()
         text = f"{query.text} LIMIT {asked.max_rows + 1}" if query.open_ended else query.text
-        result = self.engine.query(text, asked.wanted(query), timeout=asked.timeout, interrupt=turn.cord)
+        result = self.engine.query(
+            text, asked.wanted(query), timeout=asked.timeout, interrupt=turn.cord
+        )
         try:
             rows = fetch(result, max_rows=asked.max_rows, own=self.own, check=turn.cord.check)
         finally:
@@ -170,7 +176,9 @@ class Work:
         if not self.engine.capabilities.arrow:
             raise CapabilityMissing.of(self._backend, "arrow")
         query = asked.checked()
-        result = self.engine.query(query.text, asked.wanted(query), timeout=asked.timeout, interrupt=turn.cord)
+        result = self.engine.query(
+            query.text, asked.wanted(query), timeout=asked.timeout, interrupt=turn.cord
+        )
         try:
             stream = arrow_stream(result.batches(stream_rows(result)))
             yield from (next(stream), next(stream))
@@ -225,8 +233,8 @@ class Work:
 
 
 def check_parameters(query: CypherQuery, parameters: Mapping[str, Any]) -> None:
-    """The engines would take a parameter that is not there for null, and each fails in its own way at a value
-    that cannot be written as JSON again."""
+    """The engines would take a parameter that is not there for null, and each fails in its own way
+    at a value that cannot be written as JSON again."""
     try:
         orjson.dumps(parameters)
     except TypeError as e:
@@ -235,7 +243,9 @@ def check_parameters(query: CypherQuery, parameters: Mapping[str, Any]) -> None:
             hint="Integers have 64 bits, texts are valid Unicode, and lists and maps nest up to 250 levels.",
         ) from e
     if missing := sorted(query.parameters - parameters.keys()):
-        raise CypherError(f"The query names ${missing[0]}, which is not among its parameters.", missing=missing)
+        raise CypherError(
+            f"The query names ${missing[0]}, which is not among its parameters.", missing=missing
+        )
 
 
 def _fields(value: object) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """A FalkorDB server of the graph server's own: a private folder and unix socket, no TCP port.
 
-FalkorDB is a module of Redis and keeps everything in memory. It hears a timeout only between records and
-counts a query's memory only after it was allocated, so an expression that builds a long list ignores both.
-Such a server is killed. What `save` left is read again at the next start, in a fraction of the time that
-the load took.
+FalkorDB is a module of Redis and keeps everything in memory. It hears a timeout only between
+records and counts a query's memory only after it was allocated, so an expression that builds a long
+list ignores both. Such a server is killed. What `save` left is read again at the next start, in a
+fraction of the time that the load took.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ class FalkorServer:
         pid = self._process.pid
         allowed = self._settings.query_bytes(memory.held_bytes(pid))
         memory.limit(memory.data_bytes(pid) + allowed, pid=pid)
-        # Lower, so that a query which grows record by record gets an error and not the server's death.
+        # Lower, so that a query which grows record by record gets an error and not the server's
+        # death.
         await self._say(f"GRAPH.CONFIG SET QUERY_MEM_CAPACITY {allowed * 3 // 4}")
         return allowed
 

@@ -1,7 +1,7 @@
 """What lies around some nodes, with every edge between what was found.
 
-Hop by hop, each a few queries by primary key, so its cost is that of the neighbourhood and not of the
-graph.
+Hop by hop, each a few queries by primary key, so its cost is that of the neighbourhood and not of
+the graph.
 """
 
 from __future__ import annotations
@@ -83,15 +83,23 @@ class _Search:
         if types is None:
             return schema.edges
         if unknown := sorted(set(types) - set(schema.edge_types)):
-            raise InvalidInput(f"There is no relationship type {unknown[0][:80]!r}.", field="relationship_types")
+            raise InvalidInput(
+                f"There is no relationship type {unknown[0][:80]!r}.", field="relationship_types"
+            )
         return tuple(table for table in schema.edges if table.type in types)
 
     def _start(self) -> Iterator[dict[str, Any]]:
         if self._wish.cypher is not None:
             checked = check_cypher(self._wish.cypher)
             if missing := sorted(checked.parameters - self._wish.parameters.keys()):
-                raise CypherError(f"The query names ${missing[0]}, which is not among its parameters.")
-            given = {name: value for name, value in self._wish.parameters.items() if name in checked.parameters}
+                raise CypherError(
+                    f"The query names ${missing[0]}, which is not among its parameters."
+                )
+            given = {
+                name: value
+                for name, value in self._wish.parameters.items()
+                if name in checked.parameters
+            }
             yield from self._nodes(checked.text, given)
             return
         for table, keys in self._by_label(self._wish.start or ()):
@@ -149,7 +157,9 @@ class _Search:
                 for column, kind in zip(batch.columns, result.types, strict=True):
                     if kind in ("NODE", "REL"):
                         elements = column if within is None else _to(column, within)
-                        yield from (value for value in values(elements, self._own) if value is not None)
+                        yield from (
+                            value for value in values(elements, self._own) if value is not None
+                        )
         finally:
             result.close()
 
@@ -164,7 +174,11 @@ class _Search:
             label, colon, key = each.partition(":")
             table = self._engine.schema.node(label)
             if table is None or not colon:
-                raise InvalidInput(f"{each[:80]!r} is not the id of a node.", hint="An id is Label:key.", field="start")
+                raise InvalidInput(
+                    f"{each[:80]!r} is not the id of a node.",
+                    hint="An id is Label:key.",
+                    field="start",
+                )
             keys.setdefault(label, []).append(_key(table, key))
         return [(self._table(label), found) for label, found in keys.items()]
 
@@ -181,7 +195,9 @@ def _key(table: NodeTable, text: str) -> str | int:
     try:
         return int(text)
     except ValueError:
-        raise InvalidInput(f"{text[:80]!r} is not a key of {table.label}, which are whole numbers.") from None
+        raise InvalidInput(
+            f"{text[:80]!r} is not a key of {table.label}, which are whole numbers."
+        ) from None
 
 
 def _to(column: pa.Array, nodes: pa.Array) -> pa.Array:

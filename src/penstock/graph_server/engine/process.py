@@ -1,10 +1,10 @@
 """The engine process: `python -m penstock.graph_server.engine.process BACKEND CONTROL PHASES`.
 
-CONTROL and PHASES are descriptors: a socket with the server's orders, and one shared page where each
-channel's thread says what it is at, readable even when this process no longer answers. The first order
-says what the process may reach; it confines itself before it has a second thread. Later orders open
-channels and interrupt what runs in one. The process has no secrets, dies with its server, and is the
-first that a machine short of memory takes.
+CONTROL and PHASES are descriptors: a socket with the server's orders, and one shared page where
+each channel's thread says what it is at, readable even when this process no longer answers. The
+first order says what the process may reach; it confines itself before it has a second thread. Later
+orders open channels and interrupt what runs in one. The process has no secrets, dies with its
+server, and is the first that a machine short of memory takes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from penstock.graph_server.engine import wire
-from penstock.graph_server.engine.engine_work import CONVERTING, EXECUTING, IDLE, SENDING, Turn, Work
+from penstock.graph_server.engine.engine_work import (
+    CONVERTING,
+    EXECUTING,
+    IDLE,
+    SENDING,
+    Turn,
+    Work,
+)
 from penstock.graph_server.results import warm
 from penstock.graphdb.registry import warm_up
 from penstock.kit.errors import Internal, PenstockError
@@ -77,7 +84,9 @@ class EngineProcess:
         if kind == CHANNEL:
             sock = socket.socket(fileno=descriptors[0])
             self._work.grant(_STACK_BYTES)
-            threading.Thread(target=self._serve, args=(sock, slot), name=f"channel-{slot}", daemon=True).start()
+            threading.Thread(
+                target=self._serve, args=(sock, slot), name=f"channel-{slot}", daemon=True
+            ).start()
         elif kind == INTERRUPT:
             running, turn = self._turns.get(slot, (0, None))
             # An order that comes late must not stop the channel's next request.
@@ -124,7 +133,9 @@ class EngineProcess:
             wire.send_error(sock, Internal(f"{type(e).__name__}: {str(e)[:500]}"))
 
 
-def _send_stream(sock: socket.socket, method: Callable[..., Any], arguments: dict[str, Any], turn: Turn) -> None:
+def _send_stream(
+    sock: socket.socket, method: Callable[..., Any], arguments: dict[str, Any], turn: Turn
+) -> None:
     for chunk in method(turn=turn, **arguments):
         turn.tell(SENDING)
         wire.send(sock, wire.CHUNK, chunk)
@@ -141,11 +152,13 @@ def _prepare() -> None:
 
 
 class _WithoutPandas:
-    """Finds every module but pandas: Arrow and the engines' libraries import it wherever it is installed, for
-    seconds and tens of megabytes, and nothing here is a data frame."""
+    """Finds every module but pandas: Arrow and the engines' libraries import it wherever it is
+    installed, for seconds and tens of megabytes, and nothing here is a data frame."""
 
     @staticmethod
-    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         return None if name == "pandas" else PathFinder.find_spec(name, path, target)
 
 

@@ -1,8 +1,9 @@
-"""Keeps one engine process alive: starts it, opens the graph in it, and starts the next one when it ends.
+"""Keeps one engine process alive: starts it, opens the graph in it, and starts the next one when it
+ends.
 
-After the graph was sealed a process that ended is replaced within a fraction of a second: a spare one
-with its libraries imported is always waiting. What algorithms had written back is written again, from
-files that were kept for this.
+After the graph was sealed a process that ended is replaced within a fraction of a second: a spare
+one with its libraries imported is always waiting. What algorithms had written back is written
+again, from files that were kept for this.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ CLOSE_SECONDS = 5.0
 
 
 class Supervisor:
-    def __init__(self, settings: InstanceSettings, isolation: Isolation, *, lost: Callable[[str], None]) -> None:
+    def __init__(
+        self, settings: InstanceSettings, isolation: Isolation, *, lost: Callable[[str], None]
+    ) -> None:
         """`lost` hears that the engine cannot be started again."""
         self._settings = settings
         self._isolation = isolation
@@ -72,7 +75,9 @@ class Supervisor:
         """An empty graph in `folder`; `files` are the folders that it will be loaded from."""
         self._folder = folder
         if self._settings.backend == "falkordb" and self._settings.falkordb_url is None:
-            self._server = FalkorServer(folder, self._settings, self._isolation, on_end=self._server_ended)
+            self._server = FalkorServer(
+                folder, self._settings, self._isolation, on_end=self._server_ended
+            )
             await self._server.start()
         life = self._begin(files)
         try:
@@ -138,8 +143,8 @@ class Supervisor:
         return answer
 
     def end(self, life: Life, reason: Reason, blamed: wire.Channel | None = None) -> None:
-        """Kill an engine, for its replacement; of FalkorDB's server and our client of it, the one that
-        does not answer."""
+        """Kill an engine, for its replacement; of FalkorDB's server and our client of it, the one
+        that does not answer."""
         if life.child.code is not None or life.reason != "crash":
             return
         self._ready.clear()
@@ -253,7 +258,9 @@ class Supervisor:
             try:
                 await self._reopen()
             except (wire.EngineGone, PenstockError, OSError) as e:
-                log.exception("engine_not_restarted", attempt=attempt, error=str(e) or type(e).__name__)
+                log.exception(
+                    "engine_not_restarted", attempt=attempt, error=str(e) or type(e).__name__
+                )
                 continue
             log.info("engine_restarted", seconds=round(time.monotonic() - began, 3))
             self.warm_up()

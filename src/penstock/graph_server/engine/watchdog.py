@@ -1,9 +1,9 @@
 """The memory of all processes of an instance together, watched a few times a second.
 
-Each process has a limit of its own; their sum may still be more than the instance has. Whoever looks after
-the instance from outside (the launcher, a cgroup) would then end all of it. Before that happens the process
-that took the most since the graph was loaded is ended: an algorithm, which fails alone, or the engine,
-which is back in a moment.
+Each process has a limit of its own; their sum may still be more than the instance has. Whoever
+looks after the instance from outside (the launcher, a cgroup) would then end all of it. Before that
+happens the process that took the most since the graph was loaded is ended: an algorithm, which
+fails alone, or the engine, which is back in a moment.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class Watchdog:
             return Look(held_bytes=held)
         ended = self._end_largest(sum(map(held_bytes, engine)) - self._at_rest)
         if ended is not None:
-            log.warning("memory_limit_reached", held_bytes=held, limit_bytes=self._most, ended=ended)
+            log.warning(
+                "memory_limit_reached", held_bytes=held, limit_bytes=self._most, ended=ended
+            )
         return Look(held_bytes=held, ended=ended)
 
     def _end_largest(self, engine_growth: int) -> str | None:

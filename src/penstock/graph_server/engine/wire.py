@@ -1,8 +1,8 @@
 """Frames between the graph server and its engine process.
 
-A channel is one unix socket with one thread behind it, and carries one request at a time. Requests are
-pickled, for the engine process trusts its server. Replies are bytes or JSON and never unpickled: the
-engine process runs queries of strangers.
+A channel is one unix socket with one thread behind it, and carries one request at a time. Requests
+are pickled, for the engine process trusts its server. Replies are bytes or JSON and never
+unpickled: the engine process runs queries of strangers.
 """
 
 from __future__ import annotations
@@ -125,12 +125,14 @@ class Frame:
 
     async def error(self) -> PenstockError:
         content = orjson.loads(await self.whole())
-        return rebuild(content["code"], content["message"], hint=content["hint"], details=content["details"])
+        return rebuild(
+            content["code"], content["message"], hint=content["hint"], details=content["details"]
+        )
 
 
 class Channel:
-    """The server's end of a channel; `slot` is its number in both processes, `request` counts the requests
-    that it carried."""
+    """The server's end of a channel; `slot` is its number in both processes, `request` counts the
+    requests that it carried."""
 
     def __init__(self, sock: socket.socket, slot: int) -> None:
         self.slot = slot
@@ -163,7 +165,8 @@ class Channel:
         return piece
 
     async def _receive(self, size: int) -> bytes:
-        """A read that is never cancelled: what it took would be lost, and the next frame unreadable."""
+        """A read that is never cancelled: what it took would be lost, and the next frame
+        unreadable."""
         if self._coming is None:
             loop = asyncio.get_running_loop()
             self._coming = asyncio.ensure_future(loop.sock_recv(self._sock, size))

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from penstock.graphdb.algorithms.parameters import Parameter, Value
     from penstock.graphdb.algorithms.topology import Topology
 
-Category: TypeAlias = Literal["centrality", "community", "pathfinding", "similarity", "embedding", "structure"]
+Category: TypeAlias = Literal[
+    "centrality", "community", "pathfinding", "similarity", "embedding", "structure"
+]
 Direction: TypeAlias = Literal["either", "directed", "undirected"]
 Weights: TypeAlias = Literal["ignored", "optional", "positive"]
 """`optional` weights must not be negative; `positive` ones must be more than zero."""
@@ -26,7 +28,8 @@ _EXACT_IN_JSON = 2**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`columns` hold one value per node under a suffix of the result's property; the empty suffix is the property."""
+    """`columns` hold one value per node under a suffix of the result's property; the empty suffix
+    is the property."""
 
     summary: dict[str, Value] = field(default_factory=dict)
     columns: Mapping[str, pa.Array] = field(default_factory=dict)
@@ -94,10 +97,13 @@ def column(values: npt.NDArray[np.generic], missing: Mask | None = None) -> pa.A
 
 
 def by_size(labels: Ints) -> tuple[Ints, Ints]:
-    """Groups renumbered from 0, the largest first (of equal ones that of the earlier node), and their sizes."""
+    """Groups renumbered from 0, the largest first (of equal ones that of the earlier node), and
+    their sizes."""
     if not len(labels):
         return labels, labels
-    _, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
+    _, first, inverse, sizes = np.unique(
+        labels, return_index=True, return_inverse=True, return_counts=True
+    )
     order = np.lexsort((first, -sizes))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
@@ -107,7 +113,11 @@ def by_size(labels: Ints) -> tuple[Ints, Ints]:
 def statistics(values: Floats) -> dict[str, Value]:
     if not len(values):
         return {"minimum": None, "maximum": None, "mean": None}
-    return {"minimum": float(values.min()), "maximum": float(values.max()), "mean": float(values.mean())}
+    return {
+        "minimum": float(values.min()),
+        "maximum": float(values.max()),
+        "mean": float(values.mean()),
+    }
 
 
 def exact(number: int) -> int | str:

@@ -1,5 +1,6 @@
-"""The NetworkX functions that may be called: analytics that read one graph. Nothing that draws, reads or writes files,
-makes up graphs, changes its argument, takes two graphs or wants a function of the caller's."""
+"""The NetworkX functions that may be called: analytics that read one graph. Nothing that draws,
+reads or writes files, makes up graphs, changes its argument, takes two graphs or wants a function
+of the caller's."""
 
 from __future__ import annotations
 
@@ -94,11 +95,14 @@ _BY_CATEGORY: Mapping[Category, str] = {
 
 
 def _name(path: str) -> str:
-    """What a request calls it: `community.` falls away, the others keep theirs, which other functions share."""
+    """What a request calls it: `community.` falls away, the others keep theirs, which other
+    functions share."""
     return path.removeprefix("community.").replace(".", "_")
 
 
-ALLOWED: Mapping[str, str] = {_name(path): path for text in _BY_CATEGORY.values() for path in sorted(text.split())}
+ALLOWED: Mapping[str, str] = {
+    _name(path): path for text in _BY_CATEGORY.values() for path in sorted(text.split())
+}
 CATEGORY: Mapping[str, Category] = {
     _name(path): category for category, text in _BY_CATEGORY.items() for path in text.split()
 }

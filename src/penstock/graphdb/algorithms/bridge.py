@@ -1,4 +1,5 @@
-"""A call of NetworkX: the graph from Arrow columns with ids as nodes, so that whatever comes back names them."""
+"""A call of NetworkX: the graph from Arrow columns with ids as nodes, so that whatever comes back
+names them."""
 
 from __future__ import annotations
 
@@ -33,11 +34,18 @@ def call(
     weight: str | None,
     directed: bool | None,
 ) -> Outcome:
-    """Without `directed` the graph is as its edges are, or undirected where the function knows only that."""
+    """Without `directed` the graph is as its edges are, or undirected where the function knows only
+    that."""
     ids = graph.nodes.ids(range(graph.count))
     arguments = chosen.arguments(given, weight, graph.nodes)
     encoder = Encoder(frozenset(ids))
-    ways = [directed] if directed is not None else [False] if chosen.name in UNDIRECTED_ONLY else [True, False]
+    ways = (
+        [directed]
+        if directed is not None
+        else [False]
+        if chosen.name in UNDIRECTED_ONLY
+        else [True, False]
+    )
     for way in ways:
         found = native(chosen.name, given, graph, directed=way, ids=ids)
         if found is not NOT_HERE:
@@ -74,16 +82,24 @@ def _reason(error: BaseException) -> str:
 
 
 def _graph(
-    ids: list[str], topology: Topology, edges: list[Edges], properties: Mapping[str, pa.Array], *, directed: bool
+    ids: list[str],
+    topology: Topology,
+    edges: list[Edges],
+    properties: Mapping[str, pa.Array],
+    *,
+    directed: bool,
 ) -> Any:
-    """Of parallel edges, of whatever types, the lightest is kept: the heavier go in first and are written over."""
+    """Of parallel edges, of whatever types, the lightest is kept: the heavier go in first and are
+    written over."""
     import networkx as nx
 
     graph = nx.DiGraph() if directed else nx.Graph()
     graph.add_nodes_from(ids)
     for name, column in properties.items():
         held = zip(ids, column.to_pylist(), strict=True)
-        nx.set_node_attributes(graph, {node: value for node, value in held if value is not None}, name)
+        nx.set_node_attributes(
+            graph, {node: value for node, value in held if value is not None}, name
+        )
     starts: list[Any] = []
     ends: list[Any] = []
     weights: list[Any] = []

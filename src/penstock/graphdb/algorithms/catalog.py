@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.graphdb.algorithms import centrality, community, embedding, paths, ranking, similarity, structure
+from penstock.graphdb.algorithms import (
+    centrality,
+    community,
+    embedding,
+    paths,
+    ranking,
+    similarity,
+    structure,
+)
 from penstock.graphdb.algorithms.errors import AlgorithmNotFound
 from penstock.kit.errors import InvalidInput
 
@@ -13,7 +21,9 @@ if TYPE_CHECKING:
     from penstock.graphdb.algorithms.topology import Topology
 
 _ROOMS = (centrality, community, embedding, paths, ranking, similarity, structure)
-_ALL: list[Algorithm] = sorted((a for room in _ROOMS for a in room.ALGORITHMS), key=lambda a: a.name)
+_ALL: list[Algorithm] = sorted(
+    (a for room in _ROOMS for a in room.ALGORITHMS), key=lambda a: a.name
+)
 CATALOGUE = {a.name: a for a in _ALL}
 CATEGORIES = ("centrality", "community", "pathfinding", "similarity", "embedding", "structure")
 _LARGEST_WEIGHT = 1e100
@@ -22,7 +32,9 @@ _LARGEST_WEIGHT = 1e100
 def algorithm(name: str) -> Algorithm:
     if name not in CATALOGUE:
         raise AlgorithmNotFound(
-            f"There is no algorithm {name[:80]!r}.", hint="GET /algo/algorithms lists them.", algorithm=name[:80]
+            f"There is no algorithm {name[:80]!r}.",
+            hint="GET /algo/algorithms lists them.",
+            algorithm=name[:80],
         )
     return CATALOGUE[name]
 

@@ -18,14 +18,24 @@ if TYPE_CHECKING:
     from penstock.graphdb.algorithms.topology import Matrix
 
 SEED = Parameter(
-    name="seed", type="integer", default=42, minimum=0, maximum=2**31 - 1, description="The same seed, the same answer."
+    name="seed",
+    type="integer",
+    default=42,
+    minimum=0,
+    maximum=2**31 - 1,
+    description="The same seed, the same answer.",
 )
-_NORMALIZED = Parameter(name="normalized", type="boolean", default=True, description="Scale to between 0 and 1.")
+_NORMALIZED = Parameter(
+    name="normalized", type="boolean", default=True, description="Scale to between 0 and 1."
+)
 _CELLS = 1 << 22
 
 
 def _degree(task: Task) -> Outcome:
-    matrix, which = task.graph.flow(directed=True), task.text("direction") if task.directed else "both"
+    matrix, which = (
+        task.graph.flow(directed=True),
+        task.text("direction") if task.directed else "both",
+    )
     out, into = np.asarray(matrix.sum(axis=1)).ravel(), np.asarray(matrix.sum(axis=0)).ravel()
     degree: Floats = {"out": out, "in": into, "both": out + into}[which]
     if task.flag("normalized"):
@@ -61,7 +71,9 @@ def _between_sampled(task: Task, matrix: Matrix, samples: int) -> Floats:
     if task.graph.weighted:
         nk = seeded(task.integer("seed"))
         graph = networkit_graph(matrix, directed=task.directed, weighted=True)
-        return np.asarray(nk.centrality.EstimateBetweenness(graph, samples).run().scores(), dtype=np.float64)
+        return np.asarray(
+            nk.centrality.EstimateBetweenness(graph, samples).run().scores(), dtype=np.float64
+        )
     draw = np.random.default_rng(task.integer("seed"))
     sources = draw.choice(task.graph.count, samples, replace=False)
     return dependencies(matrix, sources, task.progress) * (task.graph.count / samples)
@@ -122,7 +134,9 @@ def _closeness_of(distances: Floats, count: int) -> Floats:
 
 def _harmonic_of(distances: Floats, _count: int) -> Floats:
     usable = np.isfinite(distances) & (distances > 0)
-    inverse: Floats = np.divide(1.0, distances, out=np.zeros_like(distances), where=usable).sum(axis=1)
+    inverse: Floats = np.divide(1.0, distances, out=np.zeros_like(distances), where=usable).sum(
+        axis=1
+    )
     return inverse
 
 
@@ -144,7 +158,12 @@ ALGORITHMS = (
                 choices=("in", "out", "both"),
                 description="Which edges count where the graph is directed.",
             ),
-            Parameter(name="normalized", type="boolean", default=False, description="Divide by the other nodes."),
+            Parameter(
+                name="normalized",
+                type="boolean",
+                default=False,
+                description="Divide by the other nodes.",
+            ),
         ),
         weights="optional",
         run=_degree,
@@ -179,7 +198,11 @@ ALGORITHMS = (
         name="harmonic",
         category="centrality",
         description="The sum of one over the distance from every other node; who cannot reach it adds nothing.",
-        parameters=(Parameter(name="normalized", type="boolean", default=False, description="Divide by n - 1."),),
+        parameters=(
+            Parameter(
+                name="normalized", type="boolean", default=False, description="Divide by n - 1."
+            ),
+        ),
         weights="positive",
         run=_harmonic,
     ),

@@ -1,4 +1,5 @@
-"""What a child does with its order: map the graph, compute, write the answer. No Python object crosses.
+"""What a child does with its order: map the graph, compute, write the answer. No Python object
+crosses.
 
 It holds itself to the order's memory, and is the first that a machine short of it takes.
 """
@@ -47,7 +48,10 @@ def carry_out(order: Order, progress: Callable[[float], None]) -> None:
         _refuse(order, out_of_memory(order.memory_bytes))
     except Exception as error:
         traceback.print_exc()
-        _refuse(order, AlgorithmFailed(f"{order.name} failed: {type(error).__name__}: {str(error)[:500]}"))
+        _refuse(
+            order,
+            AlgorithmFailed(f"{order.name} failed: {type(error).__name__}: {str(error)[:500]}"),
+        )
 
 
 def compute(order: Order, progress: Callable[[float], None]) -> tuple[Nodes, Outcome]:
@@ -57,7 +61,13 @@ def compute(order: Order, progress: Callable[[float], None]) -> tuple[Nodes, Out
         chosen = algorithm(order.name)
         parameters = check(chosen.parameters, order.parameters)
         way = direction(chosen, order.directed)
-        task = Task(graph=graph, directed=way, parameters=parameters, progress=progress, properties=properties)
+        task = Task(
+            graph=graph,
+            directed=way,
+            parameters=parameters,
+            progress=progress,
+            properties=properties,
+        )
         return nodes, run(chosen, task)
     weight, edges = order.selection.weight, read_edges(order.data, order.selection, holes)
     made = call(
@@ -111,15 +121,25 @@ def _shown(nodes: Nodes, outcome: Outcome) -> dict[str, Value]:
     else:
         order = pc.array_sort_indices(first, order="descending")
     rows = order[:_VALUES_SHOWN]
-    columns = {suffix.lstrip("_") or "value": c.take(rows).to_pylist() for suffix, c in outcome.columns.items()}
+    columns = {
+        suffix.lstrip("_") or "value": c.take(rows).to_pylist()
+        for suffix, c in outcome.columns.items()
+    }
     ids = nodes.ids(rows.to_numpy(zero_copy_only=False))
     table = {"id": ids, **columns}
-    listed: list[Value] = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    listed: list[Value] = [
+        dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)
+    ]
     return {"values": listed, "values_truncated": len(first) > _VALUES_SHOWN}
 
 
 def _refuse(order: Order, error: PenstockError) -> None:
-    said = {"code": error.code, "message": error.message, "hint": error.hint, "details": error.details}
+    said = {
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
+        "details": error.details,
+    }
     _write_json(order.out / "error.json", said)
 
 
@@ -134,7 +154,9 @@ def _limit(memory_bytes: int | None) -> None:
     with suppress(OSError):  # where /proc is shut to us, the limit below must do
         Path("/proc/self/oom_score_adj").write_text("1000")
     if memory_bytes is not None:
-        resource.setrlimit(resource.RLIMIT_DATA, (_data_bytes() + memory_bytes, resource.RLIM_INFINITY))
+        resource.setrlimit(
+            resource.RLIMIT_DATA, (_data_bytes() + memory_bytes, resource.RLIM_INFINITY)
+        )
 
 
 def _data_bytes() -> int:

@@ -1,4 +1,5 @@
-"""Groups: components are facts, communities the best that was found. Numbers go from 0, the largest group first."""
+"""Groups: components are facts, communities the best that was found. Numbers go from 0, the largest
+group first."""
 
 from __future__ import annotations
 
@@ -42,7 +43,11 @@ def _components(matrix: Matrix, connection: str) -> Outcome:
 
 
 def _sizes(name: str, sizes: Ints) -> dict[str, Value]:
-    return {name: len(sizes), "largest": int(sizes[0]) if len(sizes) else 0, "sizes": sizes[:100].tolist()}
+    return {
+        name: len(sizes),
+        "largest": int(sizes[0]) if len(sizes) else 0,
+        "sizes": sizes[:100].tolist(),
+    }
 
 
 def _louvain(task: Task) -> Outcome:
@@ -66,11 +71,14 @@ def _leiden(task: Task) -> Outcome:
 def _communities(task: Task, matrix: Matrix, found: list[int]) -> Outcome:
     groups, sizes = by_size(np.asarray(found, dtype=np.int64))
     quality = modularity(matrix, groups, task.number("resolution"))
-    return Outcome(summary=_sizes("communities", sizes) | {"modularity": quality}, columns={"": column(groups)})
+    return Outcome(
+        summary=_sizes("communities", sizes) | {"modularity": quality}, columns={"": column(groups)}
+    )
 
 
 def modularity(matrix: Matrix, groups: Ints, resolution: float = 1.0) -> float:
-    """Newman's, of an undirected weighted graph; a loop is in the matrix once and counts twice in a degree."""
+    """Newman's, of an undirected weighted graph; a loop is in the matrix once and counts twice in a
+    degree."""
     found = matrix.tocoo()
     loops = matrix.diagonal()
     degrees = np.asarray(matrix.sum(axis=1)).ravel() + loops
@@ -83,7 +91,8 @@ def modularity(matrix: Matrix, groups: Ints, resolution: float = 1.0) -> float:
 
 
 def _label_propagation(task: Task) -> Outcome:
-    """All nodes at once take the commonest label around them, of equal ones the first: no chance is involved."""
+    """All nodes at once take the commonest label around them, of equal ones the first: no chance is
+    involved."""
     matrix = task.graph.flow(directed=True).tocoo()
     back = matrix.row != matrix.col
     rows = np.concatenate([matrix.row, matrix.col[back]]).astype(np.int64)
@@ -116,7 +125,11 @@ def _commonest(count: int, rows: Ints, columns: Ints, weights: Floats | None, la
         order = np.argsort(place)
         place, weights = place[order], weights[order]
     first = np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]]))
-    votes = np.diff(np.append(first, len(place))) if weights is None else np.add.reduceat(weights, first)
+    votes = (
+        np.diff(np.append(first, len(place)))
+        if weights is None
+        else np.add.reduceat(weights, first)
+    )
     node, label = np.divmod(place[first], count)
     begins = np.flatnonzero(np.concatenate([[True], node[1:] != node[:-1]]))
     most = np.repeat(np.maximum.reduceat(votes, begins), np.diff(np.append(begins, len(node))))
@@ -200,7 +213,12 @@ ALGORITHMS = (
         "either direction; ties go to the smallest key.",
         parameters=(
             Parameter(
-                name="max_iterations", type="integer", default=10, minimum=1, maximum=10_000, description="Steps."
+                name="max_iterations",
+                type="integer",
+                default=10,
+                minimum=1,
+                maximum=10_000,
+                description="Steps.",
             ),
         ),
         weights="optional",

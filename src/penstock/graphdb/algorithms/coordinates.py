@@ -31,7 +31,9 @@ def remaining(task: Task, target: int) -> Callable[[int], float]:
 def _numbers(task: Task, parameter: str) -> Floats:
     name = task.text(parameter)
     if name not in task.properties:
-        raise InvalidInput(f"{parameter}: no chosen label has a property {name!r}.", parameter=parameter)
+        raise InvalidInput(
+            f"{parameter}: no chosen label has a property {name!r}.", parameter=parameter
+        )
     numbers: Floats = task.properties[name].cast("float64").to_numpy(zero_copy_only=False)
     return numbers
 

@@ -1,7 +1,7 @@
 """Brandes' dependencies of some sources, level by level on the whole matrix at once.
 
-For betweenness from sampled sources this is several times faster than the library, and unbiased: with every node as a
-source it is exact.
+For betweenness from sampled sources this is several times faster than the library, and unbiased:
+with every node as a source it is exact.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def dependencies(matrix: Matrix, sources: Ints, progress: Callable[[float], None]) -> Floats:
-    """For each node, the sum over the sources of the shares of their shortest paths that lead over it."""
+    """For each node, the sum over the sources of the shares of their shortest paths that lead over
+    it."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     total = np.zeros(matrix.shape[0])
     for number, source in enumerate(sources.tolist(), 1):
@@ -50,4 +51,6 @@ def _steps(depth: Ints, rows: Ints, columns: Ints) -> list[tuple[Ints, Ints]]:
     level = depth[rows[onward]]
     order = onward[np.argsort(level, kind="stable")]
     ends = np.cumsum(np.bincount(level))
-    return [(rows[part], columns[part]) for part in np.split(order, ends[:-1])] if len(order) else []
+    return (
+        [(rows[part], columns[part]) for part in np.split(order, ends[:-1])] if len(order) else []
+    )

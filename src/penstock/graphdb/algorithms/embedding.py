@@ -1,4 +1,5 @@
-"""Nodes as vectors: fast random projection, which needs a few products of the sparse matrix and no training."""
+"""Nodes as vectors: fast random projection, which needs a few products of the sparse matrix and no
+training."""
 
 from __future__ import annotations
 
@@ -35,13 +36,17 @@ def _fastrp(task: Task) -> Outcome:
     values = pa.array(total.ravel().astype(np.float64))
     width = task.integer("dimensions")
     offsets = pa.array(np.arange(0, len(values) + 1, width, dtype=np.int32))
-    return Outcome(summary={"dimensions": width}, columns={"": pa.ListArray.from_arrays(offsets, values)})
+    return Outcome(
+        summary={"dimensions": width}, columns={"": pa.ListArray.from_arrays(offsets, values)}
+    )
 
 
 def _projection(task: Task, degrees: npt.NDArray[np.float64]) -> Vectors:
     """Very sparse random signs, scaled by a power of the degree."""
     draw = np.random.default_rng(task.integer("seed"))
-    drawn = draw.integers(0, 2 * _SPARSITY, size=(task.graph.count, task.integer("dimensions")), dtype=np.int8)
+    drawn = draw.integers(
+        0, 2 * _SPARSITY, size=(task.graph.count, task.integer("dimensions")), dtype=np.int8
+    )
     signs = (drawn == 0).astype(np.float32) - (drawn == 1).astype(np.float32)
     total = max(float(degrees.sum()), 1.0)
     scale = (np.maximum(degrees, 1e-12) / total) ** task.number("normalization_strength")
@@ -62,7 +67,12 @@ ALGORITHMS = (
         description="A vector for each node by fast random projection: nodes with similar surroundings lie close.",
         parameters=(
             Parameter(
-                name="dimensions", type="integer", default=128, minimum=1, maximum=2048, description="Numbers a node."
+                name="dimensions",
+                type="integer",
+                default=128,
+                minimum=1,
+                maximum=2048,
+                description="Numbers a node.",
             ),
             Parameter(
                 name="iteration_weights",

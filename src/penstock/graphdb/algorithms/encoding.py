@@ -1,4 +1,5 @@
-"""Whatever NetworkX gives back, as JSON: numbers, lists, sets, generators, graphs, and dictionaries by node or edge."""
+"""Whatever NetworkX gives back, as JSON: numbers, lists, sets, generators, graphs, and dictionaries
+by node or edge."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ class Encoder:
 
     def _graph(self, graph: Any) -> Value:
         nodes: list[Value] = [
-            {**self._attributes(held), "id": str(node)} for node, held in self._some(graph.nodes(data=True))
+            {**self._attributes(held), "id": str(node)}
+            for node, held in self._some(graph.nodes(data=True))
         ]
         edges: list[Value] = [
             {**self._attributes(held), "source": str(a), "target": str(b)}
@@ -87,7 +89,12 @@ class Encoder:
             yield item
 
     def _is_edge(self, key: Any) -> bool:
-        return isinstance(key, tuple) and len(key) in (2, 3) and key[0] in self._ids and key[1] in self._ids
+        return (
+            isinstance(key, tuple)
+            and len(key) in (2, 3)
+            and key[0] in self._ids
+            and key[1] in self._ids
+        )
 
 
 def _scalar(value: Any) -> Value:

@@ -57,7 +57,9 @@ def _said(name: str) -> Callable[[Outcome, list[str]], Any]:
 _SOURCE = {"source": "source_id"}
 _EXACT: Mapping[str, Value] = {"tolerance": 1e-10, "max_iterations": 1000}
 _EQUIVALENTS = {
-    "average_clustering": _Equivalent(algorithm="clustering_coefficient", shape=_said("average"), directed=False),
+    "average_clustering": _Equivalent(
+        algorithm="clustering_coefficient", shape=_said("average"), directed=False
+    ),
     "betweenness_centrality": _Equivalent(
         algorithm="betweenness", shape=_by_node, takes={"normalized": "normalized"}, weights=True
     ),
@@ -66,17 +68,33 @@ _EQUIVALENTS = {
     "connected_components": _Equivalent(algorithm="wcc", shape=_groups, directed=False),
     "core_number": _Equivalent(algorithm="kcore", shape=_by_node, directed=False),
     "harmonic_centrality": _Equivalent(algorithm="harmonic", shape=_by_node, weights=True),
-    "kosaraju_strongly_connected_components": _Equivalent(algorithm="scc", shape=_groups, directed=True),
-    "number_connected_components": _Equivalent(algorithm="wcc", shape=_number, directed=False),
-    "number_strongly_connected_components": _Equivalent(algorithm="scc", shape=_number, directed=True),
-    "number_weakly_connected_components": _Equivalent(algorithm="wcc", shape=_number, directed=True),
-    "pagerank": _Equivalent(
-        algorithm="pagerank", shape=_by_node, takes={"alpha": "damping_factor"}, fixed=_EXACT, weights=True
+    "kosaraju_strongly_connected_components": _Equivalent(
+        algorithm="scc", shape=_groups, directed=True
     ),
-    "single_source_dijkstra_path_length": _Equivalent(algorithm="sssp", shape=_reached, takes=_SOURCE, weights=True),
-    "single_source_shortest_path_length": _Equivalent(algorithm="bfs", shape=_reached, takes=_SOURCE),
+    "number_connected_components": _Equivalent(algorithm="wcc", shape=_number, directed=False),
+    "number_strongly_connected_components": _Equivalent(
+        algorithm="scc", shape=_number, directed=True
+    ),
+    "number_weakly_connected_components": _Equivalent(
+        algorithm="wcc", shape=_number, directed=True
+    ),
+    "pagerank": _Equivalent(
+        algorithm="pagerank",
+        shape=_by_node,
+        takes={"alpha": "damping_factor"},
+        fixed=_EXACT,
+        weights=True,
+    ),
+    "single_source_dijkstra_path_length": _Equivalent(
+        algorithm="sssp", shape=_reached, takes=_SOURCE, weights=True
+    ),
+    "single_source_shortest_path_length": _Equivalent(
+        algorithm="bfs", shape=_reached, takes=_SOURCE
+    ),
     "strongly_connected_components": _Equivalent(algorithm="scc", shape=_groups, directed=True),
-    "transitivity": _Equivalent(algorithm="clustering_coefficient", shape=_said("transitivity"), directed=False),
+    "transitivity": _Equivalent(
+        algorithm="clustering_coefficient", shape=_said("transitivity"), directed=False
+    ),
     "triangles": _Equivalent(algorithm="triangle_count", shape=_by_node, directed=False),
     "weakly_connected_components": _Equivalent(algorithm="wcc", shape=_groups, directed=True),
 }
@@ -85,7 +103,9 @@ UNDIRECTED_ONLY = frozenset({"connected_components", "number_connected_component
 """What NetworkX refuses for directed graphs; to know it saves building one."""
 
 
-def native(name: str, given: Mapping[str, Value], graph: Topology, *, directed: bool, ids: list[str]) -> Any:
+def native(
+    name: str, given: Mapping[str, Value], graph: Topology, *, directed: bool, ids: list[str]
+) -> Any:
     """NetworkX's answer by other means, or NOT_HERE."""
     known = _EQUIVALENTS.get(name)
     if known is None or known.directed not in (None, directed) or set(given) - set(known.takes):
@@ -93,7 +113,9 @@ def native(name: str, given: Mapping[str, Value], graph: Topology, *, directed: 
     if not graph.count or (graph.weighted and not known.weights):
         return NOT_HERE
     chosen = algorithm(known.algorithm)
-    parameters = check(chosen.parameters, {**known.fixed, **{known.takes[k]: v for k, v in given.items()}})
+    parameters = check(
+        chosen.parameters, {**known.fixed, **{known.takes[k]: v for k, v in given.items()}}
+    )
     single = graph.merged(directed=directed)
     way = chosen.directed if chosen.direction != "either" else directed
     return known.shape(run(chosen, Task(graph=single, directed=way, parameters=parameters)), ids)

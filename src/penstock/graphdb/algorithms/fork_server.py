@@ -1,9 +1,10 @@
 """The process that children are forked from: `python -m penstock.graphdb.algorithms.fork_server`.
 
-Importing the libraries costs seconds, forking milliseconds, so this process imports them once, whenever nobody waits,
-and computes nothing itself: it has no threads that a fork could tear. Lines of JSON come in (`order` with an `id`, or
-`kill` of one) and go out (`progress`, then `code` when a child is gone). It knows which of its children it has buried,
-so a kill never hits a stranger. It dies with the server, and its children die with it.
+Importing the libraries costs seconds, forking milliseconds, so this process imports them once,
+whenever nobody waits, and computes nothing itself: it has no threads that a fork could tear. Lines
+of JSON come in (`order` with an `id`, or `kill` of one) and go out (`progress`, then `code` when a
+child is gone). It knows which of its children it has buried, so a kill never hits a stranger. It
+dies with the server, and its children die with it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A NetworkX function as requests see it: which parameters it takes, and what each means in a graph with ids."""
+"""A NetworkX function as requests see it: which parameters it takes, and what each means in a graph
+with ids."""
 
 from __future__ import annotations
 
@@ -17,17 +18,63 @@ if TYPE_CHECKING:
     from penstock.graphdb.algorithms.nodes import Nodes
     from penstock.graphdb.algorithms.parameters import Value
 
-_NODE = {"source", "target", "s", "t", "_s", "_t", "u", "v", "node", "root", "node1", "node2", "nodeA", "nodeB"}
+_NODE = {
+    "source",
+    "target",
+    "s",
+    "t",
+    "_s",
+    "_t",
+    "u",
+    "v",
+    "node",
+    "root",
+    "node1",
+    "node2",
+    "nodeA",
+    "nodeB",
+}
 _NODE |= {"start", "n"}
-_NODES = {"nodes", "nbunch", "sources", "targets", "S", "T", "C", "center_nodes", "terminal_nodes", "top_nodes"}
+_NODES = {
+    "nodes",
+    "nbunch",
+    "sources",
+    "targets",
+    "S",
+    "T",
+    "C",
+    "center_nodes",
+    "terminal_nodes",
+    "top_nodes",
+}
 _NODES |= {"nbunch1", "nbunch2", "nodelist"}
 _GROUPS = {"communities", "partition"}
 _BY_NODE = {"personalization", "dangling", "nstart", "states"}
 _EDGE_NUMBER = ("weight", "distance", "capacity")
 _EDGE_PROPERTY = {*_EDGE_NUMBER, "edge_attr"}
 _NODE_PROPERTY = {"attribute", "node_attr", "community"}
-_NOT_OFFERED = {"backend", "backend_kwargs", "kwargs", "dtype", "flow_func", "auxiliary", "residual", "heap", "attr"}
-_NOT_OFFERED |= {"sort_neighbors", "heuristic", "e", "scc", "sp", "preserve_attrs", "cliques", "core_number", "keys"}
+_NOT_OFFERED = {
+    "backend",
+    "backend_kwargs",
+    "kwargs",
+    "dtype",
+    "flow_func",
+    "auxiliary",
+    "residual",
+    "heap",
+    "attr",
+}
+_NOT_OFFERED |= {
+    "sort_neighbors",
+    "heuristic",
+    "e",
+    "scc",
+    "sp",
+    "preserve_attrs",
+    "cliques",
+    "core_number",
+    "keys",
+}
 _NOT_OFFERED |= {"topo_order", "matching_algorithm", "data", "most_valuable_edge", "paths"}
 _SEED = 42
 _OF_NODE_WEIGHT = {"max_weight_clique", "approximation_min_weighted_vertex_cover"}
@@ -57,7 +104,9 @@ class Function:
             "result_suffixes": [""],
         }
 
-    def properties(self, given: Mapping[str, Value], weight: str | None) -> tuple[list[str], list[str]]:
+    def properties(
+        self, given: Mapping[str, Value], weight: str | None
+    ) -> tuple[list[str], list[str]]:
         """The node and the edge properties that the function will look at."""
         named = {name: value for name, value in given.items() if isinstance(value, str)}
         of_node = _NODE_PROPERTY | ({"weight"} if self.name in _OF_NODE_WEIGHT else set())
@@ -66,7 +115,8 @@ class Function:
         return nodes, [*edges, *([weight] if weight else [])]
 
     def edge_weight(self, given: Mapping[str, Value], weight: str | None) -> str | None:
-        """The edge property that the function goes by, by which the lightest of parallel edges is chosen."""
+        """The edge property that the function goes by, by which the lightest of parallel edges is
+        chosen."""
         own = () if self.name in _OF_NODE_WEIGHT else _EDGE_NUMBER
         named = (given[name] for name in own if isinstance(given.get(name), str))
         return next((str(name) for name in named), weight)
@@ -83,8 +133,12 @@ class Function:
             if parameter.default is inspect.Parameter.empty and given.get(parameter.name) is None:
                 raise InvalidInput(f"{parameter.name} is required.", parameter=parameter.name)
 
-    def arguments(self, given: Mapping[str, Value], weight: str | None, nodes: Nodes) -> dict[str, Any]:
-        arguments = {name: _meant(name, value, nodes) for name, value in given.items() if value is not None}
+    def arguments(
+        self, given: Mapping[str, Value], weight: str | None, nodes: Nodes
+    ) -> dict[str, Any]:
+        arguments = {
+            name: _meant(name, value, nodes) for name, value in given.items() if value is not None
+        }
         for name in ("weight", "distance"):
             if weight and name in self.names and self.name not in _OF_NODE_WEIGHT:
                 arguments.setdefault(name, weight)
@@ -121,7 +175,13 @@ def _described(parameter: inspect.Parameter) -> dict[str, Value]:
 
 
 def _type(name: str, default: Value) -> str:
-    roles = {"node": _NODE, "nodes": _NODES, "groups": _GROUPS, "by_node": _BY_NODE, "pairs": {"ebunch"}}
+    roles = {
+        "node": _NODE,
+        "nodes": _NODES,
+        "groups": _GROUPS,
+        "by_node": _BY_NODE,
+        "pairs": {"ebunch"},
+    }
     for role, names in roles.items():
         if name in names:
             return role

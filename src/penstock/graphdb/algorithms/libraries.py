@@ -19,7 +19,10 @@ def networkit_graph(matrix: Matrix, *, directed: bool, weighted: bool) -> Any:
     found = (matrix if directed else sp.triu(matrix)).tocoo()
     ends = (found.row.astype(np.uint64), found.col.astype(np.uint64))
     return nk.GraphFromCoo(
-        (found.data.astype(np.float64), ends), n=matrix.shape[0], weighted=weighted, directed=directed
+        (found.data.astype(np.float64), ends),
+        n=matrix.shape[0],
+        weighted=weighted,
+        directed=directed,
     )
 
 

@@ -1,4 +1,5 @@
-"""The nodes of a topology: labels laid end to end, so that one number names a node and no two labels collide."""
+"""The nodes of a topology: labels laid end to end, so that one number names a node and no two
+labels collide."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ class Nodes:
 
     @classmethod
     def of(cls, labels: Sequence[str], keys: Sequence[pa.Array]) -> Nodes:
-        starts = np.concatenate([[0], np.cumsum([len(k) for k in keys], dtype=np.int64)]).astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum([len(k) for k in keys], dtype=np.int64)]).astype(
+            np.int64
+        )
         return cls(labels=tuple(labels), keys=tuple(keys), starts=starts)
 
     @property
@@ -49,7 +52,12 @@ class Nodes:
         which = np.searchsorted(self.starts, wanted, side="right") - 1
         for at in np.unique(which).tolist():
             mine = which == at
-            texts = self.keys[at].take(pa.array(wanted[mine] - self.starts[at])).cast(pa.string()).to_pylist()
+            texts = (
+                self.keys[at]
+                .take(pa.array(wanted[mine] - self.starts[at]))
+                .cast(pa.string())
+                .to_pylist()
+            )
             found[mine] = [f"{self.labels[at]}:{text}" for text in texts]
         given: list[str] = found.tolist()
         return given
@@ -61,8 +69,12 @@ class Nodes:
             if exact is not None:
                 return exact
         if not isinstance(given, str | int | float) or isinstance(given, bool):
-            raise InvalidInput(f"{parameter} must be a node's id such as 'Label:key'.", parameter=parameter)
-        found = [x for x in (self._in_label(i, given) for i in range(len(self.labels))) if x is not None]
+            raise InvalidInput(
+                f"{parameter} must be a node's id such as 'Label:key'.", parameter=parameter
+            )
+        found = [
+            x for x in (self._in_label(i, given) for i in range(len(self.labels))) if x is not None
+        ]
         if len(found) > 1:
             ids = self.ids(found)
             raise InvalidInput(
@@ -88,7 +100,8 @@ class Nodes:
         return None if position < 0 else int(self.starts[at]) + int(position)
 
     def order(self) -> Ints:
-        """Each node's rank by label, then key: what breaks a tie the same way whatever order the rows came in."""
+        """Each node's rank by label, then key: what breaks a tie the same way whatever order the
+        rows came in."""
         ranks = np.empty(self.count, dtype=np.int64)
         for at, keys in enumerate(self.keys):
             sorted_rows = pc.array_sort_indices(keys).to_numpy().astype(np.int64)

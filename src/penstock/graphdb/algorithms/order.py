@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """`data` is the hand-over's folder, `out` where the answer goes: `result.json` and `values-*.arrow`, or
-    `error.json`. With `keep_values` the result holds the first values itself, since nobody will write them back."""
+    """`data` is the hand-over's folder, `out` where the answer goes: `result.json` and
+    `values-*.arrow`, or `error.json`. With `keep_values` the result holds the first values itself,
+    since nobody will write them back."""
 
     kind: Literal["native", "networkx"]
     name: str

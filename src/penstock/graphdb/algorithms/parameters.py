@@ -1,4 +1,5 @@
-"""What an algorithm may be told: names, types, defaults and ranges, and the check that names what is wrong."""
+"""What an algorithm may be told: names, types, defaults and ranges, and the check that names what
+is wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 Value: TypeAlias = bool | int | float | str | list["Value"] | dict[str, "Value"] | None
-Kind: TypeAlias = Literal["integer", "number", "boolean", "string", "node", "nodes", "pairs", "numbers"]
+Kind: TypeAlias = Literal[
+    "integer", "number", "boolean", "string", "node", "nodes", "pairs", "numbers"
+]
 _MOST_ITEMS = 10_000
 
 
@@ -42,7 +45,9 @@ class Parameter:
     def check(self, value: Value) -> Value:
         if value is None:
             if self.required:
-                raise InvalidInput(f"{self.name} is required: {self.description}", parameter=self.name)
+                raise InvalidInput(
+                    f"{self.name} is required: {self.description}", parameter=self.name
+                )
             return self.default
         checked = self._typed(value)
         if not self._within(checked):
@@ -51,7 +56,9 @@ class Parameter:
 
     def _typed(self, value: Value) -> Value:
         match self.type, value:
-            case "integer", bool() | float() if not isinstance(value, float) or not value.is_integer():
+            case "integer", bool() | float() if (
+                not isinstance(value, float) or not value.is_integer()
+            ):
                 pass
             case "integer", int() | float():
                 return int(value)
@@ -88,12 +95,18 @@ class Parameter:
         )
 
     def _refused(self, message: str) -> InvalidInput:
-        return InvalidInput(message, parameter=self.name, type=self.type, range=self.range() or None)
+        return InvalidInput(
+            message, parameter=self.name, type=self.type, range=self.range() or None
+        )
 
     def describe(self) -> dict[str, Value]:
         bounds = {"minimum": self.minimum, "maximum": self.maximum}
         bounds |= {"exclusive_minimum": self.above, "exclusive_maximum": self.below}
-        described: dict[str, Value] = {"name": self.name, "type": self.type, "description": self.description}
+        described: dict[str, Value] = {
+            "name": self.name,
+            "type": self.type,
+            "description": self.description,
+        }
         described |= {"required": self.required, "default": self.default}
         described |= {name: bound for name, bound in bounds.items() if bound is not None}
         return described | ({"choices": list(self.choices)} if self.choices else {})
@@ -111,7 +124,11 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-_ITEMS: Mapping[Kind, Callable[[Value], bool]] = {"nodes": _is_node, "pairs": _is_pair, "numbers": _is_number}
+_ITEMS: Mapping[Kind, Callable[[Value], bool]] = {
+    "nodes": _is_node,
+    "pairs": _is_pair,
+    "numbers": _is_number,
+}
 _ARTICLES: Mapping[Kind, str] = {
     "integer": "a whole number",
     "number": "a number",

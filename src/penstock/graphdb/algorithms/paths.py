@@ -12,7 +12,14 @@ from scipy.sparse.csgraph import yen
 from penstock.graphdb.algorithms.algorithm import Algorithm, Outcome, Task, column, exact
 from penstock.graphdb.algorithms.coordinates import remaining
 from penstock.graphdb.algorithms.parameters import Parameter
-from penstock.graphdb.algorithms.search import UNREACHED, a_star, cheapest, levels, walk_back, within
+from penstock.graphdb.algorithms.search import (
+    UNREACHED,
+    a_star,
+    cheapest,
+    levels,
+    walk_back,
+    within,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +31,11 @@ if TYPE_CHECKING:
 SOURCE = Parameter(name="source_id", type="node", required=True, description="Where to start.")
 TARGET = Parameter(name="target_id", type="node", required=True, description="Where to go.")
 _DEPTH = Parameter(
-    name="max_depth", type="integer", minimum=1, maximum=1_000_000, description="Edges at most; no limit if left out."
+    name="max_depth",
+    type="integer",
+    minimum=1,
+    maximum=1_000_000,
+    description="Edges at most; no limit if left out.",
 )
 
 
@@ -43,7 +54,10 @@ def _sssp(task: Task) -> Outcome:
     bound = np.inf if limit is None else task.number("max_distance")
     distances, _ = cheapest(task.graph.costs(directed=task.directed), task.node("source_id"), bound)
     reached = np.isfinite(distances)
-    summary: dict[str, Value] = {"reached": int(reached.sum()), "max_distance": float(distances[reached].max())}
+    summary: dict[str, Value] = {
+        "reached": int(reached.sum()),
+        "max_distance": float(distances[reached].max()),
+    }
     return Outcome(summary=summary, columns={"": column(distances, ~reached)})
 
 
@@ -80,13 +94,30 @@ def _all_shortest(task: Task) -> Outcome:
     else:
         distances, nearest = _steps(matrix, source)
     if not np.isfinite(distances[target]):
-        return Outcome(summary={"found": False, "paths": [], "path_count": 0, "distance": None, "truncated": False})
+        return Outcome(
+            summary={
+                "found": False,
+                "paths": [],
+                "path_count": 0,
+                "distance": None,
+                "truncated": False,
+            }
+        )
     order = _Order(distances, nearest, source)
     before = _tight(matrix.T.tocsr(), order, source, target)
     number = _ways(before, order, source, target)
-    shown = [task.graph.nodes.ids(path) for path in islice(_unfold(before, source, target), task.integer("limit"))]
-    summary: dict[str, Value] = {"found": True, "paths": cast("Value", shown), "distance": float(distances[target])}
-    return Outcome(summary=summary | {"path_count": exact(number), "truncated": number > len(shown)})
+    shown = [
+        task.graph.nodes.ids(path)
+        for path in islice(_unfold(before, source, target), task.integer("limit"))
+    ]
+    summary: dict[str, Value] = {
+        "found": True,
+        "paths": cast("Value", shown),
+        "distance": float(distances[target]),
+    }
+    return Outcome(
+        summary=summary | {"path_count": exact(number), "truncated": number > len(shown)}
+    )
 
 
 def _steps(matrix: Matrix, source: int) -> tuple[Floats, Ints]:
@@ -159,10 +190,14 @@ def _k_shortest(task: Task) -> Outcome:
         paths = [[source]]
     else:
         wanted = task.integer("k")
-        lengths, before = yen(matrix, source, target, wanted, directed=True, return_predecessors=True)
+        lengths, before = yen(
+            matrix, source, target, wanted, directed=True, return_predecessors=True
+        )
         paths = [walk_back(row, source, target) for row in before[: len(lengths)]]
     told = [_told(task, matrix, path) for path in paths]
-    return Outcome(summary={"found": bool(told), "path_count": len(told), "paths": cast("Value", told)})
+    return Outcome(
+        summary={"found": bool(told), "path_count": len(told), "paths": cast("Value", told)}
+    )
 
 
 ALGORITHMS = (
@@ -179,7 +214,12 @@ ALGORITHMS = (
         description="The cheapest way's length from one node to every other (Dijkstra); none where no way leads.",
         parameters=(
             SOURCE,
-            Parameter(name="max_distance", type="number", minimum=0, description="Go no further than this."),
+            Parameter(
+                name="max_distance",
+                type="number",
+                minimum=0,
+                description="Go no further than this.",
+            ),
         ),
         weights="optional",
         run=_sssp,
@@ -201,8 +241,18 @@ ALGORITHMS = (
                 description="How A* guesses what is left: straight on a plane, or in metres on the globe. Weights "
                 "must never be less than that.",
             ),
-            Parameter(name="x_property", type="string", default="longitude", description="A node's x or longitude."),
-            Parameter(name="y_property", type="string", default="latitude", description="A node's y or latitude."),
+            Parameter(
+                name="x_property",
+                type="string",
+                default="longitude",
+                description="A node's x or longitude.",
+            ),
+            Parameter(
+                name="y_property",
+                type="string",
+                default="latitude",
+                description="A node's y or latitude.",
+            ),
         ),
         weights="optional",
         per_node=False,
@@ -215,7 +265,14 @@ ALGORITHMS = (
         parameters=(
             SOURCE,
             TARGET,
-            Parameter(name="limit", type="integer", default=100, minimum=1, maximum=10_000, description="Paths shown."),
+            Parameter(
+                name="limit",
+                type="integer",
+                default=100,
+                minimum=1,
+                maximum=10_000,
+                description="Paths shown.",
+            ),
         ),
         weights="positive",
         per_node=False,
@@ -228,7 +285,9 @@ ALGORITHMS = (
         parameters=(
             SOURCE,
             TARGET,
-            Parameter(name="k", type="integer", default=3, minimum=1, maximum=100, description="How many."),
+            Parameter(
+                name="k", type="integer", default=3, minimum=1, maximum=100, description="How many."
+            ),
         ),
         weights="positive",
         per_node=False,

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 _RUNAWAY = 1e12
 _ITERATIONS = Parameter(
-    name="max_iterations", type="integer", default=100, minimum=1, maximum=100_000, description="Steps at most."
+    name="max_iterations",
+    type="integer",
+    default=100,
+    minimum=1,
+    maximum=100_000,
+    description="Steps at most.",
 )
 _TOLERANCE = Parameter(
     name="tolerance",
@@ -40,7 +45,9 @@ _DAMPING = Parameter(
 )
 
 
-def iterate(task: Task, first: Floats, step: Callable[[Floats], Floats]) -> tuple[Floats, dict[str, Value]]:
+def iterate(
+    task: Task, first: Floats, step: Callable[[Floats], Floats]
+) -> tuple[Floats, dict[str, Value]]:
     """Step until the values rest; the summary says after how many and whether they do."""
     values, limit, tolerance = first, task.integer("max_iterations"), task.number("tolerance")
     for iteration in range(1, limit + 1):
@@ -102,7 +109,9 @@ def _eigenvector(task: Task) -> Outcome:
 def _katz(task: Task) -> Outcome:
     inward = task.graph.flow(directed=task.directed).T
     alpha, beta = task.number("alpha"), task.number("beta")
-    values, summary = iterate(task, np.zeros(task.graph.count), lambda x: alpha * (inward @ x) + beta)
+    values, summary = iterate(
+        task, np.zeros(task.graph.count), lambda x: alpha * (inward @ x) + beta
+    )
     size = float(np.linalg.norm(values))
     if not summary["converged"] and size > np.sqrt(_RUNAWAY):
         raise InvalidInput(
@@ -125,11 +134,14 @@ def _hits(task: Task) -> Outcome:
 
     hubs, summary = iterate(task, np.full(task.graph.count, 1 / count), step)
     authorities = _share(matrix.T @ hubs)
-    return Outcome(summary=summary, columns={"_hub": column(hubs), "_authority": column(authorities)})
+    return Outcome(
+        summary=summary, columns={"_hub": column(hubs), "_authority": column(authorities)}
+    )
 
 
 def _scaled_flow(task: Task) -> Matrix:
-    """The largest weight as 1: eigenvectors are the same in any unit, and in this one no weight vanishes."""
+    """The largest weight as 1: eigenvectors are the same in any unit, and in this one no weight
+    vanishes."""
     matrix = task.graph.flow(directed=task.directed)
     largest = float(matrix.data.max(initial=0.0))
     if not task.graph.weighted or not largest or not np.isfinite(largest):
@@ -156,7 +168,12 @@ ALGORITHMS = (
         category="centrality",
         description="PageRank whose walker jumps back to the given nodes only: nearness to them.",
         parameters=(
-            Parameter(name="source_ids", type="nodes", required=True, description="The nodes to jump back to."),
+            Parameter(
+                name="source_ids",
+                type="nodes",
+                required=True,
+                description="The nodes to jump back to.",
+            ),
             _DAMPING,
             _ITERATIONS,
             _TOLERANCE,
@@ -178,7 +195,12 @@ ALGORITHMS = (
         description="Counts the walks that end at a node, longer ones for less.",
         parameters=(
             Parameter(
-                name="alpha", type="number", default=0.1, above=0, maximum=1, description="What one more step is worth."
+                name="alpha",
+                type="number",
+                default=0.1,
+                above=0,
+                maximum=1,
+                description="What one more step is worth.",
             ),
             Parameter(
                 name="beta",
@@ -188,7 +210,12 @@ ALGORITHMS = (
                 maximum=1e6,
                 description="What each node has to start.",
             ),
-            Parameter(name="normalized", type="boolean", default=True, description="Scale to a length of 1."),
+            Parameter(
+                name="normalized",
+                type="boolean",
+                default=True,
+                description="Scale to a length of 1.",
+            ),
             _ITERATIONS,
             _TOLERANCE,
         ),

@@ -1,7 +1,8 @@
-"""From the engine to the child: Arrow files that are mapped, not copied, and the matrices that the first child builds.
+"""From the engine to the child: Arrow files that are mapped, not copied, and the matrices that the
+first child builds.
 
-A graph's shape does not change after its load, so a folder that was filled once serves every later run with the same
-selection.
+A graph's shape does not change after its load, so a folder that was filled once serves every later
+run with the same selection.
 """
 
 from __future__ import annotations
@@ -85,8 +86,11 @@ def whole(folder: Path) -> Iterator[Path]:
         shutil.rmtree(begun, ignore_errors=True)
 
 
-def read_nodes(folder: Path, selection: Selection) -> tuple[Nodes, dict[str, pa.Array], dict[str, Ints]]:
-    """Nodes in the order of their offsets, their properties, and the offsets of labels whose numbers have holes."""
+def read_nodes(
+    folder: Path, selection: Selection
+) -> tuple[Nodes, dict[str, pa.Array], dict[str, Ints]]:
+    """Nodes in the order of their offsets, their properties, and the offsets of labels whose
+    numbers have holes."""
     tables = [arrow_file.read(folder / f"nodes-{n}.arrow") for n in range(len(selection.labels))]
     tables = [_in_order(table) for table in tables]
     nodes = Nodes.of(selection.labels, [_whole(table[KEY]) for table in tables])
@@ -99,7 +103,9 @@ def read_nodes(folder: Path, selection: Selection) -> tuple[Nodes, dict[str, pa.
     return nodes, properties, holes
 
 
-def read_edges(folder: Path, selection: Selection, holes: dict[str, Ints] | None = None) -> list[Edges]:
+def read_edges(
+    folder: Path, selection: Selection, holes: dict[str, Ints] | None = None
+) -> list[Edges]:
     """The raw edges with all properties, and the weights beside them."""
     found = []
     for number, edge in enumerate(selection.edges):
@@ -109,8 +115,12 @@ def read_edges(folder: Path, selection: Selection, holes: dict[str, Ints] | None
         for end, label in ((SOURCE, edge.from_label), (TARGET, edge.to_label)):
             if holes and label in holes:
                 dense = np.searchsorted(holes[label], table[end].to_numpy())
-                table = table.set_column(table.column_names.index(end), end, pa.array(dense, pa.int64()))
-        found.append(Edges(type=edge.type, from_label=edge.from_label, to_label=edge.to_label, table=table))
+                table = table.set_column(
+                    table.column_names.index(end), end, pa.array(dense, pa.int64())
+                )
+        found.append(
+            Edges(type=edge.type, from_label=edge.from_label, to_label=edge.to_label, table=table)
+        )
     return found
 
 
@@ -126,7 +136,9 @@ def _weights(column: pa.ChunkedArray, edge_type: str) -> pa.ChunkedArray:
         ) from e
 
 
-def read_topology(folder: Path, selection: Selection, nodes: Nodes, holes: dict[str, Ints]) -> Topology:
+def read_topology(
+    folder: Path, selection: Selection, nodes: Nodes, holes: dict[str, Ints]
+) -> Topology:
     """The matrices as an earlier child left them, or built now and left for the next."""
     if not (folder / "built").exists():
         made = build(nodes, read_edges(folder, selection, holes))
@@ -150,27 +162,44 @@ def read_topology(folder: Path, selection: Selection, nodes: Nodes, holes: dict[
 
 def _save(folder: Path, name: str, matrix: Matrix) -> None:
     for part in _PARTS:
-        begun = folder / f"{os.getpid()}-{name}-{part}.npy"  # two children may build at once; each file appears whole
+        begun = (
+            folder / f"{os.getpid()}-{name}-{part}.npy"
+        )  # two children may build at once; each file appears whole
         np.save(begun, getattr(matrix, part))
         begun.rename(folder / f"{name}-{part}.npy")
 
 
 def _load(folder: Path, name: str, count: int) -> Matrix:
-    data, indices, indptr = (np.load(folder / f"{name}-{part}.npy", mmap_mode="r") for part in _PARTS)
+    data, indices, indptr = (
+        np.load(folder / f"{name}-{part}.npy", mmap_mode="r") for part in _PARTS
+    )
     return sp.csr_array((data, indices, indptr), shape=(count, count))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+    return (
+        column.chunk(0)
+        if column.num_chunks == 1
+        else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+    )
 
 
 def _in_order(table: pa.Table) -> pa.Table:
     offsets = table[OFFSET].to_numpy()
-    return table if (offsets[1:] > offsets[:-1]).all() else table.take(pc.sort_indices(table[OFFSET]))
+    return (
+        table if (offsets[1:] > offsets[:-1]).all() else table.take(pc.sort_indices(table[OFFSET]))
+    )
 
 
 def _property(tables: list[pa.Table], name: str) -> pa.Array:
     """The property over all labels; null where a label has none of that name."""
     kind = next(table[name].type for table in tables if name in table.column_names)
-    parts = [table[name].cast(kind) if name in table.column_names else pa.nulls(len(table), kind) for table in tables]
-    return _whole(pa.chunked_array([chunk for part in parts for chunk in getattr(part, "chunks", [part])], kind))
+    parts = [
+        table[name].cast(kind) if name in table.column_names else pa.nulls(len(table), kind)
+        for table in tables
+    ]
+    return _whole(
+        pa.chunked_array(
+            [chunk for part in parts for chunk in getattr(part, "chunks", [part])], kind
+        )
+    )

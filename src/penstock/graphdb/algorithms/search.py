@@ -20,8 +20,8 @@ UNREACHED = -1
 def levels(matrix: Matrix, source: int) -> tuple[Ints, Ints]:
     """Steps from the source (-1 where no way leads) and each node's predecessor.
 
-    The order of a breadth-first search is sorted by level, and so are the predecessors' places in it: a level ends
-    where they leave the level before.
+    The order of a breadth-first search is sorted by level, and so are the predecessors' places in
+    it: a level ends where they leave the level before.
     """
     order, before = breadth_first_order(matrix, source, directed=True, return_predecessors=True)
     place = np.empty(matrix.shape[0], dtype=np.int64)
@@ -49,7 +49,9 @@ def walk_back(before: Ints, source: int, target: int) -> list[int]:
     return path[::-1]
 
 
-def a_star(matrix: Matrix, source: int, target: int, guess: Callable[[int], float]) -> list[int] | None:
+def a_star(
+    matrix: Matrix, source: int, target: int, guess: Callable[[int], float]
+) -> list[int] | None:
     """The cheapest path, given a guess that is never more than what is left to go."""
     indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
     best, before = {source: 0.0}, {source: source}
@@ -77,7 +79,8 @@ def a_star(matrix: Matrix, source: int, target: int, guess: Callable[[int], floa
 
 
 def within(matrix: Matrix, source: int, target: int, hops: int) -> list[int] | None:
-    """The cheapest path of at most so many edges, edge by edge: a shorter one may cost more and still be the answer."""
+    """The cheapest path of at most so many edges, edge by edge: a shorter one may cost more and
+    still be the answer."""
     edges = matrix.tocoo()
     layers = [np.full(matrix.shape[0], np.inf)]
     layers[0][source] = 0.0

@@ -37,7 +37,10 @@ class Selection:
     @classmethod
     def from_json(cls, said: dict[str, Any]) -> Selection:
         edges = tuple(EdgeChoice(**edge) for edge in said["edges"])
-        lists = {name: tuple(said[name]) for name in ("labels", "results", "node_properties", "edge_properties")}
+        lists = {
+            name: tuple(said[name])
+            for name in ("labels", "results", "node_properties", "edge_properties")
+        }
         return cls(edges=edges, weight=said["weight"], **lists)
 
     def fingerprint(self) -> str:
@@ -56,8 +59,8 @@ def select(
     node_properties: Sequence[str] = (),
     edge_properties: Sequence[str] = (),
 ) -> Selection:
-    """No labels are all labels. No types are all types between the labels; a type that is named brings in the labels
-    at its ends, which take part and get no results."""
+    """No labels are all labels. No types are all types between the labels; a type that is named
+    brings in the labels at its ends, which take part and get no results."""
     asked = _known(labels, [n.label for n in schema.nodes], "node_labels", "label")
     named = _known(types, schema.edge_types, "relationship_types", "relationship type")
     tables = [e for e in schema.edges if e.type in named]
@@ -70,14 +73,18 @@ def select(
     return Selection(
         labels=joined,
         results=asked,
-        edges=tuple(EdgeChoice(type=t.type, from_label=t.from_node, to_label=t.to_node) for t in tables),
+        edges=tuple(
+            EdgeChoice(type=t.type, from_label=t.from_node, to_label=t.to_node) for t in tables
+        ),
         weight=weight,
         node_properties=tuple(dict.fromkeys(node_properties)),
         edge_properties=tuple(dict.fromkeys(edge_properties)),
     )
 
 
-def _known(asked: Sequence[str] | None, known: Sequence[str], parameter: str, what: str) -> tuple[str, ...]:
+def _known(
+    asked: Sequence[str] | None, known: Sequence[str], parameter: str, what: str
+) -> tuple[str, ...]:
     if asked is None:
         return tuple(known)
     if strangers := [name for name in asked if name not in known]:
@@ -95,7 +102,9 @@ def _known(asked: Sequence[str] | None, known: Sequence[str], parameter: str, wh
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "SERIAL", "NUMBER")
 
 
-def _check_edge_properties(tables: Sequence[EdgeTable], names: Sequence[str], weight: str | None) -> None:
+def _check_edge_properties(
+    tables: Sequence[EdgeTable], names: Sequence[str], weight: str | None
+) -> None:
     for table in tables:
         known = {p.name: p.type for p in table.properties}
         for name in names:
@@ -112,8 +121,12 @@ def _check_edge_properties(tables: Sequence[EdgeTable], names: Sequence[str], we
             )
 
 
-def _check_node_properties(schema: GraphSchema, labels: Sequence[str], names: Sequence[str]) -> None:
+def _check_node_properties(
+    schema: GraphSchema, labels: Sequence[str], names: Sequence[str]
+) -> None:
     tables = [table for table in schema.nodes if table.label in labels]
     for name in names:
         if not any(name == p.name for table in tables for p in table.columns):
-            raise InvalidInput(f"No chosen label has a property {name[:80]!r}.", parameter="parameters")
+            raise InvalidInput(
+                f"No chosen label has a property {name[:80]!r}.", parameter="parameters"
+            )

@@ -1,4 +1,5 @@
-"""How alike two nodes are by whom they both know: of given pairs, around one node, or the best of the whole graph."""
+"""How alike two nodes are by whom they both know: of given pairs, around one node, or the best of
+the whole graph."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _PRODUCTS = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """`worth` is what one common neighbour counts by its degree; `scale` judges the sum by the two degrees."""
+    """`worth` is what one common neighbour counts by its degree; `scale` judges the sum by the two
+    degrees."""
 
     worth: Callable[[Floats], Floats]
     scale: Callable[[Floats, Floats, Floats], Floats]
@@ -60,10 +62,18 @@ def _pairs(task: Task) -> tuple[Ints, Ints] | None:
 
 
 def _best(
-    task: Task, simple: Matrix, weighted: Matrix, degrees: Floats, measure: _Measure, rows: list[int] | None
+    task: Task,
+    simple: Matrix,
+    weighted: Matrix,
+    degrees: Floats,
+    measure: _Measure,
+    rows: list[int] | None,
 ) -> Outcome:
     """The highest scores of all pairs that have anyone in common; slices keep the memory flat."""
-    limit, chosen = task.integer("limit"), np.arange(task.graph.count) if rows is None else np.asarray(rows)
+    limit, chosen = (
+        task.integer("limit"),
+        np.arange(task.graph.count) if rows is None else np.asarray(rows),
+    )
     best: tuple[Ints, Ints, Floats] = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     work = np.cumsum((simple @ degrees)[chosen])
     start = 0
@@ -75,7 +85,9 @@ def _best(
         keep = left < right if rows is None else left != right
         left, right = left[keep], right[keep]
         scores = measure.scale(common.data[keep], degrees[left], degrees[right])
-        best = _top(limit, *(np.concatenate(pair) for pair in zip(best, (left, right, scores), strict=True)))
+        best = _top(
+            limit, *(np.concatenate(pair) for pair in zip(best, (left, right, scores), strict=True))
+        )
         start = stop
         task.progress(stop / len(chosen))
     return _told(task, *best)
@@ -122,11 +134,22 @@ _DESCRIPTIONS = {
     "overlap": "Common neighbours over the neighbours of the one that has fewer.",
 }
 _PARAMETERS = (
-    Parameter(name="source_id", type="node", description="One node; the most similar to it are found."),
-    Parameter(name="target_id", type="node", description="With source_id: the score of just these two."),
-    Parameter(name="pairs", type="pairs", description="Pairs of ids; each gets its score, in this order."),
     Parameter(
-        name="limit", type="integer", default=100, minimum=1, maximum=100_000, description="The best so many are given."
+        name="source_id", type="node", description="One node; the most similar to it are found."
+    ),
+    Parameter(
+        name="target_id", type="node", description="With source_id: the score of just these two."
+    ),
+    Parameter(
+        name="pairs", type="pairs", description="Pairs of ids; each gets its score, in this order."
+    ),
+    Parameter(
+        name="limit",
+        type="integer",
+        default=100,
+        minimum=1,
+        maximum=100_000,
+        description="The best so many are given.",
     ),
 )
 

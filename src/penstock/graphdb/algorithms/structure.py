@@ -8,7 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from penstock.graphdb.algorithms.algorithm import LIST_LIMIT, Algorithm, Outcome, Task, column, statistics
+from penstock.graphdb.algorithms.algorithm import (
+    LIST_LIMIT,
+    Algorithm,
+    Outcome,
+    Task,
+    column,
+    statistics,
+)
 from penstock.graphdb.algorithms.parameters import Parameter
 from penstock.graphdb.algorithms.search import levels
 from penstock.graphdb.algorithms.topology import without_loops
@@ -25,19 +32,29 @@ def _kcore(task: Task) -> Outcome:
     from sknetwork.topology import get_core_decomposition
 
     simple = task.graph.simple
-    narrow = (simple.data, simple.indices.astype(np.int32), simple.indptr.astype(np.int32))  # all that it takes
+    narrow = (
+        simple.data,
+        simple.indices.astype(np.int32),
+        simple.indptr.astype(np.int32),
+    )  # all that it takes
     whole = np.zeros(task.graph.count, dtype=np.int64)
     if simple.nnz:
-        whole = np.asarray(get_core_decomposition(sp.csr_matrix(narrow, shape=simple.shape)), dtype=np.int64)
+        whole = np.asarray(
+            get_core_decomposition(sp.csr_matrix(narrow, shape=simple.shape)), dtype=np.int64
+        )
     largest = int(whole.max()) if len(whole) else 0
     return Outcome(
-        summary={"max_k": largest, "nodes_in_max_core": int((whole == largest).sum())}, columns={"": column(whole)}
+        summary={"max_k": largest, "nodes_in_max_core": int((whole == largest).sum())},
+        columns={"": column(whole)},
     )
 
 
 def _triangles(task: Task) -> Outcome:
     counts = _opposite(task, task.graph.simple).astype(np.int64)
-    summary: dict[str, Value] = {"triangles": int(counts.sum()) // 3, "nodes_in_triangles": int((counts > 0).sum())}
+    summary: dict[str, Value] = {
+        "triangles": int(counts.sum()) // 3,
+        "nodes_in_triangles": int((counts > 0).sum()),
+    }
     return Outcome(summary=summary, columns={"": column(counts)})
 
 
@@ -55,8 +72,8 @@ def _clustering(task: Task) -> Outcome:
 def _opposite(task: Task, sides_of: Matrix) -> Floats:
     """For each node, what `sides_of` has for the opposite side in each of its triangles.
 
-    Every triangle is found once, by looking for the third side of two edges that lead from lower to higher degrees,
-    which keeps their number small; edges are taken in slices of bounded work.
+    Every triangle is found once, by looking for the third side of two edges that lead from lower to
+    higher degrees, which keeps their number small; edges are taken in slices of bounded work.
     """
     simple, count = task.graph.simple, task.graph.count
     ranked = np.argsort(np.diff(simple.indptr), kind="stable")
@@ -73,7 +90,11 @@ def _opposite(task: Task, sides_of: Matrix) -> Floats:
         third = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
         closed = places[third] == wanted
         first, second, third = first[closed], second[closed], third[closed]
-        for corner, side in ((rows[first], second), (columns[first], third), (columns[second], first)):
+        for corner, side in (
+            (rows[first], second),
+            (columns[first], third),
+            (columns[second], first),
+        ):
             found += np.bincount(corner, weights=sides[side], minlength=count)
         task.progress(stop / len(rows))
     result = np.empty(count)
@@ -99,7 +120,8 @@ def _slices(work: Ints) -> list[tuple[int, int]]:
 
 
 def _spanning_tree(task: Task) -> Outcome:
-    """By the weights' ranks from 1: SciPy takes a zero for no edge, and a tree depends on nothing but their order."""
+    """By the weights' ranks from 1: SciPy takes a zero for no edge, and a tree depends on nothing
+    but their order."""
     costs = sp.triu(without_loops(task.graph.costs(directed=False))).tocsr()
     different, ranks = np.unique(costs.data, return_inverse=True)
     ranked = sp.csr_array((ranks + 1.0, costs.indices, costs.indptr), shape=costs.shape)
@@ -115,11 +137,18 @@ def _spanning_tree(task: Task) -> Outcome:
 
 
 def _diameter(task: Task) -> Outcome:
-    """Each sweep goes to the farthest node found so far; half-way between two far ends lies a node that bounds it."""
+    """Each sweep goes to the farthest node found so far; half-way between two far ends lies a node
+    that bounds it."""
     simple = task.graph.simple
     if not task.graph.count:
         return Outcome(
-            summary={"lower_bound": 0, "upper_bound": 0, "exact": True, "component_size": 0, "path_ends": []}
+            summary={
+                "lower_bound": 0,
+                "upper_bound": 0,
+                "exact": True,
+                "component_size": 0,
+                "path_ends": [],
+            }
         )
     _, labels = connected_components(simple, directed=False)
     members = np.flatnonzero(labels == np.bincount(labels).argmax())
@@ -187,7 +216,14 @@ ALGORITHMS = (
         category="structure",
         description="Bounds of the longest shortest path of the largest component, by sweeps from end to end.",
         parameters=(
-            Parameter(name="sweeps", type="integer", default=10, minimum=2, maximum=10_000, description="Searches."),
+            Parameter(
+                name="sweeps",
+                type="integer",
+                default=10,
+                minimum=2,
+                maximum=10_000,
+                description="Searches.",
+            ),
         ),
         direction="undirected",
         directed=False,

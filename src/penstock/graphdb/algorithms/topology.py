@@ -1,7 +1,8 @@
-"""The graph as numbers: one sparse matrix, built once from Arrow columns and read by every algorithm.
+"""The graph as numbers: one sparse matrix, built once from Arrow columns and read by every
+algorithm.
 
-Edges of all types lie in one matrix whose rows and columns are the nodes' indexes. What happens to parallel edges and
-loops depends on the question, so a topology has three faces:
+Edges of all types lie in one matrix whose rows and columns are the nodes' indexes. What happens to
+parallel edges and loops depends on the question, so a topology has three faces:
 
 - `flow`: edges carry something (pagerank, degree, communities). Parallel edges add up; an undirected edge goes both
   ways, a loop is there once.
@@ -36,7 +37,8 @@ WEIGHT = "_weight"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edges:
-    """Some edges between two labels: columns `src`, `dst` (offsets within their label) and perhaps `_weight`."""
+    """Some edges between two labels: columns `src`, `dst` (offsets within their label) and perhaps
+    `_weight`."""
 
     type: str
     from_label: str
@@ -46,8 +48,8 @@ class Edges:
 
 @dataclass(frozen=True, kw_only=True)
 class Topology:
-    """`sums` holds each pair of nodes once, with the weights (or the number) of its parallel edges; `lightest` has
-    their minimum where that differs."""
+    """`sums` holds each pair of nodes once, with the weights (or the number) of its parallel edges;
+    `lightest` has their minimum where that differs."""
 
     nodes: Nodes
     sums: Matrix
@@ -66,9 +68,20 @@ class Topology:
         return self._steps if directed else self._steps_both_ways
 
     def merged(self, *, directed: bool) -> Topology:
-        """Without parallel edges, the lightest kept; undirected, two opposite edges are parallel too."""
-        single = self.costs(directed=directed) if directed else sp.triu(self.costs(directed=False)).tocsr()
-        return Topology(nodes=self.nodes, sums=single, lightest=None, weighted=self.weighted, edge_count=single.nnz)
+        """Without parallel edges, the lightest kept; undirected, two opposite edges are parallel
+        too."""
+        single = (
+            self.costs(directed=directed)
+            if directed
+            else sp.triu(self.costs(directed=False)).tocsr()
+        )
+        return Topology(
+            nodes=self.nodes,
+            sums=single,
+            lightest=None,
+            weighted=self.weighted,
+            edge_count=single.nnz,
+        )
 
     @cached_property
     def _both_ways(self) -> Matrix:
@@ -84,12 +97,19 @@ class Topology:
     @cached_property
     def _steps_both_ways(self) -> Matrix:
         there = self._steps.tocoo()
-        rows, columns = np.concatenate([there.row, there.col]), np.concatenate([there.col, there.row])
-        return merge(self.count, rows, columns, np.concatenate([there.data, there.data]), np.minimum)
+        rows, columns = (
+            np.concatenate([there.row, there.col]),
+            np.concatenate([there.col, there.row]),
+        )
+        return merge(
+            self.count, rows, columns, np.concatenate([there.data, there.data]), np.minimum
+        )
 
     @cached_property
     def simple(self) -> Matrix:
-        pattern = sp.csr_array((np.ones(self.sums.nnz), self.sums.indices, self.sums.indptr), shape=self.sums.shape)
+        pattern = sp.csr_array(
+            (np.ones(self.sums.nnz), self.sums.indices, self.sums.indptr), shape=self.sums.shape
+        )
         both = without_loops((pattern + pattern.T).tocsr())
         both.data[:] = 1.0
         both.sort_indices()
@@ -98,40 +118,64 @@ class Topology:
     @cached_property
     def arcs(self) -> Matrix:
         """Directed, each ordered pair once, no loops."""
-        pattern = sp.csr_array((np.ones(self.sums.nnz), self.sums.indices, self.sums.indptr), shape=self.sums.shape)
+        pattern = sp.csr_array(
+            (np.ones(self.sums.nnz), self.sums.indices, self.sums.indptr), shape=self.sums.shape
+        )
         return without_loops(pattern)
 
 
-def build(nodes: Nodes, edges: Sequence[Edges], *, offsets: dict[str, Ints] | None = None) -> Topology:
-    """`offsets` are the sorted offsets of a label whose numbers have holes; the others count from 0 without one."""
+def build(
+    nodes: Nodes, edges: Sequence[Edges], *, offsets: dict[str, Ints] | None = None
+) -> Topology:
+    """`offsets` are the sorted offsets of a label whose numbers have holes; the others count from 0
+    without one."""
     weighted = bool(edges) and all(WEIGHT in e.table.column_names for e in edges)
     rows = _joined([_indexes(nodes, e.from_label, e.table[SOURCE], offsets) for e in edges])
     columns = _joined([_indexes(nodes, e.to_label, e.table[TARGET], offsets) for e in edges])
     if not weighted:
-        return _topology(nodes, merge(nodes.count, rows, columns, np.ones(len(rows)), np.add), None, len(rows), False)
+        return _topology(
+            nodes,
+            merge(nodes.count, rows, columns, np.ones(len(rows)), np.add),
+            None,
+            len(rows),
+            False,
+        )
     weights = np.concatenate([_weights(e) for e in edges])
     sums = merge(nodes.count, rows, columns, weights, np.add)
-    lightest = None if sums.nnz == len(rows) else merge(nodes.count, rows, columns, weights, np.minimum)
+    lightest = (
+        None if sums.nnz == len(rows) else merge(nodes.count, rows, columns, weights, np.minimum)
+    )
     return _topology(nodes, sums, lightest, len(rows), True)
 
 
-def _topology(nodes: Nodes, sums: Matrix, lightest: Matrix | None, edge_count: int, weighted: bool) -> Topology:
-    return Topology(nodes=nodes, sums=sums, lightest=lightest, weighted=weighted, edge_count=edge_count)
+def _topology(
+    nodes: Nodes, sums: Matrix, lightest: Matrix | None, edge_count: int, weighted: bool
+) -> Topology:
+    return Topology(
+        nodes=nodes, sums=sums, lightest=lightest, weighted=weighted, edge_count=edge_count
+    )
 
 
 def merge(count: int, rows: Ints, columns: Ints, data: Floats, reduce: np.ufunc) -> Matrix:
-    """A matrix with each pair once, its values reduced; unlike SciPy's own it keeps zeros and can take the minimum."""
+    """A matrix with each pair once, its values reduced; unlike SciPy's own it keeps zeros and can
+    take the minimum."""
     if reduce is np.add:
         return sp.coo_array((data, _narrow(count, rows, columns)), shape=(count, count)).tocsr()
     place = rows.astype(np.int64) * count + columns
     order = np.argsort(place)
     place, data = place[order], data[order]
-    first = np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]])) if len(place) else np.empty(0, np.int64)
+    first = (
+        np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]]))
+        if len(place)
+        else np.empty(0, np.int64)
+    )
     merged = reduce.reduceat(data, first) if len(place) else data
     row, column = np.divmod(place[first], max(count, 1))
     indptr = np.searchsorted(row, np.arange(count + 1))
     index_type = np.int32 if len(merged) < 2**31 and count < 2**31 else np.int64
-    return sp.csr_array((merged, column.astype(index_type), indptr.astype(index_type)), shape=(count, count))
+    return sp.csr_array(
+        (merged, column.astype(index_type), indptr.astype(index_type)), shape=(count, count)
+    )
 
 
 def without_loops(matrix: Matrix) -> Matrix:
@@ -153,7 +197,9 @@ def _joined(parts: list[Ints]) -> Ints:
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 
-def _indexes(nodes: Nodes, label: str, column: pa.ChunkedArray, offsets: dict[str, Ints] | None) -> Ints:
+def _indexes(
+    nodes: Nodes, label: str, column: pa.ChunkedArray, offsets: dict[str, Ints] | None
+) -> Ints:
     found: Ints = column.to_numpy()
     if offsets and label in offsets:
         found = np.searchsorted(offsets[label], found)

@@ -1,13 +1,16 @@
-"""Launches and stops: what the rows of instances ask for is carried out, once, however often we crash.
+"""Launches and stops: what the rows of instances ask for is carried out, once, however often we
+crash.
 
-A row is the intent. `starting` without a process asks for a launch, `stopping` for an end and then its deletion,
-`suspended` and `failed` with a process for an end. Before a launch `placed` is written: from then on a process may
-exist, and nobody forgets it before it is gone. Launching the same run twice makes one process (the launcher's promise),
-so whoever takes over simply begins again with what the rows say.
+A row is the intent. `starting` without a process asks for a launch, `stopping` for an end and then
+its deletion, `suspended` and `failed` with a process for an end. Before a launch `placed` is
+written: from then on a process may exist, and nobody forgets it before it is gone. Launching the
+same run twice makes one process (the launcher's promise), so whoever takes over simply begins again
+with what the rows say.
 
-One control plane does this for a place at a time: it holds an advisory lock, which PostgreSQL takes from it when it
-dies. It is rung for after each step that asks for something; a look every few seconds
-makes up for a lost ring. Every run that lives is watched: how it ended becomes the cause of a failure that has none.
+One control plane does this for a place at a time: it holds an advisory lock, which PostgreSQL takes
+from it when it dies. It is rung for after each step that asks for something; a look every few
+seconds makes up for a lost ring. Every run that lives is watched: how it ended becomes the cause of
+a failure that has none.
 """
 
 from __future__ import annotations
@@ -100,14 +103,19 @@ class InstanceController:
             await self._bell.wait((BELL,), LOOK_SECONDS, heard=heard)
 
     async def adopt(self) -> None:
-        """After another one died: what it wrote down and did not do is done, what it started is known."""
+        """After another one died: what it wrote down and did not do is done, what it started is
+        known."""
         for instance in await self._instances.errands():
             if not instance.placed or not instance.status.lives:
                 continue
             found = await self._launcher.inspect(instance.handle)
             if found is None and instance.status.launching:
                 await self._instances.unplace(instance)
-            log.info("instance_adopted", instance_id=instance.instance_id, alive=found is not None and found.alive)
+            log.info(
+                "instance_adopted",
+                instance_id=instance.instance_id,
+                alive=found is not None and found.alive,
+            )
 
     async def look(self) -> None:
         """Begin whatever is asked for and not under way."""
@@ -130,7 +138,9 @@ class InstanceController:
         task = self._tasks[key] = asyncio.create_task(self._guarded(what, instance, work))
         task.add_done_callback(lambda _: self._tasks.pop(key, None))
 
-    async def _guarded(self, what: str, instance: Instance, work: Coroutine[None, None, None]) -> None:
+    async def _guarded(
+        self, what: str, instance: Instance, work: Coroutine[None, None, None]
+    ) -> None:
         try:
             await work
         except DatabaseUnavailable:
@@ -207,9 +217,18 @@ def cause(instance: Instance, ended: Ended, tail: str) -> Failure:
     """Of a run that ended by itself, and said nothing of why."""
     phase = (instance.progress or {}).get("phase")
     if ended.oom:
-        code, message = ErrorCode.OOM_KILLED, f"The graph server took more than its {instance.memory_gb} GB of memory."
+        code, message = (
+            ErrorCode.OOM_KILLED,
+            f"The graph server took more than its {instance.memory_gb} GB of memory.",
+        )
     elif instance.status.launching:
-        code, message = ErrorCode.STARTUP_FAILED, f"The graph server ended while it started: {ended}."
+        code, message = (
+            ErrorCode.STARTUP_FAILED,
+            f"The graph server ended while it started: {ended}.",
+        )
     else:
-        code, message = ErrorCode.UNEXPECTED_TERMINATION, f"The graph server ended by itself: {ended}."
+        code, message = (
+            ErrorCode.UNEXPECTED_TERMINATION,
+            f"The graph server ended by itself: {ended}.",
+        )
     return Failure(code=code, message=message, phase=phase, trace=tail or None)

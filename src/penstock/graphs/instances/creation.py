@@ -1,5 +1,6 @@
-"""A new instance, in one transaction: its snapshot with the export jobs, or one that is there, its place under the
-limits, and its row. The snapshot is held until then, so it neither goes nor becomes ready in between."""
+"""A new instance, in one transaction: its snapshot with the export jobs, or one that is there, its
+place under the limits, and its row. The snapshot is held until then, so it neither goes nor becomes
+ready in between."""
 
 from __future__ import annotations
 
@@ -76,7 +77,9 @@ class Creation:
         async with self._db.transaction() as tx:
             await self._config.refuse_in_maintenance(tx)
             rules = await self._config.lifecycle(tx)
-            life = lifetime(rules["instance"], ttl=wish.ttl, inactivity_timeout=wish.inactivity_timeout)
+            life = lifetime(
+                rules["instance"], ttl=wish.ttl, inactivity_timeout=wish.inactivity_timeout
+            )
             snapshot = await self._snapshot(tx, wish)
             await tx.changed(SQL.snapshot_used, snapshot_id=snapshot.snapshot_id)
             new = NewInstance(
@@ -94,7 +97,9 @@ class Creation:
     async def _snapshot(self, tx: Tx, wish: CreateInstance) -> Snapshot:
         if wish.snapshot_id is not None:
             snapshot = await self._snapshots.lock(tx, wish.snapshot_id)
-            await self._rights.check_snapshot(snapshot.snapshot_id, wish.owner, is_admin=wish.is_admin)
+            await self._rights.check_snapshot(
+                snapshot.snapshot_id, wish.owner, is_admin=wish.is_admin
+            )
             return snapshot
         assert wish.mapping_id is not None
         mapping = await self._mappings.get(wish.mapping_id, tx=tx)

@@ -1,7 +1,8 @@
-"""How the control plane reaches the graph servers: one kept client a run, with that server's own token.
+"""How the control plane reaches the graph servers: one kept client a run, with that server's own
+token.
 
-What passes through the proxy names its user in `X-Penstock-User`, always; a call without one is the control plane's
-own. A server believes either of nobody who does not have its token.
+What passes through the proxy names its user in `X-Penstock-User`, always; a call without one is the
+control plane's own. A server believes either of nobody who does not have its token.
 """
 
 from __future__ import annotations
@@ -55,11 +56,17 @@ class GraphServers:
             return self._clients[handle]
         address = self._launcher.address(handle)
         transport = httpx2.AsyncHTTPTransport(
-            uds=address.socket, trust_env=False, limits=httpx2.Limits(max_connections=200, max_keepalive_connections=20)
+            uds=address.socket,
+            trust_env=False,
+            limits=httpx2.Limits(max_connections=200, max_keepalive_connections=20),
         )
         timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
         made = self._clients[handle] = httpx2.AsyncClient(
-            base_url=address.url, transport=transport, timeout=timeout, trust_env=False, follow_redirects=False
+            base_url=address.url,
+            transport=transport,
+            timeout=timeout,
+            trust_env=False,
+            follow_redirects=False,
         )
         if len(self._clients) > MOST_CLIENTS:
             self._old.append(self._clients.popitem(last=False)[1])
@@ -91,7 +98,8 @@ class GraphServers:
             await self._old.pop().aclose()
 
     async def shutdown(self, instance: Instance, *, reason: str, grace: float) -> None:
-        """Ask a server to end; ShutdownBlocked while an algorithm runs. One that does not answer is not asked twice."""
+        """Ask a server to end; ShutdownBlocked while an algorithm runs. One that does not answer is
+        not asked twice."""
         headers = {"Authorization": self.authorization(instance.instance_id)}
         body = {"reason": reason, "grace_period_seconds": grace}
         with suppress(httpx2.TransportError):
@@ -111,4 +119,8 @@ def _details(answer: httpx2.Response) -> dict[str, Any]:
         found = answer.json()["error"]["details"]
     except (ValueError, KeyError, TypeError):
         return {}
-    return {str(name): value for name, value in found.items() if name != "hint"} if isinstance(found, dict) else {}
+    return (
+        {str(name): value for name, value in found.items() if name != "hint"}
+        if isinstance(found, dict)
+        else {}
+    )

@@ -1,7 +1,9 @@
-"""Limits on instances: how many a user and the whole platform may have, and how much memory one and all may take.
+"""Limits on instances: how many a user and the whole platform may have, and how much memory one and
+all may take.
 
-Counting and adding is one step: `check` takes a lock that is held until the caller's transaction ends, so of two who
-each see one place left only one gets it. It is taken last, after the locks of snapshots and of instances.
+Counting and adding is one step: `check` takes a lock that is held until the caller's transaction
+ends, so of two who each see one place left only one gets it. It is taken last, after the locks of
+snapshots and of instances.
 """
 
 from __future__ import annotations
@@ -40,15 +42,26 @@ class Quota:
         self._config = config
         self.memory = memory
 
-    async def check(self, tx: Tx, owner: str, memory_gb: int, *, instance_id: int | None = None) -> None:
-        """Refuses what is one too many; `instance_id` is one that is there already and itself not counted."""
+    async def check(
+        self, tx: Tx, owner: str, memory_gb: int, *, instance_id: int | None = None
+    ) -> None:
+        """Refuses what is one too many; `instance_id` is one that is there already and itself not
+        counted."""
         _refuse_alone(memory_gb)
         await tx.fetch(SQL.instance_limits_turn)
         load, most = await self.load(owner, tx, instance_id), await self._config.concurrency(tx)
         _refuse("per_analyst", load.user_count, 1, most.per_analyst, f"{owner} has")
         _refuse("cluster_total", load.cluster_count, 1, most.cluster_total, "The platform has")
-        _refuse("user_memory_gb", load.user_memory, memory_gb, self.memory.per_user_gb, f"{owner} takes")
-        _refuse("cluster_memory_gb", load.cluster_memory, memory_gb, self.memory.total_gb, "The platform takes")
+        _refuse(
+            "user_memory_gb", load.user_memory, memory_gb, self.memory.per_user_gb, f"{owner} takes"
+        )
+        _refuse(
+            "cluster_memory_gb",
+            load.cluster_memory,
+            memory_gb,
+            self.memory.total_gb,
+            "The platform takes",
+        )
 
     async def load(self, owner: str, tx: Tx | None = None, instance_id: int | None = None) -> Load:
         async with self._db.transaction(tx) as inner:

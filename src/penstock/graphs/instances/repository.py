@@ -1,7 +1,8 @@
 """Instances in PostgreSQL: their rows, the steps that they take, and what happened to each.
 
-Every step is an event, written with it. A step that needs somebody at work (a launch, a stop) is an intent in the row;
-whoever carries it out is rung for after the commit, and finds it by the row alone if the ring was lost.
+Every step is an event, written with it. A step that needs somebody at work (a launch, a stop) is an
+intent in the row; whoever carries it out is rung for after the commit, and finds it by the row
+alone if the ring was lost.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 log = logging.get(__name__)
 MAX_MESSAGE = 4000
 MAX_TRACE = 20_000
-SortKey: TypeAlias = Literal["created_at", "updated_at", "name", "owner_username", "status", "expires_at", "id"]
+SortKey: TypeAlias = Literal[
+    "created_at", "updated_at", "name", "owner_username", "status", "expires_at", "id"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +123,15 @@ class Instances:
         return [dict(row) for row in await self._db.fetch(SQL.instance_mine, owner=owner)]
 
     async def errands(self) -> list[Instance]:
-        """Those of this place for which something is to be done, or which have a process to be watched."""
+        """Those of this place for which something is to be done, or which have a process to be
+        watched."""
         return [read(row) for row in await self._db.fetch(SQL.instance_errands, place=self._place)]
 
     # steps
 
-    async def add(self, tx: Tx, new: NewInstance, snapshot: Snapshot, status: InstanceStatus) -> Instance:
+    async def add(
+        self, tx: Tx, new: NewInstance, snapshot: Snapshot, status: InstanceStatus
+    ) -> Instance:
         check_naming(new.name, new.description)
         instance_id: int = await tx.value(
             SQL.instance_add,
@@ -145,7 +151,9 @@ class Instances:
             cpu_cores=new.cpu_cores,
             memory_gb=new.memory_gb,
         )
-        await self.note(tx, instance_id, "created", actor=new.owner, snapshot_id=snapshot.snapshot_id)
+        await self.note(
+            tx, instance_id, "created", actor=new.owner, snapshot_id=snapshot.snapshot_id
+        )
         self._moved(tx, instance_id, status)
         return await self.get(instance_id, tx=tx)
 
@@ -167,7 +175,8 @@ class Instances:
         force_stop: bool = False,
         **details: object,
     ) -> Instance:
-        """The next step of an instance that `lock` gave; one that the state machine does not have is refused."""
+        """The next step of an instance that `lock` gave; one that the state machine does not have
+        is refused."""
         instance.check(status)
         await tx.changed(
             SQL.instance_move,
@@ -184,7 +193,9 @@ class Instances:
             force_stop=force_stop,
         )
         told = (
-            {} if failure is None else {"error_code": str(failure.code), "error_message": _clean(failure.message)[:500]}
+            {}
+            if failure is None
+            else {"error_code": str(failure.code), "error_message": _clean(failure.message)[:500]}
         )
         await self.note(tx, instance.instance_id, str(status), actor=actor, **details, **told)
         self._moved(tx, instance.instance_id, status, **told)
@@ -195,7 +206,11 @@ class Instances:
     ) -> None:
         told = orjson.dumps(details, default=str).decode()
         await tx.changed(
-            SQL.instance_event_add, instance_id=instance_id, event_type=event_type, actor=actor, details=told
+            SQL.instance_event_add,
+            instance_id=instance_id,
+            event_type=event_type,
+            actor=actor,
+            details=told,
         )
 
     def _moved(self, tx: Tx, instance_id: int, status: InstanceStatus, **told: str) -> None:
@@ -208,14 +223,19 @@ class Instances:
     # the process behind it
 
     async def place(self, instance: Instance) -> bool:
-        """Write down that a process of this launch may exist from now on; False when the row has moved on."""
+        """Write down that a process of this launch may exist from now on; False when the row has
+        moved on."""
         return bool(
-            await self._db.changed(SQL.instance_place, instance_id=instance.instance_id, launch=instance.launch)
+            await self._db.changed(
+                SQL.instance_place, instance_id=instance.instance_id, launch=instance.launch
+            )
         )
 
     async def unplace(self, instance: Instance) -> None:
         """No process of this launch exists any more."""
-        await self._db.changed(SQL.instance_unplace, instance_id=instance.instance_id, launch=instance.launch)
+        await self._db.changed(
+            SQL.instance_unplace, instance_id=instance.instance_id, launch=instance.launch
+        )
 
     async def drop(self, instance: Instance) -> None:
         await self._db.changed(SQL.instance_drop, instance_id=instance.instance_id)
@@ -244,9 +264,16 @@ class Instances:
             return await self.get(instance_id, tx=tx)
 
     async def resize(
-        self, tx: Tx, instance_id: int, *, cpu_cores: int | None = None, memory_gb: int | None = None
+        self,
+        tx: Tx,
+        instance_id: int,
+        *,
+        cpu_cores: int | None = None,
+        memory_gb: int | None = None,
     ) -> None:
-        await tx.changed(SQL.instance_resize, instance_id=instance_id, cpu_cores=cpu_cores, memory_gb=memory_gb)
+        await tx.changed(
+            SQL.instance_resize, instance_id=instance_id, cpu_cores=cpu_cores, memory_gb=memory_gb
+        )
 
 
 def _runs(instance: Instance) -> bool:

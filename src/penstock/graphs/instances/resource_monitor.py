@@ -1,4 +1,5 @@
-"""What the graph servers of this place take, measured from outside: a server that is stuck says nothing of itself."""
+"""What the graph servers of this place take, measured from outside: a server that is stuck says
+nothing of itself."""
 
 from __future__ import annotations
 
@@ -52,20 +53,32 @@ class ResourceMonitor(Loop[Measured]):
     async def run_once(self) -> Measured:
         found: list[tuple[Instance, Usage]] = []
         for instance in await self._instances.errands():
-            if instance.status is InstanceStatus.RUNNING and (usage := await self._launcher.usage(instance.handle)):
+            if instance.status is InstanceStatus.RUNNING and (
+                usage := await self._launcher.usage(instance.handle)
+            ):
                 await self._vitals.measured(
-                    instance.instance_id, memory_usage_bytes=usage.memory_bytes, disk_usage_bytes=usage.disk_bytes
+                    instance.instance_id,
+                    memory_usage_bytes=usage.memory_bytes,
+                    disk_usage_bytes=usage.disk_bytes,
                 )
                 found.append((instance, usage))
         self._counts.running.set(len(found))
         self._counts.memory.set(sum(usage.memory_bytes for _, usage in found))
         self._counts.disk.set(sum(usage.disk_bytes for _, usage in found))
-        high = [instance for instance, usage in found if usage.memory_bytes > HIGH * instance.memory_bytes]
+        high = [
+            instance
+            for instance, usage in found
+            if usage.memory_bytes > HIGH * instance.memory_bytes
+        ]
         for instance in high:
             await self._warn(instance)
         return Measured(servers=len(found), total=len(high))
 
     async def _warn(self, instance: Instance) -> None:
-        log.warning("instance_memory_high", instance_id=instance.instance_id, memory_gb=instance.memory_gb)
+        log.warning(
+            "instance_memory_high", instance_id=instance.instance_id, memory_gb=instance.memory_gb
+        )
         async with self._db.transaction() as tx:
-            await self._instances.note(tx, instance.instance_id, "memory_high", memory_gb=instance.memory_gb)
+            await self._instances.note(
+                tx, instance.instance_id, "memory_high", memory_gb=instance.memory_gb
+            )

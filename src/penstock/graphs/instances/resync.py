@@ -1,8 +1,8 @@
 """Rows and processes, compared: whatever the errands missed, both ways.
 
-The moment of the comparison is taken first, the processes are listed second and the rows read last. So a process
-without a row is an orphan (a row goes only after its process), and a row that was placed before that moment and has no
-process has lost it.
+The moment of the comparison is taken first, the processes are listed second and the rows read last.
+So a process without a row is an orphan (a row goes only after its process), and a row that was
+placed before that moment and has no process has lost it.
 """
 
 from __future__ import annotations
@@ -91,12 +91,19 @@ class InstanceResync(Loop[Compared]):
             await self._launcher.remove(found.handle)
         return sum(found.alive for found in strangers)
 
-    async def _miss(self, listed: dict[Handle, Found], rows: dict[Handle, Instance], moment: datetime) -> int:
+    async def _miss(
+        self, listed: dict[Handle, Found], rows: dict[Handle, Instance], moment: datetime
+    ) -> int:
         missing = 0
         for handle, instance in rows.items():
             found = listed.get(handle)
             before = instance.launched_at is not None and instance.launched_at < moment
-            if instance.placed and instance.status.lives and before and (found is None or not found.alive):
+            if (
+                instance.placed
+                and instance.status.lives
+                and before
+                and (found is None or not found.alive)
+            ):
                 ended = Ended() if found is None or found.ended is None else found.ended
                 tail = await self._launcher.logs(handle, tail=LOG_TAIL)
                 missing += await self._fail(instance, ended, tail)
@@ -105,16 +112,22 @@ class InstanceResync(Loop[Compared]):
     async def _fail(self, instance: Instance, ended: Ended, tail: str) -> bool:
         try:
             failure = cause(instance, ended, tail)
-            return await self._steps.has_failed(instance.instance_id, failure, launch=instance.launch)
+            return await self._steps.has_failed(
+                instance.instance_id, failure, launch=instance.launch
+            )
         except NotFound:
             return False
 
     async def _overdue(self) -> tuple[int, int]:
         timed_out = forced = 0
-        rows = await self._db.fetch(SQL.instance_overdue, starting=STARTING_SECONDS, stopping=STOPPING_SECONDS)
+        rows = await self._db.fetch(
+            SQL.instance_overdue, starting=STARTING_SECONDS, stopping=STOPPING_SECONDS
+        )
         for instance in map(read, rows):
             if instance.status is InstanceStatus.STOPPING:
-                forced += await self._db.changed(SQL.instance_force, instance_id=instance.instance_id)
+                forced += await self._db.changed(
+                    SQL.instance_force, instance_id=instance.instance_id
+                )
             else:
                 message = f"It did not become running within {STARTING_SECONDS / 60:g} minutes."
                 timed_out += await self._steps.time_out(instance, message)

@@ -1,4 +1,5 @@
-"""How much memory an instance needs: its snapshot's bytes, unpacked by the engine, and what the engine takes itself."""
+"""How much memory an instance needs: its snapshot's bytes, unpacked by the engine, and what the
+engine takes itself."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
 
 BASE_GB = 1.0
 GROWTH: Mapping[str, float] = {"ladybug": 4.0, "ryugraph": 4.0, "falkordb": 10.0}
-"""Bytes in memory a byte of Parquet: columns and indexes of an engine on disk, or a whole graph held in memory."""
+"""Bytes in memory a byte of Parquet: columns and indexes of an engine on disk, or a whole graph
+held in memory."""
 
 
 def memory_gb(size_bytes: int | None, backend: str, *, at_least: int = LEAST_MEMORY) -> int:

@@ -1,4 +1,5 @@
-"""What is told of an instance while it lives: how far it has loaded, what it takes, that somebody asked something."""
+"""What is told of an instance while it lives: how far it has loaded, what it takes, that somebody
+asked something."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ class InstanceTelemetry:
 
     async def progressed(self, instance_id: int, progress: Mapping[str, Any]) -> bool:
         text = orjson.dumps(progress).decode()
-        return bool(await self._db.changed(SQL.instance_progress, instance_id=instance_id, progress=text))
+        return bool(
+            await self._db.changed(SQL.instance_progress, instance_id=instance_id, progress=text)
+        )
 
     async def measured(
         self,

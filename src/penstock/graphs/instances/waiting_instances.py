@@ -1,4 +1,5 @@
-"""What a snapshot's end means for the instances that wait for it, in the transaction that ends it: no tick between."""
+"""What a snapshot's end means for the instances that wait for it, in the transaction that ends it:
+no tick between."""
 
 from __future__ import annotations
 
@@ -46,9 +47,13 @@ class WaitingInstances:
         needed = memory_gb(snapshot.size_bytes, instance.wrapper_type, at_least=instance.memory_gb)
         try:
             if needed > instance.memory_gb:
-                await self._quota.check(tx, instance.owner_username, needed, instance_id=instance.instance_id)
+                await self._quota.check(
+                    tx, instance.owner_username, needed, instance_id=instance.instance_id
+                )
         except ConcurrencyLimit as e:
-            failure = Failure(code=ErrorCode.STARTUP_FAILED, message=f"It needs {needed} GB. {e.message}")
+            failure = Failure(
+                code=ErrorCode.STARTUP_FAILED, message=f"It needs {needed} GB. {e.message}"
+            )
             await self._instances.move(tx, instance, InstanceStatus.FAILED, failure=failure)
             return
         await self._instances.move(tx, instance, InstanceStatus.STARTING, memory_gb=needed)
@@ -56,13 +61,17 @@ class WaitingInstances:
     async def _fail_waiting(self, tx: Tx, snapshot: Snapshot) -> None:
         why = f" {snapshot.error_message}" if snapshot.error_message else ""
         message = f"Snapshot {snapshot.snapshot_id} {_said(snapshot.status)}.{why}"
-        failure = Failure(code=ErrorCode.SNAPSHOT_FAILED, message=message, phase=snapshot.failed_step)
+        failure = Failure(
+            code=ErrorCode.SNAPSHOT_FAILED, message=message, phase=snapshot.failed_step
+        )
         for instance in await _waiting(tx, snapshot):
             await self._instances.move(tx, instance, InstanceStatus.FAILED, failure=failure)
 
 
 async def _waiting(tx: Tx, snapshot: Snapshot) -> list[Instance]:
-    return [read(row) for row in await tx.fetch(SQL.instance_waiting, snapshot_id=snapshot.snapshot_id)]
+    return [
+        read(row) for row in await tx.fetch(SQL.instance_waiting, snapshot_id=snapshot.snapshot_id)
+    ]
 
 
 def _said(status: SnapshotStatus) -> str:

@@ -1,7 +1,8 @@
-"""What a source's catalogue says of the tables of one schema: their columns, their keys, and what refers to what.
+"""What a source's catalogue says of the tables of one schema: their columns, their keys, and what
+refers to what.
 
-Declared keys come first. What is not declared is guessed from names: a table's key is its `id` or `customer_id`, and
-`orders.customer_id` refers to the one table whose key it can be.
+Declared keys come first. What is not declared is guessed from names: a table's key is its `id` or
+`customer_id`, and `orders.customer_id` refers to the one table whose key it can be.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _QUALIFIED = {"duckdb": 3, "trino": 3, "bigquery": 3, "postgres": 2, "mysql": 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Which tables; without names all that are no views, without a schema the only one, or the usual one."""
+    """Which tables; without names all that are no views, without a schema the only one, or the
+    usual one."""
 
     catalog: str | None = None
     schema: str | None = None
@@ -41,7 +43,8 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """Columns that hold another table's; `declared` where the source itself sees to it that the row is there."""
+    """Columns that hold another table's; `declared` where the source itself sees to it that the row
+    is there."""
 
     columns: tuple[str, ...]
     table: str
@@ -83,13 +86,16 @@ def _chosen(tables: Sequence[Table], scope: Scope) -> list[Table]:
         raise NotFound(f"There is no table in {'.'.join(place)}.")
     if len(here) > MAX_TABLES:
         raise InvalidInput(
-            f"{'.'.join(place)} has {len(here)} tables; at most {MAX_TABLES} are taken.", hint="Name some: tables."
+            f"{'.'.join(place)} has {len(here)} tables; at most {MAX_TABLES} are taken.",
+            hint="Name some: tables.",
         )
     return here
 
 
 def _named(tables: Sequence[Table], name: str) -> Table:
-    alike = [table for table in tables if table.name == name] or [t for t in tables if t.name.lower() == name.lower()]
+    alike = [table for table in tables if table.name == name] or [
+        t for t in tables if t.name.lower() == name.lower()
+    ]
     if not alike:
         raise NotFound(f"There is no table {name[:200]!r} in this schema.")
     return alike[0]
@@ -118,7 +124,13 @@ def _schema(tables: Iterable[Table], scope: Scope) -> tuple[str, str]:
 def _place(table: Table, source_type: str) -> exp.Table:
     """Its name, as far as its kind of source wants it qualified."""
     parts = (table.name, table.schema, table.catalog)[: _QUALIFIED.get(source_type, 1)]
-    names = dict(zip(("this", "db", "catalog"), (exp.to_identifier(part, quoted=True) for part in parts), strict=False))
+    names = dict(
+        zip(
+            ("this", "db", "catalog"),
+            (exp.to_identifier(part, quoted=True) for part in parts),
+            strict=False,
+        )
+    )
     return exp.Table(**names)
 
 
@@ -130,7 +142,12 @@ def _facts(table: Table, place: exp.Table, columns: pa.Schema, keys: Sequence[Ke
         if key.references is not None
     )
     return TableFacts(
-        name=table.name, place=place, columns=columns, key=primary, key_declared=bool(primary), links=tuple(links)
+        name=table.name,
+        place=place,
+        columns=columns,
+        key=primary,
+        key_declared=bool(primary),
+        links=tuple(links),
     )
 
 
@@ -151,9 +168,13 @@ def _named_links(facts: TableFacts, tables: Sequence[TableFacts]) -> Iterator[Li
     for column in facts.columns.names:
         if column in known:
             continue
-        meant = [other for other in tables if len(other.key) == 1 and _means(facts, column, other, times)]
+        meant = [
+            other for other in tables if len(other.key) == 1 and _means(facts, column, other, times)
+        ]
         if len(meant) == 1:
-            yield Link(columns=(column,), table=meant[0].name, referenced=meant[0].key, declared=False)
+            yield Link(
+                columns=(column,), table=meant[0].name, referenced=meant[0].key, declared=False
+            )
 
 
 def _means(facts: TableFacts, column: str, other: TableFacts, times: Counter[str]) -> bool:

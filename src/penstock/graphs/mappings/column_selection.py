@@ -1,4 +1,5 @@
-"""How a column of a source is carried into a graph: as what it is, or cast to a type that a graph has."""
+"""How a column of a source is carried into a graph: as what it is, or cast to a type that a graph
+has."""
 
 from __future__ import annotations
 
@@ -57,7 +58,9 @@ class KeySelection:
         """What need not be a property besides."""
         return self.columns if len(self.columns) == 1 else ()
 
-    def over(self, table: str, names: Mapping[str, str] | None = None, schema: pa.Schema | None = None) -> exp.Expr:
+    def over(
+        self, table: str, names: Mapping[str, str] | None = None, schema: pa.Schema | None = None
+    ) -> exp.Expr:
         """The key out of its own columns, or out of those that another table has in their place."""
         mine, found = names or {}, schema or self.schema
         columns = [mine.get(column, column) for column in self.columns]
@@ -72,12 +75,19 @@ class KeySelection:
 
 def key_of(facts: TableFacts) -> KeySelection:
     if len(facts.key) > 1:
-        return KeySelection(name="_".join((*facts.key, "key")), type="STRING", columns=facts.key, schema=facts.columns)
+        return KeySelection(
+            name="_".join((*facts.key, "key")),
+            type="STRING",
+            columns=facts.key,
+            schema=facts.columns,
+        )
     [name] = facts.key
     kind = facts.columns.field(name).type
     fitting = next((each for each in ("INT64", "DATE", "STRING", "UUID") if fits(each, kind)), None)
     assert fitting is None or fitting in KEY_TYPES
-    return KeySelection(name=name, type=fitting or _key_cast(kind), columns=facts.key, schema=facts.columns)
+    return KeySelection(
+        name=name, type=fitting or _key_cast(kind), columns=facts.key, schema=facts.columns
+    )
 
 
 def property_of(column: pa.Field, table: str) -> Carried | None:

@@ -1,8 +1,8 @@
 """The columns that a definition declares against those that its query gives.
 
-Names and order must be equal. A type fits when every value of the query's type is a value of the declared one: what is
-narrower is widened, nothing is rounded, cut or parsed. Whatever differs is one problem, and all problems are reported
-at once, each with the column and what to write instead.
+Names and order must be equal. A type fits when every value of the query's type is a value of the
+declared one: what is narrower is widened, nothing is rounded, cut or parsed. Whatever differs is
+one problem, and all problems are reported at once, each with the column and what to write instead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _WIDENED: Mapping[str, tuple[pa.DataType, frozenset[pa.DataType]]] = {
     "DATE": (pa.date32(), frozenset({pa.date64()})),
     "DOUBLE": (
         pa.float64(),
-        frozenset({pa.float32(), pa.int32(), pa.int16(), pa.int8(), pa.uint32(), pa.uint16(), pa.uint8()}),
+        frozenset(
+            {pa.float32(), pa.int32(), pa.int16(), pa.int8(), pa.uint32(), pa.uint16(), pa.uint8()}
+        ),
     ),
     "FLOAT": (pa.float32(), frozenset({pa.int16(), pa.int8(), pa.uint16(), pa.uint8()})),
     "INT16": (pa.int16(), frozenset({pa.int8(), pa.uint8()})),
@@ -51,7 +53,9 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
+    return bool(
+        types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    )
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -106,14 +110,21 @@ class Fit:
 
 
 def fit(entity: Entity, declared: Sequence[Column], found: pa.Schema) -> Fit:
-    """How the query's columns become the declared ones; raises `ColumnsDiffer`. Nothing declared takes all."""
-    problems = [*_twice(entity, found), *_names(entity, [c.name for c in declared] or found.names, found.names)]
+    """How the query's columns become the declared ones; raises `ColumnsDiffer`. Nothing declared
+    takes all."""
+    problems = [
+        *_twice(entity, found),
+        *_names(entity, [c.name for c in declared] or found.names, found.names),
+    ]
     if not problems and declared:
         problems = list(_types(entity, declared, found))
     if problems:
         raise _differ(problems)
     fields = (
-        [field.with_type(_target(column.type, field.type)) for column, field in zip(declared, found, strict=True)]
+        [
+            field.with_type(_target(column.type, field.type))
+            for column, field in zip(declared, found, strict=True)
+        ]
         if declared
         else list(found)
     )

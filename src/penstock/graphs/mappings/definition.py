@@ -44,7 +44,8 @@ class NodeDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeDefinition:
-    """`from_key` and `to_key` name the columns that hold the primary keys of the two ends, whose types they have."""
+    """`from_key` and `to_key` name the columns that hold the primary keys of the two ends, whose
+    types they have."""
 
     type: str
     from_node: str
@@ -83,11 +84,13 @@ class Definitions:
         return len({edge.type for edge in self.edges})
 
     def queries(self) -> list[Query]:
-        """Each entity under the name that it has in a snapshot's manifest. Only for definitions that keep the rules."""
+        """Each entity under the name that it has in a snapshot's manifest. Only for definitions
+        that keep the rules."""
         return [*self._node_queries(), *self._edge_queries()]
 
     def entity(self, edge: EdgeDefinition) -> Entity:
-        """An edge type between one pair of labels is called by its name alone, else the pair is part of it."""
+        """An edge type between one pair of labels is called by its name alone, else the pair is
+        part of it."""
         several = Counter(each.type for each in self.edges)[edge.type] > 1
         pair = {"from_node": edge.from_node, "to_node": edge.to_node} if several else {}
         return Entity(job_type="edge", name=edge.type, **pair)
@@ -95,7 +98,9 @@ class Definitions:
     def _node_queries(self) -> Iterator[Query]:
         for node in self.nodes:
             columns = tuple(Column(name=column.name, type=column.type) for column in node.columns)
-            yield Query(entity=Entity(job_type="node", name=node.label), sql=node.sql, columns=columns)
+            yield Query(
+                entity=Entity(job_type="node", name=node.label), sql=node.sql, columns=columns
+            )
 
     def _edge_queries(self) -> Iterator[Query]:
         keys = {node.label: node.primary_key.type for node in self.nodes}
@@ -108,10 +113,16 @@ class Definitions:
             yield Query(entity=self.entity(edge), sql=edge.sql, columns=columns)
 
 
-def documents(definitions: Sequence[NodeDefinition | EdgeDefinition], *, sql: bool = True) -> list[dict[str, Any]]:
+def documents(
+    definitions: Sequence[NodeDefinition | EdgeDefinition], *, sql: bool = True
+) -> list[dict[str, Any]]:
     """As they are stored and shown; graph servers are told them without their queries."""
     found = [asdict(each) for each in definitions]
-    return found if sql else [{name: value for name, value in each.items() if name != "sql"} for each in found]
+    return (
+        found
+        if sql
+        else [{name: value for name, value in each.items() if name != "sql"} for each in found]
+    )
 
 
 def dumped(definitions: Sequence[NodeDefinition | EdgeDefinition]) -> str:

@@ -43,12 +43,16 @@ class MappingDiff:
             for each in changes
         )
         kinds = ("added", "removed", "modified")
-        return {name: found[name] for name in (f"{e}_{k}" for e in ("nodes", "edges") for k in kinds)}
+        return {
+            name: found[name] for name in (f"{e}_{k}" for e in ("nodes", "edges") for k in kinds)
+        }
 
 
 def diff(before: MappingVersion, after: MappingVersion) -> MappingDiff:
     if before.version == after.version:
-        raise SameVersion(f"Version {before.version} differs in nothing from itself.", hint="Name two versions.")
+        raise SameVersion(
+            f"Version {before.version} differs in nothing from itself.", hint="Name two versions."
+        )
     return MappingDiff(
         mapping_id=before.mapping_id,
         from_version=before.version,
@@ -75,16 +79,22 @@ def _changes(
     for key in dict.fromkeys((*before, *after)):
         old, new = before.get(key), after.get(key)
         if old != new:
-            yield _change(None if old is None else asdict(old), None if new is None else asdict(new), name)
+            yield _change(
+                None if old is None else asdict(old), None if new is None else asdict(new), name
+            )
 
 
-def _change(old: dict[str, Any] | None, new: dict[str, Any] | None, name: tuple[str, ...]) -> EntityChange:
+def _change(
+    old: dict[str, Any] | None, new: dict[str, Any] | None, name: tuple[str, ...]
+) -> EntityChange:
     known = new or old or {}
     both = old is not None and new is not None
     return EntityChange(
         name={each: known[each] for each in name},
         change_type="modified" if both else "removed" if new is None else "added",
-        fields_changed=tuple(each for each in known if old is not None and new is not None and old[each] != new[each]),
+        fields_changed=tuple(
+            each for each in known if old is not None and new is not None and old[each] != new[each]
+        ),
         before=old,
         after=new,
     )

@@ -1,4 +1,5 @@
-"""A mapping proposed from a schema. Its queries are checked before it is shown, and what fails is left out."""
+"""A mapping proposed from a schema. Its queries are checked before it is shown, and what fails is
+left out."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ class Inference:
         proposal = propose(tables, DRIVERS[source.type].dialect)
         if not proposal.definitions.nodes:
             raise InvalidInput("None of these tables has a key, so there is no node to propose.")
-        verdict = await self._queries.judge(proposal.definitions, source, by=author.username, role=author.use_case)
+        verdict = await self._queries.judge(
+            proposal.definitions, source, by=author.username, role=author.use_case
+        )
         return Inferred(
             source=source,
             definitions=_without(proposal.definitions, {each.entity for each in verdict.problems}),
@@ -54,11 +57,16 @@ class Inference:
 
 
 def _without(definitions: Definitions, entities: set[str]) -> Definitions:
-    nodes = [node for node in definitions.nodes if str(Entity(job_type="node", name=node.label)) not in entities]
+    nodes = [
+        node
+        for node in definitions.nodes
+        if str(Entity(job_type="node", name=node.label)) not in entities
+    ]
     labels = {node.label for node in nodes}
     edges = [
         edge
         for edge in definitions.edges
-        if str(definitions.entity(edge)) not in entities and {edge.from_node, edge.to_node} <= labels
+        if str(definitions.entity(edge)) not in entities
+        and {edge.from_node, edge.to_node} <= labels
     ]
     return replace(definitions, nodes=tuple(nodes), edges=tuple(edges))

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
     from penstock.graphs.mappings.definition import Definitions, EdgeDefinition, NodeDefinition
 
-SortKey: TypeAlias = Literal["created_at", "updated_at", "name", "owner_username", "current_version", "id"]
+SortKey: TypeAlias = Literal[
+    "created_at", "updated_at", "name", "owner_username", "current_version", "id"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

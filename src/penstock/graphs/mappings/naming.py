@@ -1,4 +1,5 @@
-"""Names for a graph out of names of tables and columns: such as the rules allow, and each given once."""
+"""Names for a graph out of names of tables and columns: such as the rules allow, and each given
+once."""
 
 from __future__ import annotations
 
@@ -58,7 +59,9 @@ def _one(word: str) -> str:
     for ending, instead in _ENDINGS:
         if lower.endswith(ending) and len(word) > len(ending):
             return word[: -len(ending)] + instead
-    return word[:-1] if lower.endswith("s") and not lower.endswith(_KEPT) and len(word) > 1 else word
+    return (
+        word[:-1] if lower.endswith("s") and not lower.endswith(_KEPT) and len(word) > 1 else word
+    )
 
 
 def label(table: str) -> str:

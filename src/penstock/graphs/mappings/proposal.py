@@ -1,8 +1,9 @@
 """A mapping proposed from what is known of a schema's tables; it runs as it is.
 
-A table with a key is a node. A table that does nothing but tie two others together (its key is the two references, or
-it has no key) is an edge between them, with what else it holds as properties. Every other reference is an edge from
-its table to the other one. References that were only guessed are joined, so that no edge leads nowhere.
+A table with a key is a node. A table that does nothing but tie two others together (its key is the
+two references, or it has no key) is an edge between them, with what else it holds as properties.
+Every other reference is an edge from its table to the other one. References that were only guessed
+are joined, so that no edge leads nowhere.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from sqlglot import exp
 from penstock.graphs.mappings import naming
 from penstock.graphs.mappings.column_selection import key_of, property_of
 from penstock.graphs.mappings.columns import Problem
-from penstock.graphs.mappings.definition import Definitions, EdgeDefinition, NodeDefinition, Property
+from penstock.graphs.mappings.definition import (
+    Definitions,
+    EdgeDefinition,
+    NodeDefinition,
+    Property,
+)
 from penstock.graphs.mappings.rules import MAX_EDGES, MAX_NODES, MAX_PROPERTIES
 
 if TYPE_CHECKING:
@@ -45,7 +51,9 @@ class _Draft:
         self._ties = {facts.name for facts in tables if self._is_tie(facts)}
         given = naming.Given()
         keyed = [facts for facts in tables if facts.key and facts.name not in self._ties]
-        self._labels = {facts.name: given.give(naming.label(facts.name)) for facts in keyed[:MAX_NODES]}
+        self._labels = {
+            facts.name: given.give(naming.label(facts.name)) for facts in keyed[:MAX_NODES]
+        }
         self._keys = {name: key_of(self._tables[name]) for name in self._labels}
 
     def proposal(self) -> Proposal:
@@ -54,14 +62,20 @@ class _Draft:
         for facts in self._tables.values():
             if facts.name not in self._labels and facts.name not in self._ties:
                 self._note(
-                    facts, "", "It has no key, so it was left out.", "Declare a primary key, or write its query."
+                    facts,
+                    "",
+                    "It has no key, so it was left out.",
+                    "Declare a primary key, or write its query.",
                 )
         return Proposal(definitions=Definitions(nodes=nodes, edges=edges), notes=tuple(self._notes))
 
     def _is_tie(self, facts: TableFacts) -> bool:
-        """Whether it is nothing but an edge: two references, which are its key, to tables that have one."""
+        """Whether it is nothing but an edge: two references, which are its key, to tables that have
+        one."""
         declared = [link for link in facts.links if link.declared]
-        if len(declared) != 2 or any(self._refers_to(other, facts.name) for other in self._tables.values()):
+        if len(declared) != 2 or any(
+            self._refers_to(other, facts.name) for other in self._tables.values()
+        ):
             return False
         columns = [column for link in declared for column in link.columns]
         ends = [self._tables.get(link.table) for link in declared]
@@ -73,8 +87,12 @@ class _Draft:
 
     def _node(self, facts: TableFacts) -> NodeDefinition:
         if not facts.key_declared:
-            said = f"Its key {facts.key[0]!r} was chosen by its name; nothing says that it is unique."
-            self._note(facts, facts.key[0], said, "Declare it as the primary key, or choose another.")
+            said = (
+                f"Its key {facts.key[0]!r} was chosen by its name; nothing says that it is unique."
+            )
+            self._note(
+                facts, facts.key[0], said, "Declare it as the primary key, or choose another."
+            )
         key, given = self._keys[facts.name], naming.Given()
         key_name = given.give(naming.property_name(key.name))
         selected: list[exp.Expr] = [exp.alias_(key.over(facts.place.name), key_name, quoted=True)]
@@ -82,7 +100,9 @@ class _Draft:
         selected += [expression for _, expression in kept]
         return NodeDefinition(
             label=self._labels[facts.name],
-            sql=self._written(_filled(exp.select(*selected).from_(_as(facts)), facts, _doubtful(facts))),
+            sql=self._written(
+                _filled(exp.select(*selected).from_(_as(facts)), facts, _doubtful(facts))
+            ),
             primary_key=Property(name=key_name, type=key.type),
             properties=tuple(each for each, _ in kept),
         )
@@ -94,12 +114,25 @@ class _Draft:
         for field in columns[:MAX_PROPERTIES]:
             carried = property_of(field, facts.place.name)
             if carried is None:
-                self._note(facts, field.name, f"A {field.type} was left out.", "Select from it what you need.")
+                self._note(
+                    facts,
+                    field.name,
+                    f"A {field.type} was left out.",
+                    "Select from it what you need.",
+                )
                 continue
             if types.is_decimal(field.type):
-                self._note(facts, field.name, f"A {field.type} becomes DOUBLE, which rounds.", "Cast it to a text.")
+                self._note(
+                    facts,
+                    field.name,
+                    f"A {field.type} becomes DOUBLE, which rounds.",
+                    "Cast it to a text.",
+                )
             name = given.give(naming.property_name(field.name))
-            yield Property(name=name, type=carried.type), exp.alias_(carried.expression, name, quoted=True)
+            yield (
+                Property(name=name, type=carried.type),
+                exp.alias_(carried.expression, name, quoted=True),
+            )
         for field in columns[MAX_PROPERTIES:]:
             said = f"Only {MAX_PROPERTIES} properties fit, so it was left out."
             self._note(facts, field.name, said, "Choose which ones you need.")
@@ -140,11 +173,18 @@ class _Draft:
             return
         for link in facts.links:
             if link.table not in self._labels:
-                self._note(facts, link.columns[0], f"It refers to {link.table}, which is no node here.", "Add it.")
+                self._note(
+                    facts,
+                    link.columns[0],
+                    f"It refers to {link.table}, which is no node here.",
+                    "Add it.",
+                )
                 continue
             if not link.declared:
                 said = f"It was taken for a reference to {link.table} by its name."
-                self._note(facts, link.columns[0], said, "Declare a foreign key, or take the edge out.")
+                self._note(
+                    facts, link.columns[0], said, "Declare a foreign key, or take the edge out."
+                )
             key = self._keys[facts.name].over(facts.place.name)
             query = exp.select(exp.alias_(key, FROM, quoted=True)).from_(_as(facts))
             query, end = self._end(query, facts, link, TO)
@@ -153,30 +193,43 @@ class _Draft:
                 type=naming.edge_type(f"HAS_{self._role(link)}"),
                 from_node=self._labels[facts.name],
                 to_node=self._labels[link.table],
-                sql=self._written(_filled(query.select(exp.alias_(end, TO, quoted=True)), facts, filled)),
+                sql=self._written(
+                    _filled(query.select(exp.alias_(end, TO, quoted=True)), facts, filled)
+                ),
                 from_key=FROM,
                 to_key=TO,
             )
 
     def _role(self, link: Link) -> str:
-        return naming.role(link.columns[0]) if len(link.columns) == 1 else naming.singular(link.table)
+        return (
+            naming.role(link.columns[0]) if len(link.columns) == 1 else naming.singular(link.table)
+        )
 
-    def _end(self, query: exp.Select, facts: TableFacts, link: Link, name: str) -> tuple[exp.Select, exp.Expr]:
-        """The key of the row that is referred to: out of the reference itself where it holds it, else by a join."""
+    def _end(
+        self, query: exp.Select, facts: TableFacts, link: Link, name: str
+    ) -> tuple[exp.Select, exp.Expr]:
+        """The key of the row that is referred to: out of the reference itself where it holds it,
+        else by a join."""
         other, key = self._tables[link.table], self._keys[link.table]
         if link.declared and sorted(link.referenced) == sorted(other.key):
             mine = dict(zip(link.referenced, link.columns, strict=True))
             return query, key.over(facts.place.name, mine, facts.columns)
         alias = f"{name}_row"
         pairs = zip(link.columns, link.referenced, strict=True)
-        on = exp.and_(*(_column(facts.place.name, ours).eq(_column(alias, theirs)) for ours, theirs in pairs))
+        on = exp.and_(
+            *(_column(facts.place.name, ours).eq(_column(alias, theirs)) for ours, theirs in pairs)
+        )
         return query.join(_as(other, alias), on=on), key.over(alias)
 
     def _written(self, query: exp.Select) -> str:
         return query.sql(dialect=self._dialect)
 
     def _note(self, facts: TableFacts, column: str, problem: str, suggestion: str) -> None:
-        self._notes.append(Problem(entity=f"Table {facts.name}", column=column, problem=problem, suggestion=suggestion))
+        self._notes.append(
+            Problem(
+                entity=f"Table {facts.name}", column=column, problem=problem, suggestion=suggestion
+            )
+        )
 
 
 def _as(facts: TableFacts, alias: str | None = None) -> exp.Expr:
@@ -189,7 +242,9 @@ def _column(table: str, name: str) -> exp.Column:
 
 def _filled(query: exp.Select, facts: TableFacts, columns: Sequence[str]) -> exp.Select:
     """Without rows that refer to nothing."""
-    return query.where(*(_column(facts.place.name, name).is_(exp.null()).not_() for name in columns))
+    return query.where(
+        *(_column(facts.place.name, name).is_(exp.null()).not_() for name in columns)
+    )
 
 
 def _doubtful(facts: TableFacts) -> tuple[str, ...]:

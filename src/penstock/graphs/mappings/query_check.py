@@ -1,8 +1,9 @@
 """A mapping's queries, checked when they are written and not when they are exported.
 
-Two looks. The guard reads each query in the dialect of its source and refuses whatever is not one SELECT. Then the
-source itself is asked which columns the query gives, and these are held against the definition, just as the export
-will do it. A source that does not answer fails nobody: it is said as a warning, and the export will look again.
+Two looks. The guard reads each query in the dialect of its source and refuses whatever is not one
+SELECT. Then the source itself is asked which columns the query gives, and these are held against
+the definition, just as the export will do it. A source that does not answer fails nobody: it is
+said as a warning, and the export will look again.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class Verdict:
     warnings: tuple[Problem, ...] = ()
 
     def __add__(self, other: Verdict) -> Verdict:
-        return Verdict(problems=self.problems + other.problems, warnings=self.warnings + other.warnings)
+        return Verdict(
+            problems=self.problems + other.problems, warnings=self.warnings + other.warnings
+        )
 
 
 class QueryCheck:
@@ -49,7 +52,9 @@ class QueryCheck:
         self._sources = sources
         self._checker = checker
 
-    async def judge(self, definitions: Definitions, source: DataSource, *, by: str, role: str | None = None) -> Verdict:
+    async def judge(
+        self, definitions: Definitions, source: DataSource, *, by: str, role: str | None = None
+    ) -> Verdict:
         """The rules first: queries of definitions that break them are not looked at."""
         if problems := tuple(broken(definitions)):
             return Verdict(problems=problems)
@@ -57,7 +62,9 @@ class QueryCheck:
         verdict, allowed = await self._guarded(queries, DRIVERS[source.type].dialect)
         return verdict + await self._asked(queries, allowed, source, by, role)
 
-    async def _guarded(self, queries: Sequence[Query], dialect: str) -> tuple[Verdict, Mapping[Entity, str]]:
+    async def _guarded(
+        self, queries: Sequence[Query], dialect: str
+    ) -> tuple[Verdict, Mapping[Entity, str]]:
         """What the guard refuses, and what it lets through as it may run."""
         problems: list[Problem] = []
         allowed: dict[Entity, str] = {}
@@ -70,12 +77,20 @@ class QueryCheck:
         return Verdict(problems=tuple(problems)), allowed
 
     async def _asked(
-        self, queries: Sequence[Query], allowed: Mapping[Entity, str], source: DataSource, by: str, role: str | None
+        self,
+        queries: Sequence[Query],
+        allowed: Mapping[Entity, str],
+        source: DataSource,
+        by: str,
+        role: str | None,
     ) -> Verdict:
         sought = [query for query in queries if query.entity in allowed]
         try:
             return await self._sources.ask(
-                source.data_source_id, lambda opened: _described(opened, sought, allowed), by=by, role=role
+                source.data_source_id,
+                lambda opened: _described(opened, sought, allowed),
+                by=by,
+                role=role,
             )
         except RateLimited:
             raise
@@ -83,10 +98,14 @@ class QueryCheck:
             return Verdict(warnings=(_silent(f"Data source {source.name}", e),))
         except Exception as e:  # a driver that stumbles is no reason to refuse a mapping
             log.exception("source_not_asked", data_source=source.name)
-            return Verdict(warnings=(_silent(f"Data source {source.name}", SourceError(type(e).__name__)),))
+            return Verdict(
+                warnings=(_silent(f"Data source {source.name}", SourceError(type(e).__name__)),)
+            )
 
 
-async def _described(source: Source, queries: Sequence[Query], allowed: Mapping[Entity, str]) -> Verdict:
+async def _described(
+    source: Source, queries: Sequence[Query], allowed: Mapping[Entity, str]
+) -> Verdict:
     """A few at a time; once the source is found gone, the rest are not asked."""
     turns = asyncio.Semaphore(AT_ONCE)
     away: list[Problem] = []

@@ -1,7 +1,8 @@
 """Mappings in PostgreSQL: their rows, and their versions, which are only ever added.
 
-Whoever changes a mapping has read it before, and says so: a change holds only while the mapping is still the one that
-was read, else nothing is written and the caller begins anew (`Moved`). So no update is lost, whoever forgets to ask.
+Whoever changes a mapping has read it before, and says so: a change holds only while the mapping is
+still the one that was read, else nothing is written and the caller begins anew (`Moved`). So no
+update is lost, whoever forgets to ask.
 """
 
 from __future__ import annotations
@@ -79,14 +80,17 @@ class Mappings:
         actor: str,
         tx: Tx | None = None,
     ) -> MappingRecord:
-        """`now` is what `read` becomes; with definitions, a version is appended. Raises `Moved` if `read` is not it."""
+        """`now` is what `read` becomes; with definitions, a version is appended. Raises `Moved` if
+        `read` is not it."""
         check_naming(now.name, now.description)
         check_change(change_description)
         version = read.current_version + (definitions is not None)
         async with self._db.transaction(tx) as inner:
             await self._hold(inner, read)
             if definitions is not None:
-                await _append(inner, read.mapping_id, version, definitions, change_description, actor)
+                await _append(
+                    inner, read.mapping_id, version, definitions, change_description, actor
+                )
             await inner.changed(
                 SQL.mapping_update,
                 mapping_id=read.mapping_id,
@@ -98,10 +102,14 @@ class Mappings:
             _note(inner, "mapping_updated", read.mapping_id, actor, version)
             return await self.get(read.mapping_id, tx=inner)
 
-    async def live(self, mapping_id: int, change: LifetimeChange, *, tx: Tx | None = None) -> MappingRecord:
+    async def live(
+        self, mapping_id: int, change: LifetimeChange, *, tx: Tx | None = None
+    ) -> MappingRecord:
         """How long it lives from now on."""
         async with self._db.transaction(tx) as inner:
-            await inner.changed(SQL.mapping_lifecycle, mapping_id=_known(mapping_id), **change.values())
+            await inner.changed(
+                SQL.mapping_lifecycle, mapping_id=_known(mapping_id), **change.values()
+            )
             return await self.get(mapping_id, tx=inner)
 
     async def used(self, tx: Tx, mapping_id: int) -> None:
@@ -110,9 +118,13 @@ class Mappings:
     async def drop(self, mapping_id: int, *, actor: str, tx: Tx | None = None) -> None:
         """Refused while there is any snapshot of it."""
         async with self._db.transaction(tx) as inner:
-            needed = await inner.fetch(SQL.mapping_dependants, mapping_id=_known(mapping_id), limit=TOLD)
+            needed = await inner.fetch(
+                SQL.mapping_dependants, mapping_id=_known(mapping_id), limit=TOLD
+            )
             if needed:
-                raise _depended(mapping_id, needed[0]["total"], [row["snapshot_id"] for row in needed])
+                raise _depended(
+                    mapping_id, needed[0]["total"], [row["snapshot_id"] for row in needed]
+                )
             try:
                 async with inner.savepoint():
                     if not await inner.changed(SQL.mapping_drop, mapping_id=mapping_id):
@@ -130,7 +142,9 @@ class Mappings:
             raise missing(mapping_id)
         return MappingRecord(**dict(row))
 
-    async def version(self, mapping_id: int, version: int | None = None, *, tx: Tx | None = None) -> MappingVersion:
+    async def version(
+        self, mapping_id: int, version: int | None = None, *, tx: Tx | None = None
+    ) -> MappingVersion:
         """One version; without a number, the current one."""
         fetch = self._db.row if tx is None else tx.row
         sought = None if version is None else version if 0 < version < 2**31 else 0
@@ -144,7 +158,9 @@ class Mappings:
         self, mapping_id: int, *, offset: int = 0, limit: int = 50, ascending: bool = False
     ) -> list[VersionSummary]:
         listing = SQL.mapping_versions.ascending() if ascending else SQL.mapping_versions
-        rows = await self._db.fetch(listing, mapping_id=_known(mapping_id), offset=offset, limit=limit)
+        rows = await self._db.fetch(
+            listing, mapping_id=_known(mapping_id), offset=offset, limit=limit
+        )
         return [VersionSummary(**dict(row)) for row in rows]
 
     async def page(
@@ -164,7 +180,9 @@ class Mappings:
 
     async def refuse_on_source(self, data_source_id: int) -> None:
         """Raises while there are mappings on the source."""
-        rows = await self._db.fetch(SQL.mapping_on_source, data_source_id=data_source_id, limit=TOLD)
+        rows = await self._db.fetch(
+            SQL.mapping_on_source, data_source_id=data_source_id, limit=TOLD
+        )
         if rows:
             raise DependencyExists(
                 f"{rows[0]['total']} mappings are on data source {data_source_id}.",
@@ -178,11 +196,18 @@ class Mappings:
         if row is None:
             raise missing(read.mapping_id)
         if row["revision"] != read.revision:
-            raise Moved(f"Mapping {read.mapping_id} was changed at this very moment.", hint="Try again.")
+            raise Moved(
+                f"Mapping {read.mapping_id} was changed at this very moment.", hint="Try again."
+            )
 
 
 async def _append(
-    tx: Tx, mapping_id: int, version: int, definitions: Definitions, change_description: str | None, actor: str
+    tx: Tx,
+    mapping_id: int,
+    version: int,
+    definitions: Definitions,
+    change_description: str | None,
+    actor: str,
 ) -> None:
     await tx.changed(
         SQL.mapping_version_add,

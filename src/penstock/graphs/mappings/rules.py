@@ -1,6 +1,8 @@
-"""The rules that definitions keep, on create and on update alike. All that is broken is told at once.
+"""The rules that definitions keep, on create and on update alike. All that is broken is told at
+once.
 
-Names are compared without regard to case: most sources and graph databases take `Name` and `name` for the same.
+Names are compared without regard to case: most sources and graph databases take `Name` and `name`
+for the same.
 """
 
 from __future__ import annotations
@@ -16,7 +18,12 @@ from penstock.kit.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from penstock.graphs.mappings.definition import Definitions, EdgeDefinition, NodeDefinition, Property
+    from penstock.graphs.mappings.definition import (
+        Definitions,
+        EdgeDefinition,
+        NodeDefinition,
+        Property,
+    )
 
 KEY_TYPES = ("STRING", "INT64", "DATE", "UUID")
 MAX_NODES = 500
@@ -71,18 +78,28 @@ def broken(definitions: Definitions) -> Iterator[Problem]:
 
 def _amounts(definitions: Definitions) -> Iterator[Problem]:
     if not definitions.nodes:
-        yield _problem("Mapping", "node_definitions", "A mapping has at least one node.", "Define a node.")
+        yield _problem(
+            "Mapping", "node_definitions", "A mapping has at least one node.", "Define a node."
+        )
     for name, found, most in (
         ("node_definitions", len(definitions.nodes), MAX_NODES),
         ("edge_definitions", len(definitions.edges), MAX_EDGES),
     ):
         if found > most:
             yield _problem(
-                "Mapping", name, f"There are {found} {name}; at most {most} are taken.", "Split the mapping."
+                "Mapping",
+                name,
+                f"There are {found} {name}; at most {most} are taken.",
+                "Split the mapping.",
             )
-    written = sum(len(sql) for sql in (*(n.sql for n in definitions.nodes), *(e.sql for e in definitions.edges)))
+    written = sum(
+        len(sql)
+        for sql in (*(n.sql for n in definitions.nodes), *(e.sql for e in definitions.edges))
+    )
     if written > MAX_ALL_SQL:
-        problem = f"All queries together have {written:,} characters; at most {MAX_ALL_SQL:,} are taken."
+        problem = (
+            f"All queries together have {written:,} characters; at most {MAX_ALL_SQL:,} are taken."
+        )
         yield _problem("Mapping", "sql", problem, "Make views at the source, or split the mapping.")
 
 
@@ -106,11 +123,15 @@ def _edge(edge: EdgeDefinition, labels: set[str]) -> Iterator[Problem]:
     for field, label in (("from_node", edge.from_node), ("to_node", edge.to_node)):
         if label not in labels:
             known = ", ".join(_cut(each) for each in sorted(labels)[:10]) or "none"
-            yield _problem(entity, field, f"There is no node {_cut(label)!r}.", f"The labels are: {known}.")
+            yield _problem(
+                entity, field, f"There is no node {_cut(label)!r}.", f"The labels are: {known}."
+            )
     for field, name in (("from_key", edge.from_key), ("to_key", edge.to_key)):
         yield from _word(entity, field, name, _NAME, _NAME_HINT)
     yield from _properties(entity, edge.properties)
-    yield from _repeated(entity, [edge.from_key, edge.to_key, *(each.name for each in edge.properties)])
+    yield from _repeated(
+        entity, [edge.from_key, edge.to_key, *(each.name for each in edge.properties)]
+    )
 
 
 def _properties(entity: str, properties: Sequence[Property]) -> Iterator[Problem]:
@@ -124,11 +145,18 @@ def _properties(entity: str, properties: Sequence[Property]) -> Iterator[Problem
             yield _problem(entity, each.name, problem, f"Choose one of {', '.join(TYPES)}.")
 
 
-def _word(entity: str, column: str, word: str, form: re.Pattern[str], hint: str) -> Iterator[Problem]:
+def _word(
+    entity: str, column: str, word: str, form: re.Pattern[str], hint: str
+) -> Iterator[Problem]:
     if not form.fullmatch(word):
         yield _problem(entity, column, f"{_cut(word)!r} is not a valid name.", hint)
     elif word.lower() in RESERVED:
-        yield _problem(entity, column, f"{word!r} is a word of Cypher's own.", f"Choose another, such as {word}_1.")
+        yield _problem(
+            entity,
+            column,
+            f"{word!r} is a word of Cypher's own.",
+            f"Choose another, such as {word}_1.",
+        )
 
 
 def _sql(entity: str, sql: str) -> Iterator[Problem]:
@@ -152,7 +180,9 @@ def _repeated_labels(definitions: Definitions) -> Iterator[Problem]:
     for label, times in Counter(node.label.lower() for node in definitions.nodes).items():
         if times > 1:
             problem = f"{times} nodes have the label {_cut(label)!r}."
-            yield _problem(f"Node {_cut(label)}", "label", problem, "Give each node a label of its own.")
+            yield _problem(
+                f"Node {_cut(label)}", "label", problem, "Give each node a label of its own."
+            )
 
 
 def _repeated_edges(definitions: Definitions) -> Iterator[Problem]:
@@ -160,7 +190,12 @@ def _repeated_edges(definitions: Definitions) -> Iterator[Problem]:
     for edge in {edge.key: edge for edge in definitions.edges}.values():
         if found[edge.key] > 1:
             problem = f"It is defined {found[edge.key]} times between the same two labels."
-            yield _problem(_edge_name(edge), "type", problem, "Join the queries with UNION ALL, or rename one type.")
+            yield _problem(
+                _edge_name(edge),
+                "type",
+                problem,
+                "Join the queries with UNION ALL, or rename one type.",
+            )
 
 
 def _node_name(node: NodeDefinition) -> str:

@@ -1,7 +1,9 @@
-"""How mappings are written: by the rules, with queries that were checked, on a source that the owner may use.
+"""How mappings are written: by the rules, with queries that were checked, on a source that the
+owner may use.
 
-A writer reads the mapping, makes the new one out of it and puts it in its place; when somebody was faster, this begins
-anew with what they wrote. Whoever names the version that they have seen is refused instead.
+A writer reads the mapping, makes the new one out of it and puts it in its place; when somebody was
+faster, this begins anew with what they wrote. Whoever names the version that they have seen is
+refused instead.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """`told` has what is to be set of `name`, `description` and `data_source_id`; a list that is None stays."""
+    """`told` has what is to be set of `name`, `description` and `data_source_id`; a list that is
+    None stays."""
 
     change_description: str
     told: Mapping[str, Any] = field(default_factory=dict)
@@ -72,7 +75,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What the writer has seen: a version, or a mapping exactly as it was shown. None: whatever is there."""
+    """What the writer has seen: a version, or a mapping exactly as it was shown. None: whatever is
+    there."""
 
     version: int | None = None
     etags: frozenset[str] | None = None
@@ -105,7 +109,9 @@ class MappingService:
         check(draft.definitions)
         source = await self._usable(draft.data_source_id, author)
         verdict = _passed(
-            await self._queries.judge(draft.definitions, source, by=author.username, role=author.use_case)
+            await self._queries.judge(
+                draft.definitions, source, by=author.username, role=author.use_case
+            )
         )
         made = await self._mappings.add(
             owner=author.username,
@@ -181,23 +187,32 @@ class MappingService:
         )
         return await self._written(made, Verdict())
 
-    async def judge(self, definitions: Definitions, data_source_id: int | None, author: Author) -> Verdict:
-        """What is wrong with definitions, without writing them; refused where the author may not use the source."""
+    async def judge(
+        self, definitions: Definitions, data_source_id: int | None, author: Author
+    ) -> Verdict:
+        """What is wrong with definitions, without writing them; refused where the author may not
+        use the source."""
         source = await self._usable(data_source_id, author)
-        return await self._queries.judge(definitions, source, by=author.username, role=author.use_case)
+        return await self._queries.judge(
+            definitions, source, by=author.username, role=author.use_case
+        )
 
     async def _usable(self, data_source_id: int | None, author: Author) -> DataSource:
         source = await self._rights.source(data_source_id)
         await self._rights.check(source, author.username, is_admin=author.is_admin)
         return source
 
-    async def _allowed(self, definitions: Definitions, now: MappingRecord, author: Author) -> Verdict:
+    async def _allowed(
+        self, definitions: Definitions, now: MappingRecord, author: Author
+    ) -> Verdict:
         check(definitions)
         source = await self._rights.source(now.data_source_id)
         await self._rights.check(source, author.username, is_admin=author.is_admin)
         if author.username != now.owner_username:
             await self._rights.check(source, now.owner_username)
-        return _passed(await self._queries.judge(definitions, source, by=author.username, role=author.use_case))
+        return _passed(
+            await self._queries.judge(definitions, source, by=author.username, role=author.use_case)
+        )
 
     async def _written(self, made: MappingRecord, verdict: Verdict) -> Written:
         version = await self._mappings.version(made.mapping_id, made.current_version)

@@ -1,4 +1,5 @@
-"""A mapping and all that was made of it: versions, their snapshots, their instances. Four queries for any size."""
+"""A mapping and all that was made of it: versions, their snapshots, their instances. Four queries
+for any size."""
 
 from __future__ import annotations
 
@@ -69,7 +70,9 @@ class MappingTrees:
         async with self._db.transaction() as tx:
             mapping = await self._mappings.get(mapping_id, tx=tx)
             versions = await tx.fetch(SQL.tree_versions, mapping_id=mapping_id)
-            snapshots = await tx.fetch(SQL.tree_snapshots, mapping_id=mapping_id, status=status and str(status))
+            snapshots = await tx.fetch(
+                SQL.tree_snapshots, mapping_id=mapping_id, status=status and str(status)
+            )
             ids = [row["snapshot_id"] for row in snapshots]
             instances = await tx.fetch(SQL.tree_instances, snapshot_ids=ids)
         leaves = _grouped(instances, "snapshot_id")
@@ -77,7 +80,10 @@ class MappingTrees:
         return MappingTree(
             mapping=mapping,
             versions=tuple(
-                VersionBranch(**dict(row), snapshots=tuple(_branch(each, leaves) for each in branches[row["version"]]))
+                VersionBranch(
+                    **dict(row),
+                    snapshots=tuple(_branch(each, leaves) for each in branches[row["version"]]),
+                )
                 for row in versions
             ),
         )

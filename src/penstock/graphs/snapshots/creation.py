@@ -1,4 +1,5 @@
-"""Snapshots of mappings: the row, and one export job for each entity of the version, in the caller's transaction."""
+"""Snapshots of mappings: the row, and one export job for each entity of the version, in the
+caller's transaction."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ class MappedSnapshots:
             return await self.open(
                 tx,
                 mapping=mapping,
-                version=await self._mappings.version(mapping_id, version or mapping.current_version, tx=tx),
+                version=await self._mappings.version(
+                    mapping_id, version or mapping.current_version, tx=tx
+                ),
                 owner=owner,
                 name=name,
                 description=description,
@@ -100,7 +103,9 @@ class MappedSnapshots:
         )
         queries = version.definitions.queries()
         wanted = [_wanted(query, data_source_id, starburst_role) for query in queries]
-        await self._exports.start(made.snapshot_id, [Submission(wanted=each) for each in wanted], tx=tx)
+        await self._exports.start(
+            made.snapshot_id, [Submission(wanted=each) for each in wanted], tx=tx
+        )
         await self._mappings.used(tx, mapping.mapping_id)
         return await self._snapshots.get(made.snapshot_id, tx=tx)
 
@@ -119,7 +124,8 @@ class MappedSnapshots:
     async def find_reusable(
         self, tx: Tx, mapping_id: int, version: int, data_source_id: int | None, max_age: timedelta
     ) -> Snapshot | None:
-        """The newest ready snapshot that began less than `max_age` ago; it stays until the transaction ends."""
+        """The newest ready snapshot that began less than `max_age` ago; it stays until the
+        transaction ends."""
         row = await tx.row(
             SQL.snapshot_reusable,
             mapping_id=mapping_id,
@@ -129,8 +135,11 @@ class MappedSnapshots:
         )
         return None if row is None else await self._snapshots.get(row["snapshot_id"], tx=tx)
 
-    async def source_of(self, mapping: MappingRecord, username: str, *, is_admin: bool | None = None) -> int:
-        """Where its rows come from: its own source, or the default one; refused to whoever may not run it."""
+    async def source_of(
+        self, mapping: MappingRecord, username: str, *, is_admin: bool | None = None
+    ) -> int:
+        """Where its rows come from: its own source, or the default one; refused to whoever may not
+        run it."""
         source = await self._rights.source(mapping.data_source_id)
         await self._rights.check_run(mapping, source, username, is_admin=is_admin)
         return source.data_source_id

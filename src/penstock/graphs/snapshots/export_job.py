@@ -44,7 +44,8 @@ class ExportJob:
 
 
 def word(status: Status, polls: int) -> Word:
-    """A job that was parked once stays `submitted` while its query runs, whoever looks after it at the moment."""
+    """A job that was parked once stays `submitted` while its query runs, whoever looks after it at
+    the moment."""
     match status:
         case Status.SUCCEEDED:
             return "completed"
@@ -91,7 +92,10 @@ def message(error: object) -> str | None:
         return None
     if not isinstance(error, dict):
         return str(error)
-    parts = (error.get("message") or error.get("code") or "It failed without a word.", error.get("hint"))
+    parts = (
+        error.get("message") or error.get("code") or "It failed without a word.",
+        error.get("hint"),
+    )
     return " ".join(str(part) for part in parts if part)
 
 

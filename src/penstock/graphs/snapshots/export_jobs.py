@@ -1,7 +1,9 @@
-"""The exports of a snapshot: one kernel job an entity, all of them one group, whose gate finalises the snapshot.
+"""The exports of a snapshot: one kernel job an entity, all of them one group, whose gate finalises
+the snapshot.
 
-Whatever ends several jobs takes the locks in everybody's order: live rows, then groups, then the snapshot. What only
-adds jobs locks the snapshot alone, for nobody can wait for rows that are not there yet.
+Whatever ends several jobs takes the locks in everybody's order: live rows, then groups, then the
+snapshot. What only adds jobs locks the snapshot alone, for nobody can wait for rows that are not
+there yet.
 """
 
 from __future__ import annotations
@@ -86,7 +88,9 @@ class Exports:
         self._share = share
         self.finalisation = SnapshotFinalizer(jobs, snapshots)
 
-    async def start(self, snapshot_id: int, wanted: Sequence[Submission], *, tx: Tx | None = None) -> list[ExportJob]:
+    async def start(
+        self, snapshot_id: int, wanted: Sequence[Submission], *, tx: Tx | None = None
+    ) -> list[ExportJob]:
         """One job an entity, in one transaction with the snapshot's step to `creating`."""
         if not 1 <= len(wanted) <= MAX_JOBS:
             raise InvalidInput(f"A snapshot has 1 to {MAX_JOBS} export jobs, not {len(wanted)}.")
@@ -97,9 +101,13 @@ class Exports:
                 raise JobsAlreadyExist(f"Snapshot {snapshot_id} has its export jobs already.")
             if snapshot.status is not SnapshotStatus.CREATING:
                 snapshot = await self._begin(inner, snapshot)
-            caps = self._caps.of(is_admin=await inner.value(SQL.is_admin, username=snapshot.owner_username))
+            caps = self._caps.of(
+                is_admin=await inner.value(SQL.is_admin, username=snapshot.owner_username)
+            )
             orders = [_order(snapshot, w.wanted, sources, caps) for w in wanted]
-            job_ids = await self._open(inner, snapshot, [self._spec(order, snapshot) for order in orders])
+            job_ids = await self._open(
+                inner, snapshot, [self._spec(order, snapshot) for order in orders]
+            )
             await _add_rows(inner, snapshot_id, [w.wanted for w in wanted], job_ids)
             await _begin_submitted(inner, wanted, job_ids)
             return await self._views(inner, job_ids)
@@ -133,7 +141,9 @@ class Exports:
             cleaned = snapshot.prefix is None
             await self._snapshots.move(tx, snapshot, SnapshotStatus.CREATING)
             if cleaned:
-                await tx.changed(SQL.snapshot_place, snapshot_id=snapshot_id, prefix=_prefix(snapshot))
+                await tx.changed(
+                    SQL.snapshot_place, snapshot_id=snapshot_id, prefix=_prefix(snapshot)
+                )
             ends = await tx.fetch(SQL.export_ends, snapshot_id=snapshot_id)
             again = [end["job_id"] for end in ends if cleaned or end["status"] != Status.SUCCEEDED]
             if again:
@@ -146,8 +156,12 @@ class Exports:
         """End the snapshot and all of its jobs, whatever they are doing."""
         return await self._end(snapshot_id, SnapshotStatus.CANCELLED, actor=actor, reason=reason)
 
-    async def fail(self, snapshot_id: int, *, actor: str, reason: str, step: str | None = None) -> Snapshot:
-        return await self._end(snapshot_id, SnapshotStatus.FAILED, actor=actor, reason=reason, step=step)
+    async def fail(
+        self, snapshot_id: int, *, actor: str, reason: str, step: str | None = None
+    ) -> Snapshot:
+        return await self._end(
+            snapshot_id, SnapshotStatus.FAILED, actor=actor, reason=reason, step=step
+        )
 
     async def live_attempts(self, queue: str) -> list[str]:
         """The attempts whose files may still become part of a result."""
@@ -162,7 +176,13 @@ class Exports:
         return await self._snapshots.move(tx, snapshot, SnapshotStatus.CREATING)
 
     async def _end(
-        self, snapshot_id: int, status: SnapshotStatus, *, actor: str, reason: str, step: str | None = None
+        self,
+        snapshot_id: int,
+        status: SnapshotStatus,
+        *,
+        actor: str,
+        reason: str,
+        step: str | None = None,
     ) -> Snapshot:
         for _ in range(TRIES):
             async with self._db.transaction() as tx:
@@ -172,7 +192,11 @@ class Exports:
                 if snapshot.publish_job == before.publish_job:
                     failed = status is SnapshotStatus.FAILED
                     ended = await self._snapshots.move(
-                        tx, snapshot, status, error_message=reason or None, failed_step=step if failed else None
+                        tx,
+                        snapshot,
+                        status,
+                        error_message=reason or None,
+                        failed_step=step if failed else None,
                     )
                     for job_id in live:
                         await self._cancel(tx, job_id, actor, reason)
@@ -195,7 +219,9 @@ class Exports:
         return [row["job_id"] for row in held]
 
     async def _replace(self, tx: Tx, snapshot: Snapshot, old_ids: Sequence[int]) -> None:
-        found = {row["job_id"]: row for row in await tx.fetch(SQL.job_payloads, job_ids=list(old_ids))}
+        found = {
+            row["job_id"]: row for row in await tx.fetch(SQL.job_payloads, job_ids=list(old_ids))
+        }
         if len(found) < len(old_ids):
             raise InvalidStateTransition(
                 f"Snapshot {snapshot.snapshot_id} is too old to be tried again: its jobs are forgotten.",
@@ -203,7 +229,12 @@ class Exports:
             )
         orders = [ExportPayload.read(orjson.loads(found[job_id]["payload"])) for job_id in old_ids]
         new_ids = await self._open(tx, snapshot, [self._spec(order, snapshot) for order in orders])
-        await tx.changed(SQL.export_replace, snapshot_id=snapshot.snapshot_id, old_ids=list(old_ids), new_ids=new_ids)
+        await tx.changed(
+            SQL.export_replace,
+            snapshot_id=snapshot.snapshot_id,
+            old_ids=list(old_ids),
+            new_ids=new_ids,
+        )
 
     async def _open(self, tx: Tx, snapshot: Snapshot, specs: Sequence[JobSpec]) -> list[int]:
         group = GroupSpec(
@@ -231,7 +262,9 @@ class Exports:
         found: dict[int | None, DataSource] = {}
         for data_source_id in {w.data_source_id for w in wanted}:
             source = (
-                await self._sources.default() if data_source_id is None else await self._sources.get(data_source_id)
+                await self._sources.default()
+                if data_source_id is None
+                else await self._sources.get(data_source_id)
             )
             if source is None:
                 raise InvalidInput("No data source was named, and there is no default one.")
@@ -245,11 +278,16 @@ class Exports:
 
 
 def _prefix(snapshot: Snapshot) -> str:
-    return prefix_of(snapshot.owner_username, snapshot.mapping_id, snapshot.mapping_version, snapshot.snapshot_id)
+    return prefix_of(
+        snapshot.owner_username, snapshot.mapping_id, snapshot.mapping_version, snapshot.snapshot_id
+    )
 
 
 def _order(
-    snapshot: Snapshot, wanted: EntityExport, sources: Mapping[int | None, DataSource], caps: ExportCaps
+    snapshot: Snapshot,
+    wanted: EntityExport,
+    sources: Mapping[int | None, DataSource],
+    caps: ExportCaps,
 ) -> ExportPayload:
     source = sources[wanted.data_source_id]
     return ExportPayload(
@@ -266,11 +304,15 @@ async def _job_ids(tx: Tx, snapshot_id: int) -> list[int]:
     return [row["job_id"] for row in await tx.fetch(SQL.export_ids, snapshot_id=snapshot_id)]
 
 
-async def _add_rows(tx: Tx, snapshot_id: int, wanted: Sequence[EntityExport], job_ids: Sequence[int]) -> None:
+async def _add_rows(
+    tx: Tx, snapshot_id: int, wanted: Sequence[EntityExport], job_ids: Sequence[int]
+) -> None:
     entities = [w.entity for w in wanted]
     if len(set(entities)) < len(entities):
         twice = next(e for e in entities if entities.count(e) > 1)
-        raise InvalidInput(f"{twice} is there twice; an entity has one export job.", entity=str(twice))
+        raise InvalidInput(
+            f"{twice} is there twice; an entity has one export job.", entity=str(twice)
+        )
     await tx.changed(
         SQL.export_add,
         snapshot_id=snapshot_id,
@@ -284,7 +326,9 @@ async def _add_rows(tx: Tx, snapshot_id: int, wanted: Sequence[EntityExport], jo
 
 
 async def _begin_submitted(tx: Tx, wanted: Sequence[Submission], job_ids: Sequence[int]) -> None:
-    begun = {job_id: w.query for w, job_id in zip(wanted, job_ids, strict=True) if w.query is not None}
+    begun = {
+        job_id: w.query for w, job_id in zip(wanted, job_ids, strict=True) if w.query is not None
+    }
     if begun:
         states = [orjson.dumps(query.state()).decode() for query in begun.values()]
         await tx.changed(SQL.export_submitted, job_ids=list(begun), states=states)

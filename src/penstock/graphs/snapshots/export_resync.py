@@ -1,8 +1,9 @@
 """Export reconciliation: what no worker and no gate brought to its end.
 
-The kernel's deadlines, leases and gates do most of it. What is left: a query that was submitted long ago by an attempt
-that is gone (its time counts from the submission, not from the last claim), a parked job that nobody has asked after,
-and a snapshot whose jobs are all over although no gate finalised it.
+The kernel's deadlines, leases and gates do most of it. What is left: a query that was submitted
+long ago by an attempt that is gone (its time counts from the submission, not from the last claim),
+a parked job that nobody has asked after, and a snapshot whose jobs are all over although no gate
+finalised it.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class ExportResync(Loop[Reconciled]):
     async def run_once(self) -> Reconciled:
         longest = (await self._config.export()).max_duration.total_seconds()
         overdue = await self._db.fetch(SQL.export_overdue, seconds=longest, limit=BATCH)
-        woken = await self._db.fetch(SQL.export_silent, seconds=SILENCE.total_seconds(), limit=BATCH)
+        woken = await self._db.fetch(
+            SQL.export_silent, seconds=SILENCE.total_seconds(), limit=BATCH
+        )
         reaped = await self._reaper.run_once()
         return Reconciled(
             requeued=reaped.requeued,

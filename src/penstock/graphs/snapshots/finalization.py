@@ -1,9 +1,10 @@
 """The end of a snapshot, in the transaction that ends its last job.
 
-`settle` looks at what became of a snapshot's jobs and takes the one step that follows: a job that failed fails the
-snapshot; when all exports are done a publish job is opened, which checks the parts and writes the manifest; when that
-is done the snapshot is ready. It is the handler of the gate of both groups, and the reconciliation calls it for
-snapshots that were left standing; called twice it does nothing the second time.
+`settle` looks at what became of a snapshot's jobs and takes the one step that follows: a job that
+failed fails the snapshot; when all exports are done a publish job is opened, which checks the parts
+and writes the manifest; when that is done the snapshot is ready. It is the handler of the gate of
+both groups, and the reconciliation calls it for snapshots that were left standing; called twice it
+does nothing the second time.
 """
 
 from __future__ import annotations
@@ -47,7 +48,11 @@ class SnapshotFinalizer:
         """Take the step that follows from the jobs' ends; whether there was one."""
         snapshot = await self._snapshots.lock(tx, snapshot_id)
         ends = await tx.fetch(SQL.export_ends, snapshot_id=snapshot_id)
-        if snapshot.status is not SnapshotStatus.CREATING or not ends or any(_is_live(end) for end in ends):
+        if (
+            snapshot.status is not SnapshotStatus.CREATING
+            or not ends
+            or any(_is_live(end) for end in ends)
+        ):
             return False
         if failed := _failed(ends):
             await self._fail(tx, snapshot, ends, *failed)
@@ -77,7 +82,8 @@ class SnapshotFinalizer:
         return True
 
     async def _publish(self, tx: Tx, snapshot: Snapshot, ends: Sequence[asyncpg.Record]) -> None:
-        """Whatever attempt writes the manifest writes the same bytes: its moment is that of the last export's end."""
+        """Whatever attempt writes the manifest writes the same bytes: its moment is that of the
+        last export's end."""
         payload = {
             "snapshot_id": snapshot.snapshot_id,
             "prefix": snapshot.prefix,
@@ -92,10 +98,17 @@ class SnapshotFinalizer:
         )
         spec = JobSpec(kind=PUBLISH, payload=payload, created_by=snapshot.owner_username)
         _, [added] = await self._jobs.open_group(group, [spec], tx=tx, force=True)
-        await tx.changed(SQL.snapshot_publish, snapshot_id=snapshot.snapshot_id, publish_job=added.job_id)
+        await tx.changed(
+            SQL.snapshot_publish, snapshot_id=snapshot.snapshot_id, publish_job=added.job_id
+        )
 
     async def _fail(
-        self, tx: Tx, snapshot: Snapshot, ends: Iterable[asyncpg.Record], step: str, error_message: str
+        self,
+        tx: Tx,
+        snapshot: Snapshot,
+        ends: Iterable[asyncpg.Record],
+        step: str,
+        error_message: str,
     ) -> None:
         counts = partial_counts(ends)
         await self._snapshots.move(
@@ -124,17 +137,25 @@ def _is_live(end: asyncpg.Record) -> bool:
 
 
 def _failed(ends: Sequence[asyncpg.Record]) -> tuple[str, str] | None:
-    """The entity that failed, and why; one that was cancelled for another's failure is not the cause."""
+    """The entity that failed, and why; one that was cancelled for another's failure is not the
+    cause."""
     bad = [end for end in ends if end["status"] != Status.SUCCEEDED or _rows(end) is None]
     if not bad:
         return None
     end = next((e for e in bad if e["status"] != Status.CANCELLED), bad[0])
     said = message(_loaded(end["error"])) or "It ended without a row count."
-    return end["entity_name"], said if said.startswith(str(_entity(end))) else f"{_entity(end)}: {said}"
+    return end["entity_name"], said if said.startswith(
+        str(_entity(end))
+    ) else f"{_entity(end)}: {said}"
 
 
 def _entity(end: asyncpg.Record) -> Entity:
-    return Entity(job_type=end["job_type"], name=end["entity_name"], from_node=end["from_node"], to_node=end["to_node"])
+    return Entity(
+        job_type=end["job_type"],
+        name=end["entity_name"],
+        from_node=end["from_node"],
+        to_node=end["to_node"],
+    )
 
 
 def _rows(end: asyncpg.Record) -> int | None:

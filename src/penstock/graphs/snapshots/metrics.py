@@ -1,4 +1,5 @@
-"""What a scaler and an operator watch of the graphs: their exports, their loops, and the database under them."""
+"""What a scaler and an operator watch of the graphs: their exports, their loops, and the database
+under them."""
 
 from __future__ import annotations
 
@@ -22,10 +23,16 @@ PASS_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300)
 
 class ExportMetrics:
     def __init__(self, registry: CollectorRegistry, kernel: KernelMetrics) -> None:
-        depth = Gauge("graph_olap_export_queue_depth", "Export jobs that wait for a worker.", registry=registry)
+        depth = Gauge(
+            "graph_olap_export_queue_depth",
+            "Export jobs that wait for a worker.",
+            registry=registry,
+        )
         depth.set_function(lambda: kernel.depth(QUEUE))
         self._stale = Counter(
-            "stale_export_claims_reset", "Export jobs taken back from workers that vanished.", registry=registry
+            "stale_export_claims_reset",
+            "Export jobs taken back from workers that vanished.",
+            registry=registry,
         )
         kernel.on_reaped(self._reaped)
 
@@ -37,25 +44,39 @@ class LifecycleMetrics:
     """For the loop that ends what has lived its time."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.passes = Counter("lifecycle_passes", "Passes of the lifecycle loop.", registry=registry)
+        self.passes = Counter(
+            "lifecycle_passes", "Passes of the lifecycle loop.", registry=registry
+        )
         self.duration = Histogram(
-            "lifecycle_pass_duration_seconds", "Length of such a pass.", buckets=PASS_BUCKETS, registry=registry
+            "lifecycle_pass_duration_seconds",
+            "Length of such a pass.",
+            buckets=PASS_BUCKETS,
+            registry=registry,
         )
         self.instances = Counter(
-            "ttl_instances_terminated", "Instances ended for their age or their idleness.", registry=registry
+            "ttl_instances_terminated",
+            "Instances ended for their age or their idleness.",
+            registry=registry,
         )
         self.snapshots = Counter(
-            "ttl_snapshots_deleted", "Snapshots deleted for their age or their idleness.", registry=registry
+            "ttl_snapshots_deleted",
+            "Snapshots deleted for their age or their idleness.",
+            registry=registry,
         )
         self.mappings = Counter(
-            "ttl_mappings_deleted", "Mappings deleted for their age or their idleness.", registry=registry
+            "ttl_mappings_deleted",
+            "Mappings deleted for their age or their idleness.",
+            registry=registry,
         )
 
 
 def watch_connections(registry: CollectorRegistry, pools: Sequence[Db]) -> None:
     """The connections of this control plane's pools, looked at when somebody asks."""
     gauge = Gauge(
-        "graph_olap_database_connections", "Database connections of this process.", ["state"], registry=registry
+        "graph_olap_database_connections",
+        "Database connections of this process.",
+        ["state"],
+        registry=registry,
     )
 
     def counted(state: str) -> Callable[[], float]:

@@ -29,7 +29,9 @@ class SnapshotStatus(enum.StrEnum):
 
 _STEPS: Mapping[SnapshotStatus, frozenset[SnapshotStatus]] = {
     SnapshotStatus.PENDING: frozenset({SnapshotStatus.CREATING, SnapshotStatus.CANCELLED}),
-    SnapshotStatus.CREATING: frozenset({SnapshotStatus.READY, SnapshotStatus.FAILED, SnapshotStatus.CANCELLED}),
+    SnapshotStatus.CREATING: frozenset(
+        {SnapshotStatus.READY, SnapshotStatus.FAILED, SnapshotStatus.CANCELLED}
+    ),
     SnapshotStatus.FAILED: frozenset({SnapshotStatus.CREATING}),
     SnapshotStatus.READY: frozenset(),
     SnapshotStatus.CANCELLED: frozenset(),
@@ -85,9 +87,11 @@ def prefix_of(owner: str, mapping_id: int | None, version: int | None, snapshot_
 
 
 def _segment(owner: str) -> str:
-    """The owner as one part of a key: what cannot stand there is written as `=` and its bytes, a name that is too long
-    as its beginning and its digest; so no two meet."""
-    safe = "".join(c if c.isascii() and (c.isalnum() or c in "_.@+-") else _escaped(c) for c in owner)
+    """The owner as one part of a key: what cannot stand there is written as `=` and its bytes, a
+    name that is too long as its beginning and its digest; so no two meet."""
+    safe = "".join(
+        c if c.isascii() and (c.isalnum() or c in "_.@+-") else _escaped(c) for c in owner
+    )
     if len(safe) > _LONGEST:
         safe = f"{safe[:_KEPT]}=x{hashlib.sha256(owner.encode()).hexdigest()}"
     return safe if safe[:1].isalnum() else f"_{safe}"

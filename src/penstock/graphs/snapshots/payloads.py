@@ -1,5 +1,6 @@
-"""What an export job is told, and what a query that runs elsewhere leaves in a parked one: the words that the control
-plane writes into the kernel's payload and state, and that workers read. No credential is among them."""
+"""What an export job is told, and what a query that runs elsewhere leaves in a parked one: the
+words that the control plane writes into the kernel's payload and state, and that workers read. No
+credential is among them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ JobType: TypeAlias = Literal["node", "edge"]
 QUEUE = "export"
 EXPORT = "export"
 UNLOAD = "unload"
-"""The kind of an export that Trino writes itself: held for moments only, so that its lease can be short."""
+"""The kind of an export that Trino writes itself: held for moments only, so that its lease can be
+short."""
 PUBLISH = "publish"
 CANCEL_QUERY = "cancel_query"
 FORGET_TABLE = "forget_table"
@@ -27,7 +29,8 @@ KINDS = (EXPORT, UNLOAD)
 
 
 class Mode(enum.StrEnum):
-    """Who writes the files: a worker, Trino's unload function, or Trino as a table of an Iceberg or Hive catalog."""
+    """Who writes the files: a worker, Trino's unload function, or Trino as a table of an Iceberg or
+    Hive catalog."""
 
     DIRECT = "direct"
     UNLOAD = "unload"
@@ -48,7 +51,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """A node label or an edge type; an edge type between several pairs of labels names the pair as well."""
+    """A node label or an edge type; an edge type between several pairs of labels names the pair as
+    well."""
 
     job_type: JobType
     name: str
@@ -133,7 +137,11 @@ class ExportPayload:
     @classmethod
     def read(cls, payload: Mapping[str, Any]) -> ExportPayload:
         entity = Entity(**{name: payload[name] for name in Entity.__slots__})
-        plain = {name: payload[name] for name in EntityExport.__slots__ if name not in ("entity", "columns", "mode")}
+        plain = {
+            name: payload[name]
+            for name in EntityExport.__slots__
+            if name not in ("entity", "columns", "mode")
+        }
         wanted = EntityExport(
             entity=entity,
             columns=tuple(Column(**column) for column in payload["columns"]),
@@ -154,8 +162,9 @@ class ExportPayload:
 class QueryState:
     """A query that runs elsewhere, in the state of its parked job.
 
-    `attempt` names the folder that the query writes into (None: the entity's own), `table` the one that a CTAS makes.
-    `attempt_no` is the attempt that submitted or last saw the query alive; a later one that finds it dead begins anew.
+    `attempt` names the folder that the query writes into (None: the entity's own), `table` the one
+    that a CTAS makes. `attempt_no` is the attempt that submitted or last saw the query alive; a
+    later one that finds it dead begins anew.
     """
 
     query_id: str

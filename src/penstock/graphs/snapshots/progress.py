@@ -62,9 +62,13 @@ class ProgressReport:
     async def tallies(self, snapshots: Iterable[Snapshot]) -> dict[int, Tally]:
         """Of many snapshots, in one query."""
         given = list(snapshots)
-        rows = await self._db.fetch(SQL.snapshot_tally, snapshot_ids=[each.snapshot_id for each in given])
+        rows = await self._db.fetch(
+            SQL.snapshot_tally, snapshot_ids=[each.snapshot_id for each in given]
+        )
         found = {row["snapshot_id"]: (row["jobs"], row["done"]) for row in rows}
-        return {each.snapshot_id: _tally(each, *found.get(each.snapshot_id, (0, 0))) for each in given}
+        return {
+            each.snapshot_id: _tally(each, *found.get(each.snapshot_id, (0, 0))) for each in given
+        }
 
 
 def _tally(snapshot: Snapshot, jobs: int, done: int) -> Tally:

@@ -37,11 +37,15 @@ class SnapshotRemoval:
             snapshot = await self._snapshots.hold(tx, snapshot_id)
             await _refuse_needed(tx, snapshot_id)
             if snapshot.status.open:
-                raise Conflict(f"Snapshot {snapshot_id} was begun anew at this very moment.", hint="Try again.")
+                raise Conflict(
+                    f"Snapshot {snapshot_id} was begun anew at this very moment.", hint="Try again."
+                )
             if snapshot.prefix is not None:
                 await self._jobs.enqueue([erasure(snapshot.prefix)], tx=tx)
             await tx.changed(SQL.snapshot_drop, snapshot_id=snapshot_id)
-            tx.after_commit(lambda: log.info("snapshot_dropped", snapshot_id=snapshot_id, actor=actor))
+            tx.after_commit(
+                lambda: log.info("snapshot_dropped", snapshot_id=snapshot_id, actor=actor)
+            )
 
 
 async def _refuse_needed(tx: Tx, snapshot_id: int) -> None:
@@ -52,5 +56,8 @@ async def _refuse_needed(tx: Tx, snapshot_id: int) -> None:
             f"{total} instances need snapshot {snapshot_id}.",
             hint="Terminate them first.",
             instance_count=total,
-            instances=[{"id": row["instance_id"], "name": row["name"], "status": row["status"]} for row in needing],
+            instances=[
+                {"id": row["instance_id"], "name": row["name"], "status": row["status"]}
+                for row in needing
+            ],
         )

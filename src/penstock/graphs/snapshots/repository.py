@@ -121,13 +121,18 @@ class Snapshots:
         check_naming(told.get("name") or "-", told.get("description"))
         values = {"name": told.get("name"), "description": told.get("description")}
         row = await self._db.row(
-            SQL.snapshot_rename, snapshot_id=_known(snapshot_id), set_description="description" in told, **values
+            SQL.snapshot_rename,
+            snapshot_id=_known(snapshot_id),
+            set_description="description" in told,
+            **values,
         )
         return _found(row, snapshot_id)
 
     async def live(self, snapshot_id: int, change: LifetimeChange) -> Snapshot:
         """How long it lives from now on."""
-        row = await self._db.row(SQL.snapshot_lifecycle, snapshot_id=_known(snapshot_id), **change.values())
+        row = await self._db.row(
+            SQL.snapshot_lifecycle, snapshot_id=_known(snapshot_id), **change.values()
+        )
         return _found(row, snapshot_id)
 
     async def hold(self, tx: Tx, snapshot_id: int) -> Snapshot:
@@ -150,7 +155,8 @@ class Snapshots:
         error_message: str | None = None,
         failed_step: str | None = None,
     ) -> Snapshot:
-        """The next step of a snapshot that `lock` gave; one that the state machine does not have is refused."""
+        """The next step of a snapshot that `lock` gave; one that the state machine does not have is
+        refused."""
         snapshot.check(status)
         row = await tx.row(
             SQL.snapshot_move,
@@ -164,7 +170,12 @@ class Snapshots:
             publish_job=None if status is SnapshotStatus.CREATING else snapshot.publish_job,
         )
         tx.after_commit(
-            lambda: log.info("snapshot_moved", snapshot_id=snapshot.snapshot_id, status=str(status), step=failed_step)
+            lambda: log.info(
+                "snapshot_moved",
+                snapshot_id=snapshot.snapshot_id,
+                status=str(status),
+                step=failed_step,
+            )
         )
         moved = _found(row, snapshot.snapshot_id)
         for follower in self._followers:

@@ -1,7 +1,7 @@
 """Snapshots that failed long ago lose their files; the rows stay, to be looked at or tried again.
 
-Only workers reach the storage, so what is done here is to ask one: the row forgets its files in the transaction that
-enqueues their erasure.
+Only workers reach the storage, so what is done here is to ask one: the row forgets its files in the
+transaction that enqueues their erasure.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class Cleaned:
 class StorageCleanup(Loop[Cleaned]):
     name = "storage_cleanup"
 
-    def __init__(self, db: Db, jobs: PgJobStore, snapshots: Snapshots, *, every: float, metrics: LoopMetrics) -> None:
+    def __init__(
+        self, db: Db, jobs: PgJobStore, snapshots: Snapshots, *, every: float, metrics: LoopMetrics
+    ) -> None:
         super().__init__(db, every=every, metrics=metrics)
         self._jobs = jobs
         self._snapshots = snapshots
@@ -56,7 +58,9 @@ class StorageCleanup(Loop[Cleaned]):
             if snapshot.status is not SnapshotStatus.FAILED or snapshot.prefix is None:
                 return False
             await tx.changed(SQL.snapshot_place, snapshot_id=snapshot_id, prefix=None)
-            await self._jobs.enqueue([erasure(snapshot.prefix, before=snapshot.updated_at + STILL_WRITTEN)], tx=tx)
+            await self._jobs.enqueue(
+                [erasure(snapshot.prefix, before=snapshot.updated_at + STILL_WRITTEN)], tx=tx
+            )
         return True
 
 

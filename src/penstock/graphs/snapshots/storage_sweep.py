@@ -1,4 +1,5 @@
-"""Once a day a job that removes what attempts left behind: a worker runs it, for only workers reach the storage."""
+"""Once a day a job that removes what attempts left behind: a worker runs it, for only workers reach
+the storage."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ class Asked:
 class StorageSweep(Loop[Asked]):
     name = "storage_sweep"
 
-    def __init__(self, db: Db, jobs: PgJobStore, *, every: float, metrics: LoopMetrics, clock: Clock = SYSTEM) -> None:
+    def __init__(
+        self, db: Db, jobs: PgJobStore, *, every: float, metrics: LoopMetrics, clock: Clock = SYSTEM
+    ) -> None:
         super().__init__(db, every=every, metrics=metrics)
         self._jobs = jobs
         self._clock = clock

@@ -1,8 +1,9 @@
 """The export face: the kernel's verbs in the words of export workers.
 
-Claiming takes jobs that were never parked, polling those that were and are due. An update is one of the kernel's fenced
-writes: a query that was submitted, or runs on, parks the job; `completed` and `failed` end it; a number of rows alone
-is progress. An attempt that does not hold the job any more changes nothing and is told so.
+Claiming takes jobs that were never parked, polling those that were and are due. An update is one of
+the kernel's fenced writes: a query that was submitted, or runs on, parks the job; `completed` and
+`failed` end it; a number of rows alone is progress. An attempt that does not hold the job any more
+changes nothing and is told so.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Change:
     def polls(self) -> bool:
         """Whether it says that a query runs on elsewhere."""
         told = (self.query_id, self.next_uri, self.next_poll_at, self.poll_count, self.submitted_at)
-        return self.status == "submitted" or (self.status is None and any(each is not None for each in told))
+        return self.status == "submitted" or (
+            self.status is None and any(each is not None for each in told)
+        )
 
 
 class ExportWorkerAdapter:
@@ -60,7 +63,9 @@ class ExportWorkerAdapter:
         self._exports = exports
         self._clock = clock
 
-    async def claim(self, worker: str, limit: int, *, wait: float = 0, line: Line | None = None) -> list[ExportJob]:
+    async def claim(
+        self, worker: str, limit: int, *, wait: float = 0, line: Line | None = None
+    ) -> list[ExportJob]:
         claimed = await self._jobs.claim(worker, [QUEUE], limit, wait=wait, line=line, polled=False)
         return await self._held(claimed)
 
@@ -69,7 +74,11 @@ class ExportWorkerAdapter:
         return await self._held(await self._jobs.claim(worker, [QUEUE], limit, polled=True))
 
     async def give_back(self, held: Sequence[ExportJob], reason: str) -> None:
-        fences = [Fence(job_id=job.job_id, attempt_id=job.attempt_id) for job in held if job.attempt_id is not None]
+        fences = [
+            Fence(job_id=job.job_id, attempt_id=job.attempt_id)
+            for job in held
+            if job.attempt_id is not None
+        ]
         await self._jobs.release([Release(fence=fence, reason=reason) for fence in fences])
 
     async def update(self, job_id: int, attempt_id: UUID, change: Change) -> ExportJob:
@@ -81,7 +90,9 @@ class ExportWorkerAdapter:
         if change.polls:
             _written(await self._jobs.park([self._parking(fence, job, change)]), fence)
         elif change.status is not None:
-            [verdict] = await self._jobs.finish([Ending(fence=fence, outcome=_outcome(job, change))])
+            [verdict] = await self._jobs.finish(
+                [Ending(fence=fence, outcome=_outcome(job, change))]
+            )
             _written([verdict.accepted], fence)
         elif change.rows_so_far is None:
             raise InvalidInput("The update says nothing new of the job.")
@@ -99,30 +110,42 @@ class ExportWorkerAdapter:
         pause = LONGEST_PAUSE
         if change.next_poll_at is not None:
             pause = (change.next_poll_at - self._clock.now()).total_seconds()
-        return Parking(fence=fence, state=query.state(), wake_in=min(max(0.0, pause), LONGEST_PAUSE))
+        return Parking(
+            fence=fence, state=query.state(), wake_in=min(max(0.0, pause), LONGEST_PAUSE)
+        )
 
     def _query(self, job: ExportJob, change: Change) -> QueryState:
         old = job.query
         query_id = change.query_id or (old.query_id if old else None)
         next_uri = change.next_uri or (old.next_uri if old else None)
         if not query_id or not next_uri:
-            raise InvalidInput(f"{job.order.entity}: a submitted job names its starburst_query_id and its next_uri.")
+            raise InvalidInput(
+                f"{job.order.entity}: a submitted job names its starburst_query_id and its next_uri."
+            )
         base = old if old is not None and old.query_id == query_id else None
         submitted = change.submitted_at or self._clock.now()
-        polls = (base.poll_count if base else 0) + 1 if change.poll_count is None else change.poll_count
+        polls = (
+            (base.poll_count if base else 0) + 1 if change.poll_count is None else change.poll_count
+        )
         fresh = QueryState(
-            query_id=query_id, next_uri=next_uri, poll_count=polls, submitted_at=submitted.astimezone(UTC).isoformat()
+            query_id=query_id,
+            next_uri=next_uri,
+            poll_count=polls,
+            submitted_at=submitted.astimezone(UTC).isoformat(),
         )
         if base is None:
             return replace(fresh, attempt_no=job.attempts)
         kept = base.submitted_at if change.submitted_at is None else fresh.submitted_at
-        return replace(base, next_uri=next_uri, poll_count=polls, submitted_at=kept, attempt_no=job.attempts)
+        return replace(
+            base, next_uri=next_uri, poll_count=polls, submitted_at=kept, attempt_no=job.attempts
+        )
 
 
 def _written(answers: Sequence[bool], fence: Fence) -> None:
     if not all(answers):
         raise StaleAttempt(
-            f"Export job {fence.job_id} is no longer held by attempt {fence.attempt_id}.", job_id=fence.job_id
+            f"Export job {fence.job_id} is no longer held by attempt {fence.attempt_id}.",
+            job_id=fence.job_id,
         )
 
 
@@ -131,7 +154,9 @@ def _outcome(job: ExportJob, change: Change) -> Outcome:
         said = change.error_message or f"{job.order.entity}: failed without a word."
         return Failed(error={"code": "EXPORT_FAILED", "message": said, "retryable": False})
     if change.row_count is None:
-        raise InvalidInput(f"{job.order.entity}: a completed job needs its row_count.", field="row_count")
+        raise InvalidInput(
+            f"{job.order.entity}: a completed job needs its row_count.", field="row_count"
+        )
     result: dict[str, Any] = {"row_count": change.row_count, "size_bytes": change.size_bytes}
     if job.query is not None:
         result |= {"query": job.query.state(), "attempt": job.query.attempt}

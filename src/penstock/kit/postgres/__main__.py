@@ -1,4 +1,5 @@
-"""`python -m penstock.kit.postgres run FOLDER`: a server in the foreground, until a signal; its DSN is the first line.
+"""`python -m penstock.kit.postgres run FOLDER`: a server in the foreground, until a signal; its DSN
+is the first line.
 
 `… template FILE` writes the archive that PENSTOCK_PG_TEMPLATE may name.
 """
@@ -62,7 +63,9 @@ def _arguments() -> argparse.Namespace:
         added.add_argument("path", type=Path)
         added.add_argument("--major")
         if does is run:
-            added.add_argument("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE")
+            added.add_argument(
+                "--set", type=_setting, action="append", default=[], metavar="NAME=VALUE"
+            )
             added.add_argument("--template", type=Path)
     return parser.parse_args()
 

@@ -1,4 +1,5 @@
-"""Whom the server runs as. PostgreSQL refuses to be root, so root lends the work to an account that exists already."""
+"""Whom the server runs as. PostgreSQL refuses to be root, so root lends the work to an account that
+exists already."""
 
 from __future__ import annotations
 
@@ -29,12 +30,14 @@ class Account:
             return f"uid {self.uid}"
 
     def own(self, made: Path | int) -> None:
-        """Give what we made to the account, never what a link points to; for a plain user it is theirs already."""
+        """Give what we made to the account, never what a link points to; for a plain user it is
+        theirs already."""
         if os.geteuid() == 0:
             os.chown(made, self.uid, self.gid, follow_symlinks=isinstance(made, int))
 
     def reaches(self, path: Path) -> bool:
-        """Whether the account can walk to the path, judged by the permissions of the folders above it."""
+        """Whether the account can walk to the path, judged by the permissions of the folders above
+        it."""
         return os.geteuid() != 0 or all(self._enters(folder) for folder in path.resolve().parents)
 
     def runs(self, program: Path) -> bool:
@@ -48,7 +51,8 @@ class Account:
 
 
 def for_folder(folder: Path) -> Account:
-    """Ourselves; as root, whoever owns the folder already, so that root and its owner can take turns."""
+    """Ourselves; as root, whoever owns the folder already, so that root and its owner can take
+    turns."""
     if os.geteuid() != 0:
         return Account(uid=os.geteuid(), gid=os.getegid())
     if folder.exists() and (found := folder.stat()).st_uid != 0:

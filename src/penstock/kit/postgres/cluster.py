@@ -1,8 +1,9 @@
 """Our own supervisor of one PostgreSQL server.
 
-The server is our child and gets SIGQUIT when we die, however we die: it drops everything at once and recovers from
-its log at the next start, so no committed row is lost and the data are free again within moments. An orderly stop is
-SIGINT. The kernel sends the death signal when the *thread* that started the server ends; start it from the main one.
+The server is our child and gets SIGQUIT when we die, however we die: it drops everything at once
+and recovers from its log at the next start, so no committed row is lost and the data are free again
+within moments. An orderly stop is SIGINT. The kernel sends the death signal when the *thread* that
+started the server ends; start it from the main one.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ _ORPHAN_SECONDS = 1.0
 class Cluster:
     """`async with Cluster(folder, locate()) as cluster: await asyncpg.connect(cluster.dsn())`"""
 
-    def __init__(self, data_dir: Path, binaries: Binaries, *, settings: ClusterSettings | None = None) -> None:
+    def __init__(
+        self, data_dir: Path, binaries: Binaries, *, settings: ClusterSettings | None = None
+    ) -> None:
         self.settings = settings or ClusterSettings()
         self._data_dir = data_dir
         self._binaries = binaries
@@ -79,7 +82,9 @@ class Cluster:
     def tcp_dsn(self, database: str | None = None) -> str:
         """Over the port, with the password in it: for programs that read no such file."""
         if (tcp := self.settings.tcp) is None:
-            raise PostgresFailed("This server listens on no port.", hint="Give ClusterSettings a Tcp.")
+            raise PostgresFailed(
+                "This server listens on no port.", hint="Give ClusterSettings a Tcp."
+            )
         secret = quote(password.read_password(self.places), safe="")
         return f"postgresql://{SUPERUSER}:{secret}@127.0.0.1:{tcp.port}/{self._named(database)}"
 
@@ -117,7 +122,8 @@ class Cluster:
         return quote(database or self.settings.database, safe="")
 
     async def _take_lock(self) -> Lock:
-        """At once, unless whoever took it is dead: then the server is on its way out and is waited for."""
+        """At once, unless whoever took it is dead: then the server is on its way out and is waited
+        for."""
         started = _now()
         while (lock := holder.take(self.places)) is None:
             if alive := holder.supervisor(self.places):
@@ -128,7 +134,8 @@ class Cluster:
         return lock
 
     async def _outlast_orphans(self, started: float) -> None:
-        """A busy backend may not notice for hours that its postmaster is dead; the next start does not wait for it."""
+        """A busy backend may not notice for hours that its postmaster is dead; the next start does
+        not wait for it."""
         if _now() - started > _ORPHAN_SECONDS and holder.postmaster(self.places) is None:
             holder.end_orphans(self.places)
         await asyncio.sleep(0.02)
@@ -136,7 +143,9 @@ class Cluster:
     def _held(self, who: Holder | None) -> ClusterHeld:
         return ClusterHeld(
             f"The PostgreSQL data in {self.places.folder} are held by {who or 'a process that cannot be named'}.",
-            hint=f"Use that one, or stop it: kill {who.pid}" if who else f"See who: fuser -v {self.places.lock}",
+            hint=f"Use that one, or stop it: kill {who.pid}"
+            if who
+            else f"See who: fuser -v {self.places.lock}",
         )
 
     async def _prepare(self, lock: Lock) -> None:
@@ -144,9 +153,13 @@ class Cluster:
         while by_hand := holder.postmaster(self.places):
             if _now() - started > _BY_HAND_SECONDS:
                 raise self._held(by_hand)
-            await asyncio.sleep(0.02)  # it let go of the lock; it may be one of ours that is still dying
+            await asyncio.sleep(
+                0.02
+            )  # it let go of the lock; it may be one of ours that is still dying
         account, shared = self.places.account, self.settings.shared
-        self._binaries = await asyncio.to_thread(programs.within_reach, self._binaries, account, shared)
+        self._binaries = await asyncio.to_thread(
+            programs.within_reach, self._binaries, account, shared
+        )
         paths.claim(self.places.sockets, account)
         if not self.places.data.exists():
             await initdb.initialise(self.places, self._binaries, lock, self.settings.template)
@@ -163,18 +176,31 @@ class Cluster:
 
     async def _run(self, lock: Lock) -> None:
         started = _now()
-        while (connection := await self._attempt(lock, started + self.settings.start_seconds)) is None:
+        while (
+            connection := await self._attempt(lock, started + self.settings.start_seconds)
+        ) is None:
             said = self._server.last_words() if self._server else ""
             if not failure.is_still_in_use(said) or _now() - started > _DYING_SECONDS:
                 raise failure.explain(said, self.places.folder)
             await self._outlast_orphans(started)
         await self._furnish(connection)
-        log.info("postgres_started", pid=self.pid, version=self._binaries.version, folder=str(self.places.folder))
+        log.info(
+            "postgres_started",
+            pid=self.pid,
+            version=self._binaries.version,
+            folder=str(self.places.folder),
+        )
 
-    async def _attempt(self, lock: Lock, deadline: float) -> asyncpg.Connection[asyncpg.Record] | None:
+    async def _attempt(
+        self, lock: Lock, deadline: float
+    ) -> asyncpg.Connection[asyncpg.Record] | None:
         holder.clear_remains(self.places)
         command = [str(self._binaries.postgres), "-D", str(self.places.data)]
-        command += [*self.settings.options(self.places.sockets), "-c", f"hba_file={self.places.rules}"]
+        command += [
+            *self.settings.options(self.places.sockets),
+            "-c",
+            f"hba_file={self.places.rules}",
+        ]
         self._server = await server.launch(command, self.places, lock)
         return await self._server.answer(self.dsn("postgres"), deadline)
 

@@ -1,4 +1,5 @@
-"""The database a process works with: the one it was given, else one of our own for as long as it runs."""
+"""The database a process works with: the one it was given, else one of our own for as long as it
+runs."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ _RESTART_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 @asynccontextmanager
 async def database(settings: Settings) -> AsyncIterator[str]:
-    """Its DSN, past any pooler. With PENSTOCK_DATABASE_URL nothing is started; data of an older major keep their
-    major. A server of our own that ends by itself is started again under the same DSN."""
+    """Its DSN, past any pooler. With PENSTOCK_DATABASE_URL nothing is started; data of an older
+    major keep their major. A server of our own that ends by itself is started again under the same
+    DSN."""
     if settings.database_dsn is not None:
         yield settings.database_dsn
         return

@@ -44,7 +44,8 @@ async def stop(data_dir: Path, *, seconds: float = 60.0) -> bool:
 
 
 def _first_line(command: list[str], complaints: IO[bytes]) -> str:
-    # Not subprocess: that object would insist on seeing the end of a process that is meant to live on.
+    # Not subprocess: that object would insist on seeing the end of a process that is meant to live
+    # on.
     reader, writer = os.pipe()
     with os.fdopen(reader) as said:
         wired = [(os.POSIX_SPAWN_DUP2, writer, 1), (os.POSIX_SPAWN_DUP2, complaints.fileno(), 2)]
@@ -55,4 +56,6 @@ def _first_line(command: list[str], complaints: IO[bytes]) -> str:
 
 def _last_line(complaints: IO[bytes]) -> str:
     complaints.seek(0)
-    return complaints.read().decode(errors="replace").strip() or "The supervisor ended without a word."
+    return (
+        complaints.read().decode(errors="replace").strip() or "The supervisor ended without a word."
+    )

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 _STILL_IN_USE = ("pre-existing shared memory block", 'lock file "postmaster.pid" already exists')
 
 _FULL = ("The disk that holds {folder} is full.", "Free some space and start again.")
-_DENIED = ("The system does not permit us to write to {folder}.", "Set PENSTOCK_HOME to a folder of yours.")
+_DENIED = (
+    "The system does not permit us to write to {folder}.",
+    "Set PENSTOCK_HOME to a folder of yours.",
+)
 
 _SAID = {
     "No space left on device": _FULL,
@@ -43,7 +46,8 @@ _COMPLAINT = re.compile(r"(?:FATAL|PANIC|error): .*")
 
 
 def is_still_in_use(said: str) -> bool:
-    """Whether the server did not start because the one before it, or a backend of it, has not gone yet."""
+    """Whether the server did not start because the one before it, or a backend of it, has not gone
+    yet."""
     return any(sign in said for sign in _STILL_IN_USE)
 
 
@@ -52,7 +56,8 @@ def explain(said: str, folder: Path) -> PostgresFailed:
         if sign in said:
             return PostgresFailed(sentence.format(folder=folder), hint=hint)
     return PostgresFailed(
-        f"PostgreSQL did not start: {_complaint(said)}", hint=f"Its log is {folder / 'postgres.log'}."
+        f"PostgreSQL did not start: {_complaint(said)}",
+        hint=f"Its log is {folder / 'postgres.log'}.",
     )
 
 

@@ -1,9 +1,10 @@
 """One server a cluster, and a name for whoever has it.
 
-The lock is a `flock` whose descriptor every postgres process inherits: it is free when the supervisor and the last
-backend are gone, however they died, in whatever container they ran, and no pid has to be believed for it. The pids in
-the files beside it serve to tell a person who it is, and to see through the two that mislead PostgreSQL itself, which
-takes an unreaped zombie or a recycled pid in `postmaster.pid` for a server that runs.
+The lock is a `flock` whose descriptor every postgres process inherits: it is free when the
+supervisor and the last backend are gone, however they died, in whatever container they ran, and no
+pid has to be believed for it. The pids in the files beside it serve to tell a person who it is, and
+to see through the two that mislead PostgreSQL itself, which takes an unreaped zombie or a recycled
+pid in `postmaster.pid` for a server that runs.
 """
 
 from __future__ import annotations
@@ -35,9 +36,7 @@ class Holder:
     command: str
 
     def __str__(self) -> str:
-        return (
-            f"process {self.pid} since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M:%S} UTC ({self.command})"
-        )
+        return f"process {self.pid} since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M:%S} UTC ({self.command})"
 
 
 class Lock:
@@ -47,7 +46,8 @@ class Lock:
         self.fd = fd
 
     def release(self) -> None:
-        """Let go of our share, and of the name on it; a server that inherited one keeps it until it ends."""
+        """Let go of our share, and of the name on it; a server that inherited one keeps it until it
+        ends."""
         os.ftruncate(self.fd, 0)
         os.close(self.fd)
 
@@ -103,10 +103,11 @@ def postmaster(places: Places) -> Holder | None:
 
 
 def clear_remains(places: Places) -> None:
-    """Take a dead server's files out of the next one's way; only with the lock held and no postmaster alive.
+    """Take a dead server's files out of the next one's way; only with the lock held and no
+    postmaster alive.
 
-    The pid is replaced rather than the file removed, because the file also names the shared memory by which
-    PostgreSQL recognises backends that outlived their postmaster.
+    The pid is replaced rather than the file removed, because the file also names the shared memory
+    by which PostgreSQL recognises backends that outlived their postmaster.
     """
     for left in places.sockets.glob(".s.PGSQL.*"):
         left.unlink()
@@ -122,7 +123,8 @@ def clear_remains(places: Places) -> None:
 
 
 def end_orphans(places: Places) -> None:
-    """Kill what is left of a server whose postmaster is dead; such a backend has nobody to answer to."""
+    """Kill what is left of a server whose postmaster is dead; such a backend has nobody to answer
+    to."""
     for process in psutil.process_iter():
         try:
             if process.uids().real == places.account.uid and process.cwd() == str(places.data):
@@ -143,7 +145,11 @@ def _pid_file(data: Path) -> Path:
 
 def _of(process: psutil.Process) -> Holder:
     with process.oneshot():
-        return Holder(pid=process.pid, since=process.create_time(), command=shlex.join(process.cmdline())[:200])
+        return Holder(
+            pid=process.pid,
+            since=process.create_time(),
+            command=shlex.join(process.cmdline())[:200],
+        )
 
 
 def _lives(process: psutil.Process) -> bool:

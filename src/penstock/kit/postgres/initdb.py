@@ -1,4 +1,5 @@
-"""A new data directory, made aside and renamed into place, so that a half-made one is never taken for a whole one."""
+"""A new data directory, made aside and renamed into place, so that a half-made one is never taken
+for a whole one."""
 
 from __future__ import annotations
 

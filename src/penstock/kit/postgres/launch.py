@@ -1,7 +1,8 @@
 """Becomes the server: drops root, dies with its parent, then execs.
 
-Run by its path in an isolated interpreter (`python -I -S launch.py`), so it imports nothing of ours. A `preexec_fn`
-would do the same, but is unsafe in a process with threads. The order matters: a change of user clears the death signal.
+Run by its path in an isolated interpreter (`python -I -S launch.py`), so it imports nothing of
+ours. A `preexec_fn` would do the same, but is unsafe in a process with threads. The order matters:
+a change of user clears the death signal.
 """
 
 import ctypes

@@ -76,14 +76,18 @@ def verifier(password: str, salt: bytes) -> str:
 async def _set(at: Places, binaries: Binaries, lock: Lock, secret: str) -> None:
     command = [str(binaries.postgres), "--single", "-D", str(at.data), "postgres"]
     statement = f"ALTER ROLE {SUPERUSER} PASSWORD '{secret}'"
-    code, output = await process.run(at.account, command, cwd=at.folder, keep=lock.fd, feed=f"{statement}\n".encode())
+    code, output = await process.run(
+        at.account, command, cwd=at.folder, keep=lock.fd, feed=f"{statement}\n".encode()
+    )
     if _NO_ENTRY in output:
         await _set_as_unknown_user(at, binaries, lock, statement)
         return
     if code:
         raise failure.explain(output, at.folder)
     if "ERROR:" in output:
-        raise PostgresFailed(f"The password of {SUPERUSER} could not be set: {output.strip()[-500:]}")
+        raise PostgresFailed(
+            f"The password of {SUPERUSER} could not be set: {output.strip()[-500:]}"
+        )
 
 
 async def _set_as_unknown_user(at: Places, binaries: Binaries, lock: Lock, statement: str) -> None:
@@ -94,9 +98,16 @@ async def _set_as_unknown_user(at: Places, binaries: Binaries, lock: Lock, state
     """
     rules = at.folder / "pg_hba.first"
     _write(at, rules, f"local postgres {SUPERUSER} trust\n")
-    alone = ("max_connections=1", "superuser_reserved_connections=0", "max_wal_senders=0", f"hba_file={rules}")
+    alone = (
+        "max_connections=1",
+        "superuser_reserved_connections=0",
+        "max_wal_senders=0",
+        f"hba_file={rules}",
+    )
     command = [str(binaries.postgres), "-D", str(at.data), *ClusterSettings().options(at.sockets)]
-    started = await server.launch([*command, *(part for option in alone for part in ("-c", option))], at, lock)
+    started = await server.launch(
+        [*command, *(part for option in alone for part in ("-c", option))], at, lock
+    )
     try:
         where = f"postgresql:///postgres?host={quote(str(at.sockets))}&user={SUPERUSER}"
         connection = await started.answer(where, asyncio.get_running_loop().time() + _FIRST_SECONDS)

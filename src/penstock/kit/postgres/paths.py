@@ -6,8 +6,9 @@
       pgpass              0600: the password, without which nobody may connect
       lock  postgres.log
 
-As root the account is somebody else, who cannot walk through a private home. Nobody's home is opened for that: the
-folder is made under a shared root and a symbolic link is left where it was wanted.
+As root the account is somebody else, who cannot walk through a private home. Nobody's home is
+opened for that: the folder is made under a shared root and a symbolic link is left where it was
+wanted.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Places:
 
     @property
     def sockets(self) -> Path:
-        """Beside the data, unless a socket's address cannot hold that path; a comma would be read as two hosts."""
+        """Beside the data, unless a socket's address cannot hold that path; a comma would be read
+        as two hosts."""
         beside = self.folder / "socket"
         if len(os.fsencode(beside)) <= _SOCKET_LIMIT and "," not in str(beside):
             return beside
@@ -98,7 +100,8 @@ def claim(folder: Path, account: Account) -> None:
 
 def _foreign(folder: Path, account: Account) -> PostgresFailed:
     return PostgresFailed(
-        f"{folder} does not belong to {account.name}, who runs the server.", hint="Set another PENSTOCK_HOME."
+        f"{folder} does not belong to {account.name}, who runs the server.",
+        hint="Set another PENSTOCK_HOME.",
     )
 
 
@@ -118,14 +121,17 @@ def written_by(data_dir: Path) -> str | None:
 def _within_reach(wanted: Path, account: Account, shared: Path) -> Path:
     if wanted.is_symlink() and not wanted.exists():
         raise PostgresFailed(
-            f"{wanted} points to {wanted.readlink()}, which is gone.", hint=f"Bring it back, or begin anew: rm {wanted}"
+            f"{wanted} points to {wanted.readlink()}, which is gone.",
+            hint=f"Bring it back, or begin anew: rm {wanted}",
         )
     if account.reaches(wanted):
         return wanted.resolve()
     if wanted.exists():
         _remove_empty(wanted, account)
     open_shared(shared)
-    folder = Path(tempfile.mkdtemp(prefix=f"{wanted.parent.name.lstrip('.')}-{wanted.name}-", dir=shared)).resolve()
+    folder = Path(
+        tempfile.mkdtemp(prefix=f"{wanted.parent.name.lstrip('.')}-{wanted.name}-", dir=shared)
+    ).resolve()
     wanted.symlink_to(folder)
     return folder
 

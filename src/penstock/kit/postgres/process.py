@@ -28,7 +28,9 @@ async def run(
     """
     pipe = asyncio.subprocess.PIPE
     stdin = asyncio.subprocess.DEVNULL if feed is None else pipe
-    child = await spawn(account, command, cwd=cwd, keep=keep, on_our_death=SIGKILL, output=pipe, stdin=stdin)
+    child = await spawn(
+        account, command, cwd=cwd, keep=keep, on_our_death=SIGKILL, output=pipe, stdin=stdin
+    )
     try:
         output, _ = await child.communicate(feed)
     except BaseException:
@@ -49,7 +51,8 @@ async def spawn(
     output: IO[bytes] | int,
     stdin: int = asyncio.subprocess.DEVNULL,
 ) -> Process:
-    """A child that holds on to the descriptor `keep`, leads its own session, and gets the signal when we die."""
+    """A child that holds on to the descriptor `keep`, leads its own session, and gets the signal
+    when we die."""
     who = (account.uid, account.gid, os.getpid(), int(on_our_death))
     return await asyncio.create_subprocess_exec(
         sys.executable,
@@ -69,5 +72,6 @@ async def spawn(
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of ours leaks into the server, and its messages come in the language that `failure` reads."""
+    """Nothing of ours leaks into the server, and its messages come in the language that `failure`
+    reads."""
     return {"LC_ALL": "C", **{name: os.environ[name] for name in _KEPT if name in os.environ}}

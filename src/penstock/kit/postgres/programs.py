@@ -1,4 +1,5 @@
-"""A copy of PostgreSQL's programs for an account that cannot walk to where they are installed, made once."""
+"""A copy of PostgreSQL's programs for an account that cannot walk to where they are installed, made
+once."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _PARTS = ("bin", "lib", "share")
 
 
 def within_reach(binaries: Binaries, account: Account, shared: Path) -> Binaries:
-    """The programs where they are, if the account can run them there; else a copy under the shared root."""
+    """The programs where they are, if the account can run them there; else a copy under the shared
+    root."""
     if account.runs(binaries.postgres):
         return binaries
     target = shared / "programs" / f"{binaries.version}-{_fingerprint(binaries)}"
@@ -34,11 +36,14 @@ def within_reach(binaries: Binaries, account: Account, shared: Path) -> Binaries
 
 def _fingerprint(binaries: Binaries) -> str:
     found = binaries.postgres.stat()
-    return hashlib.sha256(f"{binaries.postgres}:{found.st_mtime_ns}:{found.st_size}".encode()).hexdigest()[:16]
+    return hashlib.sha256(
+        f"{binaries.postgres}:{found.st_mtime_ns}:{found.st_size}".encode()
+    ).hexdigest()[:16]
 
 
 def _check_movable(binaries: Binaries, account: Account) -> None:
-    """Only a whole installation is copied: the copy is for everybody, and this may be somebody's home."""
+    """Only a whole installation is copied: the copy is for everybody, and this may be somebody's
+    home."""
     share = binaries.bin_dir.parent / "share"
     if not any((share / folder / "postgres.bki").is_file() for folder in (".", "postgresql")):
         raise PostgresFailed(
@@ -48,7 +53,8 @@ def _check_movable(binaries: Binaries, account: Account) -> None:
 
 
 def _copy(install: Path, target: Path) -> None:
-    """A wheel's programs look for their libraries beside the package, so the copy keeps that distance."""
+    """A wheel's programs look for their libraries beside the package, so the copy keeps that
+    distance."""
     sweep(target.parent)
     with scratch_folder("programs", within=target.parent) as scratch:
         fresh = scratch / "copy"

@@ -53,7 +53,8 @@ class Server:
             except _NOT_YET as e:
                 if asyncio.get_running_loop().time() > deadline:
                     raise PostgresFailed(
-                        "PostgreSQL runs, but did not answer in time.", hint=f"Its log is {self._places.log}."
+                        "PostgreSQL runs, but did not answer in time.",
+                        hint=f"Its log is {self._places.log}.",
                     ) from e
                 await asyncio.sleep(0.01)
         return None
@@ -65,7 +66,11 @@ class Server:
 
     async def end(self, how: Shutdown, patience: float) -> None:
         """Ask; then insist; then kill."""
-        for signal, seconds in ((how.value, patience), (SIGQUIT, min(patience, 6.0)), (SIGKILL, 60.0)):
+        for signal, seconds in (
+            (how.value, patience),
+            (SIGQUIT, min(patience, 6.0)),
+            (SIGKILL, 60.0),
+        ):
             if self.code is None:
                 await self._signalled(signal, seconds)
 
@@ -82,7 +87,12 @@ async def launch(command: list[str], places: Places, lock: Lock) -> Server:
     with _open_log(places) as out:
         log_start = out.tell()
         child = await process.spawn(
-            places.account, command, cwd=places.folder, keep=lock.fd, on_our_death=SIGQUIT, output=out
+            places.account,
+            command,
+            cwd=places.folder,
+            keep=lock.fd,
+            on_our_death=SIGQUIT,
+            output=out,
         )
         return Server(child, places, log_start)
 

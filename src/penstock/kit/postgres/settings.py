@@ -26,7 +26,8 @@ _PORT = 5432
 
 
 class Shutdown(Enum):
-    """FAST ends sessions and writes everything down; the other two leave the next start to recover from the log."""
+    """FAST ends sessions and writes everything down; the other two leave the next start to recover
+    from the log."""
 
     FAST = SIGINT
     IMMEDIATE = SIGQUIT
@@ -42,7 +43,8 @@ class Tcp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
-    """`server` adds to and overrides PostgreSQL's own settings; `shared` is where root puts what others must reach."""
+    """`server` adds to and overrides PostgreSQL's own settings; `shared` is where root puts what
+    others must reach."""
 
     database: str = "penstock"
     server: Mapping[str, str] = field(default_factory=dict)
@@ -57,7 +59,8 @@ class ClusterSettings:
         return self.tcp.port if self.tcp else _PORT
 
     def options(self, sockets: Path) -> list[str]:
-        """Everything on the command line, so that old data follow new defaults and a list of processes shows them."""
+        """Everything on the command line, so that old data follow new defaults and a list of
+        processes shows them."""
         chosen = {
             **_DEFAULTS,
             **self.server,

@@ -1,7 +1,8 @@
 """A fresh data directory in an archive, for those who cannot run initdb.
 
-initdb refuses a user without an entry in /etc/passwd, and some container platforms give every container such a user.
-The server itself does not mind. So an image may carry this archive, to be unpacked in place of the first initdb.
+initdb refuses a user without an entry in /etc/passwd, and some container platforms give every
+container such a user. The server itself does not mind. So an image may carry this archive, to be
+unpacked in place of the first initdb.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""How much an action may do. Files and bytes are settled when it is planned, seconds between two pieces of its work.
+"""How much an action may do. Files and bytes are settled when it is planned, seconds between two
+pieces of its work.
 
-What is done is committed piece by piece, so a budget that ends an action early leaves it done in part, never half
-done. The first piece is not refused for time: an action that never begins would never end either.
+What is done is committed piece by piece, so a budget that ends an action early leaves it done in
+part, never half done. The first piece is not refused for time: an action that never begins would
+never end either.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ class Budget:
         self._bytes -= size
 
     def fitting(self, items: Iterable[T], size: Callable[[T], int]) -> list[T]:
-        """Those that fit into what is left, each one file; a large one does not stand in the way of smaller ones."""
+        """Those that fit into what is left, each one file; a large one does not stand in the way of
+        smaller ones."""
         taken = []
         for item in items:
             if self.holds(1, size(item)):

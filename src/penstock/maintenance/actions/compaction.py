@@ -1,7 +1,8 @@
 """rewrite_data_files: small files become large ones, row by row the same.
 
-Groups are rewritten one after the other and committed a few at a time: a budget that ends the work early, or a kill,
-loses at most the last few, and a writer that conflicts with one commit does not undo the others.
+Groups are rewritten one after the other and committed a few at a time: a budget that ends the work
+early, or a kill, loses at most the last few, and a writer that conflicts with one commit does not
+undo the others.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ GROUPS_A_COMMIT = 10
 
 
 class Compaction:
-    def __init__(self, lake: TableAccess, run: Run, action: Action, reader: ManifestReader | None = None) -> None:
+    def __init__(
+        self, lake: TableAccess, run: Run, action: Action, reader: ManifestReader | None = None
+    ) -> None:
         self._lake = lake
         self._run = run
         self._action = action
@@ -48,17 +51,25 @@ class Compaction:
     def plan(self) -> CompactionPlan:
         snapshot = self._table.metadata.current_snapshot()
         content = None if snapshot is None else self._reader.content(snapshot)
-        return self._affordable(plan_compaction(self._table, content, self._action, now_ms=self._run.now_ms))
+        return self._affordable(
+            plan_compaction(self._table, content, self._action, now_ms=self._run.now_ms)
+        )
 
     def _affordable(self, plan: CompactionPlan) -> CompactionPlan:
         """A group that is too large is cut, for one of many files would else never be begun."""
         groups = [self._cut(group) for group in plan.groups]
         kept = tuple(group for group in groups if group is not None)
-        out = sum(len(group.inputs) for group in plan.groups) - sum(len(group.inputs) for group in kept)
-        return replace(plan, groups=kept, skipped={**plan.skipped, "budget": out} if out else plan.skipped)
+        out = sum(len(group.inputs) for group in plan.groups) - sum(
+            len(group.inputs) for group in kept
+        )
+        return replace(
+            plan, groups=kept, skipped={**plan.skipped, "budget": out} if out else plan.skipped
+        )
 
     def _cut(self, group: Group) -> Group | None:
-        inputs = self._budget.fitting(group.inputs, lambda entry: entry.data_file.file_size_in_bytes)
+        inputs = self._budget.fitting(
+            group.inputs, lambda entry: entry.data_file.file_size_in_bytes
+        )
         if len(inputs) == len(group.inputs):
             return group
         return replace(group, inputs=tuple(inputs)) if len(inputs) > 1 else None
@@ -91,7 +102,9 @@ class Compaction:
             writer.close()
         return tally.outcome()
 
-    def _work(self, plan: CompactionPlan, replacement: Replacement, writer: GroupWriter, tally: _Tally) -> None:
+    def _work(
+        self, plan: CompactionPlan, replacement: Replacement, writer: GroupWriter, tally: _Tally
+    ) -> None:
         waiting: list[Rewritten] = []
         for group in plan.groups:
             if (tally.commits or waiting) and self._budget.late():
@@ -103,11 +116,15 @@ class Compaction:
         if waiting:
             self._commit(replacement, writer, waiting, tally)
 
-    def _commit(self, replacement: Replacement, writer: GroupWriter, done: list[Rewritten], tally: _Tally) -> None:
+    def _commit(
+        self, replacement: Replacement, writer: GroupWriter, done: list[Rewritten], tally: _Tally
+    ) -> None:
         number = replacement.plan.snapshot.sequence_number or 0
         change = Change(
             removed=tuple(entry for each in done for entry in each.group.inputs),
-            added=tuple(NewFile(file=file, sequence_number=number) for each in done for file in each.files),
+            added=tuple(
+                NewFile(file=file, sequence_number=number) for each in done for file in each.files
+            ),
         )
         try:
             writer.check_independently(min(done, key=lambda each: each.bytes))
@@ -164,7 +181,9 @@ class _Tally:
 
     def outcome(self) -> Outcome:
         added = [file for each in self._done for file in each.files]
-        status = Ended.PARTIAL if self._budget.spent or (self._why and self._done) else Ended.COMPLETED
+        status = (
+            Ended.PARTIAL if self._budget.spent or (self._why and self._done) else Ended.COMPLETED
+        )
         if not self._done:
             status = Ended.ABANDONED if self._why else Ended.NOTHING_TO_DO
         if self._failed:

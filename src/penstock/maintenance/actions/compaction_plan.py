@@ -1,4 +1,5 @@
-"""Which data files are worth being written anew, and which of them together. Nothing is read but manifests."""
+"""Which data files are worth being written anew, and which of them together. Nothing is read but
+manifests."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ TARGET_PROPERTY = "write.target-file-size-bytes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Files of one partition that become others together. Each of `deletes` applies to one at least."""
+    """Files of one partition that become others together. Each of `deletes` applies to one at
+    least."""
 
     key: PartitionKey
     inputs: tuple[ManifestEntry, ...]
@@ -93,16 +95,22 @@ class CompactionPlan:
         return sum(group.outputs(self.target) for group in self.groups)
 
 
-def plan_compaction(table: Table, content: Content | None, action: Action, *, now_ms: int) -> CompactionPlan:
+def plan_compaction(
+    table: Table, content: Content | None, action: Action, *, now_ms: int
+) -> CompactionPlan:
     target = target_bytes(table, action)
     if content is None:
         return CompactionPlan(content=None, target=target)
     check_readable(content)
     forced = bool(action.options.get("force") or action.options.get("rewrite_all"))
     if not forced and (len(content.data) < LEAST_FILES or content.bytes < LEAST_BYTES):
-        return CompactionPlan(content=content, target=target, skipped={"small_table": len(content.data)})
+        return CompactionPlan(
+            content=content, target=target, skipped={"small_table": len(content.data)}
+        )
     planning = _Planning(table, content, action, target, now_ms)
-    return CompactionPlan(content=content, target=target, groups=planning.groups(), skipped=dict(planning.skipped))
+    return CompactionPlan(
+        content=content, target=target, groups=planning.groups(), skipped=dict(planning.skipped)
+    )
 
 
 def target_bytes(table: Table, action: Action) -> int:
@@ -114,7 +122,8 @@ def target_bytes(table: Table, action: Action) -> int:
 def check_readable(content: Content) -> None:
     if any(e.data_file.content == DataFileContent.EQUALITY_DELETES for e in content.deletes):
         raise Refused(
-            "The table has equality deletes, which the embedded engine cannot read.", hint="Use a remote one."
+            "The table has equality deletes, which the embedded engine cannot read.",
+            hint="Use a remote one.",
         )
     other = {str(e.data_file.file_format) for e in content.data} - {str(FileFormat.PARQUET)}
     if other:
@@ -124,14 +133,18 @@ def check_readable(content: Content) -> None:
 
 
 class _Planning:
-    def __init__(self, table: Table, content: Content, action: Action, target: int, now_ms: int) -> None:
+    def __init__(
+        self, table: Table, content: Content, action: Action, target: int, now_ms: int
+    ) -> None:
         self._table = table
         self._content = content
         self._action = action
         self._target = target
         self._all = bool(action.options.get("rewrite_all"))
         self._deletes = DeleteIndex(content.deletes)
-        self._young = now_ms - 1000 * action.number("hot_seconds", 0 if action.options.get("force") else HOT_SECONDS)
+        self._young = now_ms - 1000 * action.number(
+            "hot_seconds", 0 if action.options.get("force") else HOT_SECONDS
+        )
         self.skipped: Counter[str] = Counter()
 
     def groups(self) -> tuple[Group, ...]:
@@ -140,7 +153,10 @@ class _Planning:
         for entry in self._wanted():
             found[partition_key(entry.data_file)].append(entry)
         groups = [
-            g for key, entries in found.items() if not self._hot(key, entries) for g in self._packed(key, entries)
+            g
+            for key, entries in found.items()
+            if not self._hot(key, entries)
+            for g in self._packed(key, entries)
         ]
         return tuple(sorted(groups, key=lambda group: -len(group.inputs)))
 
@@ -160,7 +176,9 @@ class _Planning:
         if where is None:
             return entries
         try:
-            tasks = self._table.scan(row_filter=where, snapshot_id=self._content.snapshot.snapshot_id).plan_files()
+            tasks = self._table.scan(
+                row_filter=where, snapshot_id=self._content.snapshot.snapshot_id
+            ).plan_files()
         except Exception as e:
             raise InvalidInput(f"where: {str(e)[:200]}", field="where") from e
         paths = {task.file.file_path for task in tasks}
@@ -169,11 +187,15 @@ class _Planning:
         return matching
 
     def _hot(self, key: PartitionKey, entries: Sequence[ManifestEntry]) -> bool:
-        """A partition that is being written to is left alone: writers there would conflict with us. An unpartitioned
-        table is never left alone for that, or a busy one would never be tidied."""
+        """A partition that is being written to is left alone: writers there would conflict with us.
+        An unpartitioned table is never left alone for that, or a busy one would never be tidied."""
         if not key[1]:
             return False
-        snapshots = (self._table.metadata.snapshot_by_id(e.snapshot_id) for e in entries if e.snapshot_id is not None)
+        snapshots = (
+            self._table.metadata.snapshot_by_id(e.snapshot_id)
+            for e in entries
+            if e.snapshot_id is not None
+        )
         hot = any(s is not None and s.timestamp_ms > self._young for s in snapshots)
         self.skipped["hot_partition"] += len(entries) if hot else 0
         return hot
@@ -205,7 +227,9 @@ class _Planning:
         applying = self._deletes.applying_to(entry)
         path = entry.data_file.file_path
         own = sum(d.data_file.record_count for d in applying if only_data_file(d.data_file) == path)
-        return len(applying) >= DELETE_FILES or own >= DELETED_SHARE * max(1, entry.data_file.record_count)
+        return len(applying) >= DELETE_FILES or own >= DELETED_SHARE * max(
+            1, entry.data_file.record_count
+        )
 
     def _worth(self, entries: Sequence[ManifestEntry]) -> bool:
         size = sum(e.data_file.file_size_in_bytes for e in entries)

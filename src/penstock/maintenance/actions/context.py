@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 MARK = "penstock"
 FENCED = "x"
-"""Before the attempt in the names of what only a holder of the job can commit. No attempt begins with it."""
+"""Before the attempt in the names of what only a holder of the job can commit. No attempt begins
+with it."""
 _FENCED = re.compile(rf"(.*/)?(penstock-\d+-{FENCED}|[^/]*\.{MARK}{FENCED}).*")
 
 
@@ -33,15 +34,17 @@ def _no_step(_name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """`check` raises when the attempt must stop; `step` is called at each named step, after what it names is done."""
+    """`check` raises when the attempt must stop; `step` is called at each named step, after what it
+    names is done."""
 
     job_id: int
     attempt: str
     fenced: bool = False
-    """Whether it commits by way of the control plane: what it wrote is of no use once it lost its job.
+    """Whether it commits by way of the control plane: what it wrote is of no use once it lost its
+    job.
 
-    Other attempts may be alive whatever this control plane knows of them: the table may be in a catalog
-    of another Penstock too, or in one of ours under another name and lock.
+    Other attempts may be alive whatever this control plane knows of them: the table may be in a
+    catalog of another Penstock too, or in one of ours under another name and lock.
     """
     check: Callable[[], None] = _nothing
     step: Callable[[str], None] = _no_step
@@ -56,7 +59,8 @@ class Run:
 
     @property
     def mark(self) -> str:
-        """What a metadata file is called by before its ending, where other engines allow letters and digits only."""
+        """What a metadata file is called by before its ending, where other engines allow letters
+        and digits only."""
         return f"{MARK}{self._label}"
 
     @property

@@ -1,7 +1,9 @@
-"""rewrite_position_delete_files: deletes that apply to no live file are dropped, small delete files are merged.
+"""rewrite_position_delete_files: deletes that apply to no live file are dropped, small delete files
+are merged.
 
-A merged file has the greatest sequence number of those that it replaces. So it must not hold a row that did not apply
-before: a path may have been removed and added again after the delete of its rows.
+A merged file has the greatest sequence number of those that it replaces. So it must not hold a row
+that did not apply before: a path may have been removed and added again after the delete of its
+rows.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ Chosen: TypeAlias = "dict[PartitionKey, list[ManifestEntry]]"
 
 
 class DeleteRewrite:
-    def __init__(self, lake: TableAccess, run: Run, action: Action, reader: ManifestReader | None = None) -> None:
+    def __init__(
+        self, lake: TableAccess, run: Run, action: Action, reader: ManifestReader | None = None
+    ) -> None:
         self._lake = lake
         self._run = run
         self._budget = Budget(run, action)
@@ -58,7 +62,11 @@ class DeleteRewrite:
 
     def plan(self) -> Outcome:
         content = self._content()
-        chosen = [] if content is None else [e for entries in self._chosen(content).values() for e in entries]
+        chosen = (
+            []
+            if content is None
+            else [e for entries in self._chosen(content).values() for e in entries]
+        )
         if not chosen:
             return replace(self._nothing(), status=Ended.NOTHING_TO_DO)
         return Outcome(
@@ -123,7 +131,9 @@ class DeleteRewrite:
             message=self._budget.message(done=False),
         )
 
-    def _written(self, content: Content, chosen: Chosen) -> tuple[tuple[NewFile, ...], tuple[ManifestEntry, ...]]:
+    def _written(
+        self, content: Content, chosen: Chosen
+    ) -> tuple[tuple[NewFile, ...], tuple[ManifestEntry, ...]]:
         """What comes and what goes, partition by partition as long as there is time."""
         deletes = _Deletes(content, self._table.io)
         added: list[NewFile] = []
@@ -145,7 +155,8 @@ class DeleteRewrite:
         return content
 
     def _chosen(self, content: Content) -> Chosen:
-        """All of a partition with several delete files, and those that hold a dangling one; as the budget allows."""
+        """All of a partition with several delete files, and those that hold a dangling one; as the
+        budget allows."""
         deletes = _Deletes(content, self._table.io)
         partitions: dict[PartitionKey, list[ManifestEntry]] = defaultdict(list)
         for entry in content.deletes:
@@ -153,8 +164,14 @@ class DeleteRewrite:
                 self._skipped[why] += 1
             else:
                 partitions[partition_key(entry.data_file)].append(entry)
-        worth = {k: e for k, e in partitions.items() if len(e) >= self._least or any(map(deletes.dangles, e))}
-        return {key: fits for key, entries in worth.items() if (fits := self._fitting(deletes, entries))}
+        worth = {
+            k: e
+            for k, e in partitions.items()
+            if len(e) >= self._least or any(map(deletes.dangles, e))
+        }
+        return {
+            key: fits for key, entries in worth.items() if (fits := self._fitting(deletes, entries))
+        }
 
     def _fitting(self, deletes: _Deletes, entries: list[ManifestEntry]) -> list[ManifestEntry]:
         """One file alone of several is not worth a commit, unless it goes altogether."""

@@ -152,7 +152,13 @@ class Expiry:
         foreign = _foreign_message(done.skipped)
         if done.message:
             return replace(done, status=Ended.PARTIAL, message=f"{done.message} {foreign}".strip())
-        status = Ended.PARTIAL if self._budget.spent else Ended.COMPLETED if done.commits else Ended.NOTHING_TO_DO
+        status = (
+            Ended.PARTIAL
+            if self._budget.spent
+            else Ended.COMPLETED
+            if done.commits
+            else Ended.NOTHING_TO_DO
+        )
         message = f"{self._budget.message(done=bool(done.commits))} {foreign}".strip()
         return replace(done, status=status, message=message)
 
@@ -213,10 +219,13 @@ class Expiry:
     def _verdict(self, table: Table) -> Verdict:
         check_table(table, Name.EXPIRE_SNAPSHOTS)
         check_collectable(table)
-        return expired(table.metadata, rule_for(table.metadata, self._action), now_ms=self._run.now_ms)
+        return expired(
+            table.metadata, rule_for(table.metadata, self._action), now_ms=self._run.now_ms
+        )
 
     def _affordable(self, table: Table, planner: DeletionPlanner, verdict: Verdict) -> Verdict:
-        """As many of the oldest snapshots as the files that go with them fit; more snapshots never free fewer files."""
+        """As many of the oldest snapshots as the files that go with them fit; more snapshots never
+        free fewer files."""
         if not self._budget.sized or not verdict.snapshots:
             return verdict
         oldest = _oldest(table, verdict)
@@ -244,7 +253,9 @@ class Expiry:
             Collectable(),
             Allowed(Name.EXPIRE_SNAPSHOTS),
         )
-        updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(ref_name=name) for name in sorted(verdict.refs)]
+        updates: list[TableUpdate] = [
+            RemoveSnapshotRefUpdate(ref_name=name) for name in sorted(verdict.refs)
+        ]
         updates += [
             RemovePartitionStatisticsUpdate(snapshot_id=s.snapshot_id)
             for s in table.metadata.partition_statistics

@@ -1,7 +1,7 @@
 """The rows of a group of files, written into new ones and proven to be the same.
 
-Streaming: one batch is read, one row group is gathered, however large the table is. What was read is counted and
-summed up, and what was written is read back and must come to the same.
+Streaming: one batch is read, one row group is gathered, however large the table is. What was read
+is counted and summed up, and what was written is read back and must come to the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ from penstock.maintenance.tables.checksum import Checksum, Digest
 from penstock.maintenance.tables.content import DeleteIndex
 from penstock.maintenance.tables.data_file_reader import DataFileReader
 from penstock.maintenance.tables.file_schema import file_schema
-from penstock.maintenance.tables.file_statistics import FileStatistics, NanCounter, StatisticsPlan, footer_statistics
+from penstock.maintenance.tables.file_statistics import (
+    FileStatistics,
+    NanCounter,
+    StatisticsPlan,
+    footer_statistics,
+)
 from penstock.maintenance.tables.independent_readers import IndependentReaders
 from penstock.maintenance.tables.positions import positions_by_path
 from penstock.maintenance.tables.promises import check_promises
@@ -51,7 +56,8 @@ ROW_GROUP_BYTES, LEAST_ROW_GROUP_BYTES = 32 * MB, MB // 16
 CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")
 SAMPLE_ROWS = 10_000
 REPEATED = 0.5
-"""A column of whose sample fewer than this are distinct is worth a dictionary; for others it is tried in vain."""
+"""A column of whose sample fewer than this are distinct is worth a dictionary; for others it is
+tried in vain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +118,9 @@ class GroupWriter:
     def _deleted(self, group: Group) -> Mapping[str, pa.ChunkedArray]:
         return positions_by_path(self._table.io, group.deletes, group.inputs)
 
-    def _write(self, group: Group, deleted: Mapping[str, pa.ChunkedArray], files: list[_Written]) -> Digest:
+    def _write(
+        self, group: Group, deleted: Mapping[str, pa.ChunkedArray], files: list[_Written]
+    ) -> Digest:
         read = Digest()
         share = group.bytes / group.outputs(self._target)
         part: _Part | None = None
@@ -136,7 +144,9 @@ class GroupWriter:
                 part.abort()
         return read
 
-    def _row_groups(self, group: Group, deleted: Mapping[str, pa.ChunkedArray], share: float) -> Iterator[pa.Table]:
+    def _row_groups(
+        self, group: Group, deleted: Mapping[str, pa.ChunkedArray], share: float
+    ) -> Iterator[pa.Table]:
         limit = int(min(ROW_GROUP_BYTES, max(LEAST_ROW_GROUP_BYTES, share / 2)))
         batches = self._batches(group, deleted)
         if self._order is not None:
@@ -153,22 +163,32 @@ class GroupWriter:
         if gathered:
             yield pa.Table.from_batches(gathered, self._arrow)
 
-    def _batches(self, group: Group, deleted: Mapping[str, pa.ChunkedArray]) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, group: Group, deleted: Mapping[str, pa.ChunkedArray]
+    ) -> Iterator[pa.RecordBatch]:
         for entry in group.inputs:
             self._run.check()
             file = entry.data_file
             yield from self._reader.batches(file, deleted.get(file.file_path))
 
-    def _ordered(self, group: Group, batches: Iterator[pa.RecordBatch], order: RowOrder) -> Iterator[pa.RecordBatch]:
+    def _ordered(
+        self, group: Group, batches: Iterator[pa.RecordBatch], order: RowOrder
+    ) -> Iterator[pa.RecordBatch]:
         if order.curve:
             curve = ZCurve(self._sample(group, order.curve))
             return self._sorted(
-                batches, lambda batch: [curve.places([batch.column(at) for at in order.curve])], ["ASC"]
+                batches,
+                lambda batch: [curve.places([batch.column(at) for at in order.curve])],
+                ["ASC"],
             )
         ways = [term.way for term in order.terms]
-        return self._sorted(batches, lambda batch: [batch.column(term.column) for term in order.terms], ways)
+        return self._sorted(
+            batches, lambda batch: [batch.column(term.column) for term in order.terms], ways
+        )
 
-    def _sorted(self, batches: Iterator[pa.RecordBatch], keys: Keys, ways: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _sorted(
+        self, batches: Iterator[pa.RecordBatch], keys: Keys, ways: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
         return in_order(batches, keys, ways, check=self._run.check)
 
     def _sample(self, group: Group, columns: tuple[int, ...]) -> list[pa.Array]:
@@ -202,7 +222,8 @@ class GroupWriter:
             )
 
     def _check_inputs(self, group: Group, deleted: Mapping[str, pa.ChunkedArray]) -> None:
-        """One file of each layout, and one with deleted rows, as other readers see it; the smallest of them."""
+        """One file of each layout, and one with deleted rows, as other readers see it; the smallest
+        of them."""
         index = DeleteIndex(group.deletes)
         for entry in sorted(group.inputs, key=lambda entry: _size(entry.data_file)):
             file = entry.data_file
@@ -234,7 +255,9 @@ def _size(file: DataFile) -> int:
 
 
 def data_root(table: Table) -> str:
-    return str(table.properties.get("write.data.path") or f"{table.location().rstrip('/')}/data").rstrip("/")
+    return str(
+        table.properties.get("write.data.path") or f"{table.location().rstrip('/')}/data"
+    ).rstrip("/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +298,9 @@ class _Part:
     def close(self, group: Group, order_id: int | None) -> _Written:
         self._writer.close()
         self._sink.close()
-        statistics = footer_statistics(self._writer.writer.metadata, self._plan.leaves, self._nans.groups)
+        statistics = footer_statistics(
+            self._writer.writer.metadata, self._plan.leaves, self._nans.groups
+        )
         arguments = self._plan.arguments(statistics) | {"sort_order_id": order_id}
         file = data_file(self._output.location, len(self._output), group, arguments)
         return _Written(file=file, statistics=statistics)
@@ -291,10 +316,14 @@ def _options(properties: Mapping[str, str]) -> dict[str, Any]:
     options = _get_parquet_writer_kwargs(dict(properties))
     codec = str(options["compression"]).lower()
     if codec not in CODECS:
-        raise ValueError(f"the compression {options['compression']!r} is none of {', '.join(CODECS)}")
+        raise ValueError(
+            f"the compression {options['compression']!r} is none of {', '.join(CODECS)}"
+        )
     for name, (property_name, least) in _LEAST.items():
         if not least <= options[name] <= LARGEST_INT:
-            raise ValueError(f"{property_name} is {options[name]:.6g}, not from {least} to {LARGEST_INT}")
+            raise ValueError(
+                f"{property_name} is {options[name]:.6g}, not from {least} to {LARGEST_INT}"
+            )
     return options | {"compression_level": _level(codec, options["compression_level"])}
 
 
@@ -319,13 +348,17 @@ def _repetitive(rows: pa.Table) -> bool | list[str]:
         return True
     sample = rows.slice(0, SAMPLE_ROWS)
     plain = {name: _plain(sample[name]) for name in sample.column_names}
-    distinct = {name: pc.count_distinct(values, mode="all").as_py() for name, values in plain.items()}
+    distinct = {
+        name: pc.count_distinct(values, mode="all").as_py() for name, values in plain.items()
+    }
     return [name for name, count in distinct.items() if count < REPEATED * sample.num_rows]
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if isinstance(column.type, pa.BaseExtensionType):
-        return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+        return pa.chunked_array(
+            [chunk.storage for chunk in column.chunks], column.type.storage_type
+        )
     return column
 
 

@@ -95,7 +95,8 @@ def _is_ours(name: str) -> bool:
 
 
 def _was_current(table: Table, file: Listed, run: Run) -> bool:
-    """Metadata from before the table's log begins may have been current, and somebody be about to read it: a day."""
+    """Metadata from before the table's log begins may have been current, and somebody be about to
+    read it: a day."""
     if not _METADATA.fullmatch(file.name):
         return False
     entries = table.metadata.metadata_log

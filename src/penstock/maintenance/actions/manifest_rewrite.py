@@ -37,7 +37,9 @@ ROUND = 100
 
 
 class ManifestRewrite:
-    def __init__(self, lake: TableAccess, run: Run, action: Action, reader: ManifestReader | None = None) -> None:
+    def __init__(
+        self, lake: TableAccess, run: Run, action: Action, reader: ManifestReader | None = None
+    ) -> None:
         self._lake = lake
         self._reader = reader or ManifestReader(lake.load().io)
         self._run = run
@@ -72,7 +74,13 @@ class ManifestRewrite:
         return self._outcome(done)
 
     def _outcome(self, done: Sequence[_Round]) -> Outcome:
-        ended = Ended.PARTIAL if self._budget.spent else Ended.COMPLETED if done else Ended.NOTHING_TO_DO
+        ended = (
+            Ended.PARTIAL
+            if self._budget.spent
+            else Ended.COMPLETED
+            if done
+            else Ended.NOTHING_TO_DO
+        )
         return Outcome(
             action=Name.REWRITE_MANIFESTS,
             status=ended,
@@ -87,7 +95,8 @@ class ManifestRewrite:
         )
 
     def _chosen(self) -> list[ManifestFile]:
-        """All of them where they are worth it; the smallest ones where the budget does not hold all."""
+        """All of them where they are worth it; the smallest ones where the budget does not hold
+        all."""
         content = self._content()
         if content is None or not self._worth(content):
             return []
@@ -126,7 +135,10 @@ class ManifestRewrite:
         for manifest in content.manifests:
             kinds[manifest.partition_spec_id, manifest.content].append(manifest.manifest_length)
         idle = any(not (m.has_added_files() or m.has_existing_files()) for m in content.manifests)
-        return idle or any(len(sizes) > 1 and len(sizes) > 2 * sum(sizes) / self._target for sizes in kinds.values())
+        return idle or any(
+            len(sizes) > 1 and len(sizes) > 2 * sum(sizes) / self._target
+            for sizes in kinds.values()
+        )
 
     def _build(self, draft: Draft, replaced: Sequence[ManifestFile]) -> list[ManifestFile]:
         groups: dict[tuple[ManifestContent, int], list[ManifestEntry]] = defaultdict(list)
@@ -136,7 +148,10 @@ class ManifestRewrite:
         for (content, spec_id), entries in groups.items():
             ordered = sorted(entries, key=lambda e: _order(partition_values(e.data_file)))
             result += list(self._written(draft, spec_id, content, ordered))
-        count, wanted = sum((m.existing_files_count or 0) for m in result), sum(len(e) for e in groups.values())
+        count, wanted = (
+            sum((m.existing_files_count or 0) for m in result),
+            sum(len(e) for e in groups.values()),
+        )
         if count != wanted:
             raise ContentDiffers(f"{wanted} entries were read and {count} written.")
         return result
@@ -152,7 +167,9 @@ class ManifestRewrite:
                     writer.add_entry(kept(rest.pop()))
             yield writer.to_manifest_file()
 
-    def _summary(self, head: Content, made: Sequence[ManifestFile], replaced: Sequence[ManifestFile]) -> dict[str, str]:
+    def _summary(
+        self, head: Content, made: Sequence[ManifestFile], replaced: Sequence[ManifestFile]
+    ) -> dict[str, str]:
         before = head.snapshot.summary
         totals = dict(before.additional_properties) if before is not None else {}
         return {
@@ -173,7 +190,8 @@ class _Round:
 
 
 def _order(partition: tuple[object, ...]) -> tuple[tuple[bool, str, object], ...]:
-    """Any order will do that keeps equal partitions together and like values near; None and NaN come first."""
+    """Any order will do that keeps equal partitions together and like values near; None and NaN
+    come first."""
     return tuple(
         (
             value is not None and value == value,

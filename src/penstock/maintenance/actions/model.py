@@ -1,7 +1,7 @@
 """The actions, their options and their limits; what each says of itself when it ends.
 
-They run in one order whatever a request says: a commit costs in proportion to the snapshots that are there, so these
-go first; orphans last, for nothing depends on them.
+They run in one order whatever a request says: a commit costs in proportion to the snapshots that
+are there, so these go first; orphans last, for nothing depends on them.
 """
 
 from __future__ import annotations
@@ -64,8 +64,10 @@ OPTIONS: Mapping[Name, Mapping[str, Option]] = {
         "rewrite_all": Option(kind=bool),
         "force": Option(kind=bool),
     },
-    Name.REWRITE_POSITION_DELETE_FILES: _BUDGETS | {"min_input_files": Option(kind=int, low=1, high=100_000)},
-    Name.REWRITE_MANIFESTS: _BUDGETS | {"target_bytes": Option(kind=int, low=16 * 1024, high=1024 * MB)},
+    Name.REWRITE_POSITION_DELETE_FILES: _BUDGETS
+    | {"min_input_files": Option(kind=int, low=1, high=100_000)},
+    Name.REWRITE_MANIFESTS: _BUDGETS
+    | {"target_bytes": Option(kind=int, low=16 * 1024, high=1024 * MB)},
     Name.REMOVE_ORPHAN_FILES: _BUDGETS
     | {"older_than_seconds": Option(kind=int, low=DAY_SECONDS, high=3650 * DAY_SECONDS)},
 }
@@ -99,19 +101,27 @@ def _action(given: str | Mapping[str, Any]) -> Action:
     fields = {"name": given} if isinstance(given, str) else dict(given)
     word = fields.pop("name", None)
     if word not in set(ORDER):
-        raise UnknownAction(f"There is no action {str(word)[:80]!r}.", hint=f"Known actions: {', '.join(ORDER)}.")
+        raise UnknownAction(
+            f"There is no action {str(word)[:80]!r}.", hint=f"Known actions: {', '.join(ORDER)}."
+        )
     name = Name(word)
-    return Action(name=name, options={key: _checked(name, key, value) for key, value in fields.items()})
+    return Action(
+        name=name, options={key: _checked(name, key, value) for key, value in fields.items()}
+    )
 
 
 def _checked(name: Name, key: str, value: object) -> object:
     option = OPTIONS[name].get(key)
     if option is None:
         raise InvalidInput(
-            f"{name} has no option {key[:80]!r}.", hint=f"Its options: {', '.join(OPTIONS[name])}.", field=key[:80]
+            f"{name} has no option {key[:80]!r}.",
+            hint=f"Its options: {', '.join(OPTIONS[name])}.",
+            field=key[:80],
         )
     if option.kind is bool or option.kind is str:
-        fits = isinstance(value, option.kind) and (option.kind is bool or 0 < len(str(value)) <= MAX_TEXT)
+        fits = isinstance(value, option.kind) and (
+            option.kind is bool or 0 < len(str(value)) <= MAX_TEXT
+        )
         wanted = "true or false" if option.kind is bool else f"a text of 1 to {MAX_TEXT} characters"
     else:
         numeric = isinstance(value, int | option.kind) and not isinstance(value, bool)
@@ -137,7 +147,8 @@ class Ended(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One shape for all actions and all engines. In a plan, `files` names exactly what would be touched."""
+    """One shape for all actions and all engines. In a plan, `files` names exactly what would be
+    touched."""
 
     action: Name
     status: Ended

@@ -1,8 +1,9 @@
-"""The start-up probe: before this process compacts anything, it shows on a table of its own that it cannot bring
-deleted rows back, with the very library that is installed here.
+"""The start-up probe: before this process compacts anything, it shows on a table of its own that it
+cannot bring deleted rows back, with the very library that is installed here.
 
-A table of two files; a plan; then, behind its back, a position delete and another commit on top of it. The
-replacement must be refused, and a plan made after that must yield the rows without the deleted one.
+A table of two files; a plan; then, behind its back, a position delete and another commit on top of
+it. The replacement must be refused, and a plan made after that must yield the rows without the
+deleted one.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ def proven() -> bool:
     try:
         with scratch_folder("probe") as folder:
             config = CatalogConfig(
-                name="probe", type="sql", uri="sqlite://", properties={"warehouse": (folder / "warehouse").as_uri()}
+                name="probe",
+                type="sql",
+                uri="sqlite://",
+                properties={"warehouse": (folder / "warehouse").as_uri()},
             )
             catalog = open_catalog(config)
             try:
@@ -57,7 +61,10 @@ def proven() -> bool:
         log.exception("probe_failed")
         return False
     if not result:
-        log.error("probe_refused", hint="The installed PyIceberg does not behave as it must; nothing is compacted.")
+        log.error(
+            "probe_refused",
+            hint="The installed PyIceberg does not behave as it must; nothing is compacted.",
+        )
     return result
 
 
@@ -86,9 +93,9 @@ def _refuses_late(lake: TableAccess, run: Run) -> bool:
         added=tuple(NewFile(file=file, sequence_number=number) for file in rewritten.files),
     )
     try:
-        Replacement(lake=lake, run=run, action=Name.REWRITE_DATA_FILES, plan=plan.content, reader=reader).commit(
-            change, {}
-        )
+        Replacement(
+            lake=lake, run=run, action=Name.REWRITE_DATA_FILES, plan=plan.content, reader=reader
+        ).commit(change, {})
     except Abandoned:
         return True
     return False
@@ -98,8 +105,16 @@ def _keeps_deleted(lake: TableAccess, run: Run) -> bool:
     outcome = Compaction(lake, run, _FORCED).execute()
     table = lake.load()
     snapshot = table.metadata.current_snapshot()
-    label = snapshot is not None and snapshot.summary is not None and str(snapshot.summary.operation.value)
-    return outcome.status is Ended.COMPLETED and label == "replace" and table.scan().to_arrow().num_rows == 6
+    label = (
+        snapshot is not None
+        and snapshot.summary is not None
+        and str(snapshot.summary.operation.value)
+    )
+    return (
+        outcome.status is Ended.COMPLETED
+        and label == "replace"
+        and table.scan().to_arrow().num_rows == 6
+    )
 
 
 def delete_row(lake: TableAccess, run: Run, path: str, position: int) -> None:

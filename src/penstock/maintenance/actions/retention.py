@@ -74,20 +74,30 @@ def _number(metadata: TableMetadata, name: str) -> int | None:
 
 
 def expired(metadata: TableMetadata, rule: Rule, *, now_ms: int) -> Verdict:
-    refs = {name for name, ref in metadata.refs.items() if _ref_expired(metadata, name, ref, rule, now_ms)}
+    refs = {
+        name
+        for name, ref in metadata.refs.items()
+        if _ref_expired(metadata, name, ref, rule, now_ms)
+    }
     stay: set[int] = set()
     referenced: set[int] = set()
     for name, ref in metadata.refs.items():
         if name in refs:
             continue
         stay |= _kept_by(metadata, ref, rule, now_ms)
-        referenced |= {s.snapshot_id for s in ancestors_of(metadata.snapshot_by_id(ref.snapshot_id), metadata)}
+        referenced |= {
+            s.snapshot_id for s in ancestors_of(metadata.snapshot_by_id(ref.snapshot_id), metadata)
+        }
     young = {s.snapshot_id for s in metadata.snapshots if s.timestamp_ms >= now_ms - rule.age_ms}
     stay |= young - referenced
-    return Verdict(snapshots=frozenset(s.snapshot_id for s in metadata.snapshots) - stay, refs=frozenset(refs))
+    return Verdict(
+        snapshots=frozenset(s.snapshot_id for s in metadata.snapshots) - stay, refs=frozenset(refs)
+    )
 
 
-def _ref_expired(metadata: TableMetadata, name: str, ref: SnapshotRef, rule: Rule, now_ms: int) -> bool:
+def _ref_expired(
+    metadata: TableMetadata, name: str, ref: SnapshotRef, rule: Rule, now_ms: int
+) -> bool:
     longest = ref.max_ref_age_ms if ref.max_ref_age_ms is not None else rule.ref_age_ms
     if name == MAIN_BRANCH or longest is None:
         return False

@@ -1,4 +1,5 @@
-"""What an engine elsewhere did to a table, as the table itself says; and what such an engine must not be asked for."""
+"""What an engine elsewhere did to a table, as the table itself says; and what such an engine must
+not be asked for."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     Made = Callable[[Mapping[str, str]], bool]
 
 log = logging.get(__name__)
-REWRITES = frozenset({Name.REWRITE_DATA_FILES, Name.REWRITE_POSITION_DELETE_FILES, Name.REWRITE_MANIFESTS})
+REWRITES = frozenset(
+    {Name.REWRITE_DATA_FILES, Name.REWRITE_POSITION_DELETE_FILES, Name.REWRITE_MANIFESTS}
+)
 """Those that leave a snapshot."""
 _COUNTS = {
     "rewritten_files": ("deleted-data-files", "removed-delete-files", "manifests-replaced"),
@@ -52,7 +55,10 @@ def landed(lake: TableAccess, since: int, made: Made) -> bool:
 def changes(table: Table, since: int, made: Made) -> dict[str, Any]:
     """Files and bytes that came and went, as the snapshots that were made since say."""
     found = list(_snapshots(table, since, made))
-    counts = {name: sum(int(s.get(key, 0)) for _, s in found for key in keys) for name, keys in _COUNTS.items()}
+    counts = {
+        name: sum(int(s.get(key, 0)) for _, s in found for key in keys)
+        for name, keys in _COUNTS.items()
+    }
     return {
         **counts,
         "commits": len(found),
@@ -88,7 +94,9 @@ def _check_alone(lake: TableAccess, table: Table) -> None:
     check_alone(lake, table, location, listed, named)
 
 
-def _snapshots(table: Table, since: int, made: Made) -> Iterator[tuple[Snapshot, Mapping[str, str]]]:
+def _snapshots(
+    table: Table, since: int, made: Made
+) -> Iterator[tuple[Snapshot, Mapping[str, str]]]:
     for snapshot in ancestors_of(table.metadata.current_snapshot(), table.metadata):
         if snapshot.snapshot_id == since:
             return

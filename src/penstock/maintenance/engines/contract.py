@@ -1,7 +1,9 @@
-"""What an engine elsewhere must be able to do with one statement. Every call may come from another process.
+"""What an engine elsewhere must be able to do with one statement. Every call may come from another
+process.
 
-`begin` is what can be written down before anything runs; `look` starts the statement when it does not run yet, and
-says how it is. So whoever dies between two calls has lost nothing: the next one goes on from what is written.
+`begin` is what can be written down before anything runs; `look` starts the statement when it does
+not run yet, and says how it is. So whoever dies between two calls has lost nothing: the next one
+goes on from what is written.
 """
 
 from __future__ import annotations
@@ -75,14 +77,18 @@ class RemoteEngine(Protocol):
     def patience(self) -> float:
         """For how many seconds the engine keeps a statement that nobody asks after."""
 
-    def statement(self, action: Action, name: TableName, table: Table, run: Run, *, dry_run: bool) -> str:
+    def statement(
+        self, action: Action, name: TableName, table: Table, run: Run, *, dry_run: bool
+    ) -> str:
         """What the action is there; Refused when there is no word for it or for one of its options."""
 
     def previews(self, action: Action) -> bool:
-        """Whether the statement of a dry run may be sent: it changes nothing, and answers with files."""
+        """Whether the statement of a dry run may be sent: it changes nothing, and answers with
+        files."""
 
     def made(self, held: Held, summary: Mapping[str, str]) -> bool:
-        """Whether a snapshot that came since the beginning is this statement's, as far as its summary says."""
+        """Whether a snapshot that came since the beginning is this statement's, as far as its
+        summary says."""
 
     async def begin(self, sql: str) -> Held: ...
 
@@ -102,8 +108,15 @@ class RemoteEngine(Protocol):
 def trace(action: Action, name: TableName, run: Run) -> str:
     """The comment that every statement begins with, so that it is found in the engine's own list.
 
-    No name can end or nest it, nor ask for a variable: a slash and a dollar are written as JSON may write them.
+    No name can end or nest it, nor ask for a variable: a slash and a dollar are written as JSON may
+    write them.
     """
-    said = {"app": "penstock", "job": run.job_id, "attempt": run.attempt, "action": action.name, "table": str(name)}
+    said = {
+        "app": "penstock",
+        "job": run.job_id,
+        "attempt": run.attempt,
+        "action": action.name,
+        "table": str(name),
+    }
     text = orjson.dumps(said).decode().replace("/", "\\u002f").replace("$", "\\u0024")
     return f"/* {text} */"

@@ -71,7 +71,9 @@ class _Compacting:
 
     def execute(self) -> Outcome:
         if not proven():
-            raise Refused("The conflict check did not prove itself at start-up; this process does not compact.")
+            raise Refused(
+                "The conflict check did not prove itself at start-up; this process does not compact."
+            )
         return self._work.execute()
 
 
@@ -100,7 +102,9 @@ def execute(lake: TableAccess, run: Run, action: Action) -> Outcome:
     return _guarded(lake, run, action, lambda work: work.execute(), measured=True)
 
 
-def _guarded(lake: TableAccess, run: Run, action: Action, act: Callable[[Work], Outcome], *, measured: bool) -> Outcome:
+def _guarded(
+    lake: TableAccess, run: Run, action: Action, act: Callable[[Work], Outcome], *, measured: bool
+) -> Outcome:
     started = time.monotonic()
     table = lake.load()
     reader = ManifestReader(table.io)
@@ -128,7 +132,13 @@ def _guarded(lake: TableAccess, run: Run, action: Action, act: Callable[[Work], 
         message = f"The storage failed: {e}"
         outcome = Outcome(action=action.name, status=Ended.FAILED, message=message)
     after = _measured_after(lake, run, reader) if measured and before else {}
-    log.info("action_ended", job_id=run.job_id, action=action.name, status=outcome.status, message=outcome.message)
+    log.info(
+        "action_ended",
+        job_id=run.job_id,
+        action=action.name,
+        status=outcome.status,
+        message=outcome.message,
+    )
     return replace(
         outcome,
         before=before,
@@ -158,7 +168,10 @@ def _measured_after(lake: TableAccess, run: Run, reader: ManifestReader) -> dict
 def measure(table: Table, reader: ManifestReader | None = None) -> dict[str, int]:
     """Files, bytes and rows as the table has them now; measured, never inferred."""
     snapshot = table.metadata.current_snapshot()
-    counts = {"snapshots": len(table.metadata.snapshots), "metadata_files": 1 + len(table.metadata.metadata_log)}
+    counts = {
+        "snapshots": len(table.metadata.snapshots),
+        "metadata_files": 1 + len(table.metadata.metadata_log),
+    }
     if snapshot is None:
         return counts
     content = (reader or ManifestReader(table.io)).content(snapshot)

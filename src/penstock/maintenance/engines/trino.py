@@ -29,7 +29,8 @@ QUERY_ID = "trino_query_id"
 
 
 class TrinoEngine:
-    """`told` is the engine's configuration: url, user, catalog, and a password or token where there is one."""
+    """`told` is the engine's configuration: url, user, catalog, and a password or token where there
+    is one."""
 
     name = "trino"
 
@@ -55,7 +56,15 @@ class TrinoEngine:
     async def __aexit__(self, *_: object) -> None:
         await self._client.close()
 
-    def statement(self, action: Action, name: TableName, table: Table, run: Run, *, dry_run: bool) -> str:  # noqa: ARG002
+    def statement(
+        self,
+        action: Action,
+        name: TableName,
+        table: Table,  # noqa: ARG002 - the statement names both
+        run: Run,
+        *,
+        dry_run: bool,  # noqa: ARG002
+    ) -> str:
         return statement(action, name, self._catalog, run)
 
     def previews(self, action: Action) -> bool:  # noqa: ARG002

@@ -1,4 +1,5 @@
-"""The actions as Trino has them. Each statement says in a comment who asks, so that it is found in Trino's own list."""
+"""The actions as Trino has them. Each statement says in a comment who asks, so that it is found in
+Trino's own list."""
 
 from __future__ import annotations
 
@@ -24,11 +25,18 @@ _KNOWN = {
 
 
 def statement(action: Action, name: TableName, catalog: str, run: Run) -> str:
-    """What an action is in Trino; an option that Trino has no word for is refused, never left out in silence."""
+    """What an action is in Trino; an option that Trino has no word for is refused, never left out
+    in silence."""
     if action.name not in _KNOWN:
-        raise Refused("Trino has no such action.", hint="rewrite_data_files applies and removes the deletes there.")
+        raise Refused(
+            "Trino has no such action.",
+            hint="rewrite_data_files applies and removes the deletes there.",
+        )
     if strange := sorted(set(action.options) - _KNOWN[action.name]):
-        raise Refused(f"Trino has no word for {', '.join(strange)}.", hint="Leave it out, or use the embedded engine.")
+        raise Refused(
+            f"Trino has no word for {', '.join(strange)}.",
+            hint="Leave it out, or use the embedded engine.",
+        )
     table = ".".join(_quoted(part) for part in (catalog, name.db, name.table))
     return f"{trace(action, name, run)} ALTER TABLE {table} EXECUTE {_call(action)}"
 
@@ -37,7 +45,11 @@ def _call(action: Action) -> str:
     age = f"'{action.number('older_than_seconds', FLOOR)}s'"
     match action.name:
         case Name.EXPIRE_SNAPSHOTS:
-            kept = f", retain_last => {action.number('retain_last', 1)}" if "retain_last" in action.options else ""
+            kept = (
+                f", retain_last => {action.number('retain_last', 1)}"
+                if "retain_last" in action.options
+                else ""
+            )
             return f"expire_snapshots(retention_threshold => {age}{kept})"
         case Name.REMOVE_ORPHAN_FILES:
             return f"remove_orphan_files(retention_threshold => {age})"

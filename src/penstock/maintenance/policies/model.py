@@ -28,7 +28,8 @@ FIRST_PAUSE, LONGEST_PAUSE = timedelta(hours=1), timedelta(days=2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """For tables whose name `catalog.db.table` fits `pattern`. Any trigger is enough; none means health below 80."""
+    """For tables whose name `catalog.db.table` fits `pattern`. Any trigger is enough; none means
+    health below 80."""
 
     name: str
     pattern: str
@@ -53,8 +54,13 @@ class Policy:
         return begins <= at < ends if begins <= ends else at >= begins or at < ends
 
     def due(self, *, score: int, since: timedelta | None, commits: int | None) -> str | None:
-        """The trigger that fired; None when none did. `since` is None for a table that was never maintained."""
-        below = 80 if self.health_below is None and self.every is None and self.commits is None else self.health_below
+        """The trigger that fired; None when none did. `since` is None for a table that was never
+        maintained."""
+        below = (
+            80
+            if self.health_below is None and self.every is None and self.commits is None
+            else self.health_below
+        )
         if below is not None and score < below:
             return f"health {score} is below {below}"
         if self.every is not None and (since is None or since >= self.every):
@@ -67,7 +73,11 @@ class Policy:
 def pause_after(jobs_in_vain: int) -> timedelta:
     """How long a table is left alone after so many jobs in a row that failed or found nothing to
     do."""
-    return min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** max(0, jobs_in_vain - 1)) if jobs_in_vain else timedelta(0)
+    return (
+        min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** max(0, jobs_in_vain - 1))
+        if jobs_in_vain
+        else timedelta(0)
+    )
 
 
 def read(given: Mapping[str, Any]) -> Policy:
@@ -75,9 +85,15 @@ def read(given: Mapping[str, Any]) -> Policy:
     zone = str(given.get("zone", "UTC"))
     try:
         ZoneInfo(zone)
-        times = None if window is None else (time.fromisoformat(window["from"]), time.fromisoformat(window["to"]))
+        times = (
+            None
+            if window is None
+            else (time.fromisoformat(window["from"]), time.fromisoformat(window["to"]))
+        )
     except (KeyError, ValueError, OSError) as e:
-        raise InvalidInput(f"Policy {given['name']}: the window must be like 22:00 to 06:00, in a known zone.") from e
+        raise InvalidInput(
+            f"Policy {given['name']}: the window must be like 22:00 to 06:00, in a known zone."
+        ) from e
     every = given.get("every_seconds")
     return Policy(
         name=given["name"],

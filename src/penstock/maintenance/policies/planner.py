@@ -136,8 +136,8 @@ class MaintenancePlanner(Loop[Planned]):
         return None
 
     async def _commits_since(self, name: TableName, done: asyncpg.Record | None) -> int:
-        """Snapshots of others after the one that the last job was asked for on, or where that one has expired, after
-        the job itself; all of them for a table that was never maintained."""
+        """Snapshots of others after the one that the last job was asked for on, or where that one
+        has expired, after the job itself; all of them for a table that was never maintained."""
         metadata = (await asyncio.to_thread(self._desk.pool.load, name)).metadata
         if done is None:
             since = 0
@@ -145,7 +145,8 @@ class MaintenancePlanner(Loop[Planned]):
             known = {s.snapshot_id: s.timestamp_ms for s in metadata.snapshots}
             since = known.get(done["snapshot_id"], int(done["created_at"].timestamp() * 1000))
         return sum(
-            s.timestamp_ms > since and not (s.summary and s.summary.additional_properties.get("app-name") == "penstock")
+            s.timestamp_ms > since
+            and not (s.summary and s.summary.additional_properties.get("app-name") == "penstock")
             for s in metadata.snapshots
         )
 
@@ -153,7 +154,12 @@ class MaintenancePlanner(Loop[Planned]):
         skipped = Counter(v.skipped for v in verdicts if v.skipped is not None)
         due = sorted((v for v in verdicts if v.due is not None), key=lambda v: -v.rate)
         healthy = len(verdicts) - len(due) - skipped.total()
-        values = {"assessed": len(verdicts), "healthy": healthy, "submitted": 0, "skipped": dump(dict(skipped))}
+        values = {
+            "assessed": len(verdicts),
+            "healthy": healthy,
+            "submitted": 0,
+            "skipped": dump(dict(skipped)),
+        }
         run_id: int = await self._db.value(SQL.run_add, **values)
         asked: Counter[str] = Counter()
         for verdict in due:
@@ -161,15 +167,21 @@ class MaintenancePlanner(Loop[Planned]):
             if why is not None:
                 skipped[why] += 1
         submitted = asked.total()
-        await self._db.changed(SQL.run_submitted, run_id=run_id, submitted=submitted, skipped=dump(dict(skipped)))
-        return Planned(assessed=len(verdicts), healthy=healthy, submitted=submitted, skipped=skipped.total())
+        await self._db.changed(
+            SQL.run_submitted, run_id=run_id, submitted=submitted, skipped=dump(dict(skipped))
+        )
+        return Planned(
+            assessed=len(verdicts), healthy=healthy, submitted=submitted, skipped=skipped.total()
+        )
 
     async def _submit(self, verdict: Verdict, asked: Counter[str], run_id: int) -> str | None:
         """Ask for the table's job; why not, when it was not."""
         policy = verdict.policy
         if policy is None or asked[policy.name] >= policy.max_jobs:
             return "budget"
-        order = Order(name=verdict.name, actions=policy.actions, reason=f"{policy.name}: {verdict.due}")
+        order = Order(
+            name=verdict.name, actions=policy.actions, reason=f"{policy.name}: {verdict.due}"
+        )
         try:
             job_id = await self._desk.submit(order, actor=ACTOR, run_id=run_id, policy=policy.name)
         except ResourceLocked:

@@ -44,4 +44,6 @@ class Policies:
 
     async def of(self, name: TableName) -> Policy | None:
         """The first in force that fits."""
-        return next((policy for policy in await self.all() if policy.enabled and policy.fits(name)), None)
+        return next(
+            (policy for policy in await self.all() if policy.enabled and policy.fits(name)), None
+        )

@@ -2,10 +2,10 @@
 
 PyIceberg takes the end of an Avro file for its end wherever that is, so a file that was cut between
 two blocks reads as a shorter one: files that it named would then look like files that nobody names.
-Cut inside a block, its decoder reads what lies behind the file in memory, which may end the process.
-So nothing is decoded before all blocks are seen to be there. A whole file also has the length and
-the entries that its manifest list says, and the manifests of a snapshot name at least as many files
-as the snapshot's summary says.
+Cut inside a block, its decoder reads what lies behind the file in memory, which may end the
+process. So nothing is decoded before all blocks are seen to be there. A whole file also has the
+length and the entries that its manifest list says, and the manifests of a snapshot name at least as
+many files as the snapshot's summary says.
 """
 
 from __future__ import annotations

@@ -48,7 +48,9 @@ class CatalogPool:
         """`others` are tables of other catalogs that may share its storage."""
         from penstock.maintenance.tables.table_access import CatalogTableAccess
 
-        return CatalogTableAccess(self.get(name.catalog), name.identifier, elsewhere=lambda: list(others))
+        return CatalogTableAccess(
+            self.get(name.catalog), name.identifier, elsewhere=lambda: list(others)
+        )
 
     def load(self, name: TableName) -> Table:
         return self.lake(name).load()

@@ -1,7 +1,7 @@
 """The catalogs of a deployment, by name.
 
-A catalog of type `sql` without a `uri` lives in the job store's own PostgreSQL: it is `shared`, and a swap of a
-table's metadata is there one transaction with the check of the fence.
+A catalog of type `sql` without a `uri` lives in the job store's own PostgreSQL: it is `shared`, and
+a swap of a table's metadata is there one transaction with the check of the fence.
 """
 
 from __future__ import annotations
@@ -54,10 +54,13 @@ class CatalogConfig:
 
 
 class Catalogs:
-    """What is configured, with the remote engines; the first one is meant where a request names none."""
+    """What is configured, with the remote engines; the first one is meant where a request names
+    none."""
 
     def __init__(
-        self, configs: Mapping[str, Mapping[str, Any]], engines: Mapping[str, Mapping[str, str]] | None = None
+        self,
+        configs: Mapping[str, Mapping[str, Any]],
+        engines: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         self._configs = {name: _config(name, given) for name, given in configs.items()}
         self.engines = {name: _engine(name, given) for name, given in (engines or {}).items()}
@@ -86,12 +89,16 @@ def _config(name: str, given: Mapping[str, Any]) -> CatalogConfig:
     check_name(name, "Catalog")
     kind = str(given.get("type", "sql"))
     if kind not in TYPES:
-        raise InvalidInput(f"Catalog {name}: type {kind[:40]!r} is not known.", hint=f"Use {', '.join(TYPES)}.")
+        raise InvalidInput(
+            f"Catalog {name}: type {kind[:40]!r} is not known.", hint=f"Use {', '.join(TYPES)}."
+        )
     rest = {key: str(value) for key, value in given.items() if key not in ("type", "uri")}
     uri = given.get("uri")
     if uri is None and kind in NEED_URI:
         raise InvalidInput(f"Catalog {name}: a catalog of the type {kind} needs a uri.")
-    return CatalogConfig(name=name, type=kind, uri=None if uri is None else str(uri), properties=rest)
+    return CatalogConfig(
+        name=name, type=kind, uri=None if uri is None else str(uri), properties=rest
+    )
 
 
 def _engine(name: str, given: Mapping[str, str]) -> Mapping[str, str]:
@@ -105,13 +112,17 @@ def _engine(name: str, given: Mapping[str, str]) -> Mapping[str, str]:
     return given
 
 
-def open_catalog(config: CatalogConfig, *, shared_uri: str | None = None, mark: str | None = None) -> Catalog:
-    """A catalog to work with; the caller closes it. `shared_uri` opens one that lives in the job store's database, and
-    `mark` goes into the names of the metadata files that are written."""
+def open_catalog(
+    config: CatalogConfig, *, shared_uri: str | None = None, mark: str | None = None
+) -> Catalog:
+    """A catalog to work with; the caller closes it. `shared_uri` opens one that lives in the job
+    store's database, and `mark` goes into the names of the metadata files that are written."""
     properties = {"py-io-impl": FILE_IO, **config.properties}
     uri = config.uri if config.uri is not None else shared_uri if config.shared else None
     if uri is None and config.shared:
-        raise InvalidInput(f"Catalog {config.name} lives in the job store's database, which is not known here.")
+        raise InvalidInput(
+            f"Catalog {config.name} lives in the job store's database, which is not known here."
+        )
     if uri is not None:
         properties["uri"] = _with_driver(uri) if config.type == "sql" else uri
     from penstock.maintenance.tables.metadata_names import with_mark

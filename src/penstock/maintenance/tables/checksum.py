@@ -1,9 +1,9 @@
 """The content of many rows as one number that does not depend on their order.
 
-Every bit of a value counts: floats are compared as they are stored, so -0.0 is not 0.0 and one NaN is not another.
-So does the shape of a nested value. DuckDB's hash is the same for no list, an empty list and a list of one null, for
-no struct and one of nulls, and for `[[1], [2]]` and `[[1, 2]]`; so a list is hashed with its length, and a struct with
-whether it is there.
+Every bit of a value counts: floats are compared as they are stored, so -0.0 is not 0.0 and one NaN
+is not another. So does the shape of a nested value. DuckDB's hash is the same for no list, an empty
+list and a list of one null, for no struct and one of nulls, and for `[[1], [2]]` and `[[1, 2]]`; so
+a list is hashed with its length, and a struct with whether it is there.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ class Checksum:
     def of(self, batch: pa.Table) -> Digest:
         """Columns count by their place: an engine that ignores case would take `a` for `A`."""
         places = [f"c{at}" for at in range(batch.num_columns)]
-        plain = [pa.chunked_array(map(stored, column.chunks), _stored_type(column.type)) for column in batch.columns]
+        plain = [
+            pa.chunked_array(map(stored, column.chunks), _stored_type(column.type))
+            for column in batch.columns
+        ]
         self._engine.register("batch", pa.Table.from_arrays(plain, names=places))
         sql = f"SELECT count(*), coalesce(sum(hash({', '.join(places)})::HUGEINT), 0) FROM batch"
         [(rows, total)] = self._engine.execute(sql).fetchall()
@@ -56,7 +59,8 @@ class Checksum:
 
 
 def stored(array: pa.Array) -> pa.Array:
-    """The same array with every leaf as plain numbers or bytes, and every nested value with its shape."""
+    """The same array with every leaf as plain numbers or bytes, and every nested value with its
+    shape."""
     return _stored(array, count(1))
 
 

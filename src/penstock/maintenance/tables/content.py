@@ -12,8 +12,16 @@ from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFileContent, ManifestContent
 from pyiceberg.types import StringType
 
-from penstock.maintenance.tables.avro_check import TOTAL_DATA_FILES, TOTAL_DELETE_FILES, check_totals
-from penstock.maintenance.tables.manifest_entries import listed_manifests, live_entries, referenced_data_file
+from penstock.maintenance.tables.avro_check import (
+    TOTAL_DATA_FILES,
+    TOTAL_DELETE_FILES,
+    check_totals,
+)
+from penstock.maintenance.tables.manifest_entries import (
+    listed_manifests,
+    live_entries,
+    referenced_data_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,8 +59,8 @@ def duplicate_paths(entries: Iterable[ManifestEntry]) -> frozenset[str]:
 
 
 def entry_key(entry: ManifestEntry) -> EntryKey:
-    """Equal for one entry in two snapshots. A path does not identify it: a file that was removed and
-    added again has the same path, but another sequence number, so other deletes apply to it.
+    """Equal for one entry in two snapshots. A path does not identify it: a file that was removed
+    and added again has the same path, but another sequence number, so other deletes apply to it.
     """
     return entry.data_file.file_path, entry.sequence_number or 0, entry.snapshot_id
 
@@ -76,9 +84,13 @@ class ManifestReader:
         if manifests is None:
             manifests = self._lists[snapshot.manifest_list] = listed_manifests(self.io, snapshot)
         data = [e for m in manifests if m.content == ManifestContent.DATA for e in self.entries(m)]
-        deletes = [e for m in manifests if m.content != ManifestContent.DATA for e in self.entries(m)]
+        deletes = [
+            e for m in manifests if m.content != ManifestContent.DATA for e in self.entries(m)
+        ]
         check_totals(snapshot, {TOTAL_DATA_FILES: len(data), TOTAL_DELETE_FILES: len(deletes)})
-        return Content(snapshot=snapshot, manifests=manifests, data=tuple(data), deletes=tuple(deletes))
+        return Content(
+            snapshot=snapshot, manifests=manifests, data=tuple(data), deletes=tuple(deletes)
+        )
 
 
 def partition_key(file: DataFile) -> PartitionKey:
@@ -99,9 +111,13 @@ def _canonical(value: object) -> object:
 def path_bounds(delete_file: DataFile) -> tuple[str, str] | None:
     """Between which paths the positions of a delete file lie; None where it does not say.
 
-    A writer may cut bounds short, and a cut lower bound still is one; a cut upper bound is a prefix made greater.
+    A writer may cut bounds short, and a cut lower bound still is one; a cut upper bound is a prefix
+    made greater.
     """
-    low, high = (delete_file.lower_bounds or {}).get(PATH_FIELD), (delete_file.upper_bounds or {}).get(PATH_FIELD)
+    low, high = (
+        (delete_file.lower_bounds or {}).get(PATH_FIELD),
+        (delete_file.upper_bounds or {}).get(PATH_FIELD),
+    )
     if low is None or high is None:
         return None
     return from_bytes(StringType(), low), from_bytes(StringType(), high)
@@ -156,5 +172,8 @@ class DeleteIndex:
 
     def applying_to(self, data: ManifestEntry) -> list[ManifestEntry]:
         file = data.data_file
-        near = (*self._by_path.get(file.file_path, ()), *self._by_partition.get(partition_key(file), ()))
+        near = (
+            *self._by_path.get(file.file_path, ()),
+            *self._by_partition.get(partition_key(file), ()),
+        )
         return [delete for delete in near if applies(delete, data)]

@@ -48,7 +48,9 @@ class DataFileReader:
         """All rows but those at the `deleted` positions."""
         return (batch for _, batch in self._read(file, self._target, deleted))
 
-    def first(self, file: DataFile, deleted: pa.ChunkedArray | None, size: int) -> tuple[pa.Table, int]:
+    def first(
+        self, file: DataFile, deleted: pa.ChunkedArray | None, size: int
+    ) -> tuple[pa.Table, int]:
         """What is left of the first rows, about so many bytes of them; and how many rows they were."""
         batches, count, taken = [], 0, 0
         for rows, batch in self._read(file, self._target, deleted):
@@ -87,7 +89,10 @@ class DataFileReader:
                 arrays = project(batch.columns, columns, target, rows=rows, constants=constants)
                 _check_required(arrays, target)
                 projected = pa.RecordBatch.from_arrays(arrays, schema=target)
-                yield rows, projected if positions is None else _without(projected, start, positions)
+                yield (
+                    rows,
+                    projected if positions is None else _without(projected, start, positions),
+                )
                 start += rows
         if start != file.record_count:
             raise UnreadableFile(
@@ -96,7 +101,8 @@ class DataFileReader:
 
     @contextmanager
     def _opened(self, file: DataFile) -> Iterator[pq.ParquetFile]:
-        """INT96 is read in microseconds: nanoseconds on 64 bits end in the year 2262, and wrap around."""
+        """INT96 is read in microseconds: nanoseconds on 64 bits end in the year 2262, and wrap
+        around."""
         try:
             with self._table.io.new_input(file.file_path).open() as source:
                 yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
@@ -121,7 +127,8 @@ class DataFileReader:
 
 
 def identity_values(table: Table, file: DataFile) -> dict[int | None, object]:
-    """Values that stand in the table's metadata: a file may lack the columns that it is partitioned by."""
+    """Values that stand in the table's metadata: a file may lack the columns that it is partitioned
+    by."""
     spec = table.metadata.specs()[file.spec_id]
     return {
         field.source_id: file.partition[at]

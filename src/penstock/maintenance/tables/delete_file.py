@@ -25,21 +25,27 @@ if TYPE_CHECKING:
 
 SCHEMA = pa.schema(
     [
-        pa.field("file_path", pa.string(), nullable=False, metadata={b"PARQUET:field_id": b"2147483546"}),
+        pa.field(
+            "file_path", pa.string(), nullable=False, metadata={b"PARQUET:field_id": b"2147483546"}
+        ),
         pa.field("pos", pa.int64(), nullable=False, metadata={b"PARQUET:field_id": b"2147483545"}),
     ]
 )
 
 
 def write_deletes(table: Table, run: Run, file: DataFile, positions: Sequence[int]) -> DataFile:
-    rows = pa.table({"file_path": [file.file_path] * len(positions), "pos": sorted(positions)}, SCHEMA)
+    rows = pa.table(
+        {"file_path": [file.file_path] * len(positions), "pos": sorted(positions)}, SCHEMA
+    )
     return write_positions(table, run, file, rows)
 
 
 def write_positions(table: Table, run: Run, neighbor: DataFile, rows: pa.Table) -> DataFile:
     """One delete file of sorted rows in the partition of `neighbor`, read back before it counts."""
     rows = rows.cast(SCHEMA)
-    output = table.io.new_output(f"{data_root(table)}/{run.name}/deletes-{uuid4().hex[:12]}.parquet")
+    output = table.io.new_output(
+        f"{data_root(table)}/{run.name}/deletes-{uuid4().hex[:12]}.parquet"
+    )
     with output.create(overwrite=True) as sink:
         pq.write_table(rows, sink, compression="zstd")
     with table.io.new_input(output.location).open() as source:

@@ -141,7 +141,9 @@ def compaction(table: Table, content: Content, judged: Judged, *, now: datetime)
     by_time: dict[int | None, list[Group]] = defaultdict(list)
     for group in plan.groups:
         by_time[hot.get(group.key)].append(group)
-    return Compaction(rewrites=tuple(_rewrite(groups, plan.target, until) for until, groups in by_time.items()))
+    return Compaction(
+        rewrites=tuple(_rewrite(groups, plan.target, until) for until, groups in by_time.items())
+    )
 
 
 def manifests_after(table: Table, content: Content, judged: Judged) -> int:
@@ -158,10 +160,16 @@ def manifests_after(table: Table, content: Content, judged: Judged) -> int:
     return sum(ceil(sum(sizes) / target) for sizes in kinds.values())
 
 
-def _hot_partitions(table: Table, content: Content, hot_ms: int, *, now_ms: int) -> dict[PartitionKey, int]:
+def _hot_partitions(
+    table: Table, content: Content, hot_ms: int, *, now_ms: int
+) -> dict[PartitionKey, int]:
     """Until when partitions are left alone, because they were written to lately. An unpartitioned
     table never is."""
-    times = {s.snapshot_id: s.timestamp_ms for s in table.metadata.snapshots if s.timestamp_ms > now_ms - hot_ms}
+    times = {
+        s.snapshot_id: s.timestamp_ms
+        for s in table.metadata.snapshots
+        if s.timestamp_ms > now_ms - hot_ms
+    }
     hot: dict[PartitionKey, int] = {}
     for entry in content.data:
         if entry.snapshot_id in times and len(entry.data_file.partition):
@@ -171,7 +179,9 @@ def _hot_partitions(table: Table, content: Content, hot_ms: int, *, now_ms: int)
 
 
 def _rewrite(groups: Sequence[Group], target: int, hot_until_ms: int | None) -> Rewrite:
-    deletes = {d.data_file.file_path: d.data_file.record_count for group in groups for d in group.deletes}
+    deletes = {
+        d.data_file.file_path: d.data_file.record_count for group in groups for d in group.deletes
+    }
     return Rewrite(
         files=sum(len(group.inputs) for group in groups),
         bytes=sum(group.bytes for group in groups),

@@ -1,6 +1,7 @@
 """What a table is like, as far as one was willing to look.
 
-Three tiers: its metadata (one small file), its manifests, its storage. What a tier did not look at is None, never 0.
+Three tiers: its metadata (one small file), its manifests, its storage. What a tier did not look at
+is None, never 0.
 """
 
 from __future__ import annotations
@@ -104,7 +105,9 @@ def look(table: Table, tier: Tier, *, now: datetime, judged: Judged = DEFAULTS) 
     return Facts(tier=tier, **found)
 
 
-def look_again(table: Table, stored: Mapping[str, Any], *, now: datetime, judged: Judged = DEFAULTS) -> Facts | None:
+def look_again(
+    table: Table, stored: Mapping[str, Any], *, now: datetime, judged: Judged = DEFAULTS
+) -> Facts | None:
     """The facts of the manifests without reading one, from those that were stored; None where they
     do not hold."""
     fresh = _from_metadata(table, judged, now)
@@ -119,7 +122,11 @@ def look_again(table: Table, stored: Mapping[str, Any], *, now: datetime, judged
 
 def _from_metadata(table: Table, judged: Judged, now: datetime) -> dict[str, Any]:
     metadata, snapshot = table.metadata, table.metadata.current_snapshot()
-    summary = snapshot.summary.additional_properties if snapshot is not None and snapshot.summary is not None else {}
+    summary = (
+        snapshot.summary.additional_properties
+        if snapshot is not None and snapshot.summary is not None
+        else {}
+    )
 
     def total(name: str) -> int | None:
         return 0 if snapshot is None else whole_number(summary.get(name, ""))
@@ -150,13 +157,21 @@ def _from_metadata(table: Table, judged: Judged, now: datetime) -> dict[str, Any
 def _from_manifests(table: Table, judged: Judged, now: datetime) -> dict[str, Any]:
     snapshot = table.metadata.current_snapshot()
     if snapshot is None:
-        nothing = ("manifests", "manifest_bytes", "small_files", "small_bytes", "partitions", "manifests_after")
+        nothing = (
+            "manifests",
+            "manifest_bytes",
+            "small_files",
+            "small_bytes",
+            "partitions",
+            "manifests_after",
+        )
         return dict.fromkeys(nothing, 0) | {"compaction": Compaction()}
     content = ManifestReader(table.io).content(snapshot)
     small = [
         e.data_file.file_size_in_bytes
         for e in content.data
-        if e.data_file.file_size_in_bytes < SMALL * target_bytes(table, judged[Name.REWRITE_DATA_FILES])
+        if e.data_file.file_size_in_bytes
+        < SMALL * target_bytes(table, judged[Name.REWRITE_DATA_FILES])
     ]
     by_partition: Counter[object] = Counter()
     for entry in content.data:

@@ -1,7 +1,8 @@
 """The Arrow schema that data files are written with, and the leaf columns of such a file.
 
-Every field has its Iceberg id, the elements of lists and the keys and values of maps among them: readers resolve
-columns by id and by nothing else. Names are those that Java's Iceberg writes (`a b` becomes `a_x20b`).
+Every field has its Iceberg id, the elements of lists and the keys and values of maps among them:
+readers resolve columns by id and by nothing else. Names are those that Java's Iceberg writes (`a b`
+becomes `a_x20b`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ FIELD_ID = b"PARQUET:field_id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """A primitive column. `repeated` ones are inside of a list or a map: they have no value per row."""
+    """A primitive column. `repeated` ones are inside of a list or a map: they have no value per
+    row."""
 
     field_id: int
     type: PrimitiveType
@@ -51,7 +53,9 @@ def file_schema(schema: Schema) -> pa.Schema:
 def leaves(schema: Schema) -> list[Leaf]:
     """In the order in which Parquet stores them."""
     fields = enumerate(schema.fields)
-    return [leaf for at, field in fields for leaf in _leaves(field.field_id, field.field_type, (at,))]
+    return [
+        leaf for at, field in fields for leaf in _leaves(field.field_id, field.field_type, (at,))
+    ]
 
 
 def field_id(field: pa.Field) -> int | None:
@@ -59,7 +63,9 @@ def field_id(field: pa.Field) -> int | None:
     return None if value is None else int(value)
 
 
-def _leaves(id_: int, type_: IcebergType, path: tuple[int, ...], repeated: bool = False) -> Iterator[Leaf]:
+def _leaves(
+    id_: int, type_: IcebergType, path: tuple[int, ...], repeated: bool = False
+) -> Iterator[Leaf]:
     match type_:
         case StructType():
             for at, field in enumerate(type_.fields):

@@ -1,8 +1,8 @@
 """What manifests say of a data file that we wrote: counts, and bounds that hold for every value.
 
-Bounds come from the file's footer. A footer leaves out the least and greatest value of a row group in which one of
-them is long, and readers skip files by bounds; so a column has bounds only where every row group accounts for its
-values. UUIDs have none: engines do not agree on how to order them.
+Bounds come from the file's footer. A footer leaves out the least and greatest value of a row group
+in which one of them is long, and readers skip files by bounds; so a column has bounds only where
+every row group accounts for its values. UUIDs have none: engines do not agree on how to order them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 log = logging.get(__name__)
 Value: TypeAlias = "int | float | bytes"
-"""A value as Parquet stores it, in its order: decimals unscaled, text in UTF-8, dates and times as numbers."""
+"""A value as Parquet stores it, in its order: decimals unscaled, text in UTF-8, dates and times as
+numbers."""
 _INTS = (IntegerType, DateType)
 _LONGS = (LongType, TimeType, TimestampType, TimestamptzType)
 _BYTES = (StringType, BinaryType, FixedType)
@@ -82,7 +83,11 @@ class StatisticsPlan:
 
     def arguments(self, statistics: FileStatistics) -> dict[str, object]:
         """For a manifest's entry."""
-        counted = [leaf for leaf in self.leaves if not leaf.repeated and self._mode(leaf) is not MetricModeTypes.NONE]
+        counted = [
+            leaf
+            for leaf in self.leaves
+            if not leaf.repeated and self._mode(leaf) is not MetricModeTypes.NONE
+        ]
         bounded = [leaf for leaf in counted if self._mode(leaf) is not MetricModeTypes.COUNTS]
         lower = {leaf.field_id: self._lower(leaf, statistics) for leaf in bounded}
         upper = {leaf.field_id: self._upper(leaf, statistics) for leaf in bounded}
@@ -91,8 +96,12 @@ class StatisticsPlan:
             "record_count": statistics.rows,
             "column_sizes": dict(statistics.sizes),
             "value_counts": dict.fromkeys(ids, statistics.rows),
-            "null_value_counts": {id_: statistics.nulls[id_] for id_ in ids if id_ in statistics.nulls},
-            "nan_value_counts": {id_: statistics.nans[id_] for id_ in ids if id_ in statistics.nans},
+            "null_value_counts": {
+                id_: statistics.nulls[id_] for id_ in ids if id_ in statistics.nulls
+            },
+            "nan_value_counts": {
+                id_: statistics.nans[id_] for id_ in ids if id_ in statistics.nans
+            },
             "lower_bounds": {id_: bound for id_, bound in lower.items() if bound is not None},
             "upper_bounds": {id_: bound for id_, bound in upper.items() if bound is not None},
             "split_offsets": list(statistics.split_offsets),
@@ -158,7 +167,14 @@ def footer_statistics(
 def stored_value(type_: PrimitiveType, bound: bytes) -> Value | None:
     """A manifest's bound; one of a narrower type was written before the column was widened."""
     match type_:
-        case IntegerType() | DateType() | LongType() | TimeType() | TimestampType() | TimestamptzType():
+        case (
+            IntegerType()
+            | DateType()
+            | LongType()
+            | TimeType()
+            | TimestampType()
+            | TimestamptzType()
+        ):
             return int.from_bytes(bound, "little", signed=True)
         case DecimalType():
             return int.from_bytes(bound, "big", signed=True)
@@ -191,11 +207,16 @@ def upper_bound(type_: PrimitiveType, value: Value, length: int | None) -> bytes
     return _next_bytes(value, length) if isinstance(type_, BinaryType) else value
 
 
-def _bounds(leaf: Leaf, chunks: Sequence[pq.ColumnChunkMetaData], nans: Sequence[int]) -> tuple[Value, Value] | None:
+def _bounds(
+    leaf: Leaf, chunks: Sequence[pq.ColumnChunkMetaData], nans: Sequence[int]
+) -> tuple[Value, Value] | None:
     pairs = []
     for chunk, nan in zip(chunks, nans, strict=True):
         if chunk.statistics.has_min_max:
-            low, high = (_stored(leaf.type, raw) for raw in (chunk.statistics.min_raw, chunk.statistics.max_raw))
+            low, high = (
+                _stored(leaf.type, raw)
+                for raw in (chunk.statistics.min_raw, chunk.statistics.max_raw)
+            )
             if low is None or high is None:
                 return None
             pairs.append((low, high))

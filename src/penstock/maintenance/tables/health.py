@@ -77,11 +77,17 @@ class Health:
 
     @property
     def level(self) -> str:
-        return "healthy" if self.score >= HEALTHY else "warning" if self.score >= POOR else "critical"
+        return (
+            "healthy" if self.score >= HEALTHY else "warning" if self.score >= POOR else "critical"
+        )
 
     @property
     def actions(self) -> tuple[Name, ...]:
-        wanted = {issue.action for issue in self.issues if issue.action and issue.severity is not Severity.INFO}
+        wanted = {
+            issue.action
+            for issue in self.issues
+            if issue.action and issue.severity is not Severity.INFO
+        }
         return tuple(name for name in Name if name in wanted)
 
     def to_json(self) -> dict[str, Any]:
@@ -99,19 +105,32 @@ def judge(facts: Facts, *, now_ms: int) -> Health:
         _skew(facts),
     ]
     real = tuple(issue for issue in issues if issue is not None)
-    return Health(score=score_of(real), tier=str(facts.tier), issues=real, gain=_gain(facts, now_ms))
+    return Health(
+        score=score_of(real), tier=str(facts.tier), issues=real, gain=_gain(facts, now_ms)
+    )
 
 
 def score_of(issues: Iterable[Issue]) -> int:
     return max(0, round(100 - sum(issue.points for issue in issues)))
 
 
-def _issue(code: str, share: float, message: str, action: Name | None, **evidence: float | None) -> Issue:
+def _issue(
+    code: str, share: float, message: str, action: Name | None, **evidence: float | None
+) -> Issue:
     """`share` of the worst that it could be; nothing of it, and it is only told."""
     share = min(1.0, max(0.0, share))
-    severity = Severity.CRITICAL if share > 0.66 else Severity.WARNING if share > 0.2 else Severity.INFO
+    severity = (
+        Severity.CRITICAL if share > 0.66 else Severity.WARNING if share > 0.2 else Severity.INFO
+    )
     points = round(WEIGHTS.get(code, 0) * share, 3)
-    return Issue(code=code, severity=severity, message=message, evidence=evidence, action=action, points=points)
+    return Issue(
+        code=code,
+        severity=severity,
+        message=message,
+        evidence=evidence,
+        action=action,
+        points=points,
+    )
 
 
 def _small_files(facts: Facts, damping: float, now_ms: int) -> Issue | None:
@@ -123,12 +142,18 @@ def _small_files(facts: Facts, damping: float, now_ms: int) -> Issue | None:
         fewest = max(1, ceil(size / facts.target_bytes))
         taken, outputs, average = small, fewest, size / files
         share = (small / files) * _room(average, good) * min(1.0, (files - fewest) / 12)
-        message = f"{small} of {files} data files are smaller than they should be; {fewest} would do."
+        message = (
+            f"{small} of {files} data files are smaller than they should be; {fewest} would do."
+        )
         if files < MIN_INPUT_FILES or damping * share <= 0:
             return None
     else:
         rewrite = facts.compaction.at(now_ms)
-        taken, outputs, average = rewrite.files, rewrite.outputs, rewrite.bytes / max(1, rewrite.files)
+        taken, outputs, average = (
+            rewrite.files,
+            rewrite.outputs,
+            rewrite.bytes / max(1, rewrite.files),
+        )
         share = (taken / files) * _room(average, good) * min(1.0, (taken - outputs) / 12)
         message = _of_rewrite(facts.compaction, rewrite, small, files, now_ms)
         if small < MIN_INPUT_FILES and share <= 0:
@@ -151,7 +176,9 @@ def _room(average: float, good: float) -> float:
     return 1 - min(average, good) / good
 
 
-def _of_rewrite(compaction: Compaction, rewrite: Rewrite, small: int, files: int, now_ms: int) -> str:
+def _of_rewrite(
+    compaction: Compaction, rewrite: Rewrite, small: int, files: int, now_ms: int
+) -> str:
     count = f"{small} of {files} data files are smaller than they should be"
     if compaction.refused is not None:
         return f"{count}, and a rewrite is refused: {compaction.refused}"
@@ -167,7 +194,9 @@ def _deletes(facts: Facts, now_ms: int) -> Issue | None:
     if not count:
         return None
     rows = (facts.position_deletes or 0) + (facts.equality_deletes or 0)
-    ratio = max(rows / max(1, facts.rows or 1) / DELETES_BAD, count / max(1, facts.data_files or 1) / 2)
+    ratio = max(
+        rows / max(1, facts.rows or 1) / DELETES_BAD, count / max(1, facts.data_files or 1) / 2
+    )
     applied = None if facts.compaction is None else facts.compaction.at(now_ms).delete_files
     curable = 1.0 if applied is None else min(1.0, applied / count)
     message = f"{count} delete files hold {rows} rows that every reader must leave out."
@@ -252,7 +281,11 @@ def _skew(facts: Facts) -> Issue | None:
     if share is None or partitions < 3 or share < 0.5:
         return None
     return _issue(
-        "skew", 0.1, f"One of {partitions} partitions holds {share:.0%} of the bytes.", None, largest_share=share
+        "skew",
+        0.1,
+        f"One of {partitions} partitions holds {share:.0%} of the bytes.",
+        None,
+        largest_share=share,
     )
 
 
@@ -266,11 +299,16 @@ def _gain(facts: Facts, now_ms: int) -> Gain:
         rewritten = size if facts.small_bytes is None else facts.small_bytes
     else:
         rewrite = facts.compaction.at(now_ms)
-        fewer, rewritten = max(0, rewrite.files - rewrite.outputs) + rewrite.delete_files, rewrite.bytes
+        fewer, rewritten = (
+            max(0, rewrite.files - rewrite.outputs) + rewrite.delete_files,
+            rewrite.bytes,
+        )
     left = 1 if facts.manifests_after is None else facts.manifests_after
     return Gain(
         files=fewer,
         bytes=facts.orphan_bytes or 0,
-        planning_seconds=round(PLANNING_SECONDS_A_MANIFEST * max(0, (facts.manifests or 1) - left), 3),
+        planning_seconds=round(
+            PLANNING_SECONDS_A_MANIFEST * max(0, (facts.manifests or 1) - left), 3
+        ),
         cost_seconds=round(rewritten / CPU_BYTES_A_SECOND, 3),
     )

@@ -1,8 +1,10 @@
-"""Other readers look at what we read and at what we wrote, and must see the same values in the same order.
+"""Other readers look at what we read and at what we wrote, and must see the same values in the same
+order.
 
-They are the library's own scan, and DuckDB's Parquet reader, which finds columns by field id. Ours shares no code with
-either beyond Arrow. What they see is compared bit by bit over the first rows of a file; a difference is an error, and a
-file that neither of them can read is refused, for then nothing shows that we read it right.
+They are the library's own scan, and DuckDB's Parquet reader, which finds columns by field id. Ours
+shares no code with either beyond Arrow. What they see is compared bit by bit over the first rows of
+a file; a difference is an error, and a file that neither of them can read is refused, for then
+nothing shows that we read it right.
 """
 
 from __future__ import annotations
@@ -51,9 +53,11 @@ class IndependentReaders:
         self._target = target
         self._reader = reader
 
-    def check(self, file: DataFile, deletes: Sequence[DataFile], deleted: pa.ChunkedArray | None) -> None:
-        """Raise unless at least one other reader sees what ours sees in the first rows of the file, and none sees
-        anything else."""
+    def check(
+        self, file: DataFile, deletes: Sequence[DataFile], deleted: pa.ChunkedArray | None
+    ) -> None:
+        """Raise unless at least one other reader sees what ours sees in the first rows of the file,
+        and none sees anything else."""
         expected, count = self._reader.first(file, deleted, COMPARED_BYTES)
         readers: dict[str, Callable[[], Rows]] = {
             "PyIceberg": lambda: self._scanned(file, deletes, expected.num_rows),
@@ -98,7 +102,9 @@ class IndependentReaders:
         if not columns:
             return {}
         fields = table.schema().fields
-        scan = ArrowScan(table.metadata, table.io, Schema(*(fields[at] for at in columns)), AlwaysTrue())
+        scan = ArrowScan(
+            table.metadata, table.io, Schema(*(fields[at] for at in columns)), AlwaysTrue()
+        )
         batches = list(scan.to_record_batches([FileScanTask(file, delete_files=set(deletes))]))
         if sum(batch.num_rows for batch in batches) < count:
             raise ContentDiffers(f"PyIceberg reads fewer rows of {file.file_path} than we do.")
@@ -133,7 +139,8 @@ class IndependentReaders:
             places = {
                 at: ids.index(id_)
                 for at, field in enumerate(self._target)
-                if (id_ := field_id(field)) in ids and _comparable(layout.schema.field(ids.index(id_)), field)
+                if (id_ := field_id(field)) in ids
+                and _comparable(layout.schema.field(ids.index(id_)), field)
             }
             if not places:
                 return {}
@@ -144,7 +151,9 @@ class IndependentReaders:
                     "INSERT INTO deleted SELECT pos FROM read_parquet($paths) WHERE file_path = $file",
                     {"paths": delete_paths, "file": file.file_path},
                 )
-            chosen = [_exported(names[place], self._target.field(at).type) for at, place in places.items()]
+            chosen = [
+                _exported(names[place], self._target.field(at).type) for at, place in places.items()
+            ]
             rows = engine.sql(
                 f"SELECT {', '.join(chosen)} FROM (SELECT * FROM "
                 f"read_parquet($path, file_row_number = true) AS rows({', '.join(names)}, position) "
@@ -203,14 +212,16 @@ def _exported(name: str, type_: pa.DataType) -> str:
 
 
 def _comparable(source: pa.Field, target: pa.Field) -> bool:
-    """Nested columns are compared where nothing inside of them changed: DuckDB takes what is inside by name."""
+    """Nested columns are compared where nothing inside of them changed: DuckDB takes what is inside
+    by name."""
     if not pa.types.is_nested(target.type):
         return True
     return bool(source.type == target.type) and as_written([source]) == as_written([target])
 
 
 def _scan_is_exact(type_: pa.DataType, *, repeated: bool = False) -> bool:
-    """The library's scan takes a missing list of structs for an empty one, and a missing map for an empty one."""
+    """The library's scan takes a missing list of structs for an empty one, and a missing map for an
+    empty one."""
     if pa.types.is_struct(type_):
         return not repeated and all(_scan_is_exact(field.type) for field in type_)
     if pa.types.is_list(type_):

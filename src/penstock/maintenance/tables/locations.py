@@ -1,4 +1,5 @@
-"""Where a table's files belong, by its properties. A property may name code that decides it; that is not loaded."""
+"""Where a table's files belong, by its properties. A property may name code that decides it; that
+is not loaded."""
 
 from __future__ import annotations
 

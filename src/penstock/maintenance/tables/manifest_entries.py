@@ -1,9 +1,9 @@
 """The entries of a manifest, exactly.
 
-The library's compiled decoder rounds doubles to floats, and takes the end of a file that was cut short for its end.
-So doubles among the partition values are read as eight bytes, and files are checked by `whole_avro`. Nor does the
-library read `referenced_data_file`, by which Java decides to which data file a delete file applies: here it is one more
-field at the end of a `DataFile`.
+The library's compiled decoder rounds doubles to floats, and takes the end of a file that was cut
+short for its end. So doubles among the partition values are read as eight bytes, and files are
+checked by `whole_avro`. Nor does the library read `referenced_data_file`, by which Java decides to
+which data file a delete file applies: here it is one more field at the end of a `DataFile`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def referenced_data_file(file: DataFile) -> str | None:
     return file[REFERENCED_DATA_FILE_AT] if len(file) > REFERENCED_DATA_FILE_AT else None
 
 
-_ENTRY_SCHEMA = Schema(*map(with_referenced_data_file, MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION].fields))
+_ENTRY_SCHEMA = Schema(
+    *map(with_referenced_data_file, MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION].fields)
+)
 
 
 class _ExactAvroFile(AvroFile[ManifestEntry]):
@@ -76,7 +78,8 @@ def live_entries(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
         raise
     except TypeError as e:
         raise Refused(
-            f"PyIceberg does not know a type of {manifest.manifest_path}: {str(e)[:200]}.", hint="Use a remote engine."
+            f"PyIceberg does not know a type of {manifest.manifest_path}: {str(e)[:200]}.",
+            hint="Use a remote engine.",
         ) from e
     except Exception as e:
         raise TableUnreadable(
@@ -142,4 +145,6 @@ def _doubles(schema: Schema) -> list[int]:
     partition = schema.find_type(_PARTITION)
     if not isinstance(partition, StructType):
         return []
-    return [at for at, field in enumerate(partition.fields) if isinstance(field.field_type, DoubleType)]
+    return [
+        at for at, field in enumerate(partition.fields) if isinstance(field.field_type, DoubleType)
+    ]

@@ -1,4 +1,5 @@
-"""The names of metadata files that an attempt writes: killed before the swap, they are found again by its mark."""
+"""The names of metadata files that an attempt writes: killed before the swap, they are found again
+by its mark."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ def marked(location: str, mark: str) -> str:
 
 
 class MarkedCatalog(MetastoreCatalog):
-    """Stands before a catalog's own class, whatever it is, and changes nothing but the name. A REST catalog chooses
-    its names itself."""
+    """Stands before a catalog's own class, whatever it is, and changes nothing but the name. A REST
+    catalog chooses its names itself."""
 
     mark: str
 
@@ -31,7 +32,9 @@ class MarkedCatalog(MetastoreCatalog):
         requirements: tuple[TableRequirement, ...],
         updates: tuple[TableUpdate, ...],
     ) -> StagedTable:
-        staged = super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
+        staged = super()._update_and_stage_table(
+            current_table, table_identifier, requirements, updates
+        )
         staged.metadata_location = marked(staged.metadata_location, self.mark)
         return staged
 

@@ -24,7 +24,10 @@ _POSITIONS = pa.schema([("file_path", pa.string()), ("pos", pa.int64())])
 def read_positions(io: FileIO, file: DataFile) -> pa.Table:
     """`file_path` and `pos` of one delete file."""
     if file.content != DataFileContent.POSITION_DELETES or file.file_format != FileFormat.PARQUET:
-        raise Refused(f"{file.file_path} is not a Parquet file of position deletes.", hint="Use a remote engine.")
+        raise Refused(
+            f"{file.file_path} is not a Parquet file of position deletes.",
+            hint="Use a remote engine.",
+        )
     with io.new_input(file.file_path).open() as source:
         try:
             rows = pq.read_table(source, columns=_POSITIONS.names).select(_POSITIONS.names)
@@ -67,5 +70,6 @@ def positions_by_path(
         return {}
     table = pa.concat_tables(tables)
     return {
-        path: table.filter(pc.field("file_path") == path)["pos"] for path in pc.unique(table["file_path"]).to_pylist()
+        path: table.filter(pc.field("file_path") == path)["pos"]
+        for path in pc.unique(table["file_path"]).to_pylist()
     }

@@ -1,7 +1,8 @@
 """The columns of a data file as the table has them now, matched by field id at every level.
 
-Names decide only for files without ids, by the table's name mapping. A list has one element and a map one key and one
-value, so these match without an id. Values are converted only where nothing can be lost; anything else is an error.
+Names decide only for files without ids, by the table's name mapping. A list has one element and a
+map one key and one value, so these match without an id. Values are converted only where nothing can
+be lost; anything else is an error.
 """
 
 from __future__ import annotations
@@ -34,13 +35,16 @@ _TEXTS_AND_BYTES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A field of a file with the Iceberg id that it stands for; None is a field that the table does not have."""
+    """A field of a file with the Iceberg id that it stands for; None is a field that the table does
+    not have."""
 
     field_id: int | None
     children: tuple[Column, ...] = ()
 
 
-def identify(schema: Iterable[pa.Field], mapping: Iterable[MappedField] | None) -> tuple[Column, ...]:
+def identify(
+    schema: Iterable[pa.Field], mapping: Iterable[MappedField] | None
+) -> tuple[Column, ...]:
     """The fields of a file by its own ids where it has any, else by the name mapping."""
     fields = list(schema)
     if any(_has_ids(field) for field in fields):
@@ -63,7 +67,8 @@ def project(
     rows: int,
     constants: Mapping[int | None, object],
 ) -> list[pa.Array]:
-    """One array for each field of `target`. A field that the file lacks has its constant, or is null."""
+    """One array for each field of `target`. A field that the file lacks has its constant, or is
+    null."""
     places: dict[int | None, int] = {
         column.field_id: at for at, column in enumerate(columns) if column.field_id is not None
     }
@@ -104,7 +109,9 @@ def _struct(array: pa.StructArray, column: Column, type_: pa.StructType) -> pa.A
     return _struct_of(children, type_, mask)
 
 
-def _struct_of(children: Sequence[pa.Array], type_: pa.StructType, mask: pa.Array | None) -> pa.Array:
+def _struct_of(
+    children: Sequence[pa.Array], type_: pa.StructType, mask: pa.Array | None
+) -> pa.Array:
     """A required field has a value in every row, which nobody sees where the whole struct is null."""
     filled = [
         child if field.nullable or not child.null_count else _filled(child, field, mask)
@@ -121,7 +128,8 @@ def _nulls(rows: int, type_: pa.DataType) -> pa.Array:
 
 
 def _filled(array: pa.Array, field: pa.Field, mask: pa.Array | None) -> pa.Array:
-    """The array without its null bitmap: what the buffers hold at those rows is as good as any value."""
+    """The array without its null bitmap: what the buffers hold at those rows is as good as any
+    value."""
     if mask is None or pc.any(pc.and_not(array.is_null(), mask)).as_py():
         raise missing_values(field)
     if isinstance(array, pa.ExtensionArray):
@@ -135,7 +143,9 @@ def _filled(array: pa.Array, field: pa.Field, mask: pa.Array | None) -> pa.Array
         entries = [array.type.key_field, array.type.item_field]
         children = [pa.StructArray.from_arrays([array.keys, array.items], fields=entries)]
     buffers = array.buffers()[: 2 if children else None]
-    return pa.Array.from_buffers(array.type, len(array), [None, *buffers[1:]], 0, array.offset, children)
+    return pa.Array.from_buffers(
+        array.type, len(array), [None, *buffers[1:]], 0, array.offset, children
+    )
 
 
 def _list(array: pa.Array, column: Column, type_: pa.ListType) -> pa.Array:
@@ -179,12 +189,15 @@ def _leaf(array: pa.Array, field: pa.Field) -> pa.Array:
         raise _differs(array.type, field)
     try:
         if pa.types.is_timestamp(storage):
-            # A zone is how an instant is shown: the stored number counts from 1970 in UTC either way.
+            # A zone is how an instant is shown: the stored number counts from 1970 in UTC either
+            # way.
             array = array.cast(pa.timestamp(storage.unit, array.type.tz)).view(storage)
         else:
             array = array.cast(storage)
     except pa.ArrowInvalid as e:
-        raise UnreadableFile(f"a value of {field.name[:100]!r} does not fit {type_}: {str(e)[:200]}") from e
+        raise UnreadableFile(
+            f"a value of {field.name[:100]!r} does not fit {type_}: {str(e)[:200]}"
+        ) from e
     return pa.ExtensionArray.from_storage(type_, array) if storage is not type_ else array
 
 
@@ -196,7 +209,11 @@ def _fits(source: pa.DataType, target: pa.DataType) -> bool:
     if types.is_floating(target):
         return bool(types.is_floating(source) and source.bit_width <= target.bit_width)
     if types.is_decimal(target):
-        return bool(types.is_decimal(source) and source.scale == target.scale and source.precision <= target.precision)
+        return bool(
+            types.is_decimal(source)
+            and source.scale == target.scale
+            and source.precision <= target.precision
+        )
     if types.is_timestamp(target):
         return bool(types.is_timestamp(source))
     if types.is_time(target):
@@ -211,13 +228,17 @@ def _fits(source: pa.DataType, target: pa.DataType) -> bool:
 
 def _scalar(value: object, type_: pa.DataType) -> pa.Scalar:
     if isinstance(type_, pa.BaseExtensionType):
-        return pa.ExtensionScalar.from_storage(type_, pa.scalar(getattr(value, "bytes", value), type_.storage_type))
+        return pa.ExtensionScalar.from_storage(
+            type_, pa.scalar(getattr(value, "bytes", value), type_.storage_type)
+        )
     return pa.scalar(value, type_)
 
 
 def _is_list(type_: pa.DataType) -> bool:
     types = pa.types
-    return bool(types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_))
+    return bool(
+        types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_)
+    )
 
 
 def missing_values(field: pa.Field) -> UnreadableFile:
@@ -262,5 +283,7 @@ def _named(field: pa.Field, mapped: MappedField | None) -> Column:
     else:  # whatever the file calls them, a list has an element, and a map a key and a value
         names = (_KEY, _VALUE) if pa.types.is_map(field.type) else (_ELEMENT,)
         by_name = {name: each for each in inner for name in each.names}
-        columns = tuple(_named(child, by_name.get(name)) for child, name in zip(children, names, strict=False))
+        columns = tuple(
+            _named(child, by_name.get(name)) for child, name in zip(children, names, strict=False)
+        )
     return Column(field_id=None if mapped is None else mapped.field_id, children=columns)

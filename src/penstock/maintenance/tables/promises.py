@@ -1,7 +1,8 @@
 """What the metadata of the replaced files promise must hold for the files in their place. Pure.
 
-Other programs wrote these counts and bounds when they wrote the rows, so they tell whether we read the rows right.
-Rows that were deleted since may be missing from the counts, and files without statistics may hold anything.
+Other programs wrote these counts and bounds when they wrote the rows, so they tell whether we read
+the rows right. Rows that were deleted since may be missing from the counts, and files without
+statistics may hold anything.
 """
 
 from __future__ import annotations
@@ -28,9 +29,13 @@ _SHORTENED = (StringType, BinaryType, FixedType)
 
 
 def check_promises(
-    inputs: Sequence[DataFile], outputs: Sequence[FileStatistics], leaves: Iterable[Leaf], deleted: int
+    inputs: Sequence[DataFile],
+    outputs: Sequence[FileStatistics],
+    leaves: Iterable[Leaf],
+    deleted: int,
 ) -> None:
-    """Raise ContentDiffers where the outputs cannot hold the rows of the inputs less the `deleted` ones."""
+    """Raise ContentDiffers where the outputs cannot hold the rows of the inputs less the `deleted`
+    ones."""
     rows, written = sum(file.record_count for file in inputs), sum(file.rows for file in outputs)
     if written != rows - deleted:
         raise _broken(f"{rows} rows less {deleted} deleted ones became {written}")
@@ -42,7 +47,9 @@ def check_promises(
             _check_bounds(leaf, inputs, outputs, deleted)
 
 
-def _check_counts(leaf: Leaf, inputs: Sequence[DataFile], outputs: Sequence[FileStatistics], deleted: int) -> None:
+def _check_counts(
+    leaf: Leaf, inputs: Sequence[DataFile], outputs: Sequence[FileStatistics], deleted: int
+) -> None:
     id_ = leaf.field_id
     nulls = [file.nulls.get(id_) for file in outputs]
     nans = [file.nans.get(id_) for file in outputs]
@@ -53,13 +60,17 @@ def _check_counts(leaf: Leaf, inputs: Sequence[DataFile], outputs: Sequence[File
         if None in written:
             continue
         promised = sum(count or 0 for count in counts)
-        unknown = sum(file.record_count for file, count in zip(inputs, counts, strict=True) if count is None)
+        unknown = sum(
+            file.record_count for file, count in zip(inputs, counts, strict=True) if count is None
+        )
         total = sum(count or 0 for count in written)
         if not promised - deleted <= total <= promised + unknown:
             raise _broken(f"column {id_} was said to have {promised} {kind} and has {total}")
 
 
-def _check_bounds(leaf: Leaf, inputs: Sequence[DataFile], outputs: Sequence[FileStatistics], deleted: int) -> None:
+def _check_bounds(
+    leaf: Leaf, inputs: Sequence[DataFile], outputs: Sequence[FileStatistics], deleted: int
+) -> None:
     id_ = leaf.field_id
     promised = _promised(leaf, inputs)
     lowest = [file.lowest[id_] for file in outputs if id_ in file.lowest]

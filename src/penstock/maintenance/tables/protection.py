@@ -27,11 +27,17 @@ if TYPE_CHECKING:
 
 NEWEST_FORMAT = 2
 ENABLED = "penstock.maintenance.enabled"
-OWNERS = {"self-optimizing.enabled": "Amoro", "snowflake.managed": "Snowflake", "s3tables.maintenance": "S3 Tables"}
+OWNERS = {
+    "self-optimizing.enabled": "Amoro",
+    "snowflake.managed": "Snowflake",
+    "s3tables.maintenance": "S3 Tables",
+}
 """Properties by which another tool says that it looks after the table."""
 LOCKS = ("lock-owner", "locked-by", "lock.owner")
 """How the names of properties end by which a writer says that it holds the table."""
-_REWRITES = frozenset({Name.REWRITE_DATA_FILES, Name.REWRITE_POSITION_DELETE_FILES, Name.REWRITE_MANIFESTS})
+_REWRITES = frozenset(
+    {Name.REWRITE_DATA_FILES, Name.REWRITE_POSITION_DELETE_FILES, Name.REWRITE_MANIFESTS}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,10 @@ def check_metadata(metadata: TableMetadata, name: Name) -> None:
             hint="Use a remote engine.",
         )
     if metadata.format_version < NEWEST_FORMAT and name in _REWRITES:
-        raise Refused("The table has format version 1, which has no sequence numbers.", hint="Upgrade it to version 2.")
+        raise Refused(
+            "The table has format version 1, which has no sequence numbers.",
+            hint="Upgrade it to version 2.",
+        )
     if (field := _unknown_transform(metadata)) is not None:
         raise Refused(
             f"The partition field {field.name!r} has a transform that this release does not know.",
@@ -79,12 +88,16 @@ def check_metadata(metadata: TableMetadata, name: Name) -> None:
             hint="Use a remote engine.",
         )
     if NAMES_CODE in metadata.properties:
-        raise Refused(f"The property {NAMES_CODE} names code, which is not loaded here.", hint="Remove it.")
+        raise Refused(
+            f"The property {NAMES_CODE} names code, which is not loaded here.", hint="Remove it."
+        )
     _check_name_mapping(metadata)
     if any(key.startswith("encryption.") for key in metadata.properties):
         raise Refused("The table is encrypted.", hint="Use an engine that has its keys.")
     if (lock := _locked(metadata.properties)) is not None:
-        raise Refused(f"Another writer holds this table ({lock}).", hint="Try again when it has let go.")
+        raise Refused(
+            f"Another writer holds this table ({lock}).", hint="Try again when it has let go."
+        )
     if (why := opted_out(metadata.properties)) is not None:
         raise Refused(why)
     if name is not Name.REMOVE_ORPHAN_FILES:

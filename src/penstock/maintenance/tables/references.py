@@ -239,7 +239,9 @@ def references(
         files=reader.live(manifests),
         manifests=frozenset(manifest.path for manifest in manifests),
         lists=frozenset(snapshot.manifest_list for snapshot in snapshots),
-        metadata=frozenset({table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}),
+        metadata=frozenset(
+            {table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
+        ),
         statistics=frozenset(path for owner, path in _statistics(table) if owner not in without),
     )
 

@@ -1,9 +1,11 @@
-"""Files take the place of others: validated against everything since the plan, committed, tried again beside appends.
+"""Files take the place of others: validated against everything since the plan, committed, tried
+again beside appends.
 
-The rule: what the plan saw of the inputs must still be all there is to see of them. So, on each try and on the first
-one too, against the head of that moment: the plan's snapshot is an ancestor; every input is live, once, and by the very
-entry that was planned; no delete file is live that the plan did not know and that holds rows of an input; and none is
-gone that applied to one. The rest of what others did stands beside it.
+The rule: what the plan saw of the inputs must still be all there is to see of them. So, on each try
+and on the first one too, against the head of that moment: the plan's snapshot is an ancestor; every
+input is live, once, and by the very entry that was planned; no delete file is live that the plan
+did not know and that holds rows of an input; and none is gone that applied to one. The rest of what
+others did stands beside it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,12 @@ from pyiceberg.table.snapshots import ancestors_of
 from penstock.kit import logging
 from penstock.kit.errors import StaleAttempt
 from penstock.maintenance.errors import CommitConflict, CommitUnknown, ContentDiffers
-from penstock.maintenance.tables.content import DeleteIndex, ManifestReader, duplicate_paths, entry_key
+from penstock.maintenance.tables.content import (
+    DeleteIndex,
+    ManifestReader,
+    duplicate_paths,
+    entry_key,
+)
 from penstock.maintenance.tables.positions import touches
 from penstock.maintenance.tables.protection import Allowed
 from penstock.maintenance.tables.sizes import whole_number
@@ -85,7 +92,9 @@ class Replacement:
         def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:
             self._validate(draft.table, head, change)
             _check_present(draft.table, change)
-            return _manifests(draft, head, change, self.reader), _summary(head, change) | dict(summary)
+            return _manifests(draft, head, change, self.reader), _summary(head, change) | dict(
+                summary
+            )
 
         return commit(
             self.lake,
@@ -99,12 +108,18 @@ class Replacement:
     def _validate(self, table: Table, head: Content, change: Change) -> None:
         ancestors = {s.snapshot_id for s in ancestors_of(head.snapshot, table.metadata)}
         if self.plan.snapshot.snapshot_id not in ancestors:
-            raise Abandoned("The snapshot that was planned on is not in the table's history any more.")
+            raise Abandoned(
+                "The snapshot that was planned on is not in the table's history any more."
+            )
         live = head.data if change.content == ManifestContent.DATA else head.deletes
         if gone := {entry_key(e) for e in change.removed} - {entry_key(e) for e in live}:
-            raise Abandoned(f"{len(gone)} of the files to be replaced were removed by another writer.")
+            raise Abandoned(
+                f"{len(gone)} of the files to be replaced were removed by another writer."
+            )
         if twice := {e.data_file.file_path for e in change.removed} & duplicate_paths(live):
-            raise Abandoned(f"{len(twice)} of the files to be replaced were added a second time by another writer.")
+            raise Abandoned(
+                f"{len(twice)} of the files to be replaced were added a second time by another writer."
+            )
         if change.content == ManifestContent.DATA:
             self._validate_deletes(table, head, change)
 
@@ -113,7 +128,9 @@ class Replacement:
         live = {entry_key(entry): entry for entry in head.deletes}
         added = [entry for key, entry in live.items() if key not in planned]
         if any(entry.data_file.content != DataFileContent.POSITION_DELETES for entry in added):
-            raise Abandoned("Another writer added equality deletes, which may hold rows of the files to be replaced.")
+            raise Abandoned(
+                "Another writer added equality deletes, which may hold rows of the files to be replaced."
+            )
         for delete, paths in _applying(added, change.removed):
             if touches(table.io, delete.data_file, paths):
                 raise Abandoned("Another writer deleted rows of the files to be replaced.")
@@ -156,7 +173,8 @@ def commit(
     allowed: Allowed | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Committed:
-    """Build a snapshot on the head of the moment and make it current; built anew when others were first.
+    """Build a snapshot on the head of the moment and make it current; built anew when others were
+    first.
 
     `allowed` is what the table must allow, on each try and when it is committed.
     """
@@ -166,7 +184,9 @@ def commit(
         if allowed is not None:
             allowed.check(table)
         if table.metadata.current_snapshot() is None:
-            raise Abandoned("Another writer emptied the table: it has no current snapshot any more.")
+            raise Abandoned(
+                "Another writer emptied the table: it has no current snapshot any more."
+            )
         draft = Draft(table, run)
         try:
             manifests, summary = build(draft, reader.content(draft.parent))
@@ -194,7 +214,9 @@ def commit(
         else:
             run.step("committed")
             return Committed(snapshot_id=draft.snapshot_id, tries=tries)
-    raise CommitConflict(f"Other writers were first {TRIES} times.", hint="Try again when fewer write.")
+    raise CommitConflict(
+        f"Other writers were first {TRIES} times.", hint="Try again when fewer write."
+    )
 
 
 def _swap(lake: TableAccess, table: Table, requirements: Requirements, updates: Updates) -> None:
@@ -213,7 +235,9 @@ def _found(lake: TableAccess, snapshot_id: int) -> bool:
     except StaleAttempt:
         raise
     except Exception as e:
-        raise CommitUnknown(f"The table cannot be loaded after the commit: {type(e).__name__}.") from e
+        raise CommitUnknown(
+            f"The table cannot be loaded after the commit: {type(e).__name__}."
+        ) from e
 
 
 def _landed(lake: TableAccess, snapshot_id: int) -> bool:
@@ -228,8 +252,11 @@ def _has_snapshot(lake: TableAccess, snapshot_id: int) -> bool:
     return lake.load().metadata.snapshot_by_id(snapshot_id) is not None
 
 
-def _manifests(draft: Draft, head: Content, change: Change, reader: ManifestReader) -> list[ManifestFile]:
-    """Those that name nothing that goes as they are; of the others one for what stays and one for what goes, a spec."""
+def _manifests(
+    draft: Draft, head: Content, change: Change, reader: ManifestReader
+) -> list[ManifestFile]:
+    """Those that name nothing that goes as they are; of the others one for what stays and one for
+    what goes, a spec."""
     result: list[ManifestFile] = []
     stays: dict[int, list[ManifestEntry]] = defaultdict(list)
     goes: dict[int, list[ManifestEntry]] = defaultdict(list)
@@ -248,7 +275,11 @@ def _manifests(draft: Draft, head: Content, change: Change, reader: ManifestRead
     comes: dict[int, list[ManifestEntry]] = defaultdict(list)
     for new_file in change.added:
         comes[new_file.file.spec_id].append(draft.added(new_file.file, new_file.sequence_number))
-    new = [draft.manifest(spec, change.content, e) for part in (comes, goes, stays) for spec, e in part.items()]
+    new = [
+        draft.manifest(spec, change.content, e)
+        for part in (comes, goes, stays)
+        for spec, e in part.items()
+    ]
     return new + result
 
 
@@ -277,15 +308,29 @@ def _summary(head: Content, change: Change) -> dict[str, str]:
         "added-files-size": sum(f.file_size_in_bytes for f in added),
         "removed-files-size": sum(f.file_size_in_bytes for f in removed),
     }
-    deltas = {f"total-{word}-files": len(added) - len(removed), f"total-{row_word}": rows[0] - rows[1]}
+    deltas = {
+        f"total-{word}-files": len(added) - len(removed),
+        f"total-{row_word}": rows[0] - rows[1],
+    }
     return {key: str(value) for key, value in counts.items() if value} | carried(
         totals, deltas | {"total-files-size": size}
     )
 
 
 def carried(totals: Mapping[str, str], deltas: Mapping[str, int]) -> dict[str, str]:
-    """The totals of the parent with what changed; one that the parent does not know, or has no number for, stays
-    unknown."""
-    names = ("data-files", "records", "files-size", "delete-files", "position-deletes", "equality-deletes")
+    """The totals of the parent with what changed; one that the parent does not know, or has no
+    number for, stays unknown."""
+    names = (
+        "data-files",
+        "records",
+        "files-size",
+        "delete-files",
+        "position-deletes",
+        "equality-deletes",
+    )
     parent = {f"total-{name}": whole_number(totals.get(f"total-{name}", "")) for name in names}
-    return {name: str(max(0, value + deltas.get(name, 0))) for name, value in parent.items() if value is not None}
+    return {
+        name: str(max(0, value + deltas.get(name, 0)))
+        for name, value in parent.items()
+        if value is not None
+    }

@@ -1,4 +1,5 @@
-"""Our catalogs for other engines: the part of Iceberg's REST protocol that reads, creates and commits.
+"""Our catalogs for other engines: the part of Iceberg's REST protocol that reads, creates and
+commits.
 
 It adds nothing to a commit: requirements and updates go to the catalog as they came, and the
 catalog's compare and swap decides. What is wrong with a request is told in the protocol's own words

@@ -1,4 +1,5 @@
-"""In which order the rows of a group are written: by columns, or along a Z-curve over several of them."""
+"""In which order the rows of a group are written: by columns, or along a Z-curve over several of
+them."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class RowOrder:
 
 
 def read_order(table: Table, schema: pa.Schema, given: str | None) -> RowOrder | None:
-    """`amount desc, id`, `zorder(day, customer)`, or `table` for its own; `schema` is how files name the columns."""
+    """`amount desc, id`, `zorder(day, customer)`, or `table` for its own; `schema` is how files
+    name the columns."""
     if given is None:
         return None
     if given.strip().lower() == "table":
@@ -53,7 +55,9 @@ def _of_table(table: Table) -> RowOrder:
     order = table.sort_order()
     if not order.fields:
         raise _unfit("The table has no sort order of its own.")
-    return RowOrder(terms=tuple(_field_term(table, field) for field in order.fields), order_id=order.order_id)
+    return RowOrder(
+        terms=tuple(_field_term(table, field) for field in order.fields), order_id=order.order_id
+    )
 
 
 def _field_term(table: Table, field: SortField) -> Term:
@@ -66,7 +70,9 @@ def _field_term(table: Table, field: SortField) -> Term:
 
 
 def _term(table: Table, piece: str) -> Term:
-    name, _, direction = piece.rpartition(" ") if piece.lower().endswith((" asc", " desc")) else (piece, "", "asc")
+    name, _, direction = (
+        piece.rpartition(" ") if piece.lower().endswith((" asc", " desc")) else (piece, "", "asc")
+    )
     return Term(column=_column(table, name.strip()), way=direction.upper())
 
 

@@ -1,7 +1,8 @@
 """A snapshot in the making. All that we use of PyIceberg's private parts to write one is in here.
 
-The library's own producer is not used: its conflict check misses a position delete that is followed by another commit,
-its label for a rewrite is wrong, and it writes added files under the default partition spec.
+The library's own producer is not used: its conflict check misses a position delete that is followed
+by another commit, its label for a rewrite is wrong, and it writes added files under the default
+partition spec.
 """
 
 from __future__ import annotations
@@ -71,13 +72,23 @@ class _OptionalSpec(PartitionSpec):
 
     def partition_type(self, schema: Schema) -> StructType:
         fields = super().partition_type(schema).fields
-        return StructType(*(NestedField(f.field_id, f.name, f.field_type, required=False) for f in fields))
+        return StructType(
+            *(NestedField(f.field_id, f.name, f.field_type, required=False) for f in fields)
+        )
 
 
 class DataManifestWriter(ManifestWriterV2):
-    """Knows the types of partition values whose source column was dropped: without a type, values would be lost."""
+    """Knows the types of partition values whose source column was dropped: without a type, values
+    would be lost."""
 
-    def __init__(self, metadata: TableMetadata, spec_id: int, output: OutputFile, snapshot_id: int, codec: Any) -> None:
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        spec_id: int,
+        output: OutputFile,
+        snapshot_id: int,
+        codec: Any,
+    ) -> None:
         spec = metadata.specs()[spec_id]
         written = _OptionalSpec(*spec.fields, spec_id=spec.spec_id)
         super().__init__(written, _with_sources(metadata, spec), output, snapshot_id, codec)
@@ -128,7 +139,8 @@ class DeleteManifestWriter(DataManifestWriter):
 
 
 def _codec(metadata: TableMetadata) -> Any:
-    """The table's compression of manifests, where there is one of that name here; else the usual one."""
+    """The table's compression of manifests, where there is one of that name here; else the usual
+    one."""
     return _CODECS.get(str(metadata.properties.get(CODEC, "")).lower(), "gzip")
 
 
@@ -152,14 +164,17 @@ def _signed_zero(type_: PrimitiveType, bound: bytes | None, zero: float) -> byte
 
 
 def _with_sources(metadata: TableMetadata, spec: PartitionSpec) -> Schema:
-    """The table's schema, with the columns that it has no more and that the spec takes its values from."""
+    """The table's schema, with the columns that it has no more and that the spec takes its values
+    from."""
     schema = metadata.schema()
     missing = {field.source_id for field in spec.fields} - schema.field_ids
     fields = list(schema.fields)
     for older in reversed(metadata.schemas):
         for source in sorted(missing & older.field_ids):
             dropped = older.find_field(source)
-            fields.append(NestedField(source, f"dropped_{source}", dropped.field_type, required=False))
+            fields.append(
+                NestedField(source, f"dropped_{source}", dropped.field_type, required=False)
+            )
             missing.remove(source)
     if missing:
         raise Refused(
@@ -189,7 +204,9 @@ class Draft:
         output = self.table.io.new_output(self._location("m"))
         return kind(self.table.metadata, spec_id, output, self.snapshot_id, self._codec)
 
-    def manifest(self, spec_id: int, content: ManifestContent, entries: Iterable[ManifestEntry]) -> ManifestFile:
+    def manifest(
+        self, spec_id: int, content: ManifestContent, entries: Iterable[ManifestEntry]
+    ) -> ManifestFile:
         """A manifest of entries as they are: added, kept or deleted by this snapshot."""
         with self.writer(spec_id, content) as writer:
             for entry in entries:
@@ -209,7 +226,9 @@ class Draft:
         """Without its statistics: nobody prunes what is gone, and every planner reads it."""
         return _as(entry, ManifestEntryStatus.DELETED, self.snapshot_id, _bare(entry.data_file))
 
-    def finish(self, manifests: Sequence[ManifestFile], summary: Mapping[str, str]) -> tuple[Requirements, Updates]:
+    def finish(
+        self, manifests: Sequence[ManifestFile], summary: Mapping[str, str]
+    ) -> tuple[Requirements, Updates]:
         """Write the manifest list; what asserts the parent, and what makes the snapshot current."""
         metadata, parent = self.table.metadata, self.parent
         location, number = self._location("snap"), metadata.next_sequence_number()
@@ -240,10 +259,14 @@ class Draft:
             min_snapshots_to_keep=kept.min_snapshots_to_keep,
         )
         same = AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=parent.snapshot_id)
-        return (same, SequenceNumberFree(sequence_number=number)), (AddSnapshotUpdate(snapshot=snapshot), move)
+        return (same, SequenceNumberFree(sequence_number=number)), (
+            AddSnapshotUpdate(snapshot=snapshot),
+            move,
+        )
 
     def _counted(self, manifest: ManifestFile) -> ManifestFile:
-        """With the counts that the first version left to its writers, and that the second one asks for."""
+        """With the counts that the first version left to its writers, and that the second one asks
+        for."""
         if None not in (manifest[at] for at in _COUNTS):
             return manifest
         entries = manifest.fetch_manifest_entry(self.table.io, discard_deleted=False)
@@ -285,7 +308,10 @@ def _bare(file: DataFile) -> DataFile:
 
 
 def _as(
-    entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None, file: DataFile | None = None
+    entry: ManifestEntry,
+    status: ManifestEntryStatus,
+    snapshot_id: int | None,
+    file: DataFile | None = None,
 ) -> ManifestEntry:
     return ManifestEntry.from_args(
         status=status,

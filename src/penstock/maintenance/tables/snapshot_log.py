@@ -5,11 +5,12 @@ PyIceberg takes the entries of removed snapshots out and leaves those before the
 between t2 and t3: a query of that time would silently read s1. Java's Iceberg drops everything
 before a removed entry, so that such a query fails. So do we.
 
-How: PyIceberg makes the new metadata by a `functools.singledispatch` over the classes of updates.
-A subclass of its update with a function of its own is taken wherever metadata are made in this
-process: by `FencedTableAccess`, by every PyIceberg catalog that stages metadata itself, and by the REST
-catalog that we serve. Updates of other users of the library in this process are not changed. To the
-server of a REST catalog it is sent as the plain update that it is, and the server does its part.
+How: PyIceberg makes the new metadata by a `functools.singledispatch` over the classes of updates. A
+subclass of its update with a function of its own is taken wherever metadata are made in this
+process: by `FencedTableAccess`, by every PyIceberg catalog that stages metadata itself, and by the
+REST catalog that we serve. Updates of other users of the library in this process are not changed.
+To the server of a REST catalog it is sent as the plain update that it is, and the server does its
+part.
 """
 
 from __future__ import annotations

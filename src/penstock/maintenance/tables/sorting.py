@@ -1,8 +1,9 @@
 """Rows in order, however many and however wide they are, in bounded memory.
 
-An engine that sorts whole rows holds a vector of each of its runs when it merges them: with rows of some kilobytes that
-is more than it may take. So DuckDB sorts keys alone and says at which place each row comes. The rows go to disk as they
-are, then into buckets of places that follow each other, and each bucket is put in order by itself.
+An engine that sorts whole rows holds a vector of each of its runs when it merges them: with rows of
+some kilobytes that is more than it may take. So DuckDB sorts keys alone and says at which place
+each row comes. The rows go to disk as they are, then into buckets of places that follow each other,
+and each bucket is put in order by itself.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _PLAIN = pa.ipc.IpcWriteOptions()
 def in_order(
     batches: Iterator[pa.RecordBatch], keys: Keys, ways: Sequence[str], *, check: Callable[[], None]
 ) -> Iterator[pa.RecordBatch]:
-    """`ways` says of each key how it goes, such as `DESC NULLS FIRST`; rows that are alike keep their order."""
+    """`ways` says of each key how it goes, such as `DESC NULLS FIRST`; rows that are alike keep
+    their order."""
     with scratch_folder("sort") as folder:
         heap = _Heap(folder / "rows")
         with _engine(folder) as engine:
@@ -93,7 +95,9 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(waiting)
 
 
-def _rank(engine: duckdb.DuckDBPyConnection, keyed: Iterator[pa.RecordBatch], ways: Sequence[str]) -> None:
+def _rank(
+    engine: duckdb.DuckDBPyConnection, keyed: Iterator[pa.RecordBatch], ways: Sequence[str]
+) -> None:
     """A table whose n-th row has the number of the row that comes n-th."""
     first = next(keyed, None)
     if first is None:
@@ -113,7 +117,9 @@ def _places(engine: duckdb.DuckDBPyConnection) -> Iterator[Places]:
         yield batch.column(0).to_numpy()
 
 
-def _distribute(heap: _Heap, places: Iterator[Places], folder: Path, check: Callable[[], None]) -> Sequence[Path]:
+def _distribute(
+    heap: _Heap, places: Iterator[Places], folder: Path, check: Callable[[], None]
+) -> Sequence[Path]:
     count = min(MOST_BUCKETS, max(1, math.ceil(heap.bytes / BUCKET_BYTES)))
     each = max(1, math.ceil(heap.rows / count))
     buckets = [folder / f"bucket-{number}" for number in range(math.ceil(heap.rows / each))]
@@ -123,13 +129,17 @@ def _distribute(heap: _Heap, places: Iterator[Places], folder: Path, check: Call
             check()
             wide = batch.append_column("place", pa.array(place))
             if not writers:
-                writers = [stack.enter_context(_writer(file, wide.schema, _PLAIN)) for file in buckets]
+                writers = [
+                    stack.enter_context(_writer(file, wide.schema, _PLAIN)) for file in buckets
+                ]
             for number, piece in _pieces(wide, place // each):
                 writers[number].write_batch(piece)
     return buckets
 
 
-def _beside(batches: Iterator[pa.RecordBatch], places: Iterator[Places]) -> Iterator[tuple[pa.RecordBatch, Places]]:
+def _beside(
+    batches: Iterator[pa.RecordBatch], places: Iterator[Places]
+) -> Iterator[tuple[pa.RecordBatch, Places]]:
     waiting = np.empty(0, dtype=np.int64)
     for batch in batches:
         while len(waiting) < batch.num_rows:
@@ -157,13 +167,20 @@ def _sorted(bucket: Path) -> Iterator[pa.RecordBatch]:
 
 
 @contextmanager
-def _writer(file: Path, schema: pa.Schema, form: pa.ipc.IpcWriteOptions) -> Iterator[pa.RecordBatchStreamWriter]:
-    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, schema, options=form) as writer:
+def _writer(
+    file: Path, schema: pa.Schema, form: pa.ipc.IpcWriteOptions
+) -> Iterator[pa.RecordBatchStreamWriter]:
+    with (
+        pa.OSFile(str(file), "wb") as sink,
+        pa.ipc.new_stream(sink, schema, options=form) as writer,
+    ):
         yield writer
 
 
 @contextmanager
 def _engine(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     spill = str(folder / "keys")
-    with duckdb.connect(config={"memory_limit": KEY_MEMORY, "temp_directory": spill, "threads": 1}) as engine:
+    with duckdb.connect(
+        config={"memory_limit": KEY_MEMORY, "temp_directory": spill, "threads": 1}
+    ) as engine:
         yield engine

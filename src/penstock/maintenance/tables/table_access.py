@@ -1,8 +1,8 @@
 """A table and the one way to change it: a swap of its metadata, under the fence.
 
-A definite refusal is a `CommitConflict`: what was written for the commit may go. Whatever else goes wrong leaves the
-outcome open; then the table is asked once more, and if it does not know our snapshot the outcome is unknown and
-nothing may be deleted.
+A definite refusal is a `CommitConflict`: what was written for the commit may go. Whatever else goes
+wrong leaves the outcome open; then the table is asked once more, and if it does not know our
+snapshot the outcome is unknown and nothing may be deleted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,12 @@ from penstock.maintenance.tables.catalogs import FILE_IO, all_tables
 from penstock.maintenance.tables.committable import Committable
 from penstock.maintenance.tables.locations import locations
 from penstock.maintenance.tables.metadata_names import marked
-from penstock.maintenance.tables.neighbors import Neighbor, TablePointer, neighbour_of, read_neighbour
+from penstock.maintenance.tables.neighbors import (
+    Neighbor,
+    TablePointer,
+    neighbour_of,
+    read_neighbour,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -68,7 +73,8 @@ class Requirement(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameRefs:
-    """No branch or tag came, went or moved. The protocol of REST catalogs has no word for one that came."""
+    """No branch or tag came, went or moved. The protocol of REST catalogs has no word for one that
+    came."""
 
     refs: Mapping[str, int]
 
@@ -148,7 +154,9 @@ class CatalogTableAccess:
         except CommitFailedException as e:
             raise CommitConflict(str(e)) from e
         except Exception as e:
-            raise CommitUnknown(f"The catalog did not say whether the commit stands: {type(e).__name__}.") from e
+            raise CommitUnknown(
+                f"The catalog did not say whether the commit stands: {type(e).__name__}."
+            ) from e
 
     def neighbours(self) -> list[Neighbor]:
         properties = {"py-io-impl": FILE_IO, **self._catalog.properties}
@@ -172,7 +180,8 @@ class CatalogTableAccess:
 
 
 class FencedTableAccess:
-    """A table whose current metadata is named by a pointer that somebody else moves for us, under our fence."""
+    """A table whose current metadata is named by a pointer that somebody else moves for us, under
+    our fence."""
 
     exact = True
 
@@ -208,7 +217,9 @@ class FencedTableAccess:
         except ValueError as e:
             raise CommitConflict(f"The change does not fit the table any more: {e}"[:500]) from e
         version = MetastoreCatalog._parse_metadata_version(base.metadata_location) + 1
-        location = marked(locations(metadata).new_table_metadata_file_location(version), self._run.mark)
+        location = marked(
+            locations(metadata).new_table_metadata_file_location(version), self._run.mark
+        )
         ToOutputFile.table_metadata(metadata, base.io.new_output(location))
         self._run.step("metadata_written")
         try:
@@ -218,7 +229,9 @@ class FencedTableAccess:
             # be the table's current one. The next job removes it if it is not.
             raise
         except Exception as e:
-            raise CommitUnknown(f"Nobody said whether the commit stands: {type(e).__name__}.") from e
+            raise CommitUnknown(
+                f"Nobody said whether the commit stands: {type(e).__name__}."
+            ) from e
         if not moved and not self._superseded(base.metadata_location, location):
             base.io.delete(location)
             raise CommitConflict(f"Somebody else changed {'.'.join(self._identifier)} first.")
@@ -242,7 +255,9 @@ class FencedTableAccess:
             return True
         if before in log:
             return False
-        raise CommitUnknown("Nobody knows whether the commit stands: the metadata log is too short.")
+        raise CommitUnknown(
+            "Nobody knows whether the commit stands: the metadata log is too short."
+        )
 
     def neighbours(self) -> list[Neighbor]:
         return _read_neighbours(self._properties, self._others())

@@ -1,7 +1,9 @@
-"""Places along a Z-curve: rows that are near each other in several columns come near each other in one order.
+"""Places along a Z-curve: rows that are near each other in several columns come near each other in
+one order.
 
-Each column is cut into ranges that hold equally many rows of a sample, so a skewed column weighs as much as an even
-one. The number of a value's range is its place in the column, and the bits of the places are interleaved.
+Each column is cut into ranges that hold equally many rows of a sample, so a skewed column weighs as
+much as an even one. The number of a value's range is its place in the column, and the bits of the
+places are interleaved.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class ZCurve:
         found = np.zeros(len(columns[0]), dtype=np.uint64)
         for bit in range(BITS):
             for at, rank in enumerate(reversed(ranks)):
-                found |= ((rank >> np.uint64(bit)) & np.uint64(1)) << np.uint64(bit * len(ranks) + at)
+                found |= ((rank >> np.uint64(bit)) & np.uint64(1)) << np.uint64(
+                    bit * len(ranks) + at
+                )
         return pa.array(found)
 
 
@@ -47,7 +51,11 @@ def sampled(batches: Iterable[pa.RecordBatch], rows: int) -> list[pa.Array]:
         wanted = np.arange(-start % step, batch.num_rows, step)
         kept.append(batch.take(pa.array(wanted)))
         start += batch.num_rows
-    return [] if not kept else [column.combine_chunks() for column in pa.Table.from_batches(kept).columns]
+    return (
+        []
+        if not kept
+        else [column.combine_chunks() for column in pa.Table.from_batches(kept).columns]
+    )
 
 
 def can_be_placed(kind: pa.DataType) -> bool:
@@ -66,7 +74,9 @@ def _ranks(cuts: Values, column: pa.Array) -> Places:
     """Nulls first, at 0."""
     found = np.zeros(len(column), dtype=np.uint64)
     valid = column.is_valid().to_numpy(zero_copy_only=False)
-    found[valid] = np.searchsorted(cuts, _comparable(column.drop_null()), side="right").astype(np.uint64) + np.uint64(1)
+    found[valid] = np.searchsorted(cuts, _comparable(column.drop_null()), side="right").astype(
+        np.uint64
+    ) + np.uint64(1)
     return found
 
 

@@ -1,4 +1,5 @@
-"""The rows of breaks, out of the very files that were read: both come in order, so they are laid side by side.
+"""The rows of breaks, out of the very files that were read: both come in order, so they are laid
+side by side.
 
 Nothing is read ahead: the reader would hold all of a file's bytes, and take longer for it.
 """

@@ -1,7 +1,8 @@
-"""Evidence in the form that a tool reads, as a stream: the size does not matter, but a spreadsheet has an end.
+"""Evidence in the form that a tool reads, as a stream: the size does not matter, but a spreadsheet
+has an end.
 
-Every value comes out as it is, in every form. What a form has no type for (lists in CSV, 20 digits in a spreadsheet) is
-text there (see `exact_values`), never rounded and never left out.
+Every value comes out as it is, in every form. What a form has no type for (lists in CSV, 20 digits
+in a spreadsheet) is text there (see `exact_values`), never rounded and never left out.
 """
 
 from __future__ import annotations
@@ -224,10 +225,14 @@ def check_columns(count: int) -> None:
 
 def check_rows(count: int) -> None:
     if count > MAX_SHEET_ROWS:
-        raise InvalidInput(f"A sheet has {MAX_SHEET_ROWS:,} rows at most.", hint="Take csv, parquet or arrow.")
+        raise InvalidInput(
+            f"A sheet has {MAX_SHEET_ROWS:,} rows at most.", hint="Take csv, parquet or arrow."
+        )
 
 
-def _cell(sheet: Worksheet, row: int, place: int, value: object, days: Format, moments: Format) -> None:
+def _cell(
+    sheet: Worksheet, row: int, place: int, value: object, days: Format, moments: Format
+) -> None:
     match value:
         case None:
             return
@@ -282,13 +287,16 @@ FORMS: Mapping[str, Form] = {
     "parquet": Form(media_type="application/vnd.apache.parquet", suffix="parquet", write=_parquet),
     "arrow": Form(media_type="application/vnd.apache.arrow.stream", suffix="arrow", write=_arrow),
     "xlsx": Form(
-        media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", suffix="xlsx", write=_xlsx
+        media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        suffix="xlsx",
+        write=_xlsx,
     ),
 }
 
 
 def form_of(name: str, formulas: Formulas) -> Form:
-    """In CSV formulas are text unless they are to be kept; in a sheet every text is text by its type."""
+    """In CSV formulas are text unless they are to be kept; in a sheet every text is text by its
+    type."""
     if name == "csv" and formulas == "neutralize":
         return replace(FORMS["csv"], write=_csv_for_spreadsheets)
     return FORMS[name]

@@ -31,12 +31,22 @@ _FOUND = ("format", "totals", "rules", "files")
 
 
 def manifest(
-    executed: Executed, recipe: Recipe, *, version: int | None, inputs: Mapping[str, Any], run: Mapping[str, Any]
+    executed: Executed,
+    recipe: Recipe,
+    *,
+    version: int | None,
+    inputs: Mapping[str, Any],
+    run: Mapping[str, Any],
 ) -> dict[str, Any]:
     evidence = executed.evidence
     lasting = {
         "format": FORMAT,
-        "recipe": {"recipe_id": recipe.recipe_id, "version": version, "digest": recipe.digest, "name": recipe.name},
+        "recipe": {
+            "recipe_id": recipe.recipe_id,
+            "version": version,
+            "digest": recipe.digest,
+            "name": recipe.name,
+        },
         "engine": executed.engine,
         "inputs": dict(inputs),
         "totals": {side: asdict(totals) for side, totals in evidence.sides.items()},
@@ -86,7 +96,13 @@ def _digest(document: Mapping[str, Any]) -> str:
 
 
 def _file(file: EvidenceFile) -> dict[str, Any]:
-    return {"table": file.table, "name": file.name, "rows": file.rows, "size": file.size, "sha256": file.sha256}
+    return {
+        "table": file.table,
+        "name": file.name,
+        "rows": file.rows,
+        "size": file.size,
+        "sha256": file.sha256,
+    }
 
 
 def dump(document: Mapping[str, Any]) -> bytes:

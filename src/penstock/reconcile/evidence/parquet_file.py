@@ -1,9 +1,9 @@
 """Evidence files: Parquet whose bytes depend on the rows alone.
 
-Row groups are cut at a fixed number of rows, however an engine cuts its batches; names carry the digest of the bytes,
-so that an attempt which writes them again writes the same objects, and no attempt can spoil another's. Columns whose
-first values repeat are written as dictionaries; the others as they are, for trying a dictionary on keys costs more than
-all the rest of writing them.
+Row groups are cut at a fixed number of rows, however an engine cuts its batches; names carry the
+digest of the bytes, so that an attempt which writes them again writes the same objects, and no
+attempt can spoil another's. Columns whose first values repeat are written as dictionaries; the
+others as they are, for trying a dictionary on keys costs more than all the rest of writing them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class EvidenceFile:
     sha256: str
 
 
-def write(table: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], folder: Path) -> list[EvidenceFile]:
+def write(
+    table: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], folder: Path
+) -> list[EvidenceFile]:
     """At least one file, for its schema is evidence too."""
     files: list[EvidenceFile] = []
     groups = _groups(schema, batches)
@@ -72,14 +74,18 @@ def _repeats(values: pa.ChunkedArray) -> bool:
 
 
 def _countable(kind: pa.DataType) -> bool:
-    return not (pa.types.is_nested(kind) or pa.types.is_null(kind) or isinstance(kind, pa.BaseExtensionType))
+    return not (
+        pa.types.is_nested(kind) or pa.types.is_null(kind) or isinstance(kind, pa.BaseExtensionType)
+    )
 
 
 def _finished(table: str, number: int, path: Path, rows: int) -> EvidenceFile:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     name = f"{table}/{table}-{number:05d}-{digest[:_DIGEST]}.parquet"
-    return EvidenceFile(table=table, name=name, path=path, rows=rows, size=path.stat().st_size, sha256=digest)
+    return EvidenceFile(
+        table=table, name=name, path=path, rows=rows, size=path.stat().st_size, sha256=digest
+    )
 
 
 def _groups(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -51,7 +51,8 @@ class EvidenceReader:
         limit: int | None = None,
         formulas: Formulas = "neutralize",
     ) -> tuple[Form, AsyncIterator[bytes]]:
-        """Its first piece is made before the answer begins, so that what cannot be written is an error and no torso."""
+        """Its first piece is made before the answer begins, so that what cannot be written is an
+        error and no torso."""
         chosen, named = form_of(form, formulas), self._named(table)
         if form == "xlsx":
             check_rows(min(sum(file["rows"] for file in named), limit or MAX_SHEET_ROWS + 1))
@@ -61,7 +62,9 @@ class EvidenceReader:
         stream = self._stream(chosen, named, limit)
         return chosen, _resumed(await anext(stream, b""), stream)
 
-    async def _stream(self, form: Form, named: Sequence[Mapping[str, Any]], limit: int | None) -> AsyncGenerator[bytes]:
+    async def _stream(
+        self, form: Form, named: Sequence[Mapping[str, Any]], limit: int | None
+    ) -> AsyncGenerator[bytes]:
         loop = asyncio.get_running_loop()
         files = [StoredFile(self._store, self._key(file), file["size"], loop) for file in named]
         schema = await asyncio.to_thread(lambda: pq.read_schema(files[0]))

@@ -27,7 +27,8 @@ _SHOWN_DIGESTS = 5
 
 
 def report(manifest: Mapping[str, Any], failed: Mapping[str, Any] | None = None) -> str:
-    """`failed` is why the run counts as failed though its evidence is whole: a threshold that it passed."""
+    """`failed` is why the run counts as failed though its evidence is whole: a threshold that it
+    passed."""
     recipe, totals = manifest["recipe"], manifest["totals"]
     title = f"{recipe['name']} · run {manifest['run'].get('run_id', '')}"
     parts = [
@@ -35,7 +36,12 @@ def report(manifest: Mapping[str, Any], failed: Mapping[str, Any] | None = None)
         f"<p>{_facts(manifest)}</p>",
         *([f'<p class="no">{escape(str(failed["message"]))}</p>'] if failed else []),
         "<h2>Both sides</h2>",
-        _stacks([(side, totals[side]["matched"], totals[side]["unmatched"]) for side in ("left", "right")]),
+        _stacks(
+            [
+                (side, totals[side]["matched"], totals[side]["unmatched"])
+                for side in ("left", "right")
+            ]
+        ),
         _sides(totals),
         "<h2>Rules</h2>",
         _rules(manifest["rules"]),
@@ -67,11 +73,19 @@ def _sides(totals: Mapping[str, Any]) -> str:
     for side in ("left", "right"):
         found = totals[side]
         rows.append(
-            [side, _n(found["rows"]), _n(found["matched"]), _n(found["unmatched"]), '<span class="ok">ties</span>']
+            [
+                side,
+                _n(found["rows"]),
+                _n(found["matched"]),
+                _n(found["unmatched"]),
+                '<span class="ok">ties</span>',
+            ]
         )
         for currency, total in found["amounts"]["total"].items():
             parts = [found["amounts"][part].get(currency, "0") for part in ("matched", "unmatched")]
-            rows.append([f"{side} amount {currency}", total, *parts, '<span class="ok">ties</span>'])
+            rows.append(
+                [f"{side} amount {currency}", total, *parts, '<span class="ok">ties</span>']
+            )
     return _table(["", "rows", "matched", "unmatched", "proof"], rows, raw={4})
 
 
@@ -99,7 +113,14 @@ def _inputs(inputs: Mapping[str, Any], totals: Mapping[str, Any]) -> str:
     rows = []
     for side in ("left", "right"):
         given = inputs.get(side, {})
-        read = next((f"{name} {given[name]}" for name in ("table", "upload", "data_source_id") if name in given), "")
+        read = next(
+            (
+                f"{name} {given[name]}"
+                for name in ("table", "upload", "data_source_id")
+                if name in given
+            ),
+            "",
+        )
         digests = " ".join(digest[:16] for digest in given.get("sha256", ())[:_SHOWN_DIGESTS])
         rows.append([side, read, _n(totals[side]["rows"]), _n(totals[side]["null_keys"]), digests])
     return _table(["side", "from", "rows", "keys with nulls", "sha256"], rows)
@@ -114,11 +135,17 @@ def _reasons(side: str, reasons: Mapping[str, int]) -> str:
 def _warnings(warnings: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     if warnings:
         yield "<h2>Warnings</h2>"
-        yield _table(["where", "what", "suggestion"], [[w["path"], w["message"], w["suggestion"]] for w in warnings])
+        yield _table(
+            ["where", "what", "suggestion"],
+            [[w["path"], w["message"], w["suggestion"]] for w in warnings],
+        )
 
 
 def _files(files: Sequence[Mapping[str, Any]]) -> str:
-    rows = [[f["name"], _n(f["rows"]), _n(f["size"]), f"<code>{escape(f['sha256'])}</code>"] for f in files]
+    rows = [
+        [f["name"], _n(f["rows"]), _n(f["size"]), f"<code>{escape(f['sha256'])}</code>"]
+        for f in files
+    ]
     return _table(["file", "rows", "bytes", "sha256"], rows, raw={3})
 
 
@@ -128,8 +155,12 @@ def _bars(values: Sequence[tuple[str, int]], kind: str) -> str:
     drawn = []
     for place, (name, count) in enumerate(values):
         y, width = place * _ROW, round(room * count / most, 1)
-        drawn.append(_label(name, y) + _bar(_LABEL, y, width, kind) + _text(_LABEL + width + 6, y, _n(count)))
-    return _svg(len(values), "".join(drawn), ", ".join(f"{name}: {count}" for name, count in values))
+        drawn.append(
+            _label(name, y) + _bar(_LABEL, y, width, kind) + _text(_LABEL + width + 6, y, _n(count))
+        )
+    return _svg(
+        len(values), "".join(drawn), ", ".join(f"{name}: {count}" for name, count in values)
+    )
 
 
 def _stacks(values: Sequence[tuple[str, int, int]]) -> str:
@@ -140,9 +171,15 @@ def _stacks(values: Sequence[tuple[str, int, int]]) -> str:
         width = round(room * good / whole, 1)
         rest = round(room * bad / whole, 1)
         share = f"{100 * good / whole:.1f} %"
-        drawn.append(_label(name, y) + _bar(_LABEL, y, width, "good") + _bar(_LABEL + width, y, rest, "bad"))
+        drawn.append(
+            _label(name, y) + _bar(_LABEL, y, width, "good") + _bar(_LABEL + width, y, rest, "bad")
+        )
         drawn.append(_text(_LABEL + room + 6, y, share))
-    return _svg(len(values), "".join(drawn), ", ".join(f"{n}: {g} matched, {b} unmatched" for n, g, b in values))
+    return _svg(
+        len(values),
+        "".join(drawn),
+        ", ".join(f"{n}: {g} matched, {b} unmatched" for n, g, b in values),
+    )
 
 
 def _svg(rows: int, drawn: str, said: str) -> str:
@@ -161,10 +198,18 @@ def _text(x: float, y: float, text: str) -> str:
     return f'<text x="{x}" y="{y + 17}">{escape(text)}</text>'
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, raw: frozenset[int] | set[int] = frozenset()) -> str:
+def _table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    raw: frozenset[int] | set[int] = frozenset(),
+) -> str:
     titles = "".join(f"<th>{escape(title)}</th>" for title in head)
     body = "".join(
-        "<tr>" + "".join(_cell(value, raw=place in raw) for place, value in enumerate(row)) + "</tr>" for row in rows
+        "<tr>"
+        + "".join(_cell(value, raw=place in raw) for place, value in enumerate(row))
+        + "</tr>"
+        for row in rows
     )
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 

@@ -1,4 +1,5 @@
-"""Evidence: what was matched, what was not and why, what is there twice; and the totals, which must tie."""
+"""Evidence: what was matched, what was not and why, what is there twice; and the totals, which must
+tie."""
 
 from __future__ import annotations
 
@@ -91,7 +92,11 @@ def _starts(files: Sequence[Path]) -> list[int]:
 
 
 def _matched(
-    matching: Matching, folder: Path, table: str, where: str, starts: Mapping[SideName, Sequence[int]]
+    matching: Matching,
+    folder: Path,
+    table: str,
+    where: str,
+    starts: Mapping[SideName, Sequence[int]],
 ) -> list[EvidenceFile]:
     columns = _matched_columns(matching)
     schema = pa.schema([pa.field(column.name, column.type) for column in columns])
@@ -172,7 +177,8 @@ def _matched_sql(
 
 
 def _place(starts: Sequence[int]) -> str:
-    """The place of the record that names a match among all of its side, in however many files they are."""
+    """The place of the record that names a match among all of its side, in however many files they
+    are."""
     if len(starts) == 1:
         return "m.g"
     cases = " ".join(f"WHEN {number} THEN {start}" for number, start in enumerate(starts))
@@ -190,7 +196,8 @@ def _chosen(matching: Matching, side: SideName) -> list[Column]:
 def _unmatched(
     matching: Matching, side: SideName, breaks: str, folder: Path, read: Sequence[Path]
 ) -> list[EvidenceFile]:
-    """The rows themselves are taken out of the files, in their order: no engine has to carry or sort them."""
+    """The rows themselves are taken out of the files, in their order: no engine has to carry or
+    sort them."""
     other: SideName = "right" if side == "left" else "left"
     away = pa.decimal128(FULL, reasons.away_scale(matching))
     ours = {"reason": pa.string(), "rule": pa.string()}
@@ -216,10 +223,13 @@ def _rule_name(matching: Matching) -> str:
 
 
 def _rule(matching: Matching, linked: Linked) -> dict[str, Any]:
-    """Where a rule is one to one its links are counted as they are: a record that is there twice would not tie."""
+    """Where a rule is one to one its links are counted as they are: a record that is there twice
+    would not tie."""
     once = "" if linked.pattern in ("1:1", "manual") else "DISTINCT "
     counts = f"COUNT({once}g), COUNT({once}l), COUNT({once}r), SUM(CASE WHEN ambiguous THEN 1 ELSE 0 END)"
-    [(groups, left, right, ambiguous)] = matching.engine.rows(f"SELECT {counts} FROM {linked.rows} AS m")
+    [(groups, left, right, ambiguous)] = matching.engine.rows(
+        f"SELECT {counts} FROM {linked.rows} AS m"
+    )
     return {
         "name": linked.name,
         "pattern": linked.pattern,
@@ -229,7 +239,10 @@ def _rule(matching: Matching, linked: Linked) -> dict[str, Any]:
         "ambiguous": int(ambiguous or 0),
         "greedy_clusters": linked.greedy.clusters,
         "greedy_records": linked.greedy.records,
-        "amounts": {side: _flat(_amounts(matching, side, _records(matching, linked, side, once))) for side in SIDES},
+        "amounts": {
+            side: _flat(_amounts(matching, side, _records(matching, linked, side, once)))
+            for side in SIDES
+        },
     }
 
 
@@ -258,14 +271,18 @@ def _totals(
 
 def _summed(amounts: Sequence[Mapping[str, str]]) -> dict[str, Decimal]:
     names = {name for each in amounts for name in each}
-    return {name: sum((Decimal(each.get(name, "0")) for each in amounts), Decimal(0)) for name in names}
+    return {
+        name: sum((Decimal(each.get(name, "0")) for each in amounts), Decimal(0)) for name in names
+    }
 
 
 def _records(matching: Matching, linked: Linked, side: SideName, once: str) -> str:
     """The records of a side that a rule linked, with what is totalled of them."""
     me, totals = side[0], matching.carried.side(side).totals
     if not linked.carries:
-        return f"{me} JOIN (SELECT {once}{me} AS id FROM {linked.rows} AS m) AS a ON a.id = {me}._id"
+        return (
+            f"{me} JOIN (SELECT {once}{me} AS id FROM {linked.rows} AS m) AS a ON a.id = {me}._id"
+        )
     chosen = ", ".join([me, *(f"{me}{name} AS {name}" for name in totals)])
     return f"(SELECT {once}{chosen} FROM {linked.rows} AS n) AS m"
 
@@ -281,7 +298,9 @@ def _amounts(
     kept = matching.carried.side(side)
     if kept.amount is None:
         return {}
-    by, group = ("''", "") if kept.currency is None else (kept.currency, f" GROUP BY {kept.currency}")
+    by, group = (
+        ("''", "") if kept.currency is None else (kept.currency, f" GROUP BY {kept.currency}")
+    )
     amount = f"ABS({kept.amount})" if absolute else kept.amount
     totals = matching.engine.rows(f"SELECT {by}, SUM({amount}) FROM {records}{group}")
     sums: dict[str, Decimal] = {}
@@ -301,6 +320,10 @@ def _check_tied(side: SideName, totals: SideTotals) -> None:
             hint="This is a fault of Penstock; please report it with the recipe.",
         )
     for currency, total in totals.amounts["total"].items():
-        parts_of = [Decimal(totals.amounts[name].get(currency, "0")) for name in ("matched", "unmatched")]
+        parts_of = [
+            Decimal(totals.amounts[name].get(currency, "0")) for name in ("matched", "unmatched")
+        ]
         if sum(parts_of) != Decimal(total):
-            raise TotalsDiffer(f"The amounts of the {side} side do not tie: {total} in all, {sum(parts_of)} in parts.")
+            raise TotalsDiffer(
+                f"The amounts of the {side} side do not tie: {total} in all, {sum(parts_of)} in parts."
+            )

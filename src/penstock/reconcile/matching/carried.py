@@ -1,4 +1,5 @@
-"""What links carry of their records, so that nobody has to look it up: the keys, and what is totalled.
+"""What links carry of their records, so that nobody has to look it up: the keys, and what is
+totalled.
 
 A record's column `c1` is called `lc1` in a link, for the left one.
 """
@@ -28,7 +29,9 @@ class Kept:
 
     @property
     def totals(self) -> Sequence[str]:
-        return list(dict.fromkeys(name for name in (self.amount, self.currency) if name is not None))
+        return list(
+            dict.fromkeys(name for name in (self.amount, self.currency) if name is not None)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,11 @@ class Carried:
 
     @property
     def _all(self) -> Sequence[tuple[str, str]]:
-        return [(side[0], name) for side in SIDES for name in (*self.side(side).keys, *self.side(side).totals)]
+        return [
+            (side[0], name)
+            for side in SIDES
+            for name in (*self.side(side).keys, *self.side(side).totals)
+        ]
 
 
 def carry(recipe: Recipe, transpiler: Transpiler) -> Carried:
@@ -71,7 +78,8 @@ def _kept(recipe: Recipe, transpiler: Transpiler, side: SideName) -> Kept:
 
 
 def totalled(recipe: Recipe) -> Pair | None:
-    """Which amounts are totalled: what the recipe says, else what its first condition about amounts compares."""
+    """Which amounts are totalled: what the recipe says, else what its first condition about amounts
+    compares."""
     if recipe.output.amount is not None:
         return recipe.output.amount
     for rule in recipe.rules:

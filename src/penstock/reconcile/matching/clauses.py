@@ -1,7 +1,9 @@
-"""Conditions become SQL: what each side is asked for once, and how the two answers are held against each other.
+"""Conditions become SQL: what each side is asked for once, and how the two answers are held against
+each other.
 
-Columns are prepared first (`l.c0`, `r.c1`: amounts as decimals, days as numbers, texts normalised), so that a rule's
-join compares plain columns, every engine joins the same values, and a value that cannot be read is found before.
+Columns are prepared first (`l.c0`, `r.c1`: amounts as decimals, days as numbers, texts normalised),
+so that a rule's join compares plain columns, every engine joins the same values, and a value that
+cannot be read is found before.
 """
 
 from __future__ import annotations
@@ -23,7 +25,15 @@ from penstock.reconcile.matching.amounts import (
 )
 from penstock.reconcile.matching.column import Kind
 from penstock.reconcile.matching.days import day, wrong_text
-from penstock.reconcile.recipes.model import Compare, DateWindow, Normalized, Regex, Similar, SumWithin, Tolerance
+from penstock.reconcile.recipes.model import (
+    Compare,
+    DateWindow,
+    Normalized,
+    Regex,
+    Similar,
+    SumWithin,
+    Tolerance,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -254,14 +264,19 @@ class Transpiler:
             case DateWindow():
                 return self._window(condition)
             case Normalized():
-                a, b = (self.side(side).add(self._stepped(side, condition)) for side in ("left", "right"))
+                a, b = (
+                    self.side(side).add(self._stepped(side, condition))
+                    for side in ("left", "right")
+                )
                 return Clause(sql=f"{a} = {b}", category="key", sides=(a, b))
             case Similar():
                 return self._similar(condition)
         assert_never(condition)
 
     def size(self, condition: Tolerance | SumWithin) -> Width:
-        return width(self.left.columns[condition.left], self.right.columns[condition.right], condition)
+        return width(
+            self.left.columns[condition.left], self.right.columns[condition.right], condition
+        )
 
     def amounts(self, condition: Tolerance | SumWithin, size: Width) -> tuple[str, str]:
         return self.left.number(condition.left, size), self.right.number(condition.right, size)
@@ -286,7 +301,11 @@ class Transpiler:
             case "contains" | "startswith" | "endswith":
                 a = self.left.add(self.left.text(condition.left))
                 b = self.right.add(self.right.text(condition.right))
-                called = {"contains": "contains", "startswith": "starts_with", "endswith": "ends_with"}[condition.op]
+                called = {
+                    "contains": "contains",
+                    "startswith": "starts_with",
+                    "endswith": "ends_with",
+                }[condition.op]
                 return Clause(sql=f"({b} <> '' AND {called}({a}, {b}))", category="other")
             case op:
                 a, b = self._alike(condition)
@@ -305,7 +324,11 @@ class Transpiler:
                 local = left.zoned != right.zoned
                 a = self.left.moment(left.name, unit, local=local)
                 return a, self.right.moment(right.name, unit, local=local)
-            case kinds if kinds & {Kind.DATE, Kind.MOMENT} and Kind.OTHER not in kinds and Kind.NUMBER not in kinds:
+            case kinds if (
+                kinds & {Kind.DATE, Kind.MOMENT}
+                and Kind.OTHER not in kinds
+                and Kind.NUMBER not in kinds
+            ):
                 return self.left.day(left.name), self.right.day(right.name)
         return self.left.add(self.left.text(left.name)), self.right.add(self.right.text(right.name))
 
@@ -331,14 +354,20 @@ class Transpiler:
     def _similar(self, condition: Similar) -> Clause:
         a = self.left.add(self.words.lower(self.left.text(condition.left)))
         b = self.right.add(self.words.lower(self.right.text(condition.right)))
-        score = edit_score(self.words, a, b) if condition.method == "edit" else token_score(self.words, a, b)
+        score = (
+            edit_score(self.words, a, b)
+            if condition.method == "edit"
+            else token_score(self.words, a, b)
+        )
         least = int(condition.min_score * FULL_SCORE)
         return Clause(sql=f"{score} >= {least}", category="other", score=score)
 
 
 def edit_score(words: Words, a: str, b: str) -> str:
     longer = f"GREATEST(LENGTH({a}), LENGTH({b}))"
-    return _share(f"{FULL_SCORE} * ({longer} - {words.edits(a, b)})", longer, f"{a} IS NULL OR {b} IS NULL")
+    return _share(
+        f"{FULL_SCORE} * ({longer} - {words.edits(a, b)})", longer, f"{a} IS NULL OR {b} IS NULL"
+    )
 
 
 def token_score(words: Words, a: str, b: str) -> str:
@@ -347,7 +376,8 @@ def token_score(words: Words, a: str, b: str) -> str:
 
 
 def _share(part: str, whole: str, unknown: str) -> str:
-    """Floored, and the same on every engine: the quotient of two integers that doubles hold is rounded once."""
+    """Floored, and the same on every engine: the quotient of two integers that doubles hold is
+    rounded once."""
     ratio = f"FLOOR(CAST({part} AS DOUBLE) / CAST({whole} AS DOUBLE))"
     return f"CASE WHEN {unknown} THEN NULL WHEN {whole} = 0 THEN {FULL_SCORE} ELSE CAST({ratio} AS BIGINT) END"
 

@@ -1,4 +1,5 @@
-"""What a column's values are to a rule: numbers, text, days, moments, or something only equality is asked of."""
+"""What a column's values are to a rule: numbers, text, days, moments, or something only equality is
+asked of."""
 
 from __future__ import annotations
 
@@ -120,7 +121,11 @@ def column(name: str, kind: pa.DataType) -> Column:
             return Column(name=name, type=kind, kind=Kind.NUMBER, digits=digits, scale=scale)
         case _ if pa.types.is_floating(kind):
             return Column(name=name, type=kind, kind=Kind.NUMBER, digits=20, scale=FREE_SCALE)
-        case _ if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        case _ if (
+            pa.types.is_string(kind)
+            or pa.types.is_large_string(kind)
+            or pa.types.is_string_view(kind)
+        ):
             return Column(name=name, type=kind, kind=Kind.TEXT, digits=20, scale=FREE_SCALE)
         case _ if pa.types.is_dictionary(kind):
             return column(name, kind.value_type)

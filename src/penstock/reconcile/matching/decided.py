@@ -1,4 +1,5 @@
-"""Decisions of people in a matching: pairs that are taken before any rule, and pairs that no rule may make."""
+"""Decisions of people in a matching: pairs that are taken before any rule, and pairs that no rule
+may make."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Decided:
 
 
 def take(engine: Engine, keys: Keys, decided: Decided) -> int:
-    """The links of pairs that people made; a pair of which one is not there has none. How many there are."""
+    """The links of pairs that people made; a pair of which one is not there has none. How many
+    there are."""
     engine.load("decided_match", _table(keys, decided.match))
     return engine.table(
         MANUAL,
@@ -59,9 +61,7 @@ def forbid(engine: Engine, keys: Keys, decided: Decided) -> None:
 
 def allowed(candidates: str) -> str:
     """Candidates without the pairs that people took apart."""
-    return (
-        f"SELECT c.* FROM ({candidates}) AS c LEFT JOIN {FORBIDDEN} AS f ON f.l = c.l AND f.r = c.r WHERE f.l IS NULL"
-    )
+    return f"SELECT c.* FROM ({candidates}) AS c LEFT JOIN {FORBIDDEN} AS f ON f.l = c.l AND f.r = c.r WHERE f.l IS NULL"
 
 
 def allowed_groups(links: str) -> str:
@@ -70,7 +70,9 @@ def allowed_groups(links: str) -> str:
         f"SELECT DISTINCT a.g AS torn FROM {links} AS a JOIN {FORBIDDEN} AS f ON f.l = a.l"
         f" JOIN {links} AS b ON b.g = a.g AND b.r = f.r"
     )
-    return f"SELECT z.* FROM {links} AS z LEFT JOIN ({torn}) AS t ON t.torn = z.g WHERE t.torn IS NULL"
+    return (
+        f"SELECT z.* FROM {links} AS z LEFT JOIN ({torn}) AS t ON t.torn = z.g WHERE t.torn IS NULL"
+    )
 
 
 def _joined(keys: Keys) -> str:

@@ -23,17 +23,20 @@ SCHEMA = pa.schema([("side", pa.string()), ("key", pa.string()), ("count", pa.in
 
 
 def find(matching: Matching, side: SideName, read: Sequence[Path]) -> str | None:
-    """The table of a side's repeated keys, `(p0…, times)`; None where every key is there once, as most often.
+    """The table of a side's repeated keys, `(p0…, times)`; None where every key is there once, as
+    most often.
 
-    Keys that only rise in the files differ, which is the cheapest to see. Others are counted by their marks first:
-    where all marks differ, all keys do.
+    Keys that only rise in the files differ, which is the cheapest to see. Others are counted by
+    their marks first: where all marks differ, all keys do.
     """
     key = getattr(matching.recipe.sources, side).primary_key
     if len(key) == 1 and _rises(read, key[0]):
         return None
     me, keys = side[0], matching.carried.side(side).keys
     marks = matching.engine.words.marks(keys)
-    [(different,)] = matching.engine.rows(f"SELECT COUNT(*) FROM (SELECT DISTINCT {marks} FROM {me}) AS d")
+    [(different,)] = matching.engine.rows(
+        f"SELECT COUNT(*) FROM (SELECT DISTINCT {marks} FROM {me}) AS d"
+    )
     if different == matching.rows[side]:
         return None
     named = ", ".join(keys)

@@ -1,4 +1,5 @@
-"""One matching from files to evidence, in one call: what a match job runs, a preview, a test and a benchmark."""
+"""One matching from files to evidence, in one call: what a match job runs, a preview, a test and a
+benchmark."""
 
 from __future__ import annotations
 
@@ -72,19 +73,32 @@ class Execution:
             matched = time.monotonic()
             self.told("evidence")
             evidence = gather(matching, self.scratch / "evidence", self.files)
-            aged = [] if self.run_id is None else age(matching, self.scratch / "evidence", self.run_id, self.before)
+            aged = (
+                []
+                if self.run_id is None
+                else age(matching, self.scratch / "evidence", self.run_id, self.before)
+            )
         ended = time.monotonic()
         seconds = {"match": round(matched - started, 3), "evidence": round(ended - matched, 3)}
         warnings = [*warnings, *matching.warnings]
-        return Executed(evidence=evidence, aged=aged, engine=name, warnings=warnings, seconds=seconds)
+        return Executed(
+            evidence=evidence, aged=aged, engine=name, warnings=warnings, seconds=seconds
+        )
 
     def _matching(self, engine: Engine) -> tuple[Matching, Sequence[Fault]]:
         left, right = (
-            narrowed(columns(engine.relation(SOURCES[side], self.files[side])), self.files[side]) for side in SIDES
+            narrowed(columns(engine.relation(SOURCES[side], self.files[side])), self.files[side])
+            for side in SIDES
         )
         warnings = validation.check(self.recipe, left, right)
         found = Matching(
-            engine, self.recipe, left, right, decided=self.decided, limits=self.match_limits, watch=self.watch
+            engine,
+            self.recipe,
+            left,
+            right,
+            decided=self.decided,
+            limits=self.match_limits,
+            watch=self.watch,
         )
         return found, warnings
 
@@ -96,10 +110,14 @@ def check_thresholds(recipe: Recipe, evidence: Evidence) -> None:
     for side, totals in evidence.sides.items():
         if most is not None and totals.rows and totals.unmatched * 100 > most * totals.rows:
             share = totals.unmatched * 100 / totals.rows
-            raise ThresholdPassed(f"{share:.2f} % of the {side} side is unmatched; {most} % is the most.", side=side)
+            raise ThresholdPassed(
+                f"{share:.2f} % of the {side} side is unmatched; {most} % is the most.", side=side
+            )
         for currency, text in totals.amounts["unmatched_absolute"].items():
             if amount is not None and Decimal(text) > amount:
                 raise ThresholdPassed(
-                    f"{text} {currency} of the {side} side is unmatched; {amount} is the most.".replace("  ", " "),
+                    f"{text} {currency} of the {side} side is unmatched; {amount} is the most.".replace(
+                        "  ", " "
+                    ),
                     side=side,
                 )

@@ -31,7 +31,9 @@ def explain(
     transpiler = Transpiler(words, left, right, recipe.time_zone)
     plans = plan_rules(recipe, transpiler, carry(recipe, transpiler))
     named = [{"step": f"columns of {side}", "sql": _named(transpiler, side)} for side in SIDES]
-    steps = [{"step": f"prepare {side}", "sql": _prepared(recipe, transpiler, side)} for side in SIDES]
+    steps = [
+        {"step": f"prepare {side}", "sql": _prepared(recipe, transpiler, side)} for side in SIDES
+    ]
     if recipe.match_sql is not None:
         both: Mapping[SideName, Mapping[str, Column]] = {"left": left, "right": right}
         match_sql = compiled(recipe.match_sql, words, recipe.time_zone, both)
@@ -39,9 +41,15 @@ def explain(
         return [*steps, match, *named]
     pools = ("l", "r")
     for plan in plans:
-        steps += [{"step": f"{plan.rule.name}: {what}", "sql": sql} for what, sql in _of_rule(plan, *pools)]
         steps += [
-            {"step": f"{plan.rule.name}: what is left of {side}", "sql": left_over(pool, plan.links, side)}
+            {"step": f"{plan.rule.name}: {what}", "sql": sql}
+            for what, sql in _of_rule(plan, *pools)
+        ]
+        steps += [
+            {
+                "step": f"{plan.rule.name}: what is left of {side}",
+                "sql": left_over(pool, plan.links, side),
+            }
             for side, pool in zip(("l", "r"), pools, strict=True)
         ]
         pools = (f"rest_l_{plan.number}", f"rest_r_{plan.number}")
@@ -53,7 +61,9 @@ def words_of(engine: str | None) -> Words:
     name = engine or DEFAULT
     with scratch_folder("explain") as folder:
         (folder / "scratch").mkdir()
-        with open_engine(name, folder / "scratch", EngineLimits(memory_bytes=64 * 1024**2, threads=1)) as opened:
+        with open_engine(
+            name, folder / "scratch", EngineLimits(memory_bytes=64 * 1024**2, threads=1)
+        ) as opened:
             return opened.words
 
 

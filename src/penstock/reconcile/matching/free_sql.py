@@ -1,4 +1,5 @@
-"""match_sql: free SQL over `left_src` and `right_src` that returns both keys, and which records these mean."""
+"""match_sql: free SQL over `left_src` and `right_src` that returns both keys, and which records
+these mean."""
 
 from __future__ import annotations
 
@@ -140,7 +141,9 @@ class FreeSql:
         equal = []
         for number, key in enumerate(keys):
             own = carried(key.column, f"{side[0]}.p{number}", self._engine.words)
-            pair = [f"CAST({sql} AS {key.type})" if key.type else sql for sql in (f"q.{key.name}", own)]
+            pair = [
+                f"CAST({sql} AS {key.type})" if key.type else sql for sql in (f"q.{key.name}", own)
+            ]
             equal.append(f"({pair[0]} {same} {pair[1]})")
         return " AND ".join(equal)
 

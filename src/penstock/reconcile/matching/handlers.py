@@ -1,7 +1,7 @@
 """The match job: files in, evidence out, the manifest last.
 
-Evidence files are named by their bytes, so whichever attempt writes them writes the same objects; a manifest that is
-there already with the same digest is ours.
+Evidence files are named by their bytes, so whichever attempt writes them writes the same objects; a
+manifest that is there already with the same digest is ours.
 """
 
 from __future__ import annotations
@@ -81,13 +81,17 @@ class Matcher:
         scratch = folder.path
         try:
             _tell(ctx, "reading")
-            taken = {side: await self._taken(store, order, recipe, side, scratch, ctx) for side in SIDES}
+            taken = {
+                side: await self._taken(store, order, recipe, side, scratch, ctx) for side in SIDES
+            }
             files = {side: each.files for side, each in taken.items()}
             execution = self._execution(ctx, recipe, files, scratch)
             if recipe.recipe_id is not None:
                 execution.run_id = order.run_id
                 items = [(key, _digest_in(key)) for key in order.before]
-                execution.before = [await _local(store, key, sha256, scratch, _OPEN_ITEMS) for key, sha256 in items]
+                execution.before = [
+                    await _local(store, key, sha256, scratch, _OPEN_ITEMS) for key, sha256 in items
+                ]
                 execution.decided = Decided(**order.decided)
             executed = await self._run(ctx, execution)
             for each in taken.values():
@@ -122,9 +126,16 @@ class Matcher:
             raise
 
     async def _taken(
-        self, store: Store, order: MatchPayload, recipe: Recipe, side: SideName, scratch: Path, ctx: JobContext
+        self,
+        store: Store,
+        order: MatchPayload,
+        recipe: Recipe,
+        side: SideName,
+        scratch: Path,
+        ctx: JobContext,
     ) -> Taken:
-        """One side's files, with the filters of the recipe applied; a source that was staged has applied them."""
+        """One side's files, with the filters of the recipe applied; a source that was staged has
+        applied them."""
         given = order.inputs[side]
         wanted = bound(recipe, getattr(recipe.sources, side), order.parameters)
         if given.get("native"):
@@ -236,7 +247,9 @@ async def _write_last(
         data = await store.get(key)
         there: dict[str, Any] = orjson.loads(data)
         if there["evidence_sha256"] != document["evidence_sha256"]:
-            raise Conflict("Another attempt of this run wrote other evidence.", hint="Run it again.") from None
+            raise Conflict(
+                "Another attempt of this run wrote other evidence.", hint="Run it again."
+            ) from None
         document = there
     return document, manifests.digest(data)
 
@@ -244,7 +257,11 @@ async def _write_last(
 def _input(given: Mapping[str, Any]) -> dict[str, Any]:
     """What the manifest says of a side: its rows and digests, not where they lay for a while."""
     kept = {name: given[name] for name in ("upload", "data_source_id", "rows") if name in given}
-    kept |= {name: value for name, value in given.get("document", {}).items() if name in ("table", "query")}
+    kept |= {
+        name: value
+        for name, value in given.get("document", {}).items()
+        if name in ("table", "query")
+    }
     return kept | {"sha256": [file["sha256"] for file in given["files"]]}
 
 

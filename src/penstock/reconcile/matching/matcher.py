@@ -103,7 +103,10 @@ class Matching:
         self.transpiler = Transpiler(engine.words, left, right, recipe.time_zone)
         self.carried = carry(recipe, self.transpiler)
         self.plans = plan_rules(recipe, self.transpiler, self.carried)
-        self.differences = [(pair.label, self.transpiler.difference(pair.left, pair.right)) for pair in recipe.compare]
+        self.differences = [
+            (pair.label, self.transpiler.difference(pair.left, pair.right))
+            for pair in recipe.compare
+        ]
         self.free = None if recipe.match_sql is None else FreeSql(engine, recipe, left, right)
         self.links: list[Linked] = []
         self.rest: dict[SideName, str] = {"left": "l", "right": "r"}
@@ -297,9 +300,12 @@ class Matching:
         return plan.links, greedy
 
     def _each_once(self, plan: RulePlan, candidates: int) -> bool:
-        """Whether as many records leave each pool as there are candidates: then nobody is contested, and the pools
-        that were made to count them stay."""
-        once = all(self._make_pool(side, plan.table("cand"), str(plan.number)) == candidates for side in SIDES)
+        """Whether as many records leave each pool as there are candidates: then nobody is
+        contested, and the pools that were made to count them stay."""
+        once = all(
+            self._make_pool(side, plan.table("cand"), str(plan.number)) == candidates
+            for side in SIDES
+        )
         if not once:
             for pool, _ in self._ready.values():
                 self.engine.drop(pool)

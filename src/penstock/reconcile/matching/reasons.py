@@ -43,7 +43,11 @@ REASONS = (
     "rejected_by_sql",
     "not_examined",
 )
-_FAILED = {"amount": "amount_out_of_tolerance", "date": "date_out_of_window", "other": "other_condition"}
+_FAILED = {
+    "amount": "amount_out_of_tolerance",
+    "date": "date_out_of_window",
+    "other": "other_condition",
+}
 _WORDS = " ".join(f"WHEN {number} THEN '{reason}'" for number, reason in enumerate(REASONS))
 LEAST_SCALE = 6
 _MERGED = 20
@@ -57,9 +61,9 @@ def away_scale(matching: Matching) -> int:
 
 
 def explain(matching: Matching, side: SideName, repeated: str | None) -> str:
-    """The table of a side's breaks: `(_id, reason, n, away, days, q0…)` and what is totalled, where `q0…` is the key of
-    the nearest record of the other side and `n` the rule that says so. `repeated` is the table of keys that are there
-    more than once."""
+    """The table of a side's breaks: `(_id, reason, n, away, days, q0…)` and what is totalled, where
+    `q0…` is the key of the nearest record of the other side and `n` the rule that says so.
+    `repeated` is the table of keys that are there more than once."""
     if matching.free is not None:
         return _explain_free(matching, side, repeated, matching.free.reasons(side))
     keyed = [plan for plan in matching.plans if plan.keyed]
@@ -95,7 +99,9 @@ def _nearest(matching: Matching, near: list[str], side: SideName) -> str:
     match near:
         case []:
             it = _other(side)[0]
-            nobody = "CAST(NULL AS BIGINT) AS u, CAST(NULL AS BIGINT) AS n, CAST(NULL AS BIGINT) AS why"
+            nobody = (
+                "CAST(NULL AS BIGINT) AS u, CAST(NULL AS BIGINT) AS n, CAST(NULL AS BIGINT) AS why"
+            )
             apart = f"CAST(NULL AS {_away_type(matching)}) AS away, CAST(NULL AS BIGINT) AS days"
             return f"(SELECT {nobody}, {apart}, {_named(matching, side)} FROM {it} WHERE 1 = 0)"
         case [only]:
@@ -251,7 +257,9 @@ def _near(matching: Matching, plan: RulePlan, side: SideName) -> Near:
     theirs = _theirs(matching, side)
     number = f"CAST({plan.number} AS BIGINT)"
     chosen = f"SELECT u, {number} AS n, fails, why, away, days, {', '.join(theirs)}"
-    if not matching.engine.table(several, f"SELECT u AS s FROM {looked} GROUP BY u HAVING COUNT(*) > 1"):
+    if not matching.engine.table(
+        several, f"SELECT u AS s FROM {looked} GROUP BY u HAVING COUNT(*) > 1"
+    ):
         return Near(sql=f"({chosen} FROM {looked} AS d)", tables=(looked, several))
     better = [*plan.rank_names, *theirs]
     order = ", ".join(["fails", *(f"{name} NULLS LAST" for name in better), "o"])
@@ -288,7 +296,10 @@ def _judged(matching: Matching, plan: RulePlan) -> str:
     failing = [f"CASE WHEN {clause.sql} THEN 0 ELSE 1 END" for clause in rest]
     failing += ["CASE WHEN w.parts > 1 THEN 0 ELSE 1 END"] if plan.sum is not None else []
     fails = " + ".join(failing) or "0"
-    whys = "".join(f" WHEN {clause.sql} IS NOT TRUE THEN {_number(_FAILED[clause.category])}" for clause in rest)
+    whys = "".join(
+        f" WHEN {clause.sql} IS NOT TRUE THEN {_number(_FAILED[clause.category])}"
+        for clause in rest
+    )
     if plan.sum is not None:
         whys += f" WHEN w.away IS NOT NULL THEN {_number('sum_mismatch')}"
     last = _number("ambiguous")
@@ -322,7 +333,11 @@ def _away_type(matching: Matching) -> str:
 
 def _days(rest: Sequence[Clause]) -> str:
     window = next((clause for clause in rest if clause.category == "date"), None)
-    return f"CAST({window.sides[1]} - {window.sides[0]} AS BIGINT)" if window else "CAST(NULL AS BIGINT)"
+    return (
+        f"CAST({window.sides[1]} - {window.sides[0]} AS BIGINT)"
+        if window
+        else "CAST(NULL AS BIGINT)"
+    )
 
 
 def _other(side: SideName) -> SideName:
@@ -344,9 +359,12 @@ def _key_names(matching: Matching, side: SideName) -> list[tuple[str, str]]:
 
 
 def _twin(matching: Matching, side: SideName, repeated: str) -> tuple[str, str]:
-    """Whether a record `x` has a twin with its primary key that is matched, and what to join to know it."""
+    """Whether a record `x` has a twin with its primary key that is matched, and what to join to
+    know it."""
     me, keys = side[0], matching.carried.side(side).keys
-    taken = " UNION ALL ".join(f"SELECT {me} AS id FROM {linked.rows} AS k" for linked in matching.links)
+    taken = " UNION ALL ".join(
+        f"SELECT {me} AS id FROM {linked.rows} AS k" for linked in matching.links
+    )
     on = " AND ".join(f"d.{key} = x.{key}" for key in keys)
     chosen = ", ".join(f"x.{key}" for key in keys)
     twins = f"twins_{me}"
@@ -354,4 +372,7 @@ def _twin(matching: Matching, side: SideName, repeated: str) -> tuple[str, str]:
         twins,
         f"SELECT DISTINCT {chosen} FROM {me} AS x JOIN ({taken}) AS m ON m.id = x._id JOIN {repeated} AS d ON {on}",
     )
-    return "t.p0 IS NOT NULL", f" LEFT JOIN {twins} AS t ON {' AND '.join(f't.{key} = x.{key}' for key in keys)}"
+    return (
+        "t.p0 IS NOT NULL",
+        f" LEFT JOIN {twins} AS t ON {' AND '.join(f't.{key} = x.{key}' for key in keys)}",
+    )

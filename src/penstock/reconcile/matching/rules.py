@@ -263,7 +263,9 @@ class RulePlan:
 
     def _members(self, side: str, pool: str) -> str:
         index, amount = (0, self._sum.left) if side == "l" else (1, self._sum.right)
-        on = " AND ".join(f"g.k{number} = {clause.sides[index]}" for number, clause in enumerate(self.keyed))
+        on = " AND ".join(
+            f"g.k{number} = {clause.sides[index]}" for number, clause in enumerate(self.keyed)
+        )
         return (
             f"SELECT g.g, {side}._id, {numbered(self.order(side), within='g.g')} AS n"
             f" FROM {self.table('groups')} AS g JOIN {pool} AS {side} ON {on} WHERE {amount} IS NOT NULL"
@@ -311,7 +313,9 @@ def plan_rules(recipe: Recipe, transpiler: Transpiler, carried: Carried) -> list
 
 def _plan(number: int, rule: Rule, transpiler: Transpiler, carried: Carried) -> RulePlan:
     clauses = [transpiler.clause(condition) for condition in rule.conditions]
-    return RulePlan(number=number, rule=rule, clauses=clauses, sum=_sum(rule, transpiler), carried=carried)
+    return RulePlan(
+        number=number, rule=rule, clauses=clauses, sum=_sum(rule, transpiler), carried=carried
+    )
 
 
 def _sum(rule: Rule, transpiler: Transpiler) -> Sum | None:

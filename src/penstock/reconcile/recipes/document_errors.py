@@ -1,4 +1,5 @@
-"""Faults of a recipe's form, out of what Pydantic says: where in the document, what, and what to write instead."""
+"""Faults of a recipe's form, out of what Pydantic says: where in the document, what, and what to
+write instead."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from penstock.reconcile.recipes.filters import Part
 
 _TAGS: Mapping[str, type[Part]] = {
-    **dict.fromkeys(("eq", "gt", "gte", "lt", "lte", "contains", "startswith", "endswith"), Compare),
+    **dict.fromkeys(
+        ("eq", "gt", "gte", "lt", "lte", "contains", "startswith", "endswith"), Compare
+    ),
     "tolerance": Tolerance,
     "sum_within": SumWithin,
     "date_window": DateWindow,
@@ -85,11 +88,22 @@ _BOUNDS = {
 
 
 def faults(errors: Sequence[Any]) -> list[Fault]:
-    """One for each mistake: without what is only said because something within is wrong, or of another choice."""
-    plain = {error["loc"][:-1] for error in errors if error["type"] == "model_type" and "steps" in error["loc"]}
-    meant = [error for error in errors if not ("steps" in error["loc"] and _other_choice(error, plain))]
+    """One for each mistake: without what is only said because something within is wrong, or of
+    another choice."""
+    plain = {
+        error["loc"][:-1]
+        for error in errors
+        if error["type"] == "model_type" and "steps" in error["loc"]
+    }
+    meant = [
+        error for error in errors if not ("steps" in error["loc"] and _other_choice(error, plain))
+    ]
     found = [_fault(error) for error in meant]
-    short = {fault.path for fault, error in zip(found, meant, strict=True) if error["type"] == "too_short"}
+    short = {
+        fault.path
+        for fault, error in zip(found, meant, strict=True)
+        if error["type"] == "too_short"
+    }
     within = {path for path in short if any(fault.path.startswith(f"{path}.") for fault in found)}
     return [fault for fault in found if fault.path not in within]
 
@@ -108,9 +122,15 @@ def _fault(error: Any) -> Fault:
     match error["type"]:
         case "extra_forbidden":
             known = list(_part(error["loc"][:-1]).model_fields)
-            return Fault(path=path, message="There is no such field.", suggestion=nearest(str(place[-1]), known))
+            return Fault(
+                path=path,
+                message="There is no such field.",
+                suggestion=nearest(str(place[-1]), known),
+            )
         case "missing":
-            return Fault(path=path, message="It is missing.", suggestion=_such_as(part, f"Add {place[-1]}"))
+            return Fault(
+                path=path, message="It is missing.", suggestion=_such_as(part, f"Add {place[-1]}")
+            )
         case "union_tag_invalid" | "union_tag_not_found":
             tag = str(error.get("ctx", {}).get("tag", ""))
             known = list(_TAGS)

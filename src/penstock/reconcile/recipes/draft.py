@@ -1,4 +1,5 @@
-"""The parts of a recipe's document that can be read, though others cannot: so that all faults are told at once."""
+"""The parts of a recipe's document that can be read, though others cannot: so that all faults are
+told at once."""
 
 from __future__ import annotations
 
@@ -8,7 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from penstock.reconcile.recipes.filters import Filter, Parameter
-from penstock.reconcile.recipes.model import Compared, Condition, Output, Recipe, Rule, Side, SideName
+from penstock.reconcile.recipes.model import (
+    Compared,
+    Condition,
+    Output,
+    Recipe,
+    Rule,
+    Side,
+    SideName,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +30,8 @@ _CONDITION: TypeAdapter[Condition] = TypeAdapter(Condition)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """Lists have each part with its path; `conditions` are those of rules that are not good as a whole."""
+    """Lists have each part with its path; `conditions` are those of rules that are not good as a
+    whole."""
 
     sides: Mapping[SideName, Side]
     filters: Mapping[SideName, Sequence[tuple[str, Filter]]]
@@ -38,7 +48,9 @@ def whole(recipe: Recipe) -> Draft:
     sides: dict[SideName, Side] = {"left": recipe.sources.left, "right": recipe.sources.right}
     return Draft(
         sides=sides,
-        filters={name: _numbered(f"sources.{name}.filters", side.filters) for name, side in sides.items()},
+        filters={
+            name: _numbered(f"sources.{name}.filters", side.filters) for name, side in sides.items()
+        },
         rules=_numbered("rules", recipe.rules),
         conditions=(),
         compare=_numbered("compare", recipe.compare),
@@ -58,7 +70,10 @@ def readable(document: object) -> Draft:
     engine, match_sql = given.get("engine"), given.get("match_sql")
     return Draft(
         sides={name: side for name in SIDES if (side := _side(sources.get(name))) is not None},
-        filters={name: list(_each(Filter.model_validate, f"sources.{name}.filters", filters[name])) for name in SIDES},
+        filters={
+            name: list(_each(Filter.model_validate, f"sources.{name}.filters", filters[name]))
+            for name in SIDES
+        },
         rules=good,
         conditions=[found for number in broken for found in _conditions(number, rules[number])],
         compare=list(_each(Compared.model_validate, "compare", _list(given.get("compare")))),
@@ -71,12 +86,20 @@ def readable(document: object) -> Draft:
 
 def _side(given: object) -> Side | None:
     """Without its filters, which are read one by one, and without what it should not have."""
-    known = {name: value for name, value in _object(given).items() if name in Side.model_fields and name != "filters"}
+    known = {
+        name: value
+        for name, value in _object(given).items()
+        if name in Side.model_fields and name != "filters"
+    }
     return _read(Side.model_validate, known)
 
 
 def _conditions(number: int, rule: object) -> Iterator[tuple[str, Condition]]:
-    yield from _each(_CONDITION.validate_python, f"rules.{number}.conditions", _list(_object(rule).get("conditions")))
+    yield from _each(
+        _CONDITION.validate_python,
+        f"rules.{number}.conditions",
+        _list(_object(rule).get("conditions")),
+    )
 
 
 def _named(given: Mapping[str, Any]) -> Iterator[tuple[str, Parameter]]:
@@ -85,7 +108,9 @@ def _named(given: Mapping[str, Any]) -> Iterator[tuple[str, Parameter]]:
             yield name, found
 
 
-def _each(read: Callable[[object], T], path: str, given: Sequence[object]) -> Iterator[tuple[str, T]]:
+def _each(
+    read: Callable[[object], T], path: str, given: Sequence[object]
+) -> Iterator[tuple[str, T]]:
     for number, value in enumerate(given):
         if (found := _read(read, value)) is not None:
             yield f"{path}.{number}", found

@@ -28,4 +28,6 @@ def nearest(name: str, known: Collection[str], otherwise: str = "") -> str:
     close = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     if close:
         return f"Did you mean {folded[close[0]]}?"
-    return otherwise or (f"There are: {', '.join(sorted(known)[:_SHOWN])}." if known else "Leave it out.")
+    return otherwise or (
+        f"There are: {', '.join(sorted(known)[:_SHOWN])}." if known else "Leave it out."
+    )

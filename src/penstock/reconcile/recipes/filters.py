@@ -46,7 +46,9 @@ class Filter(Part):
             case _ if self.value is None or isinstance(self.value, list):
                 raise ValueError(f"{self.op} takes one value; for missing ones there is is_null")
         for item in self.value if isinstance(self.value, list) else [self.value]:
-            if isinstance(item, dict) and not (item.keys() == {"parameter"} and isinstance(item["parameter"], str)):
+            if isinstance(item, dict) and not (
+                item.keys() == {"parameter"} and isinstance(item["parameter"], str)
+            ):
                 raise ValueError('an object as a value is {"parameter": "its name"}')
             if isinstance(item, list) or (item is None and self.op != "is_null"):
                 raise ValueError(f"{self.op} takes texts, numbers, dates and booleans")

@@ -41,7 +41,8 @@ Days = Annotated[int, Field(ge=0, le=36_500)]
 
 
 class Side(Part):
-    """Where one side's records come from: a registered source's table or query, or an uploaded file."""
+    """Where one side's records come from: a registered source's table or query, or an uploaded
+    file."""
 
     source: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     table: Annotated[str, Field(min_length=1, max_length=500)] | None = None
@@ -81,8 +82,8 @@ class Compare(Part):
 
 
 class Within(Part):
-    """How far two amounts may be apart: `absolute` or `percent` of the left one (either is enough), or `minus` and
-    `plus`, between which right - left must be. All bounds are inclusive."""
+    """How far two amounts may be apart: `absolute` or `percent` of the left one (either is enough),
+    or `minus` and `plus`, between which right - left must be. All bounds are inclusive."""
 
     absolute: Amount | None = None
     percent: Percent | None = None
@@ -169,7 +170,9 @@ class Similar(Part):
     min_score: Annotated[Decimal, Field(gt=0, le=1, decimal_places=4)] = Decimal("0.85")
 
 
-Condition = Annotated[Compare | Tolerance | SumWithin | DateWindow | Normalized | Similar, Field(discriminator="op")]
+Condition = Annotated[
+    Compare | Tolerance | SumWithin | DateWindow | Normalized | Similar, Field(discriminator="op")
+]
 
 
 class Rule(Part):
@@ -197,7 +200,8 @@ class Chosen(Part):
 
 
 class Output(Part):
-    """`columns` go into matched beside the keys (`wide`: all of them); `amount` is totalled, by `currency` if named."""
+    """`columns` go into matched beside the keys (`wide`: all of them); `amount` is totalled, by
+    `currency` if named."""
 
     columns: Chosen = Chosen()
     wide: bool = False
@@ -244,7 +248,9 @@ class Recipe(Part):
     compare: Annotated[tuple[Compared, ...], Field(max_length=50)] = ()
     output: Output = Output()
     thresholds: Thresholds = Thresholds()
-    parameters: dict[ParameterName, Parameter] = Field(default_factory=dict, max_length=MAX_PARAMETERS)
+    parameters: dict[ParameterName, Parameter] = Field(
+        default_factory=dict, max_length=MAX_PARAMETERS
+    )
     engine: Annotated[str, Field(max_length=40)] | None = None
     staging: Staging = Staging()
     limits: MatchingLimits = MatchingLimits()

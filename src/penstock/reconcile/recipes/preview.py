@@ -1,6 +1,7 @@
 """A recipe on a few real rows: what it would match and leave open, without a run.
 
-A record whose partner is not among the rows is a break here and none in a run: a preview is for seeing what rules do.
+A record whose partner is not among the rows is a break here and none in a run: a preview is for
+seeing what rules do.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ async def preview(
     except (EngineError, EngineQueryError):
         if done:
             raise
-        raise InvalidInput(f"The preview took more than {seconds:g} s.", hint="Ask for fewer rows.") from None
+        raise InvalidInput(
+            f"The preview took more than {seconds:g} s.", hint="Ask for fewer rows."
+        ) from None
 
 
 def _stop(engines: list[Engine]) -> None:
@@ -69,7 +72,9 @@ def _stop(engines: list[Engine]) -> None:
         engine.cancel()
 
 
-def _executed(recipe: Recipe, left: pa.Table, right: pa.Table, decided: Decided, engines: list[Engine]) -> Preview:
+def _executed(
+    recipe: Recipe, left: pa.Table, right: pa.Table, decided: Decided, engines: list[Engine]
+) -> Preview:
     with scratch_folder("preview") as folder:
         for side, rows in (("left", left), ("right", right)):
             pq.write_table(rows, folder / f"{side}.parquet")

@@ -52,36 +52,58 @@ class Recipes:
     async def add(self, recipe_id: str, recipe: Recipe, *, owner: str) -> Kept:
         async with self._db.transaction() as tx:
             if await tx.value(SQL.recipe_add, recipe_id=recipe_id, owner_username=owner) is None:
-                raise Conflict(f"There is a recipe {recipe_id} already.", hint="PUT makes a new version of it.")
+                raise Conflict(
+                    f"There is a recipe {recipe_id} already.", hint="PUT makes a new version of it."
+                )
             await self._write(tx, recipe_id, 1, recipe, owner)
-            await self._jobs.audit(tx, owner, "recipe.add", f"recipe:{recipe_id}", {"digest": recipe.digest})
+            await self._jobs.audit(
+                tx, owner, "recipe.add", f"recipe:{recipe_id}", {"digest": recipe.digest}
+            )
         return await self.get(recipe_id)
 
-    async def change(self, recipe_id: str, recipe: Recipe, *, actor: str, expected: int | None = None) -> Kept:
+    async def change(
+        self, recipe_id: str, recipe: Recipe, *, actor: str, expected: int | None = None
+    ) -> Kept:
         """A new version; the same document again makes none."""
         async with self._db.transaction() as tx:
             row = await tx.row(SQL.recipe_turn, recipe_id=recipe_id)
             if row is None:
                 raise _missing(recipe_id)
             if expected is not None and expected != row["version"]:
-                raise Conflict(f"Recipe {recipe_id} is at version {row['version']} now.", version=row["version"])
+                raise Conflict(
+                    f"Recipe {recipe_id} is at version {row['version']} now.",
+                    version=row["version"],
+                )
             now = await tx.row(SQL.recipe_get, recipe_id=recipe_id, version=None)
             if now is None or orjson.loads(now["document"]) != recipe.document():
                 version = await tx.value(SQL.recipe_next, recipe_id=recipe_id)
                 await self._write(tx, recipe_id, version, recipe, actor)
-                await self._jobs.audit(tx, actor, "recipe.change", f"recipe:{recipe_id}", {"version": version})
+                await self._jobs.audit(
+                    tx, actor, "recipe.change", f"recipe:{recipe_id}", {"version": version}
+                )
         return await self.get(recipe_id)
 
     async def get(self, recipe_id: str, version: int | None = None) -> Kept:
         storable = "\x00" not in recipe_id
-        row = await self._db.row(SQL.recipe_get, recipe_id=recipe_id, version=version) if storable else None
+        row = (
+            await self._db.row(SQL.recipe_get, recipe_id=recipe_id, version=version)
+            if storable
+            else None
+        )
         if row is None:
-            raise _missing(recipe_id) if version is None else NotFound(f"Recipe {recipe_id} has no version {version}.")
+            raise (
+                _missing(recipe_id)
+                if version is None
+                else NotFound(f"Recipe {recipe_id} has no version {version}.")
+            )
         return _kept(row)
 
     async def versions(self, recipe_id: str) -> list[VersionLine]:
         await self.get(recipe_id)
-        return [VersionLine(**row) for row in await self._db.fetch(SQL.recipe_versions, recipe_id=recipe_id)]
+        return [
+            VersionLine(**row)
+            for row in await self._db.fetch(SQL.recipe_versions, recipe_id=recipe_id)
+        ]
 
     async def page(self, *, offset: int, limit: int) -> tuple[list[Kept], int]:
         found = await self._db.fetch(SQL.recipe_list, offset=offset, limit=limit)
@@ -99,7 +121,9 @@ class Recipes:
                 raise _missing(recipe_id)
             await self._jobs.audit(tx, actor, "recipe.drop", f"recipe:{recipe_id}", {})
 
-    async def _write(self, tx: Tx, recipe_id: str, version: int, recipe: Recipe, actor: str) -> None:
+    async def _write(
+        self, tx: Tx, recipe_id: str, version: int, recipe: Recipe, actor: str
+    ) -> None:
         document = orjson.dumps(recipe.document()).decode()
         await tx.changed(
             SQL.recipe_version_add,

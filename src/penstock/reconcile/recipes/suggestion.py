@@ -1,7 +1,8 @@
-"""Rules that the data suggest: which columns share values, how far amounts and dates of the same key are apart.
+"""Rules that the data suggest: which columns share values, how far amounts and dates of the same
+key are apart.
 
-Deterministic, from rows alone. With confirmed pairs the distances are those of the pairs; without, of records that the
-suggested key brings together.
+Deterministic, from rows alone. With confirmed pairs the distances are those of the pairs; without,
+of records that the suggested key brings together.
 """
 
 from __future__ import annotations
@@ -51,14 +52,18 @@ class _Pair:
 
 
 def suggest(
-    left: pa.Table, right: pa.Table, pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]] | None = None
+    left: pa.Table,
+    right: pa.Table,
+    pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]] | None = None,
 ) -> Suggestion:
     kinds = (columns(left.schema), columns(right.schema))
     rows = (left.to_pylist(), right.to_pylist())
     agreed = _agreed(*kinds, pairs or ())
     keys = agreed or _keys(*kinds, *rows)
     if not keys:
-        return Suggestion(rules=[], why=["No two columns share values: there is nothing to match by."])
+        return Suggestion(
+            rules=[], why=["No two columns share values: there is nothing to match by."]
+        )
     key = keys[0]
     said = (
         f"are equal in {key.overlap:.0%} of the confirmed pairs"
@@ -84,19 +89,40 @@ def _keys(left: Any, right: Any, rows: Rows, others: Rows) -> list[_Pair]:
     found = []
     for a in left.values():
         for b in right.values():
-            if a.kind in (Kind.TEXT, Kind.NUMBER) and a.kind == b.kind and not (a.scale and a.kind is Kind.NUMBER):
+            if (
+                a.kind in (Kind.TEXT, Kind.NUMBER)
+                and a.kind == b.kind
+                and not (a.scale and a.kind is Kind.NUMBER)
+            ):
                 found += _shared(a, b, rows, others)
-    return sorted(found, key=lambda p: (-round(p.overlap * p.unique, 6), -_alike(p.left, p.right), p.left, p.right))
+    return sorted(
+        found,
+        key=lambda p: (-round(p.overlap * p.unique, 6), -_alike(p.left, p.right), p.left, p.right),
+    )
 
 
-def _agreed(left: Any, right: Any, pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> list[_Pair]:
+def _agreed(
+    left: Any, right: Any, pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]
+) -> list[_Pair]:
     """Columns that are equal in nearly all confirmed pairs, and tell the pairs apart."""
     found = []
     for a in left.values():
         for b in right.values():
-            if a.kind in (Kind.TEXT, Kind.NUMBER) and a.kind == b.kind and not (a.scale and a.kind is Kind.NUMBER):
-                both = [(x[a.name], y[b.name]) for x, y in pairs if x[a.name] is not None and y[b.name] is not None]
-                found += [_agreement(a.name, b.name, both, len(pairs), normalized=n) for n in (False, True) if both]
+            if (
+                a.kind in (Kind.TEXT, Kind.NUMBER)
+                and a.kind == b.kind
+                and not (a.scale and a.kind is Kind.NUMBER)
+            ):
+                both = [
+                    (x[a.name], y[b.name])
+                    for x, y in pairs
+                    if x[a.name] is not None and y[b.name] is not None
+                ]
+                found += [
+                    _agreement(a.name, b.name, both, len(pairs), normalized=n)
+                    for n in (False, True)
+                    if both
+                ]
     good = [p for p in found if p.overlap >= LEAST_AGREED and p.unique >= LEAST_OVERLAP]
     return sorted(
         good,
@@ -110,7 +136,9 @@ def _agreed(left: Any, right: Any, pairs: Sequence[tuple[dict[str, Any], dict[st
     )
 
 
-def _agreement(a: str, b: str, both: Sequence[tuple[Any, Any]], count: int, *, normalized: bool) -> _Pair:
+def _agreement(
+    a: str, b: str, both: Sequence[tuple[Any, Any]], count: int, *, normalized: bool
+) -> _Pair:
     read = _normal if normalized else _same
     equal = sum(read(x) == read(y) for x, y in both)
     unique = len({read(x) for x, _ in both}) / len(both)
@@ -126,7 +154,11 @@ def _shared(a: Column, b: Column, rows: Rows, others: Rows) -> list[_Pair]:
             x, y = set(mine), set(its)
             overlap = len(x & y) / min(len(x), len(y))
             unique = min(len(x) / len(mine), 1.0)
-            found.append(_Pair(left=a.name, right=b.name, overlap=overlap, unique=unique, normalized=normalized))
+            found.append(
+                _Pair(
+                    left=a.name, right=b.name, overlap=overlap, unique=unique, normalized=normalized
+                )
+            )
     best = [p for p in found if p.overlap >= LEAST_OVERLAP and p.unique >= LEAST_OVERLAP]
     if len(best) == 2 and best[1].overlap <= best[0].overlap + 0.05:
         return best[:1]
@@ -139,7 +171,11 @@ def _met(key: _Pair, rows: Rows, others: Rows) -> list[tuple[dict[str, Any], dic
     for row in others:
         if row[key.right] is not None:
             by.setdefault(read(row[key.right]), row)
-    return [(row, by[read(row[key.left])]) for row in rows if row[key.left] is not None and read(row[key.left]) in by]
+    return [
+        (row, by[read(row[key.left])])
+        for row in rows
+        if row[key.left] is not None and read(row[key.left]) in by
+    ]
 
 
 def _named_alike(
@@ -156,21 +192,31 @@ def _is(column: Column, kind: Kind, rows: Rows) -> bool:
         values = [row[column.name] for row in rows if row[column.name]]
         if kind is Kind.DATE:
             return bool(values) and all(_day(value) is not None for value in values)
-        return any("." in value for value in values) and all(_NUMBER.fullmatch(value) for value in values)
+        return any("." in value for value in values) and all(
+            _NUMBER.fullmatch(value) for value in values
+        )
     if kind is Kind.DATE:
         return column.kind in (Kind.DATE, Kind.MOMENT)
     return column.kind is Kind.NUMBER and column.scale > 0
 
 
-def _currency(left: Any, right: Any, met: Sequence[tuple[Any, Any]]) -> tuple[dict[str, Any], str] | None:
+def _currency(
+    left: Any, right: Any, met: Sequence[tuple[Any, Any]]
+) -> tuple[dict[str, Any], str] | None:
     """Amounts are compared within one currency, where both sides name it and mostly agree."""
-    a, b = (next((name for name in side if name.lower() in CURRENCIES), None) for side in (left, right))
+    a, b = (
+        next((name for name in side if name.lower() in CURRENCIES), None) for side in (left, right)
+    )
     if a is None or b is None or not met:
         return None
     equal = sum(x[a] == y[b] for x, y in met) / len(met)
     if equal < LEAST_AGREED:
         return None
-    return {"left": a, "op": "eq", "right": b}, f"{a} and {b} are the same in {equal:.0%} of the pairs."
+    return {
+        "left": a,
+        "op": "eq",
+        "right": b,
+    }, f"{a} and {b} are the same in {equal:.0%} of the pairs."
 
 
 def _amount(a: str, b: str, met: Sequence[tuple[Any, Any]]) -> tuple[dict[str, Any], str] | None:
@@ -185,10 +231,17 @@ def _window(a: str, b: str, met: Sequence[tuple[Any, Any]]) -> tuple[dict[str, A
     days = _away([abs((y - x).days) for x, y in _both(a, b, met, _day)])
     if days is None:
         return None
-    return {"left": a, "op": "date_window", "right": b, "days": days}, f"{a} and {b} are within {days} days."
+    return {
+        "left": a,
+        "op": "date_window",
+        "right": b,
+        "days": days,
+    }, f"{a} and {b} are within {days} days."
 
 
-def _both(a: str, b: str, met: Sequence[tuple[Any, Any]], read: Callable[[object], T | None]) -> Iterator[tuple[T, T]]:
+def _both(
+    a: str, b: str, met: Sequence[tuple[Any, Any]], read: Callable[[object], T | None]
+) -> Iterator[tuple[T, T]]:
     for left, right in met:
         x, y = read(left[a]), read(right[b])
         if x is not None and y is not None:

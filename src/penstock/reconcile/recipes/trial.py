@@ -45,7 +45,9 @@ def _refused(recipe: Recipe, schemas: Mapping[SideName, pa.Schema], path: str) -
         try:
             Execution(recipe=recipe, files=files, scratch=folder / "scratch", limits=_LIMITS).run()
         except (EngineError, InvalidInput) as e:
-            return Fault(path=path, message=e.message[:_SAID], suggestion=e.hint or _suggestion(path))
+            return Fault(
+                path=path, message=e.message[:_SAID], suggestion=e.hint or _suggestion(path)
+            )
     return None
 
 

@@ -1,4 +1,5 @@
-"""Every fault of a recipe at once, each with what to do: first the document's form, then against the real columns."""
+"""Every fault of a recipe at once, each with what to do: first the document's form, then against
+the real columns."""
 
 from __future__ import annotations
 
@@ -18,7 +19,15 @@ from penstock.reconcile.matching.free_sql import check_names
 from penstock.reconcile.recipes import document_errors as forms
 from penstock.reconcile.recipes.draft import readable, whole
 from penstock.reconcile.recipes.fault import Fault, nearest
-from penstock.reconcile.recipes.model import Compare, DateWindow, Normalized, Recipe, Similar, SumWithin, Tolerance
+from penstock.reconcile.recipes.model import (
+    Compare,
+    DateWindow,
+    Normalized,
+    Recipe,
+    Similar,
+    SumWithin,
+    Tolerance,
+)
 from penstock.reconcile.staging.query import condition_sql
 
 if TYPE_CHECKING:
@@ -62,18 +71,25 @@ def invalid(faults: Sequence[Fault]) -> RecipeInvalid:
     first = faults[0]
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     return RecipeInvalid(
-        f"{first.path}: {first.message}{more}", hint=first.suggestion, faults=[asdict(fault) for fault in faults]
+        f"{first.path}: {first.message}{more}",
+        hint=first.suggestion,
+        faults=[asdict(fault) for fault in faults],
     )
 
 
 def against(draft: Draft, known: Known) -> list[Fault]:
-    """What is wrong with a recipe for sources that have these columns; a side that is not known is not looked at."""
+    """What is wrong with a recipe for sources that have these columns; a side that is not known is
+    not looked at."""
     return [
         *_engine(draft),
         *_sql_names(draft, known),
         *(fault for side in known for fault in _source(draft, side, known[side])),
         *(fault for path, rule in draft.rules for fault in _rule(path, rule, known)),
-        *(fault for path, condition in draft.conditions for fault in _condition(path, condition, known)),
+        *(
+            fault
+            for path, condition in draft.conditions
+            for fault in _condition(path, condition, known)
+        ),
         *_chosen(draft, known),
         *_parameters(draft),
         *_currencies(draft, known),
@@ -92,7 +108,9 @@ def check(recipe: Recipe, left: Columns, right: Columns) -> list[Fault]:
 def _engine(draft: Draft) -> Iterator[Fault]:
     if draft.engine is not None and draft.engine not in ENGINES:
         yield Fault(
-            path="engine", message=f"There is no engine {draft.engine!r}.", suggestion=nearest(draft.engine, ENGINES)
+            path="engine",
+            message=f"There is no engine {draft.engine!r}.",
+            suggestion=nearest(draft.engine, ENGINES),
         )
 
 
@@ -120,14 +138,18 @@ def _source(draft: Draft, side: SideName, found: Columns) -> Iterator[Fault]:
             yield from _known(f"{at}.column", condition.column, found)
 
 
-def _filter(path: str, condition: Filter, column: Column, parameters: Mapping[str, Parameter]) -> Iterator[Fault]:
+def _filter(
+    path: str, condition: Filter, column: Column, parameters: Mapping[str, Parameter]
+) -> Iterator[Fault]:
     """Values that its column cannot have, as the source itself would refuse them."""
     if all(name in parameters for name in used(condition.value)):
         value = _stood_in(condition.value, parameters)
         try:
             condition_sql(condition.model_copy(update={"value": value}), column.kind, "duckdb")
         except InvalidInput as e:
-            yield Fault(path=f"{path}.value", message=e.message, suggestion=e.hint or "Give another value.")
+            yield Fault(
+                path=f"{path}.value", message=e.message, suggestion=e.hint or "Give another value."
+            )
 
 
 def _stood_in(value: object, parameters: Mapping[str, Parameter]) -> object:
@@ -142,7 +164,11 @@ def _stood_in(value: object, parameters: Mapping[str, Parameter]) -> object:
 def _rule(path: str, rule: Rule, known: Known) -> Iterator[Fault]:
     sums = [c for c in rule.conditions if isinstance(c, SumWithin)]
     if rule.pattern == "1:1" and sums:
-        yield Fault(path=path, message="A 1:1 rule has nothing to sum.", suggestion="Use tolerance, or pattern 1:N.")
+        yield Fault(
+            path=path,
+            message="A 1:1 rule has nothing to sum.",
+            suggestion="Use tolerance, or pattern 1:N.",
+        )
     if rule.pattern != "1:1" and len(sums) != 1:
         yield Fault(
             path=path,
@@ -172,7 +198,9 @@ def _without_key(path: str, rule: Rule) -> Iterator[Fault]:
 
 
 def is_key(condition: Condition) -> bool:
-    return isinstance(condition, Normalized) or (isinstance(condition, Compare) and condition.op == "eq")
+    return isinstance(condition, Normalized) or (
+        isinstance(condition, Compare) and condition.op == "eq"
+    )
 
 
 def _condition(path: str, condition: Condition, known: Known) -> Iterator[Fault]:
@@ -203,7 +231,9 @@ def _condition(path: str, condition: Condition, known: Known) -> Iterator[Fault]
             yield from _have_text(path, columns)
 
 
-def _fits(path: str, op: str, columns: Sequence[Column], kinds: frozenset[Kind], what: str) -> Iterator[Fault]:
+def _fits(
+    path: str, op: str, columns: Sequence[Column], kinds: frozenset[Kind], what: str
+) -> Iterator[Fault]:
     for column in columns:
         if column.kind not in kinds:
             yield Fault(
@@ -299,7 +329,11 @@ def _thresholds(recipe: Recipe) -> Iterator[Fault]:
 def _chosen(draft: Draft, known: Known) -> Iterator[Fault]:
     labels = [pair.label for _, pair in draft.compare]
     if len(set(labels)) != len(labels):
-        yield Fault(path="compare", message="Two compared fields have one name.", suggestion="Give them names.")
+        yield Fault(
+            path="compare",
+            message="Two compared fields have one name.",
+            suggestion="Give them names.",
+        )
     for side, found in known.items():
         for path, pair in draft.compare:
             yield from _known(f"{path}.{side}", getattr(pair, side), found)
@@ -315,7 +349,9 @@ def _chosen(draft: Draft, known: Known) -> Iterator[Fault]:
         if draft.output.currency is not None:
             name = getattr(draft.output.currency, side)
             yield from _text(f"output.currency.{side}", name, found)
-        if draft.output.amount is not None and (column := found.get(getattr(draft.output.amount, side))):
+        if draft.output.amount is not None and (
+            column := found.get(getattr(draft.output.amount, side))
+        ):
             yield from _fits(f"output.amount.{side}", "amount", [column], _NUMBERS, "numbers")
             yield from _decimals(f"output.amount.{side}", [column], WIDE)
 
@@ -348,8 +384,12 @@ def used(value: object) -> list[str]:
 
 
 def _currencies(draft: Draft, known: Known) -> Iterator[Fault]:
-    """Amounts of several currencies are not comparable; nobody notices until a yen matches a dollar."""
-    names = [next((n for n in known.get(side, ()) if n.lower() in CURRENCIES), None) for side in ("left", "right")]
+    """Amounts of several currencies are not comparable; nobody notices until a yen matches a
+    dollar."""
+    names = [
+        next((n for n in known.get(side, ()) if n.lower() in CURRENCIES), None)
+        for side in ("left", "right")
+    ]
     left, right = names
     if left is None or right is None:
         return
@@ -366,4 +406,6 @@ def _currencies(draft: Draft, known: Known) -> Iterator[Fault]:
 
 def _known(path: str, name: str, found: Columns) -> Iterator[Fault]:
     if name not in found:
-        yield Fault(path=path, message=f"There is no column {name!r}.", suggestion=nearest(name, found))
+        yield Fault(
+            path=path, message=f"There is no column {name!r}.", suggestion=nearest(name, found)
+        )

@@ -40,7 +40,9 @@ _SHOWN = _ITEM.append(pa.field("outcome", pa.string()))
 """`outcome` of open items is `new` or `still_open`, of cleared ones `matched` or `gone`."""
 
 
-def age(matching: Matching, folder: Path, run_id: int, before: Sequence[Path]) -> list[EvidenceFile]:
+def age(
+    matching: Matching, folder: Path, run_id: int, before: Sequence[Path]
+) -> list[EvidenceFile]:
     """`before` are the open items of the run before; what is open again keeps its age."""
     tables = [pq.read_table(file, columns=_ITEM.names).cast(_ITEM) for file in before]
     matching.engine.load("was_open", pa.concat_tables([_ITEM.empty_table(), *tables]))

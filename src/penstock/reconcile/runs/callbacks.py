@@ -1,7 +1,9 @@
-"""The word to whoever waits for a run: a signed POST to an address that was looked at, again until it is taken.
+"""The word to whoever waits for a run: a signed POST to an address that was looked at, again until
+it is taken.
 
-The URL is checked as it was when the run was asked for, and the address once more where the connection is opened, by
-the control plane's policy; a redirect is not followed. The run is over whatever becomes of this.
+The URL is checked as it was when the run was asked for, and the address once more where the
+connection is opened, by the control plane's policy; a redirect is not followed. The run is over
+whatever becomes of this.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _MAX_ANSWER = 64 * 1024
 class RunCaller:
     """The handler of `run_callback`."""
 
-    def __init__(self, planes: Callable[[], ReconcileControlPlane], *, seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self, planes: Callable[[], ReconcileControlPlane], *, seconds: float = ANSWER_SECONDS
+    ) -> None:
         self._planes = planes
         self._seconds = seconds
 
@@ -57,7 +61,9 @@ class RunCaller:
                 request = client.build_request("POST", url, content=body, headers=headers)
                 answer = await fetch(client, request, max_bytes=_MAX_ANSWER, seconds=self._seconds)
         except (httpx2.TransportError, httpx2.DecodingError) as e:
-            raise Unavailable(f"{url.host} did not take the callback ({type(e).__name__}).") from None
+            raise Unavailable(
+                f"{url.host} did not take the callback ({type(e).__name__})."
+            ) from None
         return answer.status_code
 
 
@@ -69,6 +75,8 @@ class RunStarter:
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
         async with self._planes() as plane:
-            run_id = await plane.start_run(ctx.fence, job.payload["recipe_id"], job.payload.get("parameters", {}))
+            run_id = await plane.start_run(
+                ctx.fence, job.payload["recipe_id"], job.payload.get("parameters", {})
+            )
         ctx.log.info("run_started_by_schedule", run_id=run_id, recipe_id=job.payload["recipe_id"])
         return Result({"run_id": run_id})

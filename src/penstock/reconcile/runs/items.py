@@ -1,4 +1,5 @@
-"""What people decide and write about records of a recipe: it outlives runs, and every change is audited."""
+"""What people decide and write about records of a recipe: it outlives runs, and every change is
+audited."""
 
 from __future__ import annotations
 
@@ -65,16 +66,27 @@ class Items:
         keys = {"left_key": key_text(left), "right_key": key_text(right)}
         async with self._db.transaction() as tx:
             if len(await tx.fetch(SQL.decision_list, recipe_id=recipe_id)) >= MAX_DECISIONS:
-                raise Conflict(f"Recipe {recipe_id} has {MAX_DECISIONS:,} decisions; write a rule instead.")
+                raise Conflict(
+                    f"Recipe {recipe_id} has {MAX_DECISIONS:,} decisions; write a rule instead."
+                )
             try:
                 found: int = await tx.value(
-                    SQL.decision_add, recipe_id=recipe_id, kind=kind, comment=comment, created_by=actor, **keys
+                    SQL.decision_add,
+                    recipe_id=recipe_id,
+                    kind=kind,
+                    comment=comment,
+                    created_by=actor,
+                    **keys,
                 )
             except asyncpg.UniqueViolationError:
-                raise Conflict("One of these records is decided about already.", hint="Take that back first.") from None
+                raise Conflict(
+                    "One of these records is decided about already.", hint="Take that back first."
+                ) from None
             except asyncpg.ForeignKeyViolationError:
                 raise NotFound(f"There is no recipe {recipe_id[:100]}.") from None
-            await self._jobs.audit(tx, actor, f"item.{kind}", f"recipe:{recipe_id}", {**keys, "comment": comment})
+            await self._jobs.audit(
+                tx, actor, f"item.{kind}", f"recipe:{recipe_id}", {**keys, "comment": comment}
+            )
         return found
 
     async def decisions(self, recipe_id: str) -> list[Decision]:
@@ -83,9 +95,13 @@ class Items:
 
     async def take_back(self, recipe_id: str, decision_id: int, *, actor: str) -> None:
         async with self._db.transaction() as tx:
-            if not await tx.changed(SQL.decision_drop, recipe_id=recipe_id, decision_id=decision_id):
+            if not await tx.changed(
+                SQL.decision_drop, recipe_id=recipe_id, decision_id=decision_id
+            ):
                 raise NotFound(f"Recipe {recipe_id[:100]} has no decision {decision_id}.")
-            await self._jobs.audit(tx, actor, "item.take_back", f"recipe:{recipe_id}", {"decision_id": decision_id})
+            await self._jobs.audit(
+                tx, actor, "item.take_back", f"recipe:{recipe_id}", {"decision_id": decision_id}
+            )
 
     async def note(
         self,
@@ -98,7 +114,13 @@ class Items:
         comment: str | None = None,
         assignee: str | None = None,
     ) -> None:
-        said = {"side": side, "key": key_text(key), "label": label, "comment": comment, "assignee": assignee}
+        said = {
+            "side": side,
+            "key": key_text(key),
+            "label": label,
+            "comment": comment,
+            "assignee": assignee,
+        }
         async with self._db.transaction() as tx:
             try:
                 await tx.changed(SQL.note_put, recipe_id=recipe_id, updated_by=actor, **said)

@@ -56,7 +56,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a run is: rows that were read and, where it is known of how many, the share and the seconds to come."""
+    """How far a run is: rows that were read and, where it is known of how many, the share and the
+    seconds to come."""
 
     stage: str
     rows: int

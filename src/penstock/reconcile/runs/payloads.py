@@ -26,7 +26,8 @@ def evidence_prefix(run_id: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePlanPayload:
-    """Plan the staging of one side; `side_document` and `staging` are the recipe's with the run's parameters."""
+    """Plan the staging of one side; `side_document` and `staging` are the recipe's with the run's
+    parameters."""
 
     run_id: int
     side: str
@@ -44,7 +45,8 @@ class StagePlanPayload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageChunkPayload:
-    """Stage one chunk. `plan` is the attempt of the plan that cut it; chunks of one that is gone do not count."""
+    """Stage one chunk. `plan` is the attempt of the plan that cut it; chunks of one that is gone do
+    not count."""
 
     run_id: int
     side: str
@@ -73,9 +75,11 @@ class StageChunkPayload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchPayload:
-    """`inputs` has for each side the keys of its Parquet files, in order, and what they were read from.
+    """`inputs` has for each side the keys of its Parquet files, in order, and what they were read
+    from.
 
-    `before` are the keys of the open items of the recipe's run before, `decided` is what people decided.
+    `before` are the keys of the open items of the recipe's run before, `decided` is what people
+    decided.
     """
 
     run_id: int

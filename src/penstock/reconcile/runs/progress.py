@@ -47,7 +47,9 @@ def _rows(job: asyncpg.Record) -> int:
     return int(said.get("rows", 0))
 
 
-def _share(run: Run, jobs: Sequence[asyncpg.Record], chunks: Sequence[asyncpg.Record]) -> float | None:
+def _share(
+    run: Run, jobs: Sequence[asyncpg.Record], chunks: Sequence[asyncpg.Record]
+) -> float | None:
     """Staging is told by its chunks, the match by its steps; half each where there are both."""
     if run.status is RunStatus.COMPLETED:
         return 100.0

@@ -1,8 +1,8 @@
 """Runs in PostgreSQL: made, moved by gates, cancelled, tried again.
 
-The row is written before any job. Staging is one group: plans, and the chunks they add; its gate opens in the
-transaction that ends the last of them, gathers the parts and queues the match, whose own gate ends the run. Whatever
-ends several jobs takes live rows first, then groups, then the run.
+The row is written before any job. Staging is one group: plans, and the chunks they add; its gate
+opens in the transaction that ends the last of them, gathers the parts and queues the match, whose
+own gate ends the run. Whatever ends several jobs takes live rows first, then groups, then the run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ from penstock.kit.clock import SYSTEM, Clock
 from penstock.kit.errors import ConcurrencyLimit, InvalidState, NotFound, PenstockError
 from penstock.kit.sqlfile import load
 from penstock.reconcile.runs.model import Run, RunStatus
-from penstock.reconcile.runs.payloads import CALLBACK, CLEAN, MATCH, STAGE_PLAN, MatchPayload, StagePlanPayload
+from penstock.reconcile.runs.payloads import (
+    CALLBACK,
+    CLEAN,
+    MATCH,
+    STAGE_PLAN,
+    MatchPayload,
+    StagePlanPayload,
+)
 from penstock.reconcile.runs.progress import progress_of
 from penstock.reconcile.staging.staged import cause, parts_of
 
@@ -81,7 +88,9 @@ class Runs:
         It is staged first, unless it is `native`: then the match reads it where it is.
         """
         async with self._db.transaction() as tx:
-            if started_by is not None and (there := await tx.value(SQL.run_started, started_by=started_by)):
+            if started_by is not None and (
+                there := await tx.value(SQL.run_started, started_by=started_by)
+            ):
                 return await self.get(there)
             await self._check_active(tx, owner)
             run_id: int = await tx.value(
@@ -119,18 +128,22 @@ class Runs:
         return [_run(row) for row in found], await self._db.value(SQL.run_count, **wanted)
 
     async def progress(self, run: Run) -> Progress:
-        return progress_of(run, await self._db.fetch(SQL.run_jobs, group_ids=run.groups), self._clock.now())
+        return progress_of(
+            run, await self._db.fetch(SQL.run_jobs, group_ids=run.groups), self._clock.now()
+        )
 
     def heard(self) -> int:
         """To be asked before a look at a run, and given to `changed` after it."""
         return self._jobs.bell.heard(BELL)
 
     async def changed(self, timeout: float, *, heard: int) -> None:
-        """Until some run went on since the look, or the time is up; progress within a step rings no bell."""
+        """Until some run went on since the look, or the time is up; progress within a step rings no
+        bell."""
         await self._listeners.wait(BELL, timeout, heard=heard)
 
     async def cancel(self, run_id: int, *, actor: str, reason: str = "") -> Run:
-        """End the run and all of its jobs. One that is cancelled already stays so; any other end refuses."""
+        """End the run and all of its jobs. One that is cancelled already stays so; any other end
+        refuses."""
         run = await self.get(run_id)
         async with self._db.transaction() as tx:
             live = await tx.fetch(SQL.run_live, group_ids=run.groups)
@@ -148,10 +161,13 @@ class Runs:
         return await self.get(run_id)
 
     async def retry(self, run_id: int) -> Run:
-        """The same again as a new run of the same owner, whoever asks, from the sources as they are now."""
+        """The same again as a new run of the same owner, whoever asks, from the sources as they are
+        now."""
         run = await self.get(run_id)
         if run.status not in (RunStatus.FAILED, RunStatus.CANCELLED):
-            raise InvalidState(f"Run {run_id} is {run.status}; only what failed or was cancelled is run again.")
+            raise InvalidState(
+                f"Run {run_id} is {run.status}; only what failed or was cancelled is run again."
+            )
         return await self.add(
             owner=run.owner_username,
             recipe=run.recipe,
@@ -194,7 +210,9 @@ class Runs:
                     inputs[side] = given | parts_of(jobs, side)
             await self._match(tx, run_id, inputs)
         except PenstockError as e:
-            await self._end(tx, run_id, RunStatus.FAILED, error={"code": e.code, "message": e.message})
+            await self._end(
+                tx, run_id, RunStatus.FAILED, error={"code": e.code, "message": e.message}
+            )
 
     async def matched(self, tx: Tx, fired: Fired) -> None:
         """The gate of the match: it ended, one way or the other."""
@@ -208,7 +226,9 @@ class Runs:
         status = RunStatus.COMPLETED if passed is None else RunStatus.FAILED
         await self._end(tx, run_id, status, result=result, error=passed)
 
-    async def _stage(self, tx: Tx, run_id: int, owner: str, staged: Mapping[str, Mapping[str, Any]]) -> None:
+    async def _stage(
+        self, tx: Tx, run_id: int, owner: str, staged: Mapping[str, Mapping[str, Any]]
+    ) -> None:
         specs = [
             JobSpec(
                 kind=STAGE_PLAN,
@@ -224,7 +244,12 @@ class Runs:
             )
             for side, given in sorted(staged.items())
         ]
-        group = GroupSpec(name=f"stage:{run_id}", gate=STAGED, payload={"run_id": run_id}, deadline_in=self._timeout)
+        group = GroupSpec(
+            name=f"stage:{run_id}",
+            gate=STAGED,
+            payload={"run_id": run_id},
+            deadline_in=self._timeout,
+        )
         group_id, added = await self._jobs.open_group(group, specs, tx=tx)
         if self._share is not None:
             await self._share.spread(tx, STAGE_QUEUE, owner, [each.job_id for each in added])
@@ -250,12 +275,18 @@ class Runs:
             created_by=row["owner_username"],
             trace=f"run-{run_id}",
         )
-        group = GroupSpec(name=f"match:{run_id}", gate=MATCHED, payload={"run_id": run_id}, deadline_in=left)
+        group = GroupSpec(
+            name=f"match:{run_id}", gate=MATCHED, payload={"run_id": run_id}, deadline_in=left
+        )
         group_id, [added] = await self._jobs.open_group(group, [spec], tx=tx, force=True)
         if self._share is not None:
             await self._share.spread(tx, MATCH_QUEUE, row["owner_username"], [added.job_id])
         await tx.changed(
-            SQL.run_ready, run_id=run_id, inputs=_dump(inputs), match_group=group_id, match_job=added.job_id
+            SQL.run_ready,
+            run_id=run_id,
+            inputs=_dump(inputs),
+            match_group=group_id,
+            match_job=added.job_id,
         )
         tx.after_commit(self._ring)
 
@@ -281,7 +312,11 @@ class Runs:
             return
         after = [JobSpec(kind=CLEAN, payload={"run_id": run_id}, unique_key=f"{CLEAN}:{run_id}")]
         if row["callback_url"] is not None:
-            after.append(JobSpec(kind=CALLBACK, payload={"run_id": run_id}, unique_key=f"{CALLBACK}:{run_id}"))
+            after.append(
+                JobSpec(
+                    kind=CALLBACK, payload={"run_id": run_id}, unique_key=f"{CALLBACK}:{run_id}"
+                )
+            )
         if row["staging_group"] is None:
             after = after[1:]
         await self._follow(tx, after)
@@ -318,7 +353,9 @@ def _asked(given: Mapping[str, Any]) -> dict[str, Any]:
     """What a side was to be read from, without what became of it."""
     if "data_source_id" in given:
         return {
-            name: given[name] for name in ("data_source_id", "document", "lent", "native", "staging") if name in given
+            name: given[name]
+            for name in ("data_source_id", "document", "lent", "native", "staging")
+            if name in given
         }
     return dict(given)
 

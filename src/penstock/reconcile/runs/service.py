@@ -1,4 +1,5 @@
-"""Where runs are asked for: sources are found, columns looked up, faults told, and what is right is queued."""
+"""Where runs are asked for: sources are found, columns looked up, faults told, and what is right is
+queued."""
 
 from __future__ import annotations
 
@@ -62,7 +63,13 @@ class Asker:
 
 class Desk:
     def __init__(
-        self, runs: Runs, recipes: Recipes, uploads: Uploads, sources: DataSources, *, reach: Callable[[str], None]
+        self,
+        runs: Runs,
+        recipes: Recipes,
+        uploads: Uploads,
+        sources: DataSources,
+        *,
+        reach: Callable[[str], None],
     ) -> None:
         self.runs = runs
         self.recipes = recipes
@@ -71,7 +78,8 @@ class Desk:
         self._reach = reach
 
     async def faults(self, document: object, asker: Asker) -> list[Fault]:
-        """Every fault of a recipe, though its form be wrong elsewhere: its sources, its columns, its SQL."""
+        """Every fault of a recipe, though its form be wrong elsewhere: its sources, its columns,
+        its SQL."""
         read = validation.form(document)
         found, draft = ([], whole(read)) if isinstance(read, Recipe) else (read, readable(document))
         schemas: dict[SideName, pa.Schema] = {}
@@ -79,10 +87,22 @@ class Desk:
             try:
                 schemas[name] = await self.schema(side, name, asker)
             except PenstockError as e:
-                found.append(Fault(path=f"sources.{name}", message=e.message, suggestion=e.hint or "Check the source."))
-        found += validation.against(draft, {name: columns(schema) for name, schema in schemas.items()})
+                found.append(
+                    Fault(
+                        path=f"sources.{name}",
+                        message=e.message,
+                        suggestion=e.hint or "Check the source.",
+                    )
+                )
+        found += validation.against(
+            draft, {name: columns(schema) for name, schema in schemas.items()}
+        )
         found += _of_sql(document)
-        if isinstance(read, Recipe) and len(schemas) == len(SIDES) and not any(f.severity == "error" for f in found):
+        if (
+            isinstance(read, Recipe)
+            and len(schemas) == len(SIDES)
+            and not any(f.severity == "error" for f in found)
+        ):
             async with self.sources.turns.taken(asker.username):
                 found += await asyncio.to_thread(trial.faults, read, schemas)
         return found
@@ -94,17 +114,24 @@ class Desk:
         if side.upload is not None:
             return await self.uploads.schema(await self._upload(side.upload, asker))
         source = await self.source(side.source or "", name, asker)
-        return await self.sources.ask(source.data_source_id, lambda it: source_schema(it, side), by=asker.username)
+        return await self.sources.ask(
+            source.data_source_id, lambda it: source_schema(it, side), by=asker.username
+        )
 
     async def sample(self, side: Side, name: SideName, asker: Asker, rows: int) -> pa.Table:
         """The first rows of a side that its filters let through, for a look at their values."""
         if side.upload is not None:
             return await self.uploads.sample(await self._upload(side.upload, asker), side, rows)
         source = await self.source(side.source or "", name, asker)
-        return await self.sources.ask(source.data_source_id, lambda it: first_rows(it, side, rows), by=asker.username)
+        return await self.sources.ask(
+            source.data_source_id, lambda it: first_rows(it, side, rows), by=asker.username
+        )
 
-    async def confirmed(self, sides: tuple[Side, Side], keys: Sequence[tuple[Key, Key]], asker: Asker) -> list[Pair]:
-        """The rows of pairs that people made; of keys of several columns those among the first rows of a side."""
+    async def confirmed(
+        self, sides: tuple[Side, Side], keys: Sequence[tuple[Key, Key]], asker: Asker
+    ) -> list[Pair]:
+        """The rows of pairs that people made; of keys of several columns those among the first rows
+        of a side."""
         found = []
         for place, (name, side) in enumerate(zip(SIDES, sides, strict=True)):
             wanted = [pair[place] for pair in keys[-MOST_PAIRS:]]
@@ -113,15 +140,34 @@ class Desk:
                 values: list[JsonValue] = [key[0] for key in wanted]
                 scope = (Filter(column=side.primary_key[0], op="in", value=values),)
             try:
-                rows = await self.sample(side.model_copy(update={"filters": scope}), name, asker, 5 * MOST_PAIRS)
+                rows = await self.sample(
+                    side.model_copy(update={"filters": scope}), name, asker, 5 * MOST_PAIRS
+                )
             except InvalidInput:  # a key that the column cannot have names no record
-                rows = await self.sample(side.model_copy(update={"filters": ()}), name, asker, 5 * MOST_PAIRS)
-            found.append({tuple(str(row[name]) for name in side.primary_key): row for row in rows.to_pylist()})
+                rows = await self.sample(
+                    side.model_copy(update={"filters": ()}), name, asker, 5 * MOST_PAIRS
+                )
+            found.append(
+                {
+                    tuple(str(row[name]) for name in side.primary_key): row
+                    for row in rows.to_pylist()
+                }
+            )
         left, right = found
-        return [(left[tuple(a)], right[tuple(b)]) for a, b in keys if tuple(a) in left and tuple(b) in right]
+        return [
+            (left[tuple(a)], right[tuple(b)])
+            for a, b in keys
+            if tuple(a) in left and tuple(b) in right
+        ]
 
     async def preview(
-        self, recipe: Recipe, asker: Asker, *, rows: int, parameters: Mapping[str, Any], decided: Decided
+        self,
+        recipe: Recipe,
+        asker: Asker,
+        *,
+        rows: int,
+        parameters: Mapping[str, Any],
+        decided: Decided,
     ) -> Preview:
         """What the recipe makes of the first rows of both sides."""
         if recipe.match_sql is not None:
@@ -162,7 +208,9 @@ class Desk:
             started_by=started_by,
         )
 
-    async def _input(self, recipe: Recipe, name: SideName, given: Mapping[str, Any], asker: Asker) -> dict[str, Any]:
+    async def _input(
+        self, recipe: Recipe, name: SideName, given: Mapping[str, Any], asker: Asker
+    ) -> dict[str, Any]:
         wanted = bound(recipe, getattr(recipe.sources, name), given)
         if wanted.upload is not None:
             upload = await self._upload(wanted.upload, asker)
@@ -179,7 +227,8 @@ class Desk:
         return told | ({"staging": asked} if asked else {})
 
     async def source(self, alias: str, side: SideName, asker: Asker) -> DataSource:
-        """The source, if the asker may read from it, by their own right or by that of the recipe they run."""
+        """The source, if the asker may read from it, by their own right or by that of the recipe
+        they run."""
         try:
             source = await self.sources.find(alias)
         except NotFound:
@@ -226,11 +275,15 @@ class Desk:
 
 
 def _no_source(name: str) -> InvalidInput:
-    return InvalidInput(f"There is no source {name[:100]!r} that you may use.", hint="GET /api/sources lists them.")
+    return InvalidInput(
+        f"There is no source {name[:100]!r} that you may use.", hint="GET /api/sources lists them."
+    )
 
 
 def _no_upload(upload_id: str) -> InvalidInput:
-    return InvalidInput(f"There is no upload {upload_id} that you may use.", hint="POST /api/uploads makes one.")
+    return InvalidInput(
+        f"There is no upload {upload_id} that you may use.", hint="POST /api/uploads makes one."
+    )
 
 
 def _of_sql(document: object) -> list[Fault]:
@@ -239,5 +292,7 @@ def _of_sql(document: object) -> list[Fault]:
         if isinstance(sql, str):
             checked(sql)
     except InvalidInput as e:
-        return [Fault(path="match_sql", message=e.message, suggestion=e.hint or "Write one SELECT.")]
+        return [
+            Fault(path="match_sql", message=e.message, suggestion=e.hint or "Write one SELECT.")
+        ]
     return []

@@ -1,9 +1,9 @@
 """Staging: a source's records become Parquet in our storage, in chunks that all see one moment.
 
-The plan cuts. Where a source can share a moment (PostgreSQL's exported snapshot) the plan keeps it open until its
-chunks are over, and adds them while it runs, as it does where it has to look for changes at the end; else it adds them
-with its end. A plan that is tried again cuts again:
-the chunks of the attempt before have lost their moment, notice that, and end without counting.
+The plan cuts. Where a source can share a moment (PostgreSQL's exported snapshot) the plan keeps it
+open until its chunks are over, and adds them while it runs, as it does where it has to look for
+changes at the end; else it adds them with its end. A plan that is tried again cuts again: the
+chunks of the attempt before have lost their moment, notice that, and end without counting.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ MAX_LOOKS = 60
 class StagePlanner:
     """The handler of `stage_plan`."""
 
-    def __init__(self, planes: Callable[[], ReconcileControlPlane], *, limits: Limits = CHUNKS) -> None:
+    def __init__(
+        self, planes: Callable[[], ReconcileControlPlane], *, limits: Limits = CHUNKS
+    ) -> None:
         self._planes = planes
         self._limits = limits
 
@@ -64,13 +66,24 @@ class StagePlanner:
                 sql = await source_sql(source, side)
                 limits = _limits(self._limits, side, Staging.model_validate(order.staging))
                 plan = await in_ranges(source, sql, await source.plan(sql, limits), limits)
-                ctx.log.info("stage_planned", run_id=order.run_id, side=order.side, chunks=len(plan.chunks))
+                ctx.log.info(
+                    "stage_planned", run_id=order.run_id, side=order.side, chunks=len(plan.chunks)
+                )
                 return await self._go_on(job, ctx, order, plan, plane)
 
     async def _go_on(
-        self, job: Job, ctx: JobContext, order: StagePlanPayload, plan: Plan, plane: ReconcileControlPlane
+        self,
+        job: Job,
+        ctx: JobContext,
+        order: StagePlanPayload,
+        plan: Plan,
+        plane: ReconcileControlPlane,
     ) -> Result:
-        told = {"plan": str(ctx.fence.attempt_id), "chunks": len(plan.chunks), "snapshot": plan.chunks[0].snapshot}
+        told = {
+            "plan": str(ctx.fence.attempt_id),
+            "chunks": len(plan.chunks),
+            "snapshot": plan.chunks[0].snapshot,
+        }
         specs = _specs(job, ctx, order, plan)
         if plan.hold is None:
             return Result(told, spawn=specs)
@@ -87,7 +100,9 @@ class StagePlanner:
 class ChunkStager:
     """The handler of `stage_chunk`."""
 
-    def __init__(self, planes: Callable[[], ReconcileControlPlane], depot: ObjectStoreProvider) -> None:
+    def __init__(
+        self, planes: Callable[[], ReconcileControlPlane], depot: ObjectStoreProvider
+    ) -> None:
         self._planes = planes
         self._depot = depot
 
@@ -101,12 +116,20 @@ class ChunkStager:
             async with opening.opened() as source:
                 return Result(await self._stage(order, source, ctx))
         except PenstockError as e:
-            if order.snapshot is None or "snapshot" not in e.message.lower() or job.polls >= MAX_LOOKS:
+            if (
+                order.snapshot is None
+                or "snapshot" not in e.message.lower()
+                or job.polls >= MAX_LOOKS
+            ):
                 raise
-            ctx.log.warning("stage_moment_lost", run_id=order.run_id, side=order.side, number=order.number)
+            ctx.log.warning(
+                "stage_moment_lost", run_id=order.run_id, side=order.side, number=order.number
+            )
             return Park({}, LOST_SECONDS)
 
-    async def _stage(self, order: StageChunkPayload, source: Source, ctx: JobContext) -> dict[str, Any]:
+    async def _stage(
+        self, order: StageChunkPayload, source: Source, ctx: JobContext
+    ) -> dict[str, Any]:
         batches = _counted(source, order, ctx)
         async with aclosing(batches):
             first = await anext(batches, None)
@@ -119,7 +142,10 @@ class ChunkStager:
                 attempt=str(ctx.fence.attempt_id),
                 delta_packed=True,
             )
-        files = [{"key": p.path, "rows": p.rows, "size": p.size, "sha256": p.sha256} for p in written.parts]
+        files = [
+            {"key": p.path, "rows": p.rows, "size": p.size, "sha256": p.sha256}
+            for p in written.parts
+        ]
         return {"plan": order.plan, "number": order.number, "rows": written.rows, "files": files}
 
 
@@ -136,8 +162,12 @@ def _limits(usual: Limits, side: Side, asked: Staging) -> Limits:
     return replace(
         usual,
         key=side.partition_key,
-        chunk_rows=asked.chunk_threshold_rows if "chunk_threshold_rows" in given else usual.chunk_rows,
-        max_chunks=asked.max_parallel_chunks if "max_parallel_chunks" in given else usual.max_chunks,
+        chunk_rows=asked.chunk_threshold_rows
+        if "chunk_threshold_rows" in given
+        else usual.chunk_rows,
+        max_chunks=asked.max_parallel_chunks
+        if "max_parallel_chunks" in given
+        else usual.max_chunks,
     )
 
 
@@ -169,8 +199,11 @@ def _specs(job: Job, ctx: JobContext, order: StagePlanPayload, plan: Plan) -> Se
     ]
 
 
-async def _chunks_over(plane: ReconcileControlPlane, job_ids: Sequence[int], hold: Hold, ctx: JobContext) -> None:
-    """Waits for the chunks with the moment open; a chunk that failed for good, or a lost moment, ends the plan."""
+async def _chunks_over(
+    plane: ReconcileControlPlane, job_ids: Sequence[int], hold: Hold, ctx: JobContext
+) -> None:
+    """Waits for the chunks with the moment open; a chunk that failed for good, or a lost moment,
+    ends the plan."""
     waiting = list(job_ids)
     while waiting:
         views = await plane.jobs(waiting)
@@ -179,7 +212,10 @@ async def _chunks_over(plane: ReconcileControlPlane, job_ids: Sequence[int], hol
         waiting = [view.job_id for view in views if not view.status.over]
         ctx.progress(percent=round(100 * (1 - len(waiting) / len(job_ids)), 1))
         if waiting and not await hold.alive():
-            raise InvalidState("The source ended the transaction that all chunks share.", hint="It is planned again.")
+            raise InvalidState(
+                "The source ended the transaction that all chunks share.",
+                hint="It is planned again.",
+            )
         if waiting:
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -193,7 +229,9 @@ async def _is_superseded(plane: ReconcileControlPlane, order: StageChunkPayload)
     return order.plan in ended
 
 
-async def _counted(source: Source, order: StageChunkPayload, ctx: JobContext) -> AsyncGenerator[pa.RecordBatch]:
+async def _counted(
+    source: Source, order: StageChunkPayload, ctx: JobContext
+) -> AsyncGenerator[pa.RecordBatch]:
     rows = 0
     async with aclosing(source.stream(order.chunk(), trace=query_trace(ctx.fence))) as batches:
         async for batch in batches:
@@ -202,7 +240,9 @@ async def _counted(source: Source, order: StageChunkPayload, ctx: JobContext) ->
             yield batch
 
 
-async def _with(first: pa.RecordBatch | None, rest: AsyncGenerator[pa.RecordBatch]) -> AsyncGenerator[pa.RecordBatch]:
+async def _with(
+    first: pa.RecordBatch | None, rest: AsyncGenerator[pa.RecordBatch]
+) -> AsyncGenerator[pa.RecordBatch]:
     if first is not None:
         yield first
     async for batch in rest:

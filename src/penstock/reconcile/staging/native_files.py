@@ -1,8 +1,9 @@
 """Sources that are files already: read where they are, nothing of them is staged.
 
-Parquet in a folder is read by the engine itself. What a shut-in engine cannot reach (object stores) or does not read
-exactly (CSV) comes through the source's driver, once, into the scratch folder of the match: several pieces at a time,
-each a batch at a time. Every piece is of the object that was listed; one that changes in between is an error.
+Parquet in a folder is read by the engine itself. What a shut-in engine cannot reach (object stores)
+or does not read exactly (CSV) comes through the source's driver, once, into the scratch folder of
+the match: several pieces at a time, each a batch at a time. Every piece is of the object that was
+listed; one that changes in between is an error.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ PIECES = Limits(chunk_bytes=32 * 1024 * 1024, max_chunks=64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """One side's files. `told` goes into the manifest; `stamps` say whether files of others are still the same."""
+    """One side's files. `told` goes into the manifest; `stamps` say whether files of others are
+    still the same."""
 
     files: Sequence[Path]
     told: Mapping[str, Any]
@@ -50,7 +52,9 @@ class Taken:
     def check(self) -> None:
         for path, stamp in self.stamps.items():
             if not path.exists() or _stamp(path) != stamp:
-                raise SourceUnavailable(f"{path.name} changed while it was read.", hint="It is read again.")
+                raise SourceUnavailable(
+                    f"{path.name} changed while it was read.", hint="It is read again."
+                )
 
 
 async def take(source: Source, side: Side, target: Path) -> Taken:
@@ -110,14 +114,23 @@ async def _piece(source: Source, chunk: Chunk, schema: pa.Schema, file: Path) ->
 
 def _read_from(source: Source, plan: Plan) -> dict[str, Any]:
     """Digests of files in a folder; of objects what their store calls the version that was read."""
-    pieces = [part for chunk in plan.chunks for parts in chunk.extra.get("pieces", {}).values() for part in parts]
+    pieces = [
+        part
+        for chunk in plan.chunks
+        for parts in chunk.extra.get("pieces", {}).values()
+        for part in parts
+    ]
     entries = dict.fromkeys(piece(part).entry for part in pieces)
     if not isinstance(source, FilesSource):
         return {}
     paths = [path for entry in entries if (path := source.place.path(entry)) is not None]
     if paths:
         return {"sha256": [_digest(path) for path in paths]}
-    return {"objects": [{"path": entry.path, "size": entry.size, "etag": entry.etag} for entry in entries]}
+    return {
+        "objects": [
+            {"path": entry.path, "size": entry.size, "etag": entry.etag} for entry in entries
+        ]
+    }
 
 
 def _told(side: Side, rows: int) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""A side's records as SQL of its source: its table or query, with the recipe's filters as typed conditions."""
+"""A side's records as SQL of its source: its table or query, with the recipe's filters as typed
+conditions."""
 
 from __future__ import annotations
 
@@ -33,7 +34,14 @@ _SUCH_AS = {
 _LIKE = "like is for text columns and takes a text with % and _."
 _ESCAPED = r"A backslash stands before %, _ or another backslash: 50\% is the text 50%."
 _LONE_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\(?![%_\\])")
-_COMPARED = {"eq": exp.EQ, "neq": exp.NEQ, "gt": exp.GT, "gte": exp.GTE, "lt": exp.LT, "lte": exp.LTE}
+_COMPARED = {
+    "eq": exp.EQ,
+    "neq": exp.NEQ,
+    "gt": exp.GT,
+    "gte": exp.GTE,
+    "lt": exp.LT,
+    "lte": exp.LTE,
+}
 
 
 def base(side: Side, dialect: str) -> str:
@@ -42,13 +50,18 @@ def base(side: Side, dialect: str) -> str:
         return side.query
     parts = [exp.to_identifier(part, quoted=True) for part in (side.table or "").split(".")]
     if len(parts) > 3:
-        raise InvalidInput(f"{side.table!r} is not a table's name.", hint="Write [catalog.][schema.]name.")
+        raise InvalidInput(
+            f"{side.table!r} is not a table's name.", hint="Write [catalog.][schema.]name."
+        )
     names = dict(zip(("this", "db", "catalog"), reversed(parts), strict=False))
     return f"SELECT * FROM {exp.Table(**names).sql(dialect=dialect)}"
 
 
-def filtered(sql: str, schema: pa.Schema, filters: Sequence[Filter], dialect: str, *, plain: bool) -> str:
-    """The query with its filters; `plain` says that it is `SELECT * FROM table`, which stays one that can be cut."""
+def filtered(
+    sql: str, schema: pa.Schema, filters: Sequence[Filter], dialect: str, *, plain: bool
+) -> str:
+    """The query with its filters; `plain` says that it is `SELECT * FROM table`, which stays one
+    that can be cut."""
     if not filters:
         return sql
     where = " AND ".join(f"({_condition(condition, schema, dialect)})" for condition in filters)
@@ -89,7 +102,9 @@ def _value(name: str, declared: Parameter, given: Mapping[str, Any]) -> Any:
     if declared.takes(value):
         return value
     raise InvalidInput(
-        f"Parameter {name} is missing." if value is None else f"Parameter {name} is no {declared.type}: {value!r:.80}.",
+        f"Parameter {name} is missing."
+        if value is None
+        else f"Parameter {name} is no {declared.type}: {value!r:.80}.",
         hint="A date is written 2024-01-31.",
         parameter=name,
     )
@@ -138,9 +153,12 @@ def _condition_sql(condition: Filter, kind: Kind, named: exp.Expr, dialect: str)
 
 
 def _numeric(condition: Filter, dialect: str) -> bool:
-    """Whether text is to be read as numbers: files have no other columns, and what is no number in them is an error."""
+    """Whether text is to be read as numbers: files have no other columns, and what is no number in
+    them is an error."""
     values = condition.value if isinstance(condition.value, list) else [condition.value]
-    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    numbers = all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values
+    )
     return numbers and dialect == "duckdb" and condition.op != "is_null"
 
 
@@ -158,7 +176,9 @@ def _tree(condition: Filter, named: exp.Expr, kind: Kind) -> exp.Expr:
             low, high = (_literal(item, kind, condition) for item in value)
             return exp.Between(this=named, low=low, high=high)
         case "in":
-            return exp.In(this=named, expressions=[_literal(item, kind, condition) for item in value])
+            return exp.In(
+                this=named, expressions=[_literal(item, kind, condition) for item in value]
+            )
         case "like":
             raise _unfit(value, kind, condition, hint=_LIKE)
         case op:
@@ -212,7 +232,8 @@ def _bytes(text: exp.Expr) -> exp.Expr:
 
 
 def _literal(value: Any, kind: Kind, condition: Filter) -> exp.Expr:
-    """A value as the column's kind has it; one that the column cannot have is an error, never a filter of nothing."""
+    """A value as the column's kind has it; one that the column cannot have is an error, never a
+    filter of nothing."""
     match kind, value:
         case Kind.OTHER, bool():
             return exp.true() if value else exp.false()
@@ -228,7 +249,9 @@ def _literal(value: Any, kind: Kind, condition: Filter) -> exp.Expr:
             return exp.Literal.string(value)
         case Kind.DATE, str() if is_date(value):
             return exp.cast(exp.Literal.string(value), "date")
-        case Kind.MOMENT, str() if is_date(value[:10]) and (len(value) == _DAY or _MOMENT.fullmatch(value)):
+        case Kind.MOMENT, str() if is_date(value[:10]) and (
+            len(value) == _DAY or _MOMENT.fullmatch(value)
+        ):
             zoned = re.search(r"(Z|[+-]\d{2}:\d{2})$", value[_DAY:])
             return exp.cast(exp.Literal.string(value), "timestamptz" if zoned else "timestamp")
         case Kind.OTHER, str():

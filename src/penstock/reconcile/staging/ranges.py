@@ -1,8 +1,9 @@
 """Chunks by ranges of a key, for sources that cannot share a moment between connections.
 
-Only where a recipe names a `partition_key`, and where a change in between is kept out or noticed. The edges are
-quantiles of a sample that the source itself has put in order, so skew and text split evenly and every row is in exactly
-one range, whatever the source's collation is. Nulls go with the first. A DuckDB file has one reader, which is parallel.
+Only where a recipe names a `partition_key`, and where a change in between is kept out or noticed.
+The edges are quantiles of a sample that the source itself has put in order, so skew and text split
+evenly and every row is in exactly one range, whatever the source's collation is. Nulls go with the
+first. A DuckDB file has one reader, which is parallel.
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ _SAMPLED_ROWS = 20_000
 
 async def in_ranges(source: Source, sql: str, plan: Plan, limits: Limits) -> Plan:
     """The plan, cut by the key of the limits where the source did not cut it itself."""
-    if limits.key is None or limits.chunk_rows is None or len(plan.chunks) > 1 or source.dialect not in DIALECTS:
+    if (
+        limits.key is None
+        or limits.chunk_rows is None
+        or len(plan.chunks) > 1
+        or source.dialect not in DIALECTS
+    ):
         return plan
     key = _key(plan.schema, limits.key, source.dialect)
     at_one = await pinned(source, sql)
@@ -42,7 +48,9 @@ async def in_ranges(source: Source, sql: str, plan: Plan, limits: Limits) -> Pla
     if len(parts) < 2 or not (at_one or hold):
         return plan
     [whole] = plan.chunks
-    return replace(plan, chunks=[replace(whole, number=n, sql=part) for n, part in enumerate(parts)], hold=hold)
+    return replace(
+        plan, chunks=[replace(whole, number=n, sql=part) for n, part in enumerate(parts)], hold=hold
+    )
 
 
 async def _cut(source: Source, inner: str, key: str, total: int, count: int) -> list[str]:
@@ -54,12 +62,16 @@ async def _cut(source: Source, inner: str, key: str, total: int, count: int) -> 
 def _key(schema: pa.Schema, name: str, dialect: str) -> str:
     if name not in schema.names:
         raise InvalidInput(
-            f"There is no column {name!r} to cut by.", hint=f"There are: {', '.join(schema.names[:20])}."
+            f"There is no column {name!r} to cut by.",
+            hint=f"There are: {', '.join(schema.names[:20])}.",
         )
     kind = schema.field(name).type
     ordered = pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_string(kind)
     if not (ordered or pa.types.is_date(kind)):
-        raise InvalidInput(f"{name} is a {kind}; a table is not cut by it.", hint="Name a number, a text or a date.")
+        raise InvalidInput(
+            f"{name} is a {kind}; a table is not cut by it.",
+            hint="Name a number, a text or a date.",
+        )
     return exp.column(name, "q", quoted=True).sql(dialect=dialect)
 
 
@@ -90,7 +102,10 @@ def _literal(value: Any) -> exp.Expr:
         case int():
             return exp.Literal.number(value)
         case Decimal():
-            return exp.cast(exp.Literal.string(f"{value:f}"), f"decimal(38, {max(0, -int(value.as_tuple().exponent))})")
+            return exp.cast(
+                exp.Literal.string(f"{value:f}"),
+                f"decimal(38, {max(0, -int(value.as_tuple().exponent))})",
+            )
         case str():
             return exp.Literal.string(value)
         case _:

@@ -1,8 +1,10 @@
-"""One moment for chunks that are read by several connections to a source that cannot share one between them.
+"""One moment for chunks that are read by several connections to a source that cannot share one
+between them.
 
-A table of Iceberg is read at its snapshot, which every chunk names. Of anything else a fingerprint is taken before the
-chunks and again after the last of them: when it is the same, they saw the same rows; when it is not, what was staged is
-thrown away. The source computes it, so that it costs a scan there and nothing on the way.
+A table of Iceberg is read at its snapshot, which every chunk names. Of anything else a fingerprint
+is taken before the chunks and again after the last of them: when it is the same, they saw the same
+rows; when it is not, what was staged is thrown away. The source computes it, so that it costs a
+scan there and nothing on the way.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ class SourceChanged(SourceUnavailable):
 
 
 class Unchanged:
-    """The hold of a plan whose chunks have no moment in common: asked at their end, whether that mattered."""
+    """The hold of a plan whose chunks have no moment in common: asked at their end, whether that
+    mattered."""
 
     def __init__(self, source: Source, sql: str, fingerprint: tuple[Any, ...]) -> None:
         self._source = source
@@ -71,12 +74,16 @@ async def pinned(source: Source, sql: str) -> str | None:
     if source.dialect != "trino" or query is None:
         return None
     try:
-        found = await rows(source, f"SELECT snapshot_id FROM {_refs(query.table)} WHERE name = 'main'")
+        found = await rows(
+            source, f"SELECT snapshot_id FROM {_refs(query.table)} WHERE name = 'main'"
+        )
     except SourceUnavailable:
         raise
     except PenstockError:
         return None
-    return query.reading(f"{query.table} FOR VERSION AS OF {int(found[0][0])}").text if found else None
+    return (
+        query.reading(f"{query.table} FOR VERSION AS OF {int(found[0][0])}").text if found else None
+    )
 
 
 async def rows(source: Source, sql: str) -> list[tuple[Any, ...]]:

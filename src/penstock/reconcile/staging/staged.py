@@ -1,4 +1,5 @@
-"""What staging came to: the parts of the plan that ended, complete, or a sentence about what is missing."""
+"""What staging came to: the parts of the plan that ended, complete, or a sentence about what is
+missing."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def parts_of(jobs: Sequence[asyncpg.Record], side: str) -> dict[str, Any]:
-    """The rows and files of one side. A plan that ran twice has two sets of chunks; the one that ended counts."""
+    """The rows and files of one side. A plan that ran twice has two sets of chunks; the one that
+    ended counts."""
     plan = _the_plan(jobs, side)
     told = _loaded(plan["result"])
     chunks = {
@@ -44,7 +46,11 @@ def cause(jobs: Iterable[asyncpg.Record], otherwise: Json) -> dict[str, Any]:
     if failed:
         error = dict(_loaded(failed[0]["error"]))
         return error | {"job_id": failed[0]["job_id"], "step": failed[0]["kind"]}
-    return dict(otherwise) if isinstance(otherwise, dict) else {"code": "FAILED", "message": "A job did not succeed."}
+    return (
+        dict(otherwise)
+        if isinstance(otherwise, dict)
+        else {"code": "FAILED", "message": "A job did not succeed."}
+    )
 
 
 def _the_plan(jobs: Sequence[asyncpg.Record], side: str) -> asyncpg.Record:
@@ -54,7 +60,9 @@ def _the_plan(jobs: Sequence[asyncpg.Record], side: str) -> asyncpg.Record:
     raise InvalidState(f"The {side} side has no plan that ended.")
 
 
-def _of(jobs: Sequence[asyncpg.Record], kind: str, side: str) -> list[tuple[asyncpg.Record, Mapping[str, Any]]]:
+def _of(
+    jobs: Sequence[asyncpg.Record], kind: str, side: str
+) -> list[tuple[asyncpg.Record, Mapping[str, Any]]]:
     found = [(row, _loaded(row["payload"])) for row in jobs if row["kind"] == kind]
     return [(row, payload) for row, payload in found if payload["side"] == side]
 

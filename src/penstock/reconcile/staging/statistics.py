@@ -1,8 +1,9 @@
 """How large numbers really are, by what Parquet files say of their row groups.
 
-A column is declared for the largest amount there could ever be; the amounts there are most often need half of its
-bits, and arithmetic on 64 of them costs half of that on 128. A file that says too little changes nothing; one that says
-what is not true makes the engine refuse the value that does not fit.
+A column is declared for the largest amount there could ever be; the amounts there are most often
+need half of its bits, and arithmetic on 64 of them costs half of that on 128. A file that says too
+little changes nothing; one that says what is not true makes the engine refuse the value that does
+not fit.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def _held(column: Column, files: Sequence[pq.FileMetaData]) -> int | None:
 
 
 def _bounds(file: pq.FileMetaData, name: str) -> Iterator[tuple[Decimal, Decimal] | None]:
-    """The least and the greatest value of each row group that has any; None where that is not told, or not exact."""
+    """The least and the greatest value of each row group that has any; None where that is not told,
+    or not exact."""
     places = [place for place in range(file.num_columns) if file.schema.column(place).path == name]
     for group in map(file.row_group, range(file.num_row_groups)):
         told = group.column(places[0]).statistics if len(places) == 1 else None

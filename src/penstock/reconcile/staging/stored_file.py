@@ -1,4 +1,5 @@
-"""An object of the storage as a file that Arrow seeks in: only what is asked for is read, and nothing is kept."""
+"""An object of the storage as a file that Arrow seeks in: only what is asked for is read, and
+nothing is kept."""
 
 from __future__ import annotations
 

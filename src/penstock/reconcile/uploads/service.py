@@ -99,7 +99,9 @@ class UploadUsage:
 
 
 class Uploads:
-    def __init__(self, db: Db, store: Callable[[], Store], parser: Parser, quota: UploadQuota) -> None:
+    def __init__(
+        self, db: Db, store: Callable[[], Store], parser: Parser, quota: UploadQuota
+    ) -> None:
         self._db = db
         self._parser = parser
         self.store = store
@@ -210,7 +212,8 @@ class Uploads:
         return await read_schema(self.store(), part)
 
     async def sample(self, upload: Upload, side: Side, rows: int) -> pa.Table:
-        """The first rows; with filters the first that those let through, for which the file is copied once."""
+        """The first rows; with filters the first that those let through, for which the file is
+        copied once."""
         store = self.store()
         if not side.filters:
             file = StoredFile(store, upload.key, upload.size_bytes, asyncio.get_running_loop())

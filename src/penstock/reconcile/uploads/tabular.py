@@ -2,9 +2,9 @@
 
 This runs in the process that `parsing` starts for one file, within its limits.
 
-A CSV column is text, for nothing in the file says more; rules read numbers and dates out of text exactly or refuse.
-What cannot be meant is refused here, before it becomes a wrong count: a quote that is never closed swallows the rows
-after it, a column without a name cannot be asked for.
+A CSV column is text, for nothing in the file says more; rules read numbers and dates out of text
+exactly or refuse. What cannot be meant is refused here, before it becomes a wrong count: a quote
+that is never closed swallows the rows after it, a column without a name cannot be asked for.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ _OTHER_ENCODING = "Is it another encoding? ?encoding=cp1252 says so."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How a file is to be read: by its name, and for a CSV in which encoding and with which delimiter."""
+    """How a file is to be read: by its name, and for a CSV in which encoding and with which
+    delimiter."""
 
     name: str
     encoding: str = "utf-8"
@@ -128,7 +129,9 @@ async def _from_csv(given: Path, reading: Reading, folder: Path) -> Path:
     except PayloadTooLarge:
         raise
     except PenstockError as e:
-        raise InvalidInput(f"The CSV cannot be read: {e.message.removeprefix('rows.csv: ')}", hint=e.hint) from None
+        raise InvalidInput(
+            f"The CSV cannot be read: {e.message.removeprefix('rows.csv: ')}", hint=e.hint
+        ) from None
     return path
 
 
@@ -159,11 +162,15 @@ def _unpacking() -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, zlib.error) as e:
-        raise InvalidInput(f"The file cannot be unpacked: {e}.", hint="Is it whole, and gzip?") from None
+        raise InvalidInput(
+            f"The file cannot be unpacked: {e}.", hint="Is it whole, and gzip?"
+        ) from None
 
 
 def _check_delimiter(sign: str | None) -> None:
-    if sign and (len(sign) > 1 or not sign.isascii() or sign.isalnum() or sign in (QUOTE, "\r", "\n", "\0")):
+    if sign and (
+        len(sign) > 1 or not sign.isascii() or sign.isalnum() or sign in (QUOTE, "\r", "\n", "\0")
+    ):
         raise InvalidInput(f"{sign!r} cannot be a delimiter.", hint="Such as , ; | or a tab.")
 
 
@@ -180,7 +187,9 @@ def _checked_text(given: Path, reading: Reading, encoding: str) -> str:
                 quotes += piece.count(QUOTE)
                 reading.limits.check_unpacked(length, packed, "file", "characters")
                 if "\0" in piece:
-                    raise InvalidInput("This is no CSV: it holds NUL characters.", hint=_OTHER_ENCODING)
+                    raise InvalidInput(
+                        "This is no CSV: it holds NUL characters.", hint=_OTHER_ENCODING
+                    )
         sign = sign or ","
         with _opened(given, reading, encoding) as file:
             wrong = misread(file, sign, QUOTE) if quotes or _has_one_column(file, sign) else None
@@ -210,9 +219,13 @@ def _opened(given: Path, reading: Reading, encoding: str) -> TextIO:
 
 def _check_names(names: Sequence[str]) -> None:
     if not names or not all(name.strip() for name in names):
-        raise InvalidInput("The first row must name every column.", hint="Remove columns that have no name.")
+        raise InvalidInput(
+            "The first row must name every column.", hint="Remove columns that have no name."
+        )
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidInput(f"There is more than one column named {twice[0][:80]}.", hint="Rename one of them.")
+        raise InvalidInput(
+            f"There is more than one column named {twice[0][:80]}.", hint="Rename one of them."
+        )
 
 
 def _check_parquet(given: Path) -> None:

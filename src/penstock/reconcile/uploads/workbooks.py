@@ -32,7 +32,8 @@ _SHEET = re.compile(rb"<(?:\w+:)?sheet\s([^>]*)>")
 _RELATION = re.compile(rb"<(?:\w+:)?Relationship\s([^>]*)>")
 _ROW_END = re.compile(rb"</(?:\w+:)?row\s*>")
 _ERROR = re.compile(
-    rb"<(?:\w+:)?c\s(?=[^>]*\bt\s*=\s*[\"']e[\"'])(?P<cell>[^>]*)>(?P<inner>.*?)</(?:\w+:)?c>", re.DOTALL
+    rb"<(?:\w+:)?c\s(?=[^>]*\bt\s*=\s*[\"']e[\"'])(?P<cell>[^>]*)>(?P<inner>.*?)</(?:\w+:)?c>",
+    re.DOTALL,
 )
 _FORMULA = re.compile(
     rb"<(?:\w+:)?c\b(?P<cell>[^>]*)>\s*<(?:\w+:)?f\b(?:[^>]*/>|[^>]*>[^<]*</(?:\w+:)?f>)\s*"

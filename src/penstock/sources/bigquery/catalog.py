@@ -1,4 +1,5 @@
-"""What the schema browser asks of BigQuery: the configured project's tables, and the keys that were declared."""
+"""What the schema browser asks of BigQuery: the configured project's tables, and the keys that were
+declared."""
 
 from __future__ import annotations
 
@@ -45,7 +46,10 @@ class BigQueryCatalog:
     async def keys(self, catalog: str, schema: str) -> Sequence[Key]:
         tables = await self._jobs.tables(catalog, schema)
         found = await asyncio.gather(
-            *(self._described(catalog, schema, each["tableReference"]["tableId"]) for each in tables)
+            *(
+                self._described(catalog, schema, each["tableReference"]["tableId"])
+                for each in tables
+            )
         )
         return [key for table in found for key in _keys(table)]
 

@@ -17,8 +17,9 @@ _GOOGLE = ".googleapis.com"
 class Config:
     """`project` pays for the queries; `dataset` is where a table without one is looked up.
 
-    `service_account` is the JSON of a service account's key; without it the machine's own credentials are used. The
-    endpoints are Google's, or an emulator's on this machine (plain http), to which no ambient credentials are sent.
+    `service_account` is the JSON of a service account's key; without it the machine's own
+    credentials are used. The endpoints are Google's, or an emulator's on this machine (plain http),
+    to which no ambient credentials are sent.
     """
 
     project: Annotated[str, Field(pattern=r"^[a-z0-9.:\-]{4,100}$")]
@@ -55,4 +56,6 @@ def _check_endpoint(url: str) -> None:
     checked_url(url, source="bigquery")
     host = urlsplit(url).hostname or ""
     if not is_loopback(host) and not host.endswith(_GOOGLE):
-        raise InvalidInput("bigquery: an endpoint is one of *.googleapis.com, or an emulator on this machine.")
+        raise InvalidInput(
+            "bigquery: an endpoint is one of *.googleapis.com, or an emulator on this machine."
+        )

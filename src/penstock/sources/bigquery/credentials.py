@@ -37,7 +37,9 @@ class Credentials:
     def __init__(self, config: Config, outbound: Outbound) -> None:
         self._outbound = outbound
         self._ambient = config.service_account is None and not config.is_emulator
-        self._google = None if config.service_account is None else _service_account(config.service_account)
+        self._google = (
+            None if config.service_account is None else _service_account(config.service_account)
+        )
         self._asking = threading.Lock()
 
     async def headers(self) -> dict[str, str]:
@@ -55,7 +57,9 @@ class Credentials:
         except google.auth.exceptions.TransportError:
             raise SourceUnavailable("Google's token service cannot be reached.") from None
         except google.auth.exceptions.GoogleAuthError as e:
-            raise SourceRefused("Google refused the credentials.", error_name=type(e).__name__) from None
+            raise SourceRefused(
+                "Google refused the credentials.", error_name=type(e).__name__
+            ) from None
 
     def _headers(self) -> dict[str, str]:
         if self._google is None and self._ambient:
@@ -74,8 +78,8 @@ def _service_account(text: str) -> google.auth.credentials.Credentials:
         info = orjson.loads(text)
         if info["type"] != "service_account" or not _is_token_service(info["token_uri"]):
             raise ValueError
-        found: google.auth.credentials.Credentials = service_account.Credentials.from_service_account_info(
-            info, scopes=_SCOPES
+        found: google.auth.credentials.Credentials = (
+            service_account.Credentials.from_service_account_info(info, scopes=_SCOPES)
         )
     except (KeyError, TypeError, ValueError, google.auth.exceptions.GoogleAuthError):
         raise InvalidInput(

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import orjson
 
-from penstock.sources.errors import SnapshotLost, SourceError, SourceQueryError, SourceRefused, SourceUnavailable
+from penstock.sources.errors import (
+    SnapshotLost,
+    SourceError,
+    SourceQueryError,
+    SourceRefused,
+    SourceUnavailable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,14 +60,18 @@ def http_failure(answer: Answer) -> PenstockError:
     reason = str((error.get("errors") or [{}])[0].get("reason", ""))
     kind = _BY_REASON.get(reason) or _BY_STATUS.get(answer.status, SourceError)
     message = str(error.get("message") or "no reason given")[:500]
-    return kind(f"BigQuery: {message}", error_name=reason or f"HTTP_{answer.status}", status=answer.status)
+    return kind(
+        f"BigQuery: {message}", error_name=reason or f"HTTP_{answer.status}", status=answer.status
+    )
 
 
 def job_failure(error: Mapping[str, Any]) -> PenstockError:
     """What a job's `errorResult` means."""
     reason = str(error.get("reason", ""))
     kind = _BY_REASON.get(reason, SourceError)
-    return kind(f"BigQuery: {str(error.get('message', 'no reason given'))[:500]}", error_name=reason)
+    return kind(
+        f"BigQuery: {str(error.get('message', 'no reason given'))[:500]}", error_name=reason
+    )
 
 
 def rpc_failure(error: grpc.RpcError) -> PenstockError:

@@ -1,6 +1,7 @@
 """BigQuery's REST half: what a query would give, running it, ending it, and what there is.
 
-We name a job ourselves, so that sending it again after a lost answer finds the one that already runs.
+We name a job ourselves, so that sending it again after a lost answer finds the one that already
+runs.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ class Jobs:
         answer = await self._ask("POST", self._path("jobs"), body=job)
         found = answer["statistics"]["query"]
         if found.get("statementType") != "SELECT":
-            raise SourceQueryError(f"{found.get('statementType', 'This')} is not a query.", hint="Write one SELECT.")
+            raise SourceQueryError(
+                f"{found.get('statementType', 'This')} is not a query.", hint="Write one SELECT."
+            )
         location = answer.get("jobReference", {}).get("location", self._config.location)
         return Described(fields=found["schema"].get("fields", ()), location=location)
 
@@ -91,12 +94,16 @@ class Jobs:
             await self._insert(job)
             return await self._finished(job_id, location)
         except BaseException as e:
-            if isinstance(e, SourceUnavailable) or not isinstance(e, PenstockError):  # else it is over already
+            if isinstance(e, SourceUnavailable) or not isinstance(
+                e, PenstockError
+            ):  # else it is over already
                 await self._cancel(job_id, location)
             raise
 
     async def table(self, project: str, dataset: str, table: str) -> dict[str, Any]:
-        return await self._ask("GET", f"{_project(project)}/datasets/{quote(dataset)}/tables/{quote(table)}")
+        return await self._ask(
+            "GET", f"{_project(project)}/datasets/{quote(dataset)}/tables/{quote(table)}"
+        )
 
     async def datasets(self) -> list[dict[str, Any]]:
         return [each async for each in self._pages(self._path("datasets"), "datasets")]
@@ -107,20 +114,30 @@ class Jobs:
 
     async def _insert(self, job: dict[str, Any]) -> None:
         """A job that is there already is ours, from a try whose answer was lost."""
-        answer = await self._rest.send("POST", self._path("jobs"), body=job, headers=await self._credentials.headers())
+        answer = await self._rest.send(
+            "POST", self._path("jobs"), body=job, headers=await self._credentials.headers()
+        )
         if answer.status not in (200, 409):
             raise http_failure(answer)
 
     async def _finished(self, job_id: str, location: str | None) -> Destination:
         where = {"location": location} if location else {}
-        look = {"maxResults": "0", "timeoutMs": str(min(_LOOK_MILLISECONDS, self._longest_look)), **where}
-        while not (await self._ask("GET", self._path("queries", job_id), params=look))["jobComplete"]:
+        look = {
+            "maxResults": "0",
+            "timeoutMs": str(min(_LOOK_MILLISECONDS, self._longest_look)),
+            **where,
+        }
+        while not (await self._ask("GET", self._path("queries", job_id), params=look))[
+            "jobComplete"
+        ]:
             pass
         job = await self._ask("GET", self._path("jobs", job_id), params=where)
         if error := job["status"].get("errorResult"):
             raise job_failure(error)
         found = job["configuration"]["query"]["destinationTable"]
-        return Destination(project=found["projectId"], dataset=found["datasetId"], table=found["tableId"])
+        return Destination(
+            project=found["projectId"], dataset=found["datasetId"], table=found["tableId"]
+        )
 
     async def _cancel(self, job_id: str, location: str | None) -> None:
         task = asyncio.create_task(self._cancel_once(job_id, location))
@@ -129,7 +146,9 @@ class Jobs:
         await asyncio.shield(task)
 
     async def _cancel_once(self, job_id: str, location: str | None) -> None:
-        path = self._path("jobs", job_id, "cancel") + (f"?location={quote(location)}" if location else "")
+        path = self._path("jobs", job_id, "cancel") + (
+            f"?location={quote(location)}" if location else ""
+        )
         try:
             headers = await self._credentials.headers()
         except PenstockError as e:
@@ -149,7 +168,12 @@ class Jobs:
             params["pageToken"] = page["nextPageToken"]
 
     async def _ask(
-        self, method: str, path: str, *, body: object = None, params: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        params: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         headers = await self._credentials.headers()
         answer = await self._rest.send(method, path, body=body, params=params, headers=headers)
@@ -164,7 +188,10 @@ class Jobs:
     def _query(self, sql: str) -> dict[str, Any]:
         query: dict[str, Any] = {"query": sql, "useLegacySql": False}
         if self._config.dataset is not None:
-            query["defaultDataset"] = {"projectId": self._config.project, "datasetId": self._config.dataset}
+            query["defaultDataset"] = {
+                "projectId": self._config.project,
+                "datasetId": self._config.dataset,
+            }
         if self._config.maximum_bytes_billed is not None:
             query["maximumBytesBilled"] = str(self._config.maximum_bytes_billed)
         return {"query": query}

@@ -74,7 +74,9 @@ class BigQuerySource:
                 estimated_rows=session.rows // max(1, len(session.streams)),
                 extra={**known, STREAM: stream},
             )
-            for number, stream in enumerate(session.streams or [""])  # a table without rows has no stream
+            for number, stream in enumerate(
+                session.streams or [""]
+            )  # a table without rows has no stream
         ]
         return Plan(chunks=chunks, schema=schema)
 
@@ -84,7 +86,10 @@ class BigQuerySource:
         for stream in await self._streams(chunk, described.location, trace):
             reading = Reading(self._storage, stream)
             batches = threaded_stream.stream(
-                reading.batches, reading.cancel, name="bigquery", silence=self._config.silence_seconds
+                reading.batches,
+                reading.cancel,
+                name="bigquery",
+                silence=self._config.silence_seconds,
             )
             async with aclosing(batches):
                 async for batch in batches:

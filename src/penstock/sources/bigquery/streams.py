@@ -1,7 +1,8 @@
 """BigQuery's Storage Read API: a session is one moment of a table, a stream a part of it as Arrow.
 
-The calls are made on the channel itself, not through Google's client: that one waits for a stream's first message
-before it hands out what could cancel it. A stream whose connection breaks is gone on with at the row it had come to.
+The calls are made on the channel itself, not through Google's client: that one waits for a stream's
+first message before it hands out what could cancel it. A stream whose connection breaks is gone on
+with at the row it had come to.
 """
 
 # mypy: disable-error-code="import-untyped, no-untyped-call"
@@ -52,7 +53,9 @@ class Storage:
         self._channel = (
             grpc.insecure_channel(config.storage_target, _OPTIONS)
             if config.storage_is_plain
-            else grpc.secure_channel(config.storage_target, grpc.ssl_channel_credentials(), _OPTIONS)
+            else grpc.secure_channel(
+                config.storage_target, grpc.ssl_channel_credentials(), _OPTIONS
+            )
         )
         self._create = self._channel.unary_unary(
             f"{_SERVICE}/CreateReadSession",
@@ -71,12 +74,19 @@ class Storage:
     def session(self, table: Destination, streams: int) -> Session:
         request = messages.CreateReadSessionRequest(
             parent=f"projects/{self._config.project}",
-            read_session=messages.ReadSession(table=table.path, data_format=messages.DataFormat.ARROW),
+            read_session=messages.ReadSession(
+                table=table.path, data_format=messages.DataFormat.ARROW
+            ),
             max_stream_count=streams,
         )
         metadata = self._metadata(f"read_session.table={quote(table.path)}")
         try:
-            made = self._create(request, metadata=metadata, timeout=self._config.request_timeout, wait_for_ready=False)
+            made = self._create(
+                request,
+                metadata=metadata,
+                timeout=self._config.request_timeout,
+                wait_for_ready=False,
+            )
         except grpc.RpcError as e:
             raise rpc_failure(e) from None
         names = tuple(stream.name for stream in made.streams)
@@ -115,7 +125,9 @@ class Reading:
                 setbacks += 1
                 if self._stopped.is_set() or setbacks > _SETBACKS or not is_passing(e):
                     raise rpc_failure(e) from None
-                log.warning("bigquery_stream_resumed", row=offset, setback=setbacks, error=e.code().name)
+                log.warning(
+                    "bigquery_stream_resumed", row=offset, setback=setbacks, error=e.code().name
+                )
                 self._stopped.wait(min(_FIRST_DELAY * 2.0**setbacks, _LONGEST_DELAY))
             else:
                 return

@@ -1,7 +1,8 @@
 """BigQuery's types as Arrow's, and batches made to keep that promise.
 
-The Storage Read API sends every NUMERIC as decimal128(38, 9) and every BIGNUMERIC as decimal256(76, 38). A column that
-was declared with a precision has just that one here: the digits are the same, and the cast refuses to lose any.
+The Storage Read API sends every NUMERIC as decimal128(38, 9) and every BIGNUMERIC as decimal256(76,
+38). A column that was declared with a precision has just that one here: the digits are the same,
+and the cast refuses to lose any.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ def kept(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if batch.schema.names != schema.names:
         raise SourceError("BigQuery sent other columns than it described.")
     try:
-        arrays = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+        arrays = [
+            column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)
+        ]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
         raise SourceError(f"BigQuery sent a value that does not fit its column: {e}") from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,4 +1,5 @@
-"""What the schema browser asks: indices and data streams are tables, aliases views. There are no keys."""
+"""What the schema browser asks: indices and data streams are tables, aliases views. There are no
+keys."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ class ElasticsearchCatalog:
         cluster = str((await self._client.document("GET", "/"))["cluster_name"])
         found = await self._client.document("GET", "/_resolve/index/*")
         kinds = {"indices": "table", "data_streams": "table", "aliases": "view"}
-        named = [(each["name"], kind) for group, kind in kinds.items() for each in found.get(group, ())]
+        named = [
+            (each["name"], kind) for group, kind in kinds.items() for each in found.get(group, ())
+        ]
         return [
             Table(catalog=cluster, schema=SCHEMA, name=name, kind=kind)
             for name, kind in sorted(named)
@@ -33,7 +36,9 @@ class ElasticsearchCatalog:
         ]
 
     async def columns(self, table: Table) -> Sequence[Column]:
-        fields = read_mappings(await self._client.document("GET", f"/{in_path(table.name)}/_mapping"))
+        fields = read_mappings(
+            await self._client.document("GET", f"/{in_path(table.name)}/_mapping")
+        )
         return [
             Column(name=path, data_type=field.kind, nullable=True, position=position)
             for position, (path, field) in enumerate(fields.known.items(), 1)

@@ -53,7 +53,9 @@ class Client:
         trace: str = "",
     ) -> Answer:
         """A good answer; any other is raised as what it means."""
-        answer = await self._rest.send(method, path, body=body, params=params, headers=self._headers(trace))
+        answer = await self._rest.send(
+            method, path, body=body, params=params, headers=self._headers(trace)
+        )
         if answer.status != 200:
             raise failure(answer, self.config)
         return answer
@@ -62,13 +64,15 @@ class Client:
         return (await self.ask(method, path, body=body)).json(PRODUCT)
 
     async def open_moment(self, index: str) -> str:
-        """A point in time: what is written from now on is not seen through it. It lives while it is read."""
+        """A point in time: what is written from now on is not seen through it. It lives while it is
+        read."""
         params = {"keep_alive": self.config.keep_alive}
         answer = await self.ask("POST", f"/{in_path(index)}/_pit", params=params)
         return str(answer.json(PRODUCT)["id"])
 
     async def close_moment(self, pit: str) -> None:
-        """It is asked for even when the caller is being cancelled itself; one that stays open expires."""
+        """It is asked for even when the caller is being cancelled itself; one that stays open
+        expires."""
         task = asyncio.create_task(self._close_moment(pit))
         self._farewells.add(task)
         task.add_done_callback(self._farewells.discard)
@@ -84,13 +88,25 @@ class Client:
 
     async def _close_moment(self, pit: str) -> None:
         status = await self._rest.once(
-            "DELETE", "/_pit", body={"id": pit}, headers=self._headers(""), seconds=_FAREWELL_SECONDS
+            "DELETE",
+            "/_pit",
+            body={"id": pit},
+            headers=self._headers(""),
+            seconds=_FAREWELL_SECONDS,
         )
         if status != 200:
-            log.warning("elasticsearch_moment_left_to_expire", status=status, keep_alive=self.config.keep_alive)
+            log.warning(
+                "elasticsearch_moment_left_to_expire",
+                status=status,
+                keep_alive=self.config.keep_alive,
+            )
 
     def _headers(self, trace: str) -> dict[str, str]:
-        sent = {} if self.config.authorization is None else {"Authorization": self.config.authorization}
+        sent = (
+            {}
+            if self.config.authorization is None
+            else {"Authorization": self.config.authorization}
+        )
         return {**sent, "X-Opaque-Id": trace.encode("ascii", "replace").decode()} if trace else sent
 
 
@@ -102,7 +118,11 @@ class MomentHold:
         self._pit = pit
 
     async def alive(self) -> bool:
-        body = {"size": 0, "track_total_hits": False, "pit": {"id": self._pit, "keep_alive": self._keep_alive}}
+        body = {
+            "size": 0,
+            "track_total_hits": False,
+            "pit": {"id": self._pit, "keep_alive": self._keep_alive},
+        }
         try:
             await self._client.ask("POST", "/_search", body=body)
         except SourceUnavailable:

@@ -15,8 +15,9 @@ from penstock.sources.rest import checked_url, scrubbed
 class Config:
     """`url` is `https://host:port`; plain http is for this machine, unless `allow_http` says more.
 
-    `api_key` is the encoded form that Elasticsearch shows once, or `id:key`. `keep_alive_minutes` is how long a point
-    in time lives when nobody reads from it: longer than a chunk may wait for its worker.
+    `api_key` is the encoded form that Elasticsearch shows once, or `id:key`. `keep_alive_minutes`
+    is how long a point in time lives when nobody reads from it: longer than a chunk may wait for
+    its worker.
     """
 
     url: str
@@ -52,7 +53,9 @@ class Config:
 
     def scrub(self, text: str) -> str:
         sent = (self.authorization or "").partition(" ")[2]
-        return scrubbed(text, sent, self.password, self.api_key, (self.api_key or "").partition(":")[2])
+        return scrubbed(
+            text, sent, self.password, self.api_key, (self.api_key or "").partition(":")[2]
+        )
 
 
 def _encoded(text: str) -> str:

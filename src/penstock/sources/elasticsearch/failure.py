@@ -25,7 +25,9 @@ def failure(answer: Answer, config: Config) -> PenstockError:
     name = str(causes[-1].get("type", f"HTTP {answer.status}"))
     reason = config.scrub(str(causes[-1].get("reason") or "no reason given"))[:500]
     if any(cause.get("type") == _LOST for cause in causes):
-        return SnapshotLost("The point in time is gone: it expired, or was closed.", error_name=_LOST)
+        return SnapshotLost(
+            "The point in time is gone: it expired, or was closed.", error_name=_LOST
+        )
     return _kind(answer.status)(f"{name}: {reason}", error_name=name, status=answer.status)
 
 
@@ -34,9 +36,13 @@ def partial(shards: dict[str, Any], config: Config) -> PenstockError:
     failures = shards.get("failures") or [{}]
     reason = failures[0].get("reason") or {}
     if reason.get("type") == _LOST:
-        return SnapshotLost("The point in time is gone: it expired, or was closed.", error_name=_LOST)
+        return SnapshotLost(
+            "The point in time is gone: it expired, or was closed.", error_name=_LOST
+        )
     told = config.scrub(str(reason.get("reason", "no reason given")))[:500]
-    return SourceError(f"{shards.get('failed')} of {shards.get('total')} shards did not answer: {told}")
+    return SourceError(
+        f"{shards.get('failed')} of {shards.get('total')} shards did not answer: {told}"
+    )
 
 
 def _kind(status: int) -> type[PenstockError]:
@@ -61,5 +67,9 @@ def _error(body: bytes) -> dict[str, Any]:
 def _causes(error: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The error, then what lies under it; the last one says most."""
     yield error
-    yield from (each["reason"] for each in error.get("failed_shards", ()) if isinstance(each.get("reason"), dict))
+    yield from (
+        each["reason"]
+        for each in error.get("failed_shards", ())
+        if isinstance(each.get("reason"), dict)
+    )
     yield from error.get("root_cause", ())

@@ -1,8 +1,8 @@
 """A mapping as columns: which field has which Arrow type, and where in a hit its value lies.
 
-Scalars are asked for as `fields`, which Elasticsearch gives in the mapping's type whatever the document said ("7" in a
-long is 7, a date in any of its formats one moment). Objects and types without a scalar come as JSON from the document
-itself.
+Scalars are asked for as `fields`, which Elasticsearch gives in the mapping's type whatever the
+document said ("7" in a long is 7, a date in any of its formats one moment). Objects and types
+without a scalar come as JSON from the document itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
 META = ("_id", "_index")
 DATES = ("date", "date_nanos")
-_TEXT = ("constant_keyword", "ip", "keyword", "match_only_text", "text", "version", "wildcard", *META)
+_TEXT = (
+    "constant_keyword",
+    "ip",
+    "keyword",
+    "match_only_text",
+    "text",
+    "version",
+    "wildcard",
+    *META,
+)
 _SCALARS: Mapping[str, pa.DataType] = {
     **dict.fromkeys(_TEXT, pa.string()),
     "binary": pa.binary(),
@@ -80,7 +89,9 @@ class Fields:
                 hint=f"Select {field.nested_in}: it comes as JSON.",
             )
         if field.also is not None:
-            raise SourceQueryError(f"Field {path} is {field.kind} in one index and {field.also} in another.")
+            raise SourceQueryError(
+                f"Field {path} is {field.kind} in one index and {field.also} in another."
+            )
         return field
 
 
@@ -89,9 +100,14 @@ def read_mappings(answer: Mapping[str, Any]) -> Fields:
     known: dict[str, Field] = {}
     top: dict[str, None] = {}
     for index in answer.values():
-        properties = {**index["mappings"].get("properties", {}), **index["mappings"].get("runtime", {})}
+        properties = {
+            **index["mappings"].get("properties", {}),
+            **index["mappings"].get("runtime", {}),
+        }
         top |= dict.fromkeys(properties)
-        for field in _resolved({each.path: each for each in _walk(properties, "", None)}, properties):
+        for field in _resolved(
+            {each.path: each for each in _walk(properties, "", None)}, properties
+        ):
             before = known.setdefault(field.path, field)
             if before.arrow != field.arrow or before.is_json != field.is_json:
                 known[field.path] = replace(before, also=field.kind)
@@ -112,7 +128,11 @@ def _resolved(found: dict[str, Field], properties: Mapping[str, Any]) -> Iterato
     targets = dict(_aliases(properties, ""))
     for path, field in found.items():
         target = found.get(targets.get(path, ""))
-        yield field if target is None else replace(field, kind=target.kind, nested_in=target.nested_in)
+        yield (
+            field
+            if target is None
+            else replace(field, kind=target.kind, nested_in=target.nested_in)
+        )
 
 
 def _aliases(properties: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,8 @@
 """A page of hits as one record batch.
 
-Elasticsearch has no columnar answer over REST, so its values are Python objects for the moment between the JSON parser
-and the typed array: one page of them at a time, which is what keeps memory flat.
+Elasticsearch has no columnar answer over REST, so its values are Python objects for the moment
+between the JSON parser and the typed array: one page of them at a time, which is what keeps memory
+flat.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class Decoder:
                 return pa.array(values, pa.string()).cast(field.arrow)
             return pa.array(values, field.arrow)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-            raise SourceError(f"Field {field.path} has a value that is no {field.kind}.", field=field.path) from None
+            raise SourceError(
+                f"Field {field.path} has a value that is no {field.kind}.", field=field.path
+            ) from None
 
 
 def _asked(field: Field) -> str | dict[str, str]:

@@ -31,7 +31,8 @@ class Query:
     index: str
     wanted: tuple[tuple[str, str] | None, ...]
     translatable: str | None = None
-    """A query of all columns under the same condition, for Elasticsearch to translate; None without a condition."""
+    """A query of all columns under the same condition, for Elasticsearch to translate; None without
+    a condition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
-"""One slice of a point in time, page after page, each search going on after the last hit of the one before.
+"""One slice of a point in time, page after page, each search going on after the last hit of the one
+before.
 
-Hits are sorted by `_shard_doc`, which is the order they lie in, so a page costs the same wherever it is. The size of a
-page follows the size of the documents.
+Hits are sorted by `_shard_doc`, which is the order they lie in, so a page costs the same wherever
+it is. The size of a page follows the size of the documents.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _FIRST_ROWS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What to read: the columns, the condition in Elasticsearch's own language, and which slice of how many."""
+    """What to read: the columns, the condition in Elasticsearch's own language, and which slice of
+    how many."""
 
     columns: list[Column]
     condition: dict[str, Any] | None = None
@@ -45,7 +47,9 @@ class Order:
         return body
 
 
-async def read(client: Client, pit: str, order: Order, trace: str) -> AsyncGenerator[pa.RecordBatch]:
+async def read(
+    client: Client, pit: str, order: Order, trace: str
+) -> AsyncGenerator[pa.RecordBatch]:
     config = client.config
     decoder = Decoder(order.columns)
     body = order.search(decoder)
@@ -53,7 +57,11 @@ async def read(client: Client, pit: str, order: Order, trace: str) -> AsyncGener
     while True:
         body |= {"pit": {"id": pit, "keep_alive": config.keep_alive}, "size": rows}
         answer = await client.ask(
-            "POST", "/_search", body=body, params={"allow_partial_search_results": "false"}, trace=trace
+            "POST",
+            "/_search",
+            body=body,
+            params={"allow_partial_search_results": "false"},
+            trace=trace,
         )
         page = await asyncio.to_thread(lambda found: decoder.page(found.json(PRODUCT)), answer)
         _check_whole(page, client)

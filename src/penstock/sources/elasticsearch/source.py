@@ -28,7 +28,9 @@ _MOST_SLICES = 1024  # index.max_slices_per_pit, as it comes
 def connect(
     config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR
 ) -> ElasticsearchSource:
-    return ElasticsearchSource(read_config(Config, config, secrets, source="elasticsearch"), outbound)
+    return ElasticsearchSource(
+        read_config(Config, config, secrets, source="elasticsearch"), outbound
+    )
 
 
 class ElasticsearchSource:
@@ -62,7 +64,11 @@ class ElasticsearchSource:
         columns, condition = await self._columns(query), await self._condition(query)
         slices, rows = await self._size(query.index, limits)
         pit = await self._client.open_moment(query.index) if slices > 1 else None
-        stored = {"columns": [asdict(column) for column in columns], "condition": condition, "slices": slices}
+        stored = {
+            "columns": [asdict(column) for column in columns],
+            "condition": condition,
+            "slices": slices,
+        }
         chunks = [
             Chunk(
                 number=number,
@@ -105,7 +111,9 @@ class ElasticsearchSource:
     async def _condition(self, query: Query) -> dict[str, Any] | None:
         if query.translatable is None:
             return None
-        translated = await self._client.document("POST", "/_sql/translate", body={"query": query.translatable})
+        translated = await self._client.document(
+            "POST", "/_sql/translate", body={"query": query.translatable}
+        )
         return translated.get("query")
 
     async def _size(self, index: str, limits: Limits) -> tuple[int, int | None]:
@@ -126,4 +134,6 @@ def _planned(extra: Mapping[str, Any]) -> Order | None:
     if "columns" not in extra:
         return None
     columns = [Column(name=each["name"], field=Field(**each["field"])) for each in extra["columns"]]
-    return Order(columns=columns, condition=extra["condition"], slice=extra["slice"], slices=extra["slices"])
+    return Order(
+        columns=columns, condition=extra["condition"], slice=extra["slice"], slices=extra["slices"]
+    )

@@ -1,8 +1,9 @@
 """An instance that is prepared, then locked, then queried.
 
-Locked means: no file or network but one directory, no extension, no setting changed, no Python variable read by its
-name. That directory can still be written by COPY, which DuckDB 2 also takes inside a WITH; so a query is first parsed
-alone and must be one SELECT, and then runs as a subquery, where statements that write are not allowed.
+Locked means: no file or network but one directory, no extension, no setting changed, no Python
+variable read by its name. That directory can still be written by COPY, which DuckDB 2 also takes
+inside a WITH; so a query is first parsed alone and must be one SELECT, and then runs as a subquery,
+where statements that write are not allowed.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Engine:
         }
 
     def prepare(self, attach: Callable[[DuckDBPyConnection], Sequence[str]]) -> None:
-        """Attach and define what shall be readable; returns the search path. After it the doors are shut."""
+        """Attach and define what shall be readable; returns the search path. After it the doors are
+        shut."""
         with translated():
             self._path = attach(self._main)
             self._main.execute("SET GLOBAL TimeZone = 'UTC'")

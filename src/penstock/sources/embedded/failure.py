@@ -1,4 +1,5 @@
-"""DuckDB's errors as ours. Their text begins with their kind, also where Arrow's reader made an OSError of them."""
+"""DuckDB's errors as ours. Their text begins with their kind, also where Arrow's reader made an
+OSError of them."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def explain(text: str) -> PenstockError:
     found = _KIND.match(text)
     kind = found["kind"] if found else ""
     if "Could not set lock" in text:
-        return SourceUnavailable("The DuckDB file is open for writing elsewhere.", hint="Close it there, or wait.")
+        return SourceUnavailable(
+            "The DuckDB file is open for writing elsewhere.", hint="Close it there, or wait."
+        )
     if "max_temp_directory_size" in text:
         return SourceError(
             "The query needs more temporary disk than DuckDB was given.",
@@ -58,4 +61,6 @@ def explain(text: str) -> PenstockError:
             hint="Raise memory_limit; the operator's setting source_memory_mb bounds it.",
             kind=kind,
         )
-    return _KINDS.get(kind, SourceError)(text.partition(" Detail: Python exception")[0].strip(), kind=kind)
+    return _KINDS.get(kind, SourceError)(
+        text.partition(" Detail: Python exception")[0].strip(), kind=kind
+    )

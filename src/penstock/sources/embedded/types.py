@@ -1,4 +1,5 @@
-"""How DuckDB's types leave it: exact, and such that Parquet can hold them. What it cannot hold comes as text."""
+"""How DuckDB's types leave it: exact, and such that Parquet can hold them. What it cannot hold
+comes as text."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ _DECIMAL = re.compile(r"decimal\((\d{1,2}), ?(\d{1,2})\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Csv:
-    """How the CSV files are written. Without a delimiter it is found out from each table's first file."""
+    """How the CSV files are written. Without a delimiter it is found out from each table's first
+    file."""
 
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
     quote: Annotated[str, Field(min_length=1, max_length=1)] = '"'
@@ -51,10 +52,11 @@ class Csv:
 class Config:
     """Where the files are, and what is not written in them.
 
-    `tables` maps a name to a pattern below the URL (`*` within a folder, `**` across them); without it a file is a
-    table named after it, and a folder one of all files below it. `types` says, by table and column, what a CSV column
-    is; a column without one is text, for nothing in a CSV file says more. `memory_limit`, `spill_limit` and `threads`
-    are those of the DuckDB that answers a query which is more than a choice of columns.
+    `tables` maps a name to a pattern below the URL (`*` within a folder, `**` across them); without
+    it a file is a table named after it, and a folder one of all files below it. `types` says, by
+    table and column, what a CSV column is; a column without one is text, for nothing in a CSV file
+    says more. `memory_limit`, `spill_limit` and `threads` are those of the DuckDB that answers a
+    query which is more than a choice of columns.
     """
 
     url: str
@@ -84,7 +86,9 @@ class Config:
 
 
 def column_types(config: Config, table: str) -> dict[str, pa.DataType]:
-    return {column: _type(name, table, column) for column, name in config.types.get(table, {}).items()}
+    return {
+        column: _type(name, table, column) for column, name in config.types.get(table, {}).items()
+    }
 
 
 def _type(name: str, table: str, column: str) -> pa.DataType:

@@ -1,4 +1,5 @@
-"""obstore's and Arrow's errors as ours. obstore's texts hold URLs and whole answers, so none of them is passed on."""
+"""obstore's and Arrow's errors as ours. obstore's texts hold URLs and whole answers, so none of
+them is passed on."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from penstock.sources.errors import SourceError, SourceQueryError, SourceRefused
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_REFUSALS = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "status code: 401", "status code: 403")
+_REFUSALS = (
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "AccessDenied",
+    "status code: 401",
+    "status code: 403",
+)
 _SHOWN = 300
 
 
@@ -26,10 +33,14 @@ def reached(place: str) -> Iterator[None]:
     except FileNotFoundError:
         raise SourceError(f"{place} does not exist.") from None
     except (PermissionDeniedError, UnauthenticatedError, PermissionError):
-        raise SourceRefused(f"Access to {place} is refused.", hint="Check its credentials and permissions.") from None
+        raise SourceRefused(
+            f"Access to {place} is refused.", hint="Check its credentials and permissions."
+        ) from None
     except (BaseError, OSError) as e:
         if any(word in str(e) for word in _REFUSALS):
-            raise SourceRefused(f"Access to {place} is refused.", hint="Check its credentials.") from None
+            raise SourceRefused(
+                f"Access to {place} is refused.", hint="Check its credentials."
+            ) from None
         raise SourceUnavailable(f"{place} cannot be reached.") from None
 
 
@@ -41,7 +52,9 @@ def parsed(file: str) -> Iterator[None]:
     except PenstockError:
         raise
     except pa.ArrowInvalid as e:
-        raise ours(e) or SourceQueryError(f"{file}: {str(e)[:_SHOWN]}", hint=_hint(str(e))) from None
+        raise ours(e) or SourceQueryError(
+            f"{file}: {str(e)[:_SHOWN]}", hint=_hint(str(e))
+        ) from None
     except (KeyError, OSError, pa.ArrowException, UnicodeError) as e:
         raise ours(e) or SourceError(f"{file} cannot be read: {str(e)[:_SHOWN]}") from None
 

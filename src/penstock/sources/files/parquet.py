@@ -30,7 +30,9 @@ def group_sizes(file: ObjectFile) -> list[tuple[int, int]]:
         return [(group.total_byte_size, group.num_rows) for group in groups]
 
 
-def batches(file: ObjectFile, columns: Sequence[str], groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
+def batches(
+    file: ObjectFile, columns: Sequence[str], groups: Sequence[int] | None
+) -> Iterator[pa.RecordBatch]:
     # Column chunks are read in buffers: a row group of any size then costs little memory.
     with pq.ParquetFile(file, buffer_size=_buffer(len(columns)), pre_buffer=False) as parquet:
         found = _plain(parquet.schema_arrow)
@@ -44,7 +46,9 @@ def batches(file: ObjectFile, columns: Sequence[str], groups: Sequence[int] | No
 
 def _plain(found: pa.Schema) -> pa.Schema:
     """Dictionaries as their values, and no metadata: both belong to how the file was written."""
-    return pa.schema([(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in found])
+    return pa.schema(
+        [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in found]
+    )
 
 
 def _rows(footer: pq.FileMetaData, groups: Sequence[int]) -> int:

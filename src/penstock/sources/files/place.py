@@ -45,7 +45,9 @@ class Place:
         self._folder: Path | None = None
         parts = urlsplit(config.url)
         if "@" in parts.netloc or parts.query:
-            raise InvalidInput("files: url must carry no credentials.", hint="Give them as secrets.")
+            raise InvalidInput(
+                "files: url must carry no credentials.", hint="Give them as secrets."
+            )
         match parts.scheme:
             case "file":
                 self._folder = Path(unquote(parts.path)).resolve()
@@ -55,7 +57,10 @@ class Place:
             case "gs":
                 self._store = _gcs(parts.netloc, parts.path, config)
             case other:
-                raise InvalidInput(f"files: there is no way to read {other}://.", hint="Use file://, s3:// or gs://.")
+                raise InvalidInput(
+                    f"files: there is no way to read {other}://.",
+                    hint="Use file://, s3:// or gs://.",
+                )
 
     def entries(self) -> Sequence[Entry]:
         """Every file but hidden ones and markers, by path."""
@@ -92,7 +97,9 @@ class Place:
         except OSError:
             raise SourceUnavailable(f"The address of {parts.hostname} is not known.") from None
         if parts.scheme != "https" and any(zone_of(a) is Zone.PUBLIC for a in addresses):
-            raise SourceRefused(f"files: endpoint {parts.hostname} is on the internet and must speak https.")
+            raise SourceRefused(
+                f"files: endpoint {parts.hostname} is on the internet and must speak https."
+            )
 
     def path(self, entry: Entry) -> Path | None:
         """Where others can read it themselves; None for what is not in a folder."""
@@ -113,7 +120,9 @@ class Place:
         with reached(place):
             now = obstore.head(self._store, entry.path)
         if (now["size"], now["e_tag"]) != (entry.size, entry.etag):
-            raise SourceUnavailable(f"{place} has changed since it was listed.", hint="Read it again from the start.")
+            raise SourceUnavailable(
+                f"{place} has changed since it was listed.", hint="Read it again from the start."
+            )
 
 
 class ObjectFile:
@@ -203,7 +212,10 @@ def _gcs(bucket: str, path: str, config: Config) -> GCSStore:
 def _client(config: Config) -> ClientConfig:
     # The store's library follows redirects; from an https endpoint they lead to https alone.
     secure = config.endpoint is None or config.endpoint.startswith("https:")
-    return {"allow_http": config.allow_http and not secure, "timeout": timedelta(seconds=config.timeout_seconds)}
+    return {
+        "allow_http": config.allow_http and not secure,
+        "timeout": timedelta(seconds=config.timeout_seconds),
+    }
 
 
 def _retries(config: Config) -> RetryConfig:

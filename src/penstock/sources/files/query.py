@@ -1,4 +1,5 @@
-"""What a query over files asks for. A choice of columns is read straight from the files; all else is DuckDB's work."""
+"""What a query over files asks for. A choice of columns is read straight from the files; all else
+is DuckDB's work."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ DIALECT = "duckdb"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """`plain` are the columns as (in the file, in the result), `()` for all of them, None where DuckDB must work;
-    `named` are all columns that the query names, None where it may mean any."""
+    """`plain` are the columns as (in the file, in the result), `()` for all of them, None where
+    DuckDB must work; `named` are all columns that the query names, None where it may mean any."""
 
     sql: str
     tables: tuple[str, ...]
@@ -56,7 +57,10 @@ def _plain(tree: exp.Query) -> tuple[tuple[str, str], ...] | None:
     if len(tree.selects) == 1 and isinstance(first, exp.Star) and not any(first.args.values()):
         return ()
     columns = [(chosen.unalias(), chosen.alias_or_name) for chosen in tree.selects]
-    if all(isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier) for column, _ in columns):
+    if all(
+        isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier)
+        for column, _ in columns
+    ):
         return tuple((column.name, name) for column, name in columns)
     return None
 

@@ -1,6 +1,7 @@
 """One query over files.
 
-Where DuckDB works, it sees each table as a stream that can be begun again, for a query may read a table twice.
+Where DuckDB works, it sees each table as a stream that can be begun again, for a query may read a
+table twice.
 """
 
 from __future__ import annotations
@@ -27,9 +28,12 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """A table of which DuckDB may ask a new stream at any time. What went wrong is kept: it passes on only the text."""
+    """A table of which DuckDB may ask a new stream at any time. What went wrong is kept: it passes
+    on only the text."""
 
-    def __init__(self, source: FileTable, pieces: Sequence[Piece] | None, named: frozenset[str] | None) -> None:
+    def __init__(
+        self, source: FileTable, pieces: Sequence[Piece] | None, named: frozenset[str] | None
+    ) -> None:
         self._source = source
         self._pieces = pieces
         fields = [f for f in source.schema if named is None or f.name.casefold() in named]
@@ -57,7 +61,8 @@ class Stream:
 
 
 class Scan:
-    """Worked on in one thread; `cancel` may come from another. Without `pinned` parts all files are read."""
+    """Worked on in one thread; `cancel` may come from another. Without `pinned` parts all files are
+    read."""
 
     def __init__(
         self,
@@ -114,7 +119,9 @@ class Scan:
     def _copied(self, only: FileTable) -> Iterator[pa.RecordBatch]:
         columns, schema = _renamed(only, self._reading.plain or ())
         for batch in only.batches(self._pinned.get(only.name), list(dict.fromkeys(columns))):
-            yield pa.RecordBatch.from_arrays([batch.column(name) for name in columns], schema=schema)
+            yield pa.RecordBatch.from_arrays(
+                [batch.column(name) for name in columns], schema=schema
+            )
 
     def _streams(self, tables: Sequence[FileTable]) -> Sequence[Stream]:
         return [Stream(one, self._pinned.get(one.name), self._reading.named) for one in tables]
@@ -127,8 +134,13 @@ class Scan:
         known = find_tables(self._place, self._config) if self._reading.tables else {}
         if missing := [name for name in self._reading.tables if name not in known]:
             shown = ", ".join(list(known)[:20])
-            raise SourceQueryError(f"There is no table {missing[0]}.", hint=f"There are: {shown}." if shown else None)
-        return [table(name, known[name], self._place, self._config, self._stop) for name in self._reading.tables]
+            raise SourceQueryError(
+                f"There is no table {missing[0]}.", hint=f"There are: {shown}." if shown else None
+            )
+        return [
+            table(name, known[name], self._place, self._config, self._stop)
+            for name in self._reading.tables
+        ]
 
 
 def _renamed(only: FileTable, plain: Sequence[tuple[str, str]]) -> tuple[Sequence[str], pa.Schema]:
@@ -136,7 +148,9 @@ def _renamed(only: FileTable, plain: Sequence[tuple[str, str]]) -> tuple[Sequenc
     pairs = plain or [(name, name) for name in only.schema.names]
     batch_checks.distinct([name for _, name in pairs])
     columns = [_column(only, own) for own, _ in pairs]
-    leaving = [(name, only.schema.field(own).type) for own, (_, name) in zip(columns, pairs, strict=True)]
+    leaving = [
+        (name, only.schema.field(own).type) for own, (_, name) in zip(columns, pairs, strict=True)
+    ]
     return columns, pa.schema(leaving)
 
 

@@ -1,9 +1,11 @@
-"""CSV. Every column's type is declared or text, so no value is guessed and no late block can change a type.
+"""CSV. Every column's type is declared or text, so no value is guessed and no late block can change
+a type.
 
-An unquoted empty field is null; a quoted one is an empty string. Quoted fields may hold newlines; one that is never
-closed is an error, for the rows behind it would be its text, and so is text behind a closing quote. In a file of one
-column a blank line is an error, for it may be a record or none. A byte order mark is passed over, gzip is undone. The
-delimiter, if it is not declared, is the sign that cuts the first rows most evenly.
+An unquoted empty field is null; a quoted one is an empty string. Quoted fields may hold newlines;
+one that is never closed is an error, for the rows behind it would be its text, and so is text
+behind a closing quote. In a file of one column a blank line is an error, for it may be a record or
+none. A byte order mark is passed over, gzip is undone. The delimiter, if it is not declared, is the
+sign that cuts the first rows most evenly.
 """
 
 from __future__ import annotations
@@ -43,16 +45,24 @@ def sample(file: ObjectFile, path: str, options: Csv) -> str:
 
 
 def delimiter(text: str, options: Csv) -> str:
-    return options.delimiter or max(_DELIMITERS, key=lambda sign: _evenness(text, sign, options.quote))
+    return options.delimiter or max(
+        _DELIMITERS, key=lambda sign: _evenness(text, sign, options.quote)
+    )
 
 
-def schema(text: str, options: Csv, sign: str, declared: Mapping[str, pa.DataType], table: str) -> pa.Schema:
+def schema(
+    text: str, options: Csv, sign: str, declared: Mapping[str, pa.DataType], table: str
+) -> pa.Schema:
     names = next(_rows(text, sign, options.quote), []) if options.header else list(declared)
     if not names:
-        raise SourceQueryError(f"The files of {table} have no header, and types.{table} declares no columns.")
+        raise SourceQueryError(
+            f"The files of {table} have no header, and types.{table} declares no columns."
+        )
     batch_checks.distinct(names)
     if unknown := declared.keys() - set(names):
-        raise SourceQueryError(f"types.{table} declares {', '.join(sorted(unknown))}, which the files do not have.")
+        raise SourceQueryError(
+            f"types.{table} declares {', '.join(sorted(unknown))}, which the files do not have."
+        )
     return pa.schema([(name, declared.get(name, pa.string())) for name in names])
 
 
@@ -61,8 +71,11 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     with _bytes(file, path) as stream:
         watched = _Watched(stream, options.quote, sign)
-        # A reader that is left open keeps a thread of Arrow's on the file, and the process from ending.
-        with closing(_reader(pa.PythonFile(watched, mode="r"), options, sign, found, columns)) as reader:
+        # A reader that is left open keeps a thread of Arrow's on the file, and the process from
+        # ending.
+        with closing(
+            _reader(pa.PythonFile(watched, mode="r"), options, sign, found, columns)
+        ) as reader:
             yield from reader
         if watched.is_suspicious or len(found) == 1:
             file.seek(0)
@@ -158,10 +171,14 @@ def _wrong_quote(why: str, line: int) -> Misread:
     row = f"in the row that begins in line {line}"
     if "unexpected end of data" in why:
         what = f"has a quote that is never closed, {row}"
-        return Misread(what=what, hint="Close it, or double a quote that is part of a text.", line=line)
+        return Misread(
+            what=what, hint="Close it, or double a quote that is part of a text.", line=line
+        )
     if "expected after" in why:
         what = f"has text behind a closing quote, {row}"
-        return Misread(what=what, hint='Double a quote that is part of a text: "5"" pipe".', line=line)
+        return Misread(
+            what=what, hint='Double a quote that is part of a text: "5"" pipe".', line=line
+        )
     return Misread(what=f"cannot be read, {row}: {why}", hint="Correct that row.", line=line)
 
 
@@ -182,7 +199,9 @@ def _reader(
                 encoding=options.encoding,
                 column_names=None if options.header else found.names,
             ),
-            parse_options=arrow_csv.ParseOptions(delimiter=sign, quote_char=options.quote, newlines_in_values=True),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=sign, quote_char=options.quote, newlines_in_values=True
+            ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=found,
                 include_columns=list(columns),
@@ -194,7 +213,9 @@ def _reader(
     except pa.ArrowInvalid as e:
         if "Empty CSV file" not in str(e):
             raise
-        return pa.RecordBatchReader.from_batches(pa.schema([found.field(name) for name in columns]), [])
+        return pa.RecordBatchReader.from_batches(
+            pa.schema([found.field(name) for name in columns]), []
+        )
 
 
 def _bytes(file: ObjectFile, path: str) -> pa.NativeFile:
@@ -215,6 +236,10 @@ def _rows(text: str, sign: str, quote: str) -> Iterator[list[str]]:
     """Without the last row of a sample, which may be half a row."""
     whole = text if len(text) < _SAMPLE // 4 else text[: text.rfind("\n") + 1] or text
     try:
-        yield from (row for row in csv.reader(io.StringIO(whole, newline=""), delimiter=sign, quotechar=quote) if row)
+        yield from (
+            row
+            for row in csv.reader(io.StringIO(whole, newline=""), delimiter=sign, quotechar=quote)
+            if row
+        )
     except csv.Error:
         return

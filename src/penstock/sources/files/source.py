@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 _SCHEMA = "main"
 
 
-def connect(config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR) -> FilesSource:
+def connect(
+    config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR
+) -> FilesSource:
     found = read(Config, config, secrets, source="files")
     for name in found.types:
         column_types(found, name)
@@ -62,7 +64,8 @@ class FilesSource:
         return await self.in_thread(scan.schema, scan.cancel)
 
     async def on_disk(self, sql: str) -> Sequence[Path] | None:
-        """The Parquet files that a query for one whole table reads, if they are in a folder; else None."""
+        """The Parquet files that a query for one whole table reads, if they are in a folder; else
+        None."""
         scan = self._scan(sql)
         return await self.in_thread(scan.on_disk, scan.cancel)
 
@@ -70,19 +73,30 @@ class FilesSource:
         scan = self._scan(sql)
         schema = await self.in_thread(scan.schema, scan.cancel)
         parts = await self.in_thread(lambda: scan.parts(limits), scan.cancel)
-        return Plan(chunks=[_chunk(number, sql, part) for number, part in enumerate(parts)], schema=schema)
+        return Plan(
+            chunks=[_chunk(number, sql, part) for number, part in enumerate(parts)], schema=schema
+        )
 
     def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:  # noqa: ARG002
-        pinned = {name: [piece(part) for part in parts] for name, parts in chunk.extra.get("pieces", {}).items()}
+        pinned = {
+            name: [piece(part) for part in parts]
+            for name, parts in chunk.extra.get("pieces", {}).items()
+        }
         scan = self._scan(chunk.sql, pinned)
-        return threaded_stream.stream(scan.batches, scan.cancel, name="files", silence=self.config.silence_seconds)
+        return threaded_stream.stream(
+            scan.batches, scan.cancel, name="files", silence=self.config.silence_seconds
+        )
 
     @property
     def catalog(self) -> FilesCatalog:
         return FilesCatalog(self)
 
-    async def in_thread(self, work: Callable[[], T], cancel: Callable[[], None] = lambda: None) -> T:
-        return await threaded_stream.call(work, cancel, name="files", within=self.config.silence_seconds)
+    async def in_thread(
+        self, work: Callable[[], T], cancel: Callable[[], None] = lambda: None
+    ) -> T:
+        return await threaded_stream.call(
+            work, cancel, name="files", within=self.config.silence_seconds
+        )
 
     def _scan(self, sql: str, pinned: Mapping[str, Sequence[Piece]] | None = None) -> Scan:
         return Scan(sql, place=self.place, config=self.config, engine=self._duckdb, pinned=pinned)
@@ -103,7 +117,9 @@ def _new_engine(config: Config) -> Engine:
             f"A query over files that is more than a choice of columns needs {e.name}, which is not installed.",
             hint="pip install 'penstock[duckdb]'",
         ) from None
-    engine = Engine(Limits(memory=config.memory_limit, spill=config.spill_limit, threads=config.threads))
+    engine = Engine(
+        Limits(memory=config.memory_limit, spill=config.spill_limit, threads=config.threads)
+    )
     engine.prepare(lambda _: ())
     return engine
 
@@ -115,7 +131,9 @@ def _chunk(number: int, sql: str, part: Mapping[str, Sequence[Piece]]) -> Chunk:
         number=number,
         sql=sql,
         estimated_rows=sum(known) if len(part) == 1 and len(known) == len(counts) else None,
-        extra={"pieces": {name: [one.as_json() for one in pieces] for name, pieces in part.items()}},
+        extra={
+            "pieces": {name: [one.as_json() for one in pieces] for name, pieces in part.items()}
+        },
     )
 
 
@@ -126,7 +144,9 @@ class FilesCatalog:
         self._source = source
 
     async def tables(self) -> Sequence[Table]:
-        found = await self._source.in_thread(lambda: find_tables(self._source.place, self._source.config))
+        found = await self._source.in_thread(
+            lambda: find_tables(self._source.place, self._source.config)
+        )
         return [Table(catalog="files", schema=_SCHEMA, name=name) for name in found]
 
     async def columns(self, table: Table) -> Sequence[Column]:

@@ -78,7 +78,11 @@ class FileTable:
 
     def on_disk(self) -> Sequence[Path] | None:
         """Parquet files in a folder, all of one schema; None for what only we can read."""
-        paths = [self.place.path(entry) for entry in self.entries] if self.format == "parquet" else [None]
+        paths = (
+            [self.place.path(entry) for entry in self.entries]
+            if self.format == "parquet"
+            else [None]
+        )
         for entry in self.entries if None not in paths else ():
             with parsed(entry.path), closing(self.place.open(entry, self.stop)) as file:
                 if parquet.schema(file) != self.schema:
@@ -86,7 +90,9 @@ class FileTable:
         found = [path for path in paths if path is not None]
         return found if len(found) == len(self.entries) else None
 
-    def batches(self, pieces: Sequence[Piece] | None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, pieces: Sequence[Piece] | None, columns: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
         wanted = pa.schema([self.schema.field(name) for name in columns])
         for part in [Piece(entry=entry) for entry in self.entries] if pieces is None else pieces:
             for batch in self._read(part, columns):
@@ -96,7 +102,9 @@ class FileTable:
             self.place.check(part.entry)
 
     def _other(self, entry: Entry) -> SourceError:
-        return SourceError(f"{entry.path} has other columns or types than the first file of {self.name}.")
+        return SourceError(
+            f"{entry.path} has other columns or types than the first file of {self.name}."
+        )
 
     def _read(self, part: Piece, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         path = part.entry.path
@@ -104,11 +112,16 @@ class FileTable:
             if self.format == "parquet":
                 yield from parquet.batches(file, columns, part.groups and range(*part.groups))
             else:
-                yield from separated.batches(file, path, self.config.csv, self._sign, self.schema, columns)
+                yield from separated.batches(
+                    file, path, self.config.csv, self._sign, self.schema, columns
+                )
 
     @cached_property
     def _sign(self) -> str:
-        if self.entries[0].path.removesuffix(".gz").endswith(".tsv") and not self.config.csv.delimiter:
+        if (
+            self.entries[0].path.removesuffix(".gz").endswith(".tsv")
+            and not self.config.csv.delimiter
+        ):
             return "\t"
         return separated.delimiter(self._sample, self.config.csv)
 
@@ -120,7 +133,8 @@ class FileTable:
 
 
 def spans(pieces: Sequence[Piece], limits: Limits | None) -> list[list[Piece]]:
-    """Pieces in order, put together to about the size that the limits ask for; all of them without limits."""
+    """Pieces in order, put together to about the size that the limits ask for; all of them without
+    limits."""
     total = sum(part.size for part in pieces)
     size = max(limits.chunk_bytes, total / limits.max_chunks) if limits else total
     found: list[list[Piece]] = [[]]
@@ -138,7 +152,12 @@ def _joined(span: list[Piece], part: Piece) -> list[Piece]:
     if last is None or last.entry != part.entry or last.groups is None or part.groups is None:
         return [*span, part]
     rows = None if last.rows is None or part.rows is None else last.rows + part.rows
-    grown = Piece(entry=last.entry, groups=(last.groups[0], part.groups[1]), size=last.size + part.size, rows=rows)
+    grown = Piece(
+        entry=last.entry,
+        groups=(last.groups[0], part.groups[1]),
+        size=last.size + part.size,
+        rows=rows,
+    )
     return [*span[:-1], grown]
 
 
@@ -153,12 +172,21 @@ def find_tables(place: Place, config: Config) -> dict[str, Sequence[Entry]]:
     return {name: found[name] for name in sorted(found)}
 
 
-def table(name: str, entries: Sequence[Entry], place: Place, config: Config, stop: threading.Event) -> FileTable:
+def table(
+    name: str, entries: Sequence[Entry], place: Place, config: Config, stop: threading.Event
+) -> FileTable:
     formats = {_format(entry.path) for entry in entries}
     if len(formats) != 1:
         what = "files of more than one format" if formats else "no file"
         raise SourceQueryError(f"Table {name} has {what}.")
-    return FileTable(name=name, format=formats.pop() or "", entries=entries, place=place, config=config, stop=stop)
+    return FileTable(
+        name=name,
+        format=formats.pop() or "",
+        entries=entries,
+        place=place,
+        config=config,
+        stop=stop,
+    )
 
 
 def _format(path: str) -> str | None:

@@ -43,13 +43,21 @@ class MySQLCatalog:
     async def columns(self, table: Table) -> Sequence[Column]:
         found = await self._source.ask(_COLUMNS, table.schema, table.name)
         return [
-            Column(name=name, data_type=kind, nullable=bool(nullable), position=position, default=default)
+            Column(
+                name=name,
+                data_type=kind,
+                nullable=bool(nullable),
+                position=position,
+                default=default,
+            )
             for name, kind, nullable, position, default in found
         ]
 
     async def keys(self, catalog: str, schema: str) -> Sequence[Key]:  # noqa: ARG002
         found: dict[tuple[str, str], Key] = {}
-        for table, name, column, other_schema, other, theirs in await self._source.ask(_KEYS, schema):
+        for table, name, column, other_schema, other, theirs in await self._source.ask(
+            _KEYS, schema
+        ):
             known = found.get((table, name), Key(table=table, columns=()))
             references = other if other_schema in {None, schema} else f"{other_schema}.{other}"
             found[table, name] = Key(

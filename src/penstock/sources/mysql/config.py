@@ -22,4 +22,5 @@ class Config:
     """A tinyint(1) is MySQL's BOOLEAN; a value in it other than 0 and 1 is then an error."""
     connect_seconds: Annotated[int, Field(ge=1, le=300)] = 10
     silence_seconds: Annotated[float, Field(gt=0)] = 900.0
-    """A query that gives no batch for so long is taken for lost; also how long it may think before the first."""
+    """A query that gives no batch for so long is taken for lost; also how long it may think before
+    the first."""

@@ -1,7 +1,8 @@
-"""PyMySQL, and the two things that it lacks: preparing without running, and rows that are one value.
+"""PyMySQL, and the two things that it lacks: preparing without running, and rows that are one
+value.
 
-Both stand on its protected methods, which read and write whole packets and know errors, sequence and size limits.
-Nothing else of this driver knows PyMySQL.
+Both stand on its protected methods, which read and write whole packets and know errors, sequence
+and size limits. Nothing else of this driver knows PyMySQL.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class Connection:
 
     def __init__(self, raw: socket.socket, **options: Any) -> None:
         with _failing():
-            self._inner = pymysql.Connection(charset="utf8mb4", program_name="penstock", defer_connect=True, **options)
+            self._inner = pymysql.Connection(
+                charset="utf8mb4", program_name="penstock", defer_connect=True, **options
+            )
             self._inner.connect(raw)
         self.number: int = self._inner.thread_id()
         self.version: str = self._inner.get_server_info()
@@ -63,12 +66,17 @@ class Connection:
             return list(cursor.fetchall())
 
     def prepare(self, sql: str) -> Sequence[Field]:
-        """The columns of one statement as the server would send them; none where it returns no rows."""
+        """The columns of one statement as the server would send them; none where it returns no
+        rows."""
         with _failing():
             self._inner._execute_command(COMMAND.COM_STMT_PREPARE, sql)
             answer = self._inner._read_packet()
             answer.read_uint8()
-            statement, columns, parameters = answer.read_uint32(), answer.read_uint16(), answer.read_uint16()
+            statement, columns, parameters = (
+                answer.read_uint32(),
+                answer.read_uint16(),
+                answer.read_uint16(),
+            )
             for _ in range(parameters + bool(parameters)):
                 self._inner._read_packet()
             fields = [self._inner._read_packet(FieldDescriptorPacket) for _ in range(columns)]

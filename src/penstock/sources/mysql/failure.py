@@ -1,4 +1,5 @@
-"""MySQL's errors as ours, by number. PyMySQL's classes mix what the user did with what the network did."""
+"""MySQL's errors as ours, by number. PyMySQL's classes mix what the user did with what the network
+did."""
 
 from __future__ import annotations
 

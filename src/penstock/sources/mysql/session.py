@@ -1,7 +1,8 @@
 """One connection, used by one thread; `cancel` may come from any other, at any moment.
 
-The socket is made here, so that a cancel can shut it: a read that waits then ends at once, whatever the server does.
-The server itself notices a lost client only when it next writes, so its thread is killed as well.
+The socket is made here, so that a cancel can shut it: a read that waits then ends at once, whatever
+the server does. The server itself notices a lost client only when it next writes, so its thread is
+killed as well.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _MOST_ROWS = 32_768
 
 _NO_SUCH_THREAD = 1094
 _BEGIN = (
-    # The server gives up on a client that reads nothing for net_write_timeout; ours may wait for its storage.
+    # The server gives up on a client that reads nothing for net_write_timeout; ours may wait for
+    # its storage.
     "SET SESSION time_zone = '+00:00', net_write_timeout = 86400",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
@@ -80,7 +82,9 @@ class Session:
 
     def columns(self, connection: Connection, sql: str) -> Sequence[types.Leaving]:
         """What a query gives: prepared alone, so that it is one statement, and as it will be asked."""
-        columns = types.leaving(connection.prepare(sql), tinyint1_is_bool=self._config.tinyint1_is_bool)
+        columns = types.leaving(
+            connection.prepare(sql), tinyint1_is_bool=self._config.tinyint1_is_bool
+        )
         connection.prepare(types.query(columns, sql))
         return columns
 

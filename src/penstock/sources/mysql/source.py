@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 _ANSWER_SECONDS = 120.0
 
 
-def connect(config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR) -> MySQLSource:
+def connect(
+    config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR
+) -> MySQLSource:
     return MySQLSource(read(Config, config, secrets, source="mysql"), outbound)
 
 
 class MySQLSource:
-    """One chunk a plan: MySQL cannot share a snapshot between connections, and one statement sees one moment."""
+    """One chunk a plan: MySQL cannot share a snapshot between connections, and one statement sees
+    one moment."""
 
     dialect = "mysql"
 
@@ -48,7 +51,9 @@ class MySQLSource:
         return f"{'MariaDB' if 'MariaDB' in version else 'MySQL'} {version}"
 
     async def schema(self, sql: str) -> pa.Schema:
-        return await self._within(lambda session, connection: schema_of(session.columns(connection, sql)))
+        return await self._within(
+            lambda session, connection: schema_of(session.columns(connection, sql))
+        )
 
     async def plan(self, sql: str, limits: Limits) -> Plan:  # noqa: ARG002 - one chunk fits any limit
         return Plan(chunks=[Chunk(number=0, sql=sql)], schema=await self.schema(sql))
@@ -60,7 +65,9 @@ class MySQLSource:
             with session.opened() as connection:
                 yield from session.batches(connection, chunk.sql)
 
-        return threaded_stream.stream(read_all, session.cancel, name="mysql", silence=self.config.silence_seconds)
+        return threaded_stream.stream(
+            read_all, session.cancel, name="mysql", silence=self.config.silence_seconds
+        )
 
     @property
     def catalog(self) -> MySQLCatalog:
@@ -76,4 +83,6 @@ class MySQLSource:
             with session.opened() as connection:
                 return work(session, connection)
 
-        return await threaded_stream.call(opened, session.cancel, name="mysql", within=_ANSWER_SECONDS)
+        return await threaded_stream.call(
+            opened, session.cancel, name="mysql", within=_ANSWER_SECONDS
+        )

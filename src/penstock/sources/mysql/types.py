@@ -1,8 +1,9 @@
 """How MySQL's types leave it: exact, and such that Parquet can hold them.
 
-Numbers and times are written by the server as text and parsed by Arrow, which refuses what does not fit: a zero date,
-a TIME that is no time of day, a BOOLEAN that is 2. FLOAT is made DOUBLE first, for MySQL writes it with six digits.
-Text is quoted, so that NULL (nothing) and the empty string (two quotes) stay apart; bytes are written in hex.
+Numbers and times are written by the server as text and parsed by Arrow, which refuses what does not
+fit: a zero date, a TIME that is no time of day, a BOOLEAN that is 2. FLOAT is made DOUBLE first,
+for MySQL writes it with six digits. Text is quoted, so that NULL (nothing) and the empty string
+(two quotes) stay apart; bytes are written in hex.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ _TIMES = {
     FIELD_TYPE.DATETIME: pa.timestamp("us"),
     FIELD_TYPE.TIMESTAMP: pa.timestamp("us"),
 }
-_COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?(?:CSV conversion error to \S+: )?(.*)", re.DOTALL)
+_COLUMN = re.compile(
+    r"In CSV column #(\d+): (?:Row #\d+: )?(?:CSV conversion error to \S+: )?(.*)", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +73,19 @@ def schema_of(columns: Sequence[Leaving]) -> pa.Schema:
 def query(columns: Sequence[Leaving], sql: str) -> str:
     """One line a row. The last, empty field keeps a row of a single null from being no line at all."""
     fields = ", ".join(column.expression for column in columns)
-    return f"SELECT CAST(CONCAT_WS(',', {fields}, '') AS BINARY) FROM (\n{bare(sql, 'mysql')}\n) AS q"
+    return (
+        f"SELECT CAST(CONCAT_WS(',', {fields}, '') AS BINARY) FROM (\n{bare(sql, 'mysql')}\n) AS q"
+    )
 
 
-def parse(columns: Sequence[Leaving], schema: pa.Schema, lines: Sequence[bytes | None]) -> pa.RecordBatch:
+def parse(
+    columns: Sequence[Leaving], schema: pa.Schema, lines: Sequence[bytes | None]
+) -> pa.RecordBatch:
     if None in lines:
-        raise SourceError("A row is larger than the server's max_allowed_packet.", hint="Raise it, or split the row.")
+        raise SourceError(
+            "A row is larger than the server's max_allowed_packet.",
+            hint="Raise it, or split the row.",
+        )
     text = b"\n".join(line for line in lines if line is not None)
     try:
         table = csv.read_csv(pa.BufferReader(text), *_options(columns, len(text)))
@@ -83,7 +93,9 @@ def parse(columns: Sequence[Leaving], schema: pa.Schema, lines: Sequence[bytes |
     except pa.ArrowInvalid as e:
         raise _unfit(columns, str(e)) from None
     if table.num_rows != len(lines):
-        raise SourceError(f"The server sent {len(lines)} rows, of which {table.num_rows} could be parsed.")
+        raise SourceError(
+            f"The server sent {len(lines)} rows, of which {table.num_rows} could be parsed."
+        )
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -91,14 +103,18 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _options(columns: Sequence[Leaving], size: int) -> tuple[csv.ReadOptions, csv.ParseOptions, csv.ConvertOptions]:
+def _options(
+    columns: Sequence[Leaving], size: int
+) -> tuple[csv.ReadOptions, csv.ParseOptions, csv.ConvertOptions]:
     """By place, for a name may be empty or another's; the last field is not asked for."""
     names = [str(place) for place in range(len(columns) + 1)]
     return (
         csv.ReadOptions(use_threads=False, block_size=size + 1, column_names=names),
         csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         csv.ConvertOptions(
-            column_types={name: column.parsed for name, column in zip(names, columns, strict=False)},
+            column_types={
+                name: column.parsed for name, column in zip(names, columns, strict=False)
+            },
             include_columns=names[:-1],
             null_values=[""],
             true_values=["1"],
@@ -144,7 +160,13 @@ def _column(field: Field, tinyint1_is_bool: bool) -> Leaving:
         return _time(field, name)
     if field.charset == _BINARY and field.length > 0:
         hexed = f"COALESCE(CONCAT('\"', HEX({name}), '\"'), '')"
-        return Leaving(name=field.name, expression=hexed, parsed=pa.string(), kind=pa.binary(), convert=_unhexed)
+        return Leaving(
+            name=field.name,
+            expression=hexed,
+            parsed=pa.string(),
+            kind=pa.binary(),
+            convert=_unhexed,
+        )
     return Leaving(name=field.name, expression=_text(name), parsed=pa.string(), kind=pa.string())
 
 
@@ -167,12 +189,15 @@ def _text(name: str) -> str:
 
 
 def _decimal(field: Field, name: str) -> Leaving:
-    """The length counts the point and the sign. Arrow's parser of CSV knows no wide decimals, its cast does."""
+    """The length counts the point and the sign. Arrow's parser of CSV knows no wide decimals, its
+    cast does."""
     precision = max(field.length - (field.scale > 0) - (not field.unsigned), field.scale, 1)
     if precision <= _DECIMAL128_DIGITS:
         return _simple(field, name, pa.decimal128(precision, field.scale))
     wide = pa.decimal256(precision, field.scale)
-    return replace(_simple(field, name, pa.string()), kind=wide, convert=lambda array: array.cast(wide))
+    return replace(
+        _simple(field, name, pa.string()), kind=wide, convert=lambda array: array.cast(wide)
+    )
 
 
 def _unhexed(array: pa.StringArray) -> pa.Array:
@@ -180,5 +205,9 @@ def _unhexed(array: pa.StringArray) -> pa.Array:
     array = pa.concat_arrays([array])
     validity, offsets, data = array.buffers()
     whole = bytes.fromhex(data.to_pybytes().decode()) if data is not None else b""
-    halves = pc.divide(pa.Array.from_buffers(pa.int32(), len(array) + 1, [None, offsets]), 2).cast(pa.int32())
-    return pa.Array.from_buffers(pa.binary(), len(array), [validity, halves.buffers()[1], pa.py_buffer(whole)])
+    halves = pc.divide(pa.Array.from_buffers(pa.int32(), len(array) + 1, [None, offsets]), 2).cast(
+        pa.int32()
+    )
+    return pa.Array.from_buffers(
+        pa.binary(), len(array), [validity, halves.buffers()[1], pa.py_buffer(whole)]
+    )

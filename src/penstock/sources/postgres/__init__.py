@@ -1,4 +1,5 @@
-"""PostgreSQL by ADBC: binary COPY into Arrow, exact numerics, chunks that share one exported snapshot."""
+"""PostgreSQL by ADBC: binary COPY into Arrow, exact numerics, chunks that share one exported
+snapshot."""
 
 from penstock.sources.postgres.source import PostgresSource, connect
 

@@ -1,7 +1,8 @@
 """Before a query runs: its words run nothing but what PostgreSQL and its extensions brought.
 
-The guard lists functions by name. A database may have more of that name, operators and casts of its own, and functions
-that `t.f` runs where t has no column f (see `penstock.guard.attributes`); only its catalog knows.
+The guard lists functions by name. A database may have more of that name, operators and casts of its
+own, and functions that `t.f` runs where t has no column f (see `penstock.guard.attributes`); only
+its catalog knows.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _COMPARISONS = frozenset({"=", "<>", "<", ">", "<=", ">=", "~~", "!~~", "~~*", "
 _HINT = "Select the column by a view, or write the expression in another way."
 
 
-def check_calls_nothing_else(sql: str, ask: Ask, *, callable_: Statement, relation_columns: Statement) -> None:
+def check_calls_nothing_else(
+    sql: str, ask: Ask, *, callable_: Statement, relation_columns: Statement
+) -> None:
     """Refuse a query that could run a function of the database's own."""
     spoken = words(sql)
     listed = sorted(spoken.called & FUNCTIONS["postgres"])  # no other name passes the guard
@@ -63,7 +66,9 @@ def _is_used(what: str, name: str, spoken: Words) -> bool:
             return True
 
 
-def _unproven(sql: str, functions: frozenset[str], ask: Ask, relation_columns: Statement) -> frozenset[str]:
+def _unproven(
+    sql: str, functions: frozenset[str], ask: Ask, relation_columns: Statement
+) -> frozenset[str]:
     try:
         tables = {_written(table): table for table in qualified_tables(sql)}
         columns: Mapping[TableName, frozenset[str]] = {

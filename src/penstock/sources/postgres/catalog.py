@@ -19,7 +19,9 @@ class PostgresCatalog:
 
     async def tables(self) -> Sequence[Table]:
         found = await self._source.ask(SQL.tables)
-        return [Table(catalog=c, schema=s, name=name, kind=_KINDS[kind]) for c, s, name, kind in found]
+        return [
+            Table(catalog=c, schema=s, name=name, kind=_KINDS[kind]) for c, s, name, kind in found
+        ]
 
     async def columns(self, table: Table) -> Sequence[Column]:
         found = await self._source.ask(SQL.columns, schema=table.schema, table=table.name)
@@ -31,6 +33,11 @@ class PostgresCatalog:
     async def keys(self, catalog: str, schema: str) -> Sequence[Key]:  # noqa: ARG002 - a connection sees one database
         found = await self._source.ask(SQL.keys, schema=schema)
         return [
-            Key(table=table, columns=tuple(columns), references=other, referenced_columns=tuple(theirs))
+            Key(
+                table=table,
+                columns=tuple(columns),
+                references=other,
+                referenced_columns=tuple(theirs),
+            )
             for table, columns, other, theirs in found
         ]

@@ -26,7 +26,8 @@ class Config:
     sslrootcert: str | None = None
     connect_seconds: Annotated[int, Field(ge=1, le=300)] = 10
     silence_seconds: Annotated[float, Field(gt=0)] = 900.0
-    """A query that gives no batch for so long is taken for lost; also how long it may think before the first."""
+    """A query that gives no batch for so long is taken for lost; also how long it may think before
+    the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +50,25 @@ def pinned_servers(config: Config, outbound: Outbound) -> Servers:
             raise InvalidInput("postgres: host mixes sockets and servers of the network.")
         return Servers(host=config.host)
     try:
-        pairs = [(host, str(address)) for host in hosts for address in outbound.addresses(host, config.port)]
+        pairs = [
+            (host, str(address))
+            for host in hosts
+            for address in outbound.addresses(host, config.port)
+        ]
     except OSError:
         raise SourceUnavailable(f"The address of {config.host[:200]} is not known.") from None
-    return Servers(host=",".join(host for host, _ in pairs), hostaddr=",".join(address for _, address in pairs))
+    return Servers(
+        host=",".join(host for host, _ in pairs), hostaddr=",".join(address for _, address in pairs)
+    )
 
 
 def conninfo(config: Config, servers: Servers, *, trace: str = "") -> str:
-    """libpq's own form. A URL would need escapes, and a wrong one is repeated in its error, password and all."""
+    """libpq's own form. A URL would need escapes, and a wrong one is repeated in its error,
+    password and all."""
     wanted = {
-        "application_name": f"penstock {trace}".strip().encode()[:_NAME_BYTES].decode(errors="ignore"),
+        "application_name": f"penstock {trace}".strip()
+        .encode()[:_NAME_BYTES]
+        .decode(errors="ignore"),
         "client_encoding": "UTF8",
         "connect_timeout": config.connect_seconds,
         "dbname": config.database,
@@ -74,7 +84,9 @@ def conninfo(config: Config, servers: Servers, *, trace: str = "") -> str:
         "tcp_user_timeout": 60_000,
         "user": config.user,
     }
-    return " ".join(f"{name}={_quoted(str(value))}" for name, value in wanted.items() if value not in {None, ""})
+    return " ".join(
+        f"{name}={_quoted(str(value))}" for name, value in wanted.items() if value not in {None, ""}
+    )
 
 
 def _quoted(value: str) -> str:

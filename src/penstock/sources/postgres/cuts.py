@@ -1,4 +1,5 @@
-"""Where a table is cut. Every way below gives disjoint parts whose union is the whole, whatever the statistics say.
+"""Where a table is cut. Every way below gives disjoint parts whose union is the whole, whatever the
+statistics say.
 
 - A table is cut by its pages (ctid ranges, Tid Range Scan): together the parts read each page once.
 - A partitioned table is its partitions' pages laid end to end, where the user may read them.
@@ -39,7 +40,15 @@ _ORDERED = (
     "timestamp without time zone",
     "timestamp with time zone",
 )
-_UNSTEADY = {"Foreign Scan", "Function Scan", "Limit", "Sample Scan", "Table Function Scan", "Unique", "WindowAgg"}
+_UNSTEADY = {
+    "Foreign Scan",
+    "Function Scan",
+    "Limit",
+    "Sample Scan",
+    "Table Function Scan",
+    "Unique",
+    "WindowAgg",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +87,15 @@ def cut(session: Session, sql: str, names: Sequence[str], limits: Limits) -> Seq
 
 
 def _aggregates(session: Session, query: OneTable) -> bool:
-    [(found,)] = session.ask(SQL.functions, names=list(query.functions)) if query.functions else [(False,)]
+    [(found,)] = (
+        session.ask(SQL.functions, names=list(query.functions)) if query.functions else [(False,)]
+    )
     return bool(found)
 
 
-def _of_relation(session: Session, query: OneTable, names: Sequence[str], limits: Limits) -> Sequence[Part]:
+def _of_relation(
+    session: Session, query: OneTable, names: Sequence[str], limits: Limits
+) -> Sequence[Part]:
     found = session.ask(SQL.relation, name=query.table)
     if not found:
         return ()
@@ -123,7 +136,8 @@ def _by_pages(
 
 
 def _spans(heaps: Sequence[_Heap], size: int) -> Iterator[list[_Span]]:
-    """Groups of about `size` pages; the last span of a relation has no end, for the relation may have grown."""
+    """Groups of about `size` pages; the last span of a relation has no end, for the relation may
+    have grown."""
     group: list[_Span] = []
     room = size
     for heap in heaps:
@@ -144,7 +158,9 @@ def _select(query: OneTable, names: Sequence[str], span: _Span) -> str:
         return query.where(predicate)
     # A partition may have its columns in another order.
     listed = ", ".join(map(quoted, names))
-    return f"SELECT {listed} FROM (\n{query.reading(span.heap.partition).where(predicate)}\n) AS part"
+    return (
+        f"SELECT {listed} FROM (\n{query.reading(span.heap.partition).where(predicate)}\n) AS part"
+    )
 
 
 def _rows(group: Sequence[_Span]) -> int | None:
@@ -165,7 +181,9 @@ def _by_key(session: Session, query: OneTable, oid: int, limits: Limits) -> Sequ
     if not found:
         return ()
     [(column, kind, schema, table, rows)] = found
-    bounds = _histogram(session, schema, table, column) or _sample(session, schema, table, column, rows)
+    bounds = _histogram(session, schema, table, column) or _sample(
+        session, schema, table, column, rows
+    )
     key = f"{query.alias}.{quoted(column)}"
     edges = [f"{literal(bound)}::{kind}" for bound in _quantiles(bounds, count)]
     return [Part(sql=query.where(predicate), way="ranges") for predicate in _ranges(key, edges)]
@@ -187,13 +205,19 @@ def _by_named_key(session: Session, sql: str, key: str, limits: Limits) -> Seque
     )
     kind = kinds.removesuffix("[]")
     if kind not in _ORDERED:
-        raise SourceQueryError(f"{key} is a {kind}; a table is not cut by it.", hint=f"Known: {', '.join(_ORDERED)}.")
+        raise SourceQueryError(
+            f"{key} is a {kind}; a table is not cut by it.", hint=f"Known: {', '.join(_ORDERED)}."
+        )
     edges = [f"{literal(bound)}::{kind}" for bound in _quantiles(bounds or [], count)]
-    return [Part(sql=f"SELECT * FROM {inner}\nWHERE {each}", way="ranges") for each in _ranges(column, edges)]
+    return [
+        Part(sql=f"SELECT * FROM {inner}\nWHERE {each}", way="ranges")
+        for each in _ranges(column, edges)
+    ]
 
 
 def _estimated(session: Session, sql: str) -> tuple[float, float]:
-    """Bytes and rows; none, if which rows there are may depend on how they are asked for: then nothing is cut."""
+    """Bytes and rows; none, if which rows there are may depend on how they are asked for: then
+    nothing is cut."""
     [(text,)] = session.rows(f"EXPLAIN (FORMAT JSON) {sql}")
     top = json.loads(text)[0]["Plan"]
     if _nodes(top) & _UNSTEADY:

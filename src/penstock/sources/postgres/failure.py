@@ -1,7 +1,8 @@
-"""PostgreSQL's errors as ours: by SQLSTATE where there is one, by libpq's words where there cannot be.
+"""PostgreSQL's errors as ours: by SQLSTATE where there is one, by libpq's words where there cannot
+be.
 
-A message is the server's own sentence. The query, which the driver adds, is the user's and is left out; a password
-that found its way into a text is taken out of it.
+A message is the server's own sentence. The query, which the driver adds, is the user's and is left
+out; a password that found its way into a text is taken out of it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from typing import TYPE_CHECKING
 import adbc_driver_manager as adbc
 import pyarrow as pa
 
-from penstock.sources.errors import SnapshotLost, SourceError, SourceQueryError, SourceRefused, SourceUnavailable
+from penstock.sources.errors import (
+    SnapshotLost,
+    SourceError,
+    SourceQueryError,
+    SourceRefused,
+    SourceUnavailable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,10 +49,13 @@ _BY_CLASS: dict[str, type[PenstockError]] = {
     "42": SourceQueryError,
     "53": SourceUnavailable,
 }
-_LATER = re.compile(r"too many|starting up|shutting down|recovery|not yet accepting|remaining connection slots")
+_LATER = re.compile(
+    r"too many|starting up|shutting down|recovery|not yet accepting|remaining connection slots"
+)
 _REFUSAL = re.compile(r"FATAL: |password|authentication|certificate|does not support SSL")
 _WRAPPING = re.compile(
-    r"^[A-Z_]+: (\[libpq\] )?(Failed to [a-z ]+: )?(could not begin COPY: )?|\s*Query was: .*", re.DOTALL
+    r"^[A-Z_]+: (\[libpq\] )?(Failed to [a-z ]+: )?(could not begin COPY: )?|\s*Query was: .*",
+    re.DOTALL,
 )
 
 
@@ -68,7 +78,9 @@ def explain(error: adbc.Error, config: Config) -> PenstockError:
     if not state:
         return _without_state(text)
     if "snapshot" in text and state in {"22023", "42704"}:
-        return SnapshotLost("The snapshot that the chunks share is gone.", hint="Plan the chunks again.")
+        return SnapshotLost(
+            "The snapshot that the chunks share is gone.", hint="Plan the chunks again."
+        )
     kind = _BY_STATE.get(state) or _BY_CLASS.get(state[:2], SourceError)
     return kind(text, hint=facts.get("PG_DIAG_MESSAGE_HINT"), sqlstate=state)
 

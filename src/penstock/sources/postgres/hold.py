@@ -13,7 +13,8 @@ _ANSWER_SECONDS = 10.0
 
 
 class SnapshotHold:
-    """The exporting transaction. While it is open its snapshot can be joined, and vacuum cannot pass it."""
+    """The exporting transaction. While it is open its snapshot can be joined, and vacuum cannot
+    pass it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

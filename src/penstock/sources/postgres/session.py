@@ -50,7 +50,9 @@ class Session:
     def open(self) -> None:
         with translated(self._config):
             servers = pinned_servers(self._config, self._outbound)
-            connection = dbapi.connect(driver=_DRIVER, uri=conninfo(self._config, servers, trace=self._trace))
+            connection = dbapi.connect(
+                driver=_DRIVER, uri=conninfo(self._config, servers, trace=self._trace)
+            )
             with self._lock:
                 self._connection = connection
             self._execute(_BEGIN)
@@ -100,7 +102,9 @@ class Session:
 
     def _check(self, sql: str) -> None:
         if sql not in self._checked:
-            check_calls_nothing_else(sql, self.ask, callable_=SQL.callable, relation_columns=SQL.relation_columns)
+            check_calls_nothing_else(
+                sql, self.ask, callable_=SQL.callable, relation_columns=SQL.relation_columns
+            )
             self._checked.add(sql)
 
     def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
@@ -120,11 +124,14 @@ class Session:
     def _cursor(self, *, copy: bool = True) -> dbapi.Cursor:
         if self._connection is None:
             raise SourceError("The PostgreSQL connection is closed.")
-        return self._connection.cursor(adbc_stmt_kwargs={"adbc.postgresql.use_copy": str(copy).lower()})
+        return self._connection.cursor(
+            adbc_stmt_kwargs={"adbc.postgresql.use_copy": str(copy).lower()}
+        )
 
     @contextmanager
     def _numbers(self, columns: Sequence[types.Leaving]) -> Iterator[None]:
-        """The server does not say which column held NaN or infinity when it was to become a whole number."""
+        """The server does not say which column held NaN or infinity when it was to become a whole
+        number."""
         try:
             yield
         except SourceQueryError as e:

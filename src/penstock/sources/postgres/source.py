@@ -57,7 +57,10 @@ class PostgresSource:
     async def plan(self, sql: str, limits: Limits) -> Plan:
         session = Session(self._config, self._outbound, trace="plan")
         return await threaded_stream.call(
-            lambda: _plan(session, sql, limits), session.cancel, name="postgres", within=_PLAN_SECONDS
+            lambda: _plan(session, sql, limits),
+            session.cancel,
+            name="postgres",
+            within=_PLAN_SECONDS,
         )
 
     def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:
@@ -67,7 +70,9 @@ class PostgresSource:
             with session.opened():
                 yield from session.batches(chunk.sql)
 
-        return threaded_stream.stream(read_all, session.cancel, name="postgres", silence=self._config.silence_seconds)
+        return threaded_stream.stream(
+            read_all, session.cancel, name="postgres", silence=self._config.silence_seconds
+        )
 
     @property
     def catalog(self) -> PostgresCatalog:
@@ -83,11 +88,14 @@ class PostgresSource:
             with session.opened():
                 return work(session)
 
-        return await threaded_stream.call(opened, session.cancel, name="postgres", within=_PLAN_SECONDS)
+        return await threaded_stream.call(
+            opened, session.cancel, name="postgres", within=_PLAN_SECONDS
+        )
 
 
 def _plan(session: Session, sql: str, limits: Limits) -> Plan:
-    """The snapshot first, then the sizes: what grows in between lies past the last page, where no end is set."""
+    """The snapshot first, then the sizes: what grows in between lies past the last page, where no
+    end is set."""
     session.open()
     try:
         schema = schema_of(session.columns(sql))

@@ -1,12 +1,14 @@
 """How PostgreSQL's types leave it: exact, and such that Parquet can hold them.
 
-A numeric of up to 18 digits is multiplied to a whole number by the server and read as int8, which costs the client 0.6
-of what its text would; its bits are then called a decimal. Wider ones come as text and are parsed. A numeric without
-precision (every `sum`, `avg` or product is one) becomes `decimal128(38, 9)`, and a value that does not fit that exactly
-is an error that names the column. Numeric arrays follow the same rule, for their precision is not told.
+A numeric of up to 18 digits is multiplied to a whole number by the server and read as int8, which
+costs the client 0.6 of what its text would; its bits are then called a decimal. Wider ones come as
+text and are parsed. A numeric without precision (every `sum`, `avg` or product is one) becomes
+`decimal128(38, 9)`, and a value that does not fit that exactly is an error that names the column.
+Numeric arrays follow the same rule, for their precision is not told.
 
-What Parquet cannot hold comes as PostgreSQL's own text: intervals in ISO 8601, uuid, inet, ranges, composites, all
-others. Arrays have one dimension: the driver would flatten more without a word, so the server is made to refuse them.
+What Parquet cannot hold comes as PostgreSQL's own text: intervals in ISO 8601, uuid, inet, ranges,
+composites, all others. Arrays have one dimension: the driver would flatten more without a word, so
+the server is made to refuse them.
 """
 
 from __future__ import annotations
@@ -31,7 +33,21 @@ _DECIMAL256_DIGITS = 76
 _UNTYPED = pa.decimal128(38, 9)
 
 _PLAIN = {
-    *("bool", "bpchar", "bytea", "char", "date", "float4", "float8", "int2", "int4", "int8", "name", "text", "time"),
+    *(
+        "bool",
+        "bpchar",
+        "bytea",
+        "char",
+        "date",
+        "float4",
+        "float8",
+        "int2",
+        "int4",
+        "int8",
+        "name",
+        "text",
+        "time",
+    ),
     *("timestamp", "timestamptz", "varchar"),
 }
 _FIRST_DAY = -2_440_588  # 24 November 4714 BC; the infinities wrap to below it
@@ -51,7 +67,9 @@ class Leaving:
 def leaving(raw: pa.Schema) -> Sequence[Leaving]:
     """By what the driver says of a prepared query."""
     if not raw.names:
-        raise SourceQueryError("A source is only read: one SELECT with columns is taken, and nothing else.")
+        raise SourceQueryError(
+            "A source is only read: one SELECT with columns is taken, and nothing else."
+        )
     batch_checks.distinct(raw.names)
     return [_column(field) for field in raw]
 
@@ -66,7 +84,9 @@ def query(columns: Sequence[Leaving], sql: str) -> str:
 
 
 def convert(columns: Sequence[Leaving], schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    arrays = [_converted(column, array) for column, array in zip(columns, batch.columns, strict=True)]
+    arrays = [
+        _converted(column, array) for column, array in zip(columns, batch.columns, strict=True)
+    ]
     return batch_checks.finite(pa.RecordBatch.from_arrays(arrays, schema=schema), REAL)
 
 
@@ -75,7 +95,11 @@ def quoted(name: str) -> str:
 
 
 def scaled_names(columns: Sequence[Leaving]) -> list[str]:
-    return [column.name for column in columns if column.convert is not None and column.expression.endswith("::int8")]
+    return [
+        column.name
+        for column in columns
+        if column.convert is not None and column.expression.endswith("::int8")
+    ]
 
 
 def _converted(column: Leaving, array: pa.Array) -> pa.Array:
@@ -95,11 +119,15 @@ def _column(field: pa.Field) -> Leaving:
     if source == "numeric":
         return _numeric(field)
     if source in {"json", "jsonb"}:
-        return Leaving(name=field.name, expression=name, kind=pa.string(), convert=lambda array: array.storage)
+        return Leaving(
+            name=field.name, expression=name, kind=pa.string(), convert=lambda array: array.storage
+        )
     if source == "oid":
         return Leaving(name=field.name, expression=f"{name}::int8", kind=pa.int64())
     if source == "money":
-        return Leaving(name=field.name, expression=f"{name}::numeric", kind=_UNTYPED, convert=_parsed(_UNTYPED))
+        return Leaving(
+            name=field.name, expression=f"{name}::numeric", kind=_UNTYPED, convert=_parsed(_UNTYPED)
+        )
     if pa.types.is_list(field.type):
         return _array(field, source)
     if source in _PLAIN or field.type == pa.string():
@@ -112,7 +140,10 @@ def _numeric(field: pa.Field) -> Leaving:
     if kind.precision > _SCALED_DIGITS:
         return Leaving(name=field.name, expression=name, kind=kind, convert=_parsed(kind))
     return Leaving(
-        name=field.name, expression=f"({name} * 1{'0' * kind.scale})::int8", kind=kind, convert=_scaled(kind)
+        name=field.name,
+        expression=f"({name} * 1{'0' * kind.scale})::int8",
+        kind=kind,
+        convert=_scaled(kind),
     )
 
 
@@ -125,9 +156,14 @@ def _decimal(field: pa.Field) -> pa.DataType:
     precision, scale = max(precision - min(scale, 0), scale), max(scale, 0)
     if precision > _DECIMAL256_DIGITS:
         raise SourceQueryError(
-            f"Column {field.name} has {precision} digits, more than a decimal can hold.", hint="Cast it to text."
+            f"Column {field.name} has {precision} digits, more than a decimal can hold.",
+            hint="Cast it to text.",
         )
-    return pa.decimal128(precision, scale) if precision <= _DECIMAL128_DIGITS else pa.decimal256(precision, scale)
+    return (
+        pa.decimal128(precision, scale)
+        if precision <= _DECIMAL128_DIGITS
+        else pa.decimal256(precision, scale)
+    )
 
 
 def _scaled(kind: pa.DataType) -> Callable[[pa.Array], pa.Array]:
@@ -143,17 +179,25 @@ def _array(field: pa.Field, source: str) -> Leaving:
     element, name = source.removeprefix("_"), quoted(field.name)
     if element == "numeric":
         kind = pa.list_(_UNTYPED)
-        return Leaving(name=field.name, expression=_flat(field.name, source), kind=kind, convert=_parsed_list(kind))
+        return Leaving(
+            name=field.name,
+            expression=_flat(field.name, source),
+            kind=kind,
+            convert=_parsed_list(kind),
+        )
     if element in _PLAIN:
         return Leaving(name=field.name, expression=_flat(field.name, source), kind=field.type)
     if pa.types.is_struct(field.type.value_type):
         return Leaving(name=field.name, expression=f"{name}::text", kind=pa.string())
     text = f"{name}::text[]"
-    return Leaving(name=field.name, expression=_flat(field.name, "_text", text), kind=pa.list_(pa.string()))
+    return Leaving(
+        name=field.name, expression=_flat(field.name, "_text", text), kind=pa.list_(pa.string())
+    )
 
 
 def _flat(name: str, kind: str, value: str | None = None) -> str:
-    """The array, or a malformed literal in the row that has more dimensions: its error shows the name."""
+    """The array, or a malformed literal in the row that has more dimensions: its error shows the
+    name."""
     column = quoted(name)
     words = f"column {name} has an array of more than one dimension: ".replace("'", "''")
     return (

@@ -1,4 +1,5 @@
-"""Trino and Starburst: our own client of their protocol, from JSON pages to Arrow without Python rows."""
+"""Trino and Starburst: our own client of their protocol, from JSON pages to Arrow without Python
+rows."""
 
 from __future__ import annotations
 
@@ -16,5 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Config", "Receipts", "TrinoSource", "connect"]
 
 
-def connect(config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR) -> TrinoSource:
+def connect(
+    config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR
+) -> TrinoSource:
     return TrinoSource(read(Config, config, secrets, source="trino"), outbound=outbound)

@@ -21,7 +21,8 @@ class TrinoCatalog:
         self._session = session
 
     async def tables(self) -> Sequence[Table]:
-        """Tables and views of the configured catalog, or of all of them; only what the role may see."""
+        """Tables and views of the configured catalog, or of all of them; only what the role may
+        see."""
         found = await asyncio.gather(*(self._tables(name) for name in await self._catalogs()))
         return [table for tables in found for table in tables]
 
@@ -34,7 +35,13 @@ class TrinoCatalog:
             self._session,
         )
         return [
-            Column(name=name, data_type=kind, nullable=nullable == "YES", position=position, default=default)
+            Column(
+                name=name,
+                data_type=kind,
+                nullable=nullable == "YES",
+                position=position,
+                default=default,
+            )
             for name, kind, nullable, position, default in rows
         ]
 
@@ -45,7 +52,8 @@ class TrinoCatalog:
         if (mine := self._client.config.catalog) is not None:
             return [mine]
         rows = await self._client.rows(
-            "SELECT catalog_name FROM system.metadata.catalogs WHERE catalog_name <> 'system' ORDER BY 1", self._session
+            "SELECT catalog_name FROM system.metadata.catalogs WHERE catalog_name <> 'system' ORDER BY 1",
+            self._session,
         )
         return [name for [name] in rows]
 
@@ -56,6 +64,11 @@ class TrinoCatalog:
             self._session,
         )
         return [
-            Table(catalog=catalog, schema=schema, name=name, kind="view" if kind == "VIEW" else "table")
+            Table(
+                catalog=catalog,
+                schema=schema,
+                name=name,
+                kind="view" if kind == "VIEW" else "table",
+            )
             for schema, name, kind in rows
         ]

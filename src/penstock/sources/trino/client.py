@@ -1,8 +1,9 @@
 """The statement protocol: register a query, then follow `nextUri` to its end.
 
-A POST only registers; the first GET starts the query. Every answer names the next page; the page just read may be asked
-for again, an older one is gone, so a query has exactly one reader. A query that nobody asks after for the server's
-client timeout is abandoned. It is complete when an answer has no `nextUri` and no error, never because of its state.
+A POST only registers; the first GET starts the query. Every answer names the next page; the page
+just read may be asked for again, an older one is gone, so a query has exactly one reader. A query
+that nobody asks after for the server's client timeout is abandoned. It is complete when an answer
+has no `nextUri` and no error, never because of its state.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from penstock.sources.trino.config import Config
     from penstock.sources.trino.wire import Wire
 
-# A query that has had nothing to say so often is waiting for the cluster, or at work for long: ask half as often.
+# A query that has had nothing to say so often is waiting for the cluster, or at work for long: ask
+# half as often.
 _EAGER, _PAUSE = 10, 1.0
 
 log = logging.get("sources.trino")
@@ -45,20 +47,24 @@ class Client:
         await self.wire.close()
 
     async def submit(self, sql: str, session: Session, *, spooled: bool = False) -> Reply:
-        """Register a query; it starts with the first `advance`, and is forgotten when there is none."""
+        """Register a query; it starts with the first `advance`, and is forgotten when there is
+        none."""
         headers = statement_headers(self.config, session, spooled=spooled)
         reply = read_reply(await self.wire.post("/v1/statement", sql.encode(), headers)).checked()
         log.info("trino_query_registered", query_id=reply.query_id, trace=session.trace)
         return reply
 
     async def advance(self, next_uri: str) -> Reply:
-        """One page further; Trino holds the answer back for at most a second when there is nothing new."""
+        """One page further; Trino holds the answer back for at most a second when there is nothing
+        new."""
         reply = read_reply(await self.wire.get(next_uri))
         if reply.next_uri == next_uri:
             raise SourceError("Trino's answer leads back to itself; is there a cache on the way?")
         return reply
 
-    async def replies(self, sql: str, session: Session, *, spooled: bool = False) -> AsyncGenerator[Reply]:
+    async def replies(
+        self, sql: str, session: Session, *, spooled: bool = False
+    ) -> AsyncGenerator[Reply]:
         """Run a query and give its answers; whoever leaves before the last one cancels it at Trino."""
         reply = await self.submit(sql, session, spooled=spooled)
         idle = 0

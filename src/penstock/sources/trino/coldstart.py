@@ -1,7 +1,7 @@
 """A cluster that sleeps answers its first query with a timeout.
 
-An error whose type or text says timeout is tried again twice, five seconds apart; by then the query before it has been
-cancelled. Every other error is final.
+An error whose type or text says timeout is tried again twice, five seconds apart; by then the query
+before it has been cancelled. Every other error is final.
 """
 
 from __future__ import annotations

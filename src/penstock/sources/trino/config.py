@@ -21,12 +21,14 @@ Encoding = Literal["json+zstd", "json+lz4", "json"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """`url` is the coordinator's `https://host:port`; plain http is for this machine, unless `allow_http` says more.
+    """`url` is the coordinator's `https://host:port`; plain http is for this machine, unless
+    `allow_http` says more.
 
-    `starburst_role` is the role of calls that bring none. It is sent as `role_catalog=ROLE{…}`; a plain Trino has no
-    system roles and refuses them: there `role_catalog` is null, and the role is still required but stays here.
-    `client_timeout` is the server's `query.client.timeout`: a query that nobody asks after for so long is abandoned.
-    Without `encodings`, rows come through the coordinator instead of through its spool.
+    `starburst_role` is the role of calls that bring none. It is sent as `role_catalog=ROLE{…}`; a
+    plain Trino has no system roles and refuses them: there `role_catalog` is null, and the role is
+    still required but stays here. `client_timeout` is the server's `query.client.timeout`: a query
+    that nobody asks after for so long is abandoned. Without `encodings`, rows come through the
+    coordinator instead of through its spool.
     """
 
     url: str
@@ -86,10 +88,17 @@ def origin(uri: str) -> str:
 
 def _check_url(url: str, *, allow_http: bool) -> None:
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or parts.path.strip("/")
+        or parts.query
+    ):
         raise InvalidInput("trino: url must be https://host:port and nothing more.")
     if parts.username is not None or parts.password is not None:
-        raise InvalidInput("trino: url holds a user or a password.", hint="Use the settings user and password.")
+        raise InvalidInput(
+            "trino: url holds a user or a password.", hint="Use the settings user and password."
+        )
     if parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname):
         raise InvalidInput(
             "trino: plain http would show credentials and data to the network.",

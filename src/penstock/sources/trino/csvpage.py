@@ -1,6 +1,8 @@
-"""Rows as CSV: a JSON page of scalar columns is CSV once its brackets are gone, and Arrow reads CSV without Python.
+"""Rows as CSV: a JSON page of scalar columns is CSV once its brackets are gone, and Arrow reads CSV
+without Python.
 
-`[[1,"a",null],[2,"b",true]]` loses `[[` and `]]`, and `],[` becomes a line break. What makes that exact:
+`[[1,"a",null],[2,"b",true]]` loses `[[` and `]]`, and `],[` becomes a line break. What makes that
+exact:
 
 - A line break, a carriage return or `], [` means that the JSON was not written compactly: not ours.
 - Only the escapes `\\"`, `\\\\` and `\\/` mean the same in both languages; any other is not ours.
@@ -40,7 +42,9 @@ class CsvReader:
         self._schema = types.schema(columns)
         self._names = [str(number) for number in range(len(columns))]
         self._convert = csv.ConvertOptions(
-            column_types={n: types.read_type(c.arrow) for n, c in zip(self._names, columns, strict=True)},
+            column_types={
+                n: types.read_type(c.arrow) for n, c in zip(self._names, columns, strict=True)
+            },
             null_values=["null"],
             true_values=["true"],
             false_values=["false"],
@@ -60,7 +64,9 @@ class CsvReader:
             table = csv.read_csv(
                 pa.BufferReader(pa.py_buffer(lines).slice(2, len(lines) - 4)),
                 read_options=csv.ReadOptions(
-                    column_names=self._names, use_threads=False, block_size=max(len(lines) + 1, 4096)
+                    column_names=self._names,
+                    use_threads=False,
+                    block_size=max(len(lines) + 1, 4096),
                 ),
                 parse_options=_PARSE,
                 convert_options=self._convert,
@@ -74,14 +80,17 @@ class CsvReader:
     def _batch(self, table: pa.Table) -> pa.RecordBatch:
         parsed = (_one_array(column) for column in table.columns)
         return pa.RecordBatch.from_arrays(
-            [finish(array, field.type) for array, field in zip(parsed, self._schema, strict=True)], schema=self._schema
+            [finish(array, field.type) for array, field in zip(parsed, self._schema, strict=True)],
+            schema=self._schema,
         )
 
 
 def finish(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     """From what the text was parsed as to the column's own type."""
     if pa.types.is_binary(arrow):
-        return pa.array([None if text is None else a2b_base64(text) for text in array.to_pylist()], arrow)
+        return pa.array(
+            [None if text is None else a2b_base64(text) for text in array.to_pylist()], arrow
+        )
     return array if array.type == arrow else array.view(arrow)
 
 

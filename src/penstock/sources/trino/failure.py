@@ -16,7 +16,8 @@ _LOST = frozenset({"ABANDONED_QUERY"})
 
 
 class QueryLost(SourceUnavailable):
-    """Trino no longer knows the query or gave its pages to another reader; only a new attempt helps."""
+    """Trino no longer knows the query or gave its pages to another reader; only a new attempt
+    helps."""
 
     code = "SOURCE_QUERY_LOST"
 
@@ -44,13 +45,18 @@ def _class(name: str, kind: str) -> type[PenstockError]:
 
 
 def http_error(status: int, text: str) -> PenstockError:
-    """What an answer that is not 200 means; of its text only the first line, for the rest is a stack trace."""
+    """What an answer that is not 200 means; of its text only the first line, for the rest is a
+    stack trace."""
     line = text.strip().partition("\n")[0][:300]
     match status:
         case 401 | 403:
-            return SourceRefused(f"Trino refused us (HTTP {status}): {line}", error_name=f"HTTP_{status}")
+            return SourceRefused(
+                f"Trino refused us (HTTP {status}): {line}", error_name=f"HTTP_{status}"
+            )
         case 500 if "AccessDeniedException" in line:
-            return SourceRefused(line.partition("AccessDeniedException:")[2].strip(), error_name="ACCESS_DENIED")
+            return SourceRefused(
+                line.partition("AccessDeniedException:")[2].strip(), error_name="ACCESS_DENIED"
+            )
         case 404 | 410:
             return QueryLost(
                 f"Trino no longer knows this page of the query (HTTP {status}).",

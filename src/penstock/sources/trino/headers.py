@@ -20,7 +20,8 @@ _UNSAFE = re.compile(r"[^\x21-\x7e]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """As whom and for what one statement runs; made anew for every call, so that two jobs never share a role."""
+    """As whom and for what one statement runs; made anew for every call, so that two jobs never
+    share a role."""
 
     role: str | None
     trace: str = ""
@@ -31,7 +32,10 @@ def require_role(role: str | None) -> str:
     if not role:
         raise InvalidInput(MISSING_ROLE)
     if not _ROLE.fullmatch(role):
-        raise InvalidInput("The use case ID is not a role name.", hint="1-200 characters, no control signs or braces.")
+        raise InvalidInput(
+            "The use case ID is not a role name.",
+            hint="1-200 characters, no control signs or braces.",
+        )
     return role
 
 
@@ -51,7 +55,10 @@ def _headers(config: Config, session: Session, *, spooled: bool) -> list[tuple[s
         ("X-Trino-Role", _role(config, session)),
         ("X-Trino-Catalog", config.catalog or ""),
         ("X-Trino-Schema", config.schema or ""),
-        ("X-Trino-Session", ",".join(f"{name}={quote_plus(value)}" for name, value in config.session.items())),
+        (
+            "X-Trino-Session",
+            ",".join(f"{name}={quote_plus(value)}" for name, value in config.session.items()),
+        ),
         ("X-Trino-Query-Data-Encoding", ",".join(config.encodings) if spooled else ""),
     ]
 

@@ -1,7 +1,7 @@
 """Rows as JSON: slower than `csvpage` and right about every page, nested values included.
 
-Values are turned into Arrow a column at a time, level by level: an array's elements, a map's keys and a row's fields
-are columns again, so one set of conversions serves any depth.
+Values are turned into Arrow a column at a time, level by level: an array's elements, a map's keys
+and a row's fields are columns again, so one set of conversions serves any depth.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ def _array(values: Sequence[Any], kind: types.TrinoType, arrow: pa.DataType) -> 
             return _struct(values, kind, arrow)
         case "double" | "real":
             return pa.array([float(v) if isinstance(v, str) else v for v in values], arrow)
-        case "bigint" | "integer" | "smallint" | "tinyint" | "boolean" if any(isinstance(v, str) for v in values):
+        case "bigint" | "integer" | "smallint" | "tinyint" | "boolean" if any(
+            isinstance(v, str) for v in values
+        ):
             return pa.array(values, pa.string()).cast(arrow)
         case "bigint" | "integer" | "smallint" | "tinyint" | "boolean" | "unknown":
             return pa.array(values, arrow)
@@ -77,7 +79,11 @@ def _array(values: Sequence[Any], kind: types.TrinoType, arrow: pa.DataType) -> 
 def _parsed(text: pa.Array, arrow: pa.DataType) -> pa.Array:
     """Arrow's cast, with a way round for the one that it does not have: text to a time of day."""
     if pa.types.is_time(arrow):
-        return pc.binary_join_element_wise("1970-01-01", text, " ").cast(pa.timestamp(arrow.unit)).cast(arrow)
+        return (
+            pc.binary_join_element_wise("1970-01-01", text, " ")
+            .cast(pa.timestamp(arrow.unit))
+            .cast(arrow)
+        )
     return text.cast(arrow)
 
 

@@ -1,9 +1,10 @@
 """One query read to its end: fetched ahead, decoded one ahead, given in order.
 
-Two tasks run behind the consumer. One follows the query and begins to fetch each segment, a few at a time; the other
-decodes what has arrived, in a thread. Both wait for room, so memory is flat however slow the consumer is; and while the
-first waits it tells Trino that somebody is still here, or the query would be abandoned. Whatever way the consumer
-leaves, both tasks end and a query that is not over is cancelled at Trino.
+Two tasks run behind the consumer. One follows the query and begins to fetch each segment, a few at
+a time; the other decodes what has arrived, in a thread. Both wait for room, so memory is flat
+however slow the consumer is; and while the first waits it tells Trino that somebody is still here,
+or the query would be abandoned. Whatever way the consumer leaves, both tasks end and a query that
+is not over is cancelled at Trino.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class Reading:
         self._checked = False
         self._expected_row = 0
         self._arriving: asyncio.Queue[_Lump | _End] = asyncio.Queue(client.config.parallel)
-        self._decoded: asyncio.Queue[tuple[pa.RecordBatch, Segment | None] | _End] = asyncio.Queue(1)
+        self._decoded: asyncio.Queue[tuple[pa.RecordBatch, Segment | None] | _End] = asyncio.Queue(
+            1
+        )
         self._fetches: set[asyncio.Task[bytes]] = set()
 
     async def batches(self) -> AsyncGenerator[pa.RecordBatch]:
@@ -94,7 +97,9 @@ class Reading:
     async def _follow(self) -> None:
         end = _End()
         try:
-            async with aclosing(self._client.replies(self._sql, self._session, spooled=True)) as replies:
+            async with aclosing(
+                self._client.replies(self._sql, self._session, spooled=True)
+            ) as replies:
                 async for reply in replies:
                     self._next_uri = reply.next_uri
                     for lump in self._lumps(reply):
@@ -114,12 +119,16 @@ class Reading:
 
     def _check(self, found: Sequence[Mapping[str, Any]]) -> None:
         if types.shape(types.columns(found)) != types.shape(self._columns):
-            raise SourceError("The query's columns changed since it was planned.", hint="Plan it again.")
+            raise SourceError(
+                "The query's columns changed since it was planned.", hint="Plan it again."
+            )
         self._checked = True
 
     def _begin(self, segment: Segment) -> _Lump:
         if segment.offset != self._expected_row:
-            raise SourceError(f"Trino left out rows {self._expected_row} to {segment.offset} of its result.")
+            raise SourceError(
+                f"Trino left out rows {self._expected_row} to {segment.offset} of its result."
+            )
         self._expected_row += segment.rows
         if segment.data is not None:
             return _Lump(raw=_present(segment.data), segment=segment)
@@ -141,7 +150,9 @@ class Reading:
             while not isinstance(item := await self._arriving.get(), _End):
                 raw = await item.raw
                 self._fetches.discard(item.raw)
-                await self._decoded.put((await asyncio.to_thread(self._batch, raw, item.segment), item.segment))
+                await self._decoded.put(
+                    (await asyncio.to_thread(self._batch, raw, item.segment), item.segment)
+                )
             await self._decoded.put(item)
         except Exception as e:
             await self._decoded.put(_End(error=e))

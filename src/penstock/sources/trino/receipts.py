@@ -1,8 +1,9 @@
 """What may be forgotten at the source once its rows are stored.
 
-A consumer that keeps rows safely says so: `await receipts.stored(rows)`, with the number of rows of the stream that are
-durable by now, while the source is open. The driver then lets go of the segments that held them. A consumer that never
-says so loses nothing but space in the cluster's spool, until the segments expire.
+A consumer that keeps rows safely says so: `await receipts.stored(rows)`, with the number of rows of
+the stream that are durable by now, while the source is open. The driver then lets go of the
+segments that held them. A consumer that never says so loses nothing but space in the cluster's
+spool, until the segments expire.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class Receipts:
         self._owed: deque[tuple[int, Callable[[], Awaitable[None]]]] = deque()
 
     def owe(self, rows: int, release: Callable[[], Awaitable[None]]) -> None:
-        """`release` is to be called when the first `rows` rows are stored; asked in the order of the rows."""
+        """`release` is to be called when the first `rows` rows are stored; asked in the order of
+        the rows."""
         self._owed.append((rows, release))
 
     def __len__(self) -> int:

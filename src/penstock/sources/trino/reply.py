@@ -1,7 +1,7 @@
 """One answer of the statement protocol, its rows left as bytes.
 
-The rows of a direct page lie between `"data":[[` and `]],"stats":{`. Inside a JSON string a quote is escaped, so
-neither can occur in a value: the envelope is parsed without touching the rows.
+The rows of a direct page lie between `"data":[[` and `]],"stats":{`. Inside a JSON string a quote
+is escaped, so neither can occur in a value: the envelope is parsed without touching the rows.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def _parsed(envelope: bytes) -> dict[str, Any]:
     try:
         found = orjson.loads(envelope)
     except orjson.JSONDecodeError:
-        raise SourceError("Trino did not answer in JSON; is the address really a coordinator's?") from None
+        raise SourceError(
+            "Trino did not answer in JSON; is the address really a coordinator's?"
+        ) from None
     if not isinstance(found, dict) or "id" not in found:
         raise SourceError("Trino's answer is not that of a statement.")
     return found

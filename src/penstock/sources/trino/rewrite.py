@@ -1,8 +1,9 @@
 """A query around a query: what its columns are, and the same rows with every moment in UTC.
 
-Trino prints a `timestamp with time zone` with the zone's name, which no exact parser reads, and ambiguously in the hour
-that autumn repeats. So the query itself puts moments into UTC and drops the zone, at any depth. The rows lose the order
-that the inner query gave them; an export has none to keep.
+Trino prints a `timestamp with time zone` with the zone's name, which no exact parser reads, and
+ambiguously in the hour that autumn repeats. So the query itself puts moments into UTC and drops the
+zone, at any depth. The rows lose the order that the inner query gave them; an export has none to
+keep.
 """
 
 from __future__ import annotations
@@ -55,8 +56,14 @@ def _utc(value: str, kind: TrinoType, depth: int = 0) -> str:
             return f"transform({value}, {v} -> {_utc(v, kind.children[0][1], depth + 1)})"
         case "map":
             (_, key), (_, item) = kind.children
-            rekeyed = f"transform_keys({value}, ({k}, {v}) -> {_utc(k, key, depth + 1)})" if key.zoned else value
+            rekeyed = (
+                f"transform_keys({value}, ({k}, {v}) -> {_utc(k, key, depth + 1)})"
+                if key.zoned
+                else value
+            )
             return f"transform_values({rekeyed}, ({k}, {v}) -> {_utc(v, item, depth + 1)})"
         case _:
-            fields = (_utc(f"{value}[{n}]", child, depth) for n, (_, child) in enumerate(kind.children, 1))
+            fields = (
+                _utc(f"{value}[{n}]", child, depth) for n, (_, child) in enumerate(kind.children, 1)
+            )
             return f"IF({value} IS NULL, NULL, ROW({', '.join(fields)}))"

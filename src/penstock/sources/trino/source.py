@@ -1,7 +1,8 @@
 """Trino and Starburst as a source.
 
-One chunk a plan: Trino reads in parallel itself, and one query sees one moment. Every call runs under a role: the one
-in the chunk (`extra["starburst_role"]`), or the one that `as_role` or the configuration gave. There is no default.
+One chunk a plan: Trino reads in parallel itself, and one query sees one moment. Every call runs
+under a role: the one in the chunk (`extra["starburst_role"]`), or the one that `as_role` or the
+configuration gave. There is no default.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class TrinoSource:
         await self._client.close()
 
     def as_role(self, role: str | None) -> TrinoSource:
-        """The same source under another role; it shares the connections of this one, which is the one to close."""
+        """The same source under another role; it shares the connections of this one, which is the
+        one to close."""
         other = TrinoSource(self._config, clock=self._clock, client=self._client)
         other._role = role
         return other
@@ -72,14 +74,19 @@ class TrinoSource:
     async def plan(self, sql: str, limits: Limits) -> Plan:  # noqa: ARG002 - one chunk fits any limit
         described = await self._describe(sql, self._session())
         extra = {ROLE: self._role, COLUMNS: described}
-        return Plan(chunks=[Chunk(number=0, sql=sql, extra=extra)], schema=types.schema(types.columns(described)))
+        return Plan(
+            chunks=[Chunk(number=0, sql=sql, extra=extra)],
+            schema=types.schema(types.columns(described)),
+        )
 
     async def stream(
         self, chunk: Chunk, *, trace: str = "", receipts: Receipts | None = None
     ) -> AsyncGenerator[pa.RecordBatch]:
         """Read a chunk; `receipts` is where the consumer says what it has stored, see `Receipts`."""
         session = self._session(chunk.extra.get(ROLE), trace)
-        columns = types.columns(chunk.extra.get(COLUMNS) or await self._describe(chunk.sql, session))
+        columns = types.columns(
+            chunk.extra.get(COLUMNS) or await self._describe(chunk.sql, session)
+        )
         sql, cold, given = in_utc(chunk.sql, columns), ColdStart(self._clock), False
         while True:
             reading = Reading(self._client, sql, session, columns=columns, receipts=receipts)

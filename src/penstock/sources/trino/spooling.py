@@ -1,7 +1,9 @@
-"""Spooled results: segments of rows that lie in the cluster's storage, or in the answer itself when they are small.
+"""Spooled results: segments of rows that lie in the cluster's storage, or in the answer itself when
+they are small.
 
-A segment is compressed when it states an uncompressed size, whatever the encoding says. Both sizes are checked. It is
-acknowledged, which deletes it, only after its rows are stored; one that is never acknowledged expires by itself.
+A segment is compressed when it states an uncompressed size, whatever the encoding says. Both sizes
+are checked. It is acknowledged, which deletes it, only after its rows are stored; one that is never
+acknowledged expires by itself.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ def segments(spool: Mapping[str, Any], *, max_bytes: int = DEFAULT_ANSWER_BYTES)
         raise SourceError("Trino's list of segments cannot be read.") from None
     for segment in listed:
         if max(segment.size, segment.uncompressed or 0) > max_bytes:
-            raise SourceError(f"Trino names a segment of more than {max_bytes:,} bytes.", hint=TOO_LARGE_HINT)
+            raise SourceError(
+                f"Trino names a segment of more than {max_bytes:,} bytes.", hint=TOO_LARGE_HINT
+            )
     return sorted(listed, key=lambda segment: segment.offset)
 
 
@@ -84,5 +88,7 @@ def unpack(segment: Segment, raw: bytes) -> bytes:
     try:
         page: bytes = pa.Codec(segment.codec).decompress(raw, segment.uncompressed, asbytes=True)
     except OSError:
-        raise SourceError(f"A segment is not the {segment.codec} of {segment.uncompressed} bytes.") from None
+        raise SourceError(
+            f"A segment is not the {segment.codec} of {segment.uncompressed} bytes."
+        ) from None
     return page

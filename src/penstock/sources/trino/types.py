@@ -1,7 +1,8 @@
 """Trino's types and the Arrow type that holds each exactly.
 
-A type that Arrow cannot hold exactly (picoseconds, a time of day with a zone, intervals) travels as the text that Trino
-prints. A type whose printed form is no text (sketches, tiles) is refused by name, before a query has run.
+A type that Arrow cannot hold exactly (picoseconds, a time of day with a zone, intervals) travels as
+the text that Trino prints. A type whose printed form is no text (sketches, tiles) is refused by
+name, before a query has run.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ ZONED = "timestamp with time zone"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrinoType:
-    """A type signature: `numbers` are its precision, scale or length, `children` what it is made of."""
+    """A type signature: `numbers` are its precision, scale or length, `children` what it is made
+    of."""
 
     name: str
     numbers: tuple[int, ...] = ()
@@ -63,7 +65,8 @@ class TrinoType:
 
     @property
     def zoned(self) -> bool:
-        """Whether it holds a moment that has to be put into UTC by the query; picoseconds stay text."""
+        """Whether it holds a moment that has to be put into UTC by the query; picoseconds stay
+        text."""
         here = self.name == ZONED and self.precision <= 9
         return here or any(child.zoned for _, child in self.children)
 
@@ -91,7 +94,9 @@ def parse(signature: Mapping[str, Any]) -> TrinoType:
             case "NAMED_TYPE":
                 name = (value.get("fieldName") or {}).get("name")
                 children.append((name or f"field{len(children)}", parse(value["typeSignature"])))
-    return TrinoType(name=signature["rawType"].lower(), numbers=tuple(numbers), children=tuple(children))
+    return TrinoType(
+        name=signature["rawType"].lower(), numbers=tuple(numbers), children=tuple(children)
+    )
 
 
 def arrow_type(kind: TrinoType) -> pa.DataType:
@@ -116,7 +121,8 @@ def arrow_type(kind: TrinoType) -> pa.DataType:
             return _nested(kind)
         case name:
             raise SourceQueryError(
-                f"Trino's type {name} has no exact Arrow type.", hint="Cast the column to varchar in the query."
+                f"Trino's type {name} has no exact Arrow type.",
+                hint="Cast the column to varchar in the query.",
             )
 
 
@@ -146,7 +152,8 @@ def columns(described: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
     names = Counter(column.name for column in found)
     if twice := sorted(name for name, times in names.items() if times > 1):
         raise SourceQueryError(
-            f"The query has more than one column named {', '.join(twice)}.", hint="Give each its own name with AS."
+            f"The query has more than one column named {', '.join(twice)}.",
+            hint="Give each its own name with AS.",
         )
     return found
 
@@ -165,7 +172,8 @@ def shape(of: Sequence[Column]) -> list[tuple[str, object]]:
 
 
 def read_type(arrow: pa.DataType) -> pa.DataType:
-    """What a scalar's text is parsed as: base64 comes as text, and a moment comes without its zone, in UTC."""
+    """What a scalar's text is parsed as: base64 comes as text, and a moment comes without its zone,
+    in UTC."""
     return pa.string() if pa.types.is_binary(arrow) else _without_zone(arrow)
 
 

@@ -1,10 +1,11 @@
 """Mode unload: Trino writes the files itself, and the job is parked between polls.
 
-`submit` registers the query and starts nothing: persist its `next_uri` first, then `poll`, which starts it. A poll is
-one GET: the page just read may be asked for again, so whoever dies between a poll and writing down its answer has lost
-nothing, and any other poller goes on from what is written. Two pollers at once would take each other's pages: poll
-under the job's fence. Between polls nobody tells Trino that we are here, so no delay is longer than a third of the
-server's client timeout.
+`submit` registers the query and starts nothing: persist its `next_uri` first, then `poll`, which
+starts it. A poll is one GET: the page just read may be asked for again, so whoever dies between a
+poll and writing down its answer has lost nothing, and any other poller goes on from what is
+written. Two pollers at once would take each other's pages: poll under the job's fence. Between
+polls nobody tells Trino that we are here, so no delay is longer than a third of the server's client
+timeout.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """Persist `next_uri` and `rows`, then poll again: `at_once` when the end is in sight, else after `poll_delay`."""
+    """Persist `next_uri` and `rows`, then poll again: `at_once` when the end is in sight, else
+    after `poll_delay`."""
 
     next_uri: str
     state: str
@@ -59,7 +61,9 @@ class Failed:
     @property
     def unsupported(self) -> bool:
         """This server has no such function: export directly instead."""
-        return error_type(self.error) == "FUNCTION_NOT_FOUND" or "not registered" in self.error.message
+        return (
+            error_type(self.error) == "FUNCTION_NOT_FOUND" or "not registered" in self.error.message
+        )
 
     @property
     def lost(self) -> bool:
@@ -79,7 +83,9 @@ class Target:
         return ".".join(quoted(part) for part in (self.catalog, self.schema, self.table))
 
     def metadata(self, name: str) -> str:
-        return ".".join(quoted(part) for part in (self.catalog, self.schema, f"{self.table}${name}"))
+        return ".".join(
+            quoted(part) for part in (self.catalog, self.schema, f"{self.table}${name}")
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +96,8 @@ class WrittenFile:
 
 
 class Unload:
-    """One role's way to queries that write; every call may come from another process than the one before."""
+    """One role's way to queries that write; every call may come from another process than the one
+    before."""
 
     def __init__(self, client: Client, session: Session) -> None:
         self._client = client
@@ -120,12 +127,15 @@ class Unload:
         await self._client.cancel(query_id, next_uri)
 
     async def iceberg_files(self, target: Target) -> list[WrittenFile]:
-        """What a CTAS into an Iceberg catalog committed, exactly: its data files with their row counts."""
+        """What a CTAS into an Iceberg catalog committed, exactly: its data files with their row
+        counts."""
         sql = f"SELECT file_path, record_count, file_size_in_bytes FROM {target.metadata('files')} WHERE content = 0"
         return await self._files(sql)
 
     async def hive_files(self, target: Target) -> list[WrittenFile]:
-        return await self._files(f'SELECT "$path", count(*), max("$file_size") FROM {target} GROUP BY 1')
+        return await self._files(
+            f'SELECT "$path", count(*), max("$file_size") FROM {target} GROUP BY 1'
+        )
 
     async def drop(self, target: Target) -> None:
         """Drop the table of a CTAS; unless it is external, its files go with it."""
@@ -133,9 +143,7 @@ class Unload:
 
     async def forget(self, target: Target) -> None:
         """Take the table of a CTAS out of its Iceberg catalog; its files stay."""
-        call = (
-            f"CALL {quoted(target.catalog)}.system.unregister_table({literal(target.schema)}, {literal(target.table)})"
-        )
+        call = f"CALL {quoted(target.catalog)}.system.unregister_table({literal(target.schema)}, {literal(target.table)})"
         await self._client.rows(call, self._session)
 
     async def _files(self, sql: str) -> list[WrittenFile]:
@@ -144,7 +152,8 @@ class Unload:
 
 
 def unload_sql(sql: str, *, catalog: str, location: str, compression: Compression = "ZSTD") -> str:
-    """Starburst's unload; `location` must be empty, so give each attempt its own, and `catalog` an object store's."""
+    """Starburst's unload; `location` must be empty, so give each attempt its own, and `catalog` an
+    object store's."""
     return (
         f"SELECT * FROM TABLE({quoted(catalog)}.system.unload("
         f"input => TABLE(\n{trimmed(sql)}\n), location => {literal(location)}, "
@@ -152,18 +161,26 @@ def unload_sql(sql: str, *, catalog: str, location: str, compression: Compressio
     )
 
 
-def ctas_sql(sql: str, target: Target, *, location: str | None = None, kind: TableKind = "iceberg") -> str:
-    """Plain Trino's way: a table of Parquet files in an Iceberg or Hive catalog, committed as a whole."""
+def ctas_sql(
+    sql: str, target: Target, *, location: str | None = None, kind: TableKind = "iceberg"
+) -> str:
+    """Plain Trino's way: a table of Parquet files in an Iceberg or Hive catalog, committed as a
+    whole."""
     place = "location" if kind == "iceberg" else "external_location"
     where = f", {place} = {literal(location)}" if location is not None else ""
     return f"CREATE TABLE {target} WITH (format = 'PARQUET'{where}) AS\n{trimmed(sql)}"
 
 
 def _rows_written(reply: Reply) -> int | None:
-    """A CTAS counts its rows; an unload answers with a row a file or one in all, and a column that counts them."""
+    """A CTAS counts its rows; an unload answers with a row a file or one in all, and a column that
+    counts them."""
     if reply.update_count is not None:
         return reply.update_count
-    counts = [n for n, column in enumerate(reply.columns or ()) if _is_count(column["name"], column["type"])]
+    counts = [
+        n
+        for n, column in enumerate(reply.columns or ())
+        if _is_count(column["name"], column["type"])
+    ]
     if reply.rows is None or len(counts) != 1:
         return None
     return sum(int(row[counts[0]]) for row in orjson.loads(reply.rows))

@@ -1,9 +1,10 @@
 """Requests that outlive a busy or restarting coordinator.
 
-A POST only registers a query and a page may be asked for again, so every request here is safe to repeat. A POST is
-tried three times; a GET for as long as `retry_seconds`. Credentials go to the coordinator's own origin and nowhere
-else: an answer that sends us away is an error. A segment in foreign storage is fetched with the few headers that
-storages need, over connections that lead no further inside than the coordinator's own (see `CheckedTransport`).
+A POST only registers a query and a page may be asked for again, so every request here is safe to
+repeat. A POST is tried three times; a GET for as long as `retry_seconds`. Credentials go to the
+coordinator's own origin and nowhere else: an answer that sends us away is an error. A segment in
+foreign storage is fetched with the few headers that storages need, over connections that lead no
+further inside than the coordinator's own (see `CheckedTransport`).
 """
 
 from __future__ import annotations
@@ -50,10 +51,14 @@ _STORAGE_HEADERS = (
 def storage_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers of a segment, if all of them are ones that a storage needs."""
     if len(headers) > _MAX_HEADERS:
-        raise SourceError(f"Trino names {len(headers)} headers for a segment; at most {_MAX_HEADERS} are sent.")
+        raise SourceError(
+            f"Trino names {len(headers)} headers for a segment; at most {_MAX_HEADERS} are sent."
+        )
     for name, value in headers.items():
         if not name.lower().startswith(_STORAGE_HEADERS):
-            raise SourceError(f"Trino would have the header {name[:80]!r} sent with a segment's request.")
+            raise SourceError(
+                f"Trino would have the header {name[:80]!r} sent with a segment's request."
+            )
         if len(value) > _MAX_HEADER_LENGTH or not value.isascii() or not value.isprintable():
             raise SourceError(f"The value of the header {name[:80]!r} of a segment cannot be sent.")
     return dict(headers)
@@ -101,7 +106,9 @@ class Wire:
         self.max_bytes = outbound.policy.answer_bytes
         context = ssl.create_default_context(cafile=config.ca_file)
         coordinator = CheckedTransport(outbound, context=context, connections=_CONNECTIONS)
-        storage = CheckedTransport(outbound, context=context, connections=_CONNECTIONS, behind=coordinator)
+        storage = CheckedTransport(
+            outbound, context=context, connections=_CONNECTIONS, behind=coordinator
+        )
         timeout = httpx2.Timeout(config.request_timeout, connect=min(10.0, config.request_timeout))
         headers = {"Accept-Encoding": "identity"}
         self._http = checked_client(coordinator, timeout=timeout, headers=headers)
@@ -144,7 +151,9 @@ class Wire:
 
     async def delete(self, uri: str) -> int | None:
         """Ask once for a query's end; the status, or None when nobody answers."""
-        request = self._request("DELETE", uri, {"X-Trino-User": self._config.user}, timeout=_FAREWELL_SECONDS)
+        request = self._request(
+            "DELETE", uri, {"X-Trino-User": self._config.user}, timeout=_FAREWELL_SECONDS
+        )
         answer = await self._try(request)
         return answer.status_code if isinstance(answer, httpx2.Response) else None
 
@@ -173,8 +182,15 @@ class Wire:
 
     def _segment_request(self, uri: str, headers: Mapping[str, str]) -> httpx2.Request:
         parts = httpx2.URL(uri) if _is_plain(uri) else None
-        if parts is None or parts.scheme not in ("http", "https") or parts.userinfo or not parts.host:
-            raise SourceError("Trino named an address of a segment that is not plain http or https.")
+        if (
+            parts is None
+            or parts.scheme not in ("http", "https")
+            or parts.userinfo
+            or not parts.host
+        ):
+            raise SourceError(
+                "Trino named an address of a segment that is not plain http or https."
+            )
         secure = self._config.origin.startswith("https:") and not self._config.allow_http
         if parts.scheme == "http" and secure:
             raise SourceError(
@@ -199,9 +215,14 @@ class Wire:
             tries += 1
             if patience.over(tries, self._clock.monotonic() - began):
                 raise SourceUnavailable(
-                    f"Trino did not answer: {answer.reason}, after {tries} tries.", error_name=answer.reason
+                    f"Trino did not answer: {answer.reason}, after {tries} tries.",
+                    error_name=answer.reason,
                 )
-            wait = patience.delay(tries) if answer.wait is None else min(answer.wait, self._longest_wait)
+            wait = (
+                patience.delay(tries)
+                if answer.wait is None
+                else min(answer.wait, self._longest_wait)
+            )
             await self._clock.sleep(wait * (1 + self._chance() / 4))
 
     @property
@@ -237,8 +258,11 @@ class Wire:
             return None
 
     def _body(self, answer: httpx2.Response) -> bytes:
-        """What a storage says of a failure is not repeated: it may hold the signature of its address."""
+        """What a storage says of a failure is not repeated: it may hold the signature of its
+        address."""
         if answer.status_code != 200:
             ours = self.is_ours(str(answer.url))
-            raise http_error(answer.status_code, self._config.scrub(answer.text) if ours else "from its storage")
+            raise http_error(
+                answer.status_code, self._config.scrub(answer.text) if ours else "from its storage"
+            )
         return answer.content

@@ -1,4 +1,5 @@
-"""The demo's result as one HTML file: no request, no server, and nothing in it that was not escaped."""
+"""The demo's result as one HTML file: no request, no server, and nothing in it that was not
+escaped."""
 
 from __future__ import annotations
 
@@ -38,9 +39,7 @@ def written(played: Played) -> str:
         f" reconciliation, a table. Everything below was measured by that run.</p>"
         f"{_tiles(played)}{''.join(sections)}<footer>Written {when} by <code>penstock demo</code>.</footer>"
     )
-    return (
-        f'<!doctype html><html lang="en"><head>{head}</head><body><main>{body}</main>{picture.script()}</body></html>'
-    )
+    return f'<!doctype html><html lang="en"><head>{head}</head><body><main>{body}</main>{picture.script()}</body></html>'
 
 
 def _tiles(played: Played) -> str:
@@ -49,7 +48,11 @@ def _tiles(played: Played) -> str:
     before, after = played.lake.before.files, played.lake.after.files
     tiles = (
         ("rings", f"{len(played.rings.found)} rings", f"the largest has {largest} accounts"),
-        ("books", f"{open_breaks:,} breaks", "tied to the cent" if played.books.good else "that do not tie"),
+        (
+            "books",
+            f"{open_breaks:,} breaks",
+            "tied to the cent" if played.books.good else "that do not tie",
+        ),
         ("lake", f"{before} → {after}", "data files, the same rows"),
         (
             "storm",
@@ -74,5 +77,8 @@ def _next(played: Played) -> str:
     )
     lines = escape("\n".join(commands))
     return section(
-        "next", "Now you", "The demo left its work in the home of penstock up.", f"<pre><code>{lines}</code></pre>"
+        "next",
+        "Now you",
+        "The demo left its work in the home of penstock up.",
+        f"<pre><code>{lines}</code></pre>",
     )

@@ -22,7 +22,12 @@ REASONS = {
     "ambiguous": "paid twice",
 }
 """What the planted breaks are, in a bookkeeper's words."""
-SHADES = {"no_key": "bad", "amount_out_of_tolerance": "amber", "date_out_of_window": "violet", "ambiguous": "accent"}
+SHADES = {
+    "no_key": "bad",
+    "amount_out_of_tolerance": "amber",
+    "date_out_of_window": "violet",
+    "ambiguous": "accent",
+}
 SAMPLES = 3
 NAMES = {"left": "Invoices", "right": "Payments"}
 
@@ -54,10 +59,18 @@ def books_section(books: Books) -> str:
 def _side_bar(books: Books, name: str) -> str:
     side = books.sides[name]
     matched = Bar(
-        label="matched", value=float(side.matched_amount), shown=f"EUR {side.matched_amount:,.2f}", kind="good"
+        label="matched",
+        value=float(side.matched_amount),
+        shown=f"EUR {side.matched_amount:,.2f}",
+        kind="good",
     )
     rest = [
-        Bar(label=_reason(reason), value=float(amount), shown=f"EUR {amount:,.2f}", kind=SHADES.get(reason, "ghost"))
+        Bar(
+            label=_reason(reason),
+            value=float(amount),
+            shown=f"EUR {amount:,.2f}",
+            kind=SHADES.get(reason, "ghost"),
+        )
         for reason, (_, amount) in side.reasons.items()
     ]
     return charts.stack(f"{NAMES[name]}, EUR {side.read_amount:,.2f}", [matched, *rest])
@@ -89,19 +102,28 @@ def _ties(books: Books) -> str:
     sides = (left, right)
     rows.append(_figures("matched", *((side.matched, side.matched_amount) for side in sides)))
     rows += [
-        _figures(f"break: {_reason(reason)}", *(side.reasons.get(reason, (0, Decimal())) for side in sides))
+        _figures(
+            f"break: {_reason(reason)}",
+            *(side.reasons.get(reason, (0, Decimal())) for side in sides),
+        )
         for reason in _reasons(books)
     ]
     rows.append(_figures("breaks", *((len(side.breaks), side.open_amount) for side in sides)))
     rows.append(_figures("read", *((side.rows, side.read_amount) for side in sides)))
     sums = (len(books.rules), len(rows) - 2, len(rows) - 1)
-    mark = '<p class="ok">✓ It ties on both sides.</p>' if books.good else '<p class="no">✗ It does not tie.</p>'
+    mark = (
+        '<p class="ok">✓ It ties on both sides.</p>'
+        if books.good
+        else '<p class="no">✗ It does not tie.</p>'
+    )
     heads = ("", "invoices", "EUR", "payments", "EUR")
     return table(heads, rows, right=(1, 2, 3, 4), sums=sums) + mark
 
 
 def _figures(name: str, *sides: tuple[int, Decimal]) -> Row:
-    cells = (text for rows, amount in sides for text in (number(f"{rows:,}"), number(f"{amount:,.2f}")))
+    cells = (
+        text for rows, amount in sides for text in (number(f"{rows:,}"), number(f"{amount:,.2f}"))
+    )
     return (cell(name), *cells)
 
 
@@ -118,7 +140,9 @@ def _samples(books: Books) -> str:
         for side in books.sides.values()
         for each in _few(side.breaks)
     ]
-    return table(("record", "EUR", "reason", "nearest", "differs by", "days apart"), rows, right=(1, 4, 5))
+    return table(
+        ("record", "EUR", "reason", "nearest", "differs by", "days apart"), rows, right=(1, 4, 5)
+    )
 
 
 def _few(breaks: Sequence[Break]) -> list[Break]:

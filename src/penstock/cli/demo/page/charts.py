@@ -1,4 +1,5 @@
-"""Pictures that need no script: bars, squares and a timeline, as SVG with a sentence for who cannot see them."""
+"""Pictures that need no script: bars, squares and a timeline, as SVG with a sentence for who cannot
+see them."""
 
 from __future__ import annotations
 
@@ -37,9 +38,14 @@ def bars(values: Sequence[Bar]) -> str:
     drawn = []
     for place, bar in enumerate(values):
         width = room * bar.value / most
-        drawn.append(_text(0, place, bar.label) + _rect(LABEL, place, width, bar.kind, f"{bar.label}: {bar.shown}"))
+        drawn.append(
+            _text(0, place, bar.label)
+            + _rect(LABEL, place, width, bar.kind, f"{bar.label}: {bar.shown}")
+        )
         drawn.append(_text(LABEL + width + 8, place, bar.shown, "dim"))
-    return svg(len(values) * ROW, "".join(drawn), ", ".join(f"{bar.label}: {bar.shown}" for bar in values))
+    return svg(
+        len(values) * ROW, "".join(drawn), ", ".join(f"{bar.label}: {bar.shown}" for bar in values)
+    )
 
 
 def stack(label: str, parts: Sequence[Bar]) -> str:
@@ -50,7 +56,11 @@ def stack(label: str, parts: Sequence[Bar]) -> str:
         width = (WIDTH - LABEL) * part.value / whole
         drawn.append(_rect(x, 0, max(width - 2, 1), part.kind, f"{part.label}: {part.shown}"))
         x += width
-    return svg(ROW, "".join(drawn), f"{label}: " + ", ".join(f"{part.label} {part.shown}" for part in parts))
+    return svg(
+        ROW,
+        "".join(drawn),
+        f"{label}: " + ", ".join(f"{part.label} {part.shown}" for part in parts),
+    )
 
 
 def squares(sizes: Sequence[int], scale: float, kind: str, said: str) -> str:
@@ -62,7 +72,9 @@ def squares(sizes: Sequence[int], scale: float, kind: str, said: str) -> str:
         side = max(sqrt(size) * scale, 3)
         if x + side > width:
             x, y, tallest = 0.0, y + tallest + gap, 0.0
-        drawn.append(f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}" rx="3"/>')
+        drawn.append(
+            f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}" rx="3"/>'
+        )
         x, tallest = x + side + gap, max(tallest, side)
     height = round(y + tallest)
     return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(said)}">{"".join(drawn)}</svg>'
@@ -87,9 +99,13 @@ def timeline(rows: Sequence[tuple[str, Sequence[Span]]], marks: Sequence[tuple[f
         ]
     height = top + len(rows) * row
     for moment, text in marks:
-        drawn.append(f'<rect class="bad" x="{at(moment):.1f}" y="14" width="1.5" height="{height - 14}"/>')
+        drawn.append(
+            f'<rect class="bad" x="{at(moment):.1f}" y="14" width="1.5" height="{height - 14}"/>'
+        )
         drawn.append(f'<text x="{at(moment) + 5:.1f}" y="16">{escape(text)}</text>')
-    return svg(height, "".join(drawn), f"{len(rows)} jobs over {last:.0f} seconds, attempt by attempt")
+    return svg(
+        height, "".join(drawn), f"{len(rows)} jobs over {last:.0f} seconds, attempt by attempt"
+    )
 
 
 def svg(height: float, drawn: str, said: str) -> str:

@@ -29,8 +29,15 @@ def lake_section(kept: Kept) -> str:
         ("rows", "rows"),
         ("sum of cents", "total"),
     )
-    rows = [(cell(title), *(number(f"{getattr(look, name):,}") for look in (before, after))) for title, name in names]
-    mark = '<p class="ok">✓ The same rows with the same sum.</p>' if kept.good else '<p class="no">✗ Rows differ.</p>'
+    rows = [
+        (cell(title), *(number(f"{getattr(look, name):,}") for look in (before, after)))
+        for title, name in names
+    ]
+    mark = (
+        '<p class="ok">✓ The same rows with the same sum.</p>'
+        if kept.good
+        else '<p class="no">✗ Rows differ.</p>'
+    )
     return section(
         "lake",
         "A table that small writes wore out",

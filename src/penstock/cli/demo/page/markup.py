@@ -16,11 +16,23 @@ def section(key: str, title: str, text: str, *parts: str) -> str:
     return f'<section id="{key}"><h2>{escape(title)}</h2><p class="soft">{escape(text)}</p>{"".join(parts)}</section>'
 
 
-def table(heads: Sequence[str], rows: Sequence[Row], *, right: Collection[int] = (), sums: Collection[int] = ()) -> str:
-    """`right` are the places of columns of numbers, `sums` those of rows that add others up; the last is the total."""
+def table(
+    heads: Sequence[str],
+    rows: Sequence[Row],
+    *,
+    right: Collection[int] = (),
+    sums: Collection[int] = (),
+) -> str:
+    """`right` are the places of columns of numbers, `sums` those of rows that add others up; the
+    last is the total."""
     kinds = [' class="n"' if place in right else "" for place in range(len(heads))]
-    head = "".join(f'<th scope="col"{kind}>{escape(title)}</th>' for title, kind in zip(heads, kinds, strict=True))
-    body = "".join(f"<tr{_weight(place, sums)}>{''.join(row)}</tr>" for place, row in enumerate(rows))
+    head = "".join(
+        f'<th scope="col"{kind}>{escape(title)}</th>'
+        for title, kind in zip(heads, kinds, strict=True)
+    )
+    body = "".join(
+        f"<tr{_weight(place, sums)}>{''.join(row)}</tr>" for place, row in enumerate(rows)
+    )
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 

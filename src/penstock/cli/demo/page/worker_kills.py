@@ -16,16 +16,22 @@ if TYPE_CHECKING:
 
 def storm_section(story: Story) -> str:
     start = min(
-        (_moment(attempt["claimed_at"]) for job in story.jobs for attempt in job["attempts"]), default=story.struck_at
+        (_moment(attempt["claimed_at"]) for job in story.jobs for attempt in job["attempts"]),
+        default=story.struck_at,
     )
-    rows = [(f"job {job['id']}", [_span(story, start, attempt) for attempt in job["attempts"]]) for job in story.jobs]
+    rows = [
+        (f"job {job['id']}", [_span(story, start, attempt) for attempt in job["attempts"]])
+        for job in story.jobs
+    ]
     struck = (story.struck_at - start).total_seconds()
     keys = (
         ("good", "ended the job"),
         ("bad", "worker killed with SIGKILL"),
         ("violet", "worker frozen past its lease"),
     )
-    legend = "".join(f'<span class="{kind}"><i class="key"></i>{escape(text)}</span>' for kind, text in keys)
+    legend = "".join(
+        f'<span class="{kind}"><i class="key"></i>{escape(text)}</span>' for kind, text in keys
+    )
     again = [
         (
             cell(str(job["id"])),
@@ -60,7 +66,12 @@ def _span(story: Story, start: datetime, attempt: dict[str, Any]) -> Span:
     )
     claimed, ended = (_moment(attempt[name]) for name in ("claimed_at", "ended_at"))
     said = f"attempt {attempt['attempt_no']} by {_short(attempt['worker'])}: {attempt['how']}"
-    return Span(start=(claimed - start).total_seconds(), end=(ended - start).total_seconds(), kind=kind, said=said)
+    return Span(
+        start=(claimed - start).total_seconds(),
+        end=(ended - start).total_seconds(),
+        kind=kind,
+        said=said,
+    )
 
 
 def _moment(text: str) -> datetime:

@@ -1,7 +1,8 @@
 """Mode direct: the worker reads the query itself and writes the files.
 
-Nothing is visible until the last row is stored, and nothing counts until the job's end is written under its fence. A
-handler that is stopped, for whatever reason, aborts the upload and cancels the query at the source on its way out.
+Nothing is visible until the last row is stored, and nothing counts until the job's end is written
+under its fence. A handler that is stopped, for whatever reason, aborts the upload and cancels the
+query at the source on its way out.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ async def export(order: ExportPayload, source: Source, store: Store, ctx: JobCon
     try:
         fitting = fit(order.entity, order.wanted.columns, plan.schema)
         reading = Reading(source, plan.chunks, fitting, ctx, order.caps)
-        written = await write_parquet(store, order.prefix, reading.fit.schema, reading.batches(), attempt=attempt)
+        written = await write_parquet(
+            store, order.prefix, reading.fit.schema, reading.batches(), attempt=attempt
+        )
     finally:
         if plan.hold is not None:
             await plan.hold.close()
@@ -66,14 +69,21 @@ def result(entity: Entity, attempt: str | None) -> dict[str, Json]:
 
 def engine_entity(schema: pa.Schema, parts: tuple[Part, ...], sql: str) -> Entity:
     """An entity whose files an engine wrote; the types are those of its files."""
-    return Entity(columns=describe(schema), arrow_schema=pack(schema), sql_sha256=sql_digest(sql), parts=parts)
+    return Entity(
+        columns=describe(schema), arrow_schema=pack(schema), sql_sha256=sql_digest(sql), parts=parts
+    )
 
 
 class Reading:
     """The rows of one export on their way, counted."""
 
     def __init__(
-        self, source: Source, chunks: Sequence[Chunk], fitting: Fit, ctx: JobContext, caps: ExportCaps
+        self,
+        source: Source,
+        chunks: Sequence[Chunk],
+        fitting: Fit,
+        ctx: JobContext,
+        caps: ExportCaps,
     ) -> None:
         self.fit = fitting
         self.rows = 0

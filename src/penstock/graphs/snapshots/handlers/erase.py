@@ -1,7 +1,8 @@
 """The erase job: removes the files of a snapshot that is deleted, or that failed long ago.
 
-A snapshot that failed may be tried again, into the same place: what was written after `before` is of that new try, and
-stays. The manifest goes first, so that nobody reads a result of which a part is gone.
+A snapshot that failed may be tried again, into the same place: what was written after `before` is
+of that new try, and stays. The manifest goes first, so that nobody reads a result of which a part
+is gone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The export job: from a query at a source to files in the storage, named by the attempt and counted.
+"""The export job: from a query at a source to files in the storage, named by the attempt and
+counted.
 
-Credentials come from the control plane while the job is held, and go with the handler. Whatever goes wrong is told with
-the entity, and the column where there is one.
+Credentials come from the control plane while the job is held, and go with the handler. Whatever
+goes wrong is told with the entity, and the column where there is one.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 class Exporter:
     """The handler of the kinds `export` and `unload`."""
 
-    def __init__(self, planes: Callable[[], SnapshotControlPlane], depot: ObjectStoreProvider) -> None:
+    def __init__(
+        self, planes: Callable[[], SnapshotControlPlane], depot: ObjectStoreProvider
+    ) -> None:
         self._planes = planes
         self._depot = depot
 
@@ -47,10 +50,17 @@ class Exporter:
                 return answer or await direct_export.export(order, source, self._depot.open(), ctx)
 
     async def _look(
-        self, job: Job, ctx: JobContext, order: ExportPayload, opening: SourceCredentials, source: Source
+        self,
+        job: Job,
+        ctx: JobContext,
+        order: ExportPayload,
+        opening: SourceCredentials,
+        source: Source,
     ) -> Answer | None:
         query = QueryState.read(job.state)
-        if not isinstance(source, TrinoSource) or (query is None and order.wanted.mode is Mode.DIRECT):
+        if not isinstance(source, TrinoSource) or (
+            query is None and order.wanted.mode is Mode.DIRECT
+        ):
             return None
         unloading = Unloading(job, ctx, order, source, self._depot, opening.config)
         try:
@@ -62,7 +72,8 @@ class Exporter:
 
 
 class TrinoCleanup:
-    """The handler of `cancel_query` and `forget_table`: sees to what an export that is over left at Trino."""
+    """The handler of `cancel_query` and `forget_table`: sees to what an export that is over left at
+    Trino."""
 
     def __init__(
         self,
@@ -85,12 +96,15 @@ class TrinoCleanup:
         with naming(order.entity):
             async with opening.opened() as source:
                 if isinstance(source, TrinoSource):
-                    await self._see_to(Unloading(job, ctx, order, source, self._depot, opening.config), query)
+                    await self._see_to(
+                        Unloading(job, ctx, order, source, self._depot, opening.config), query
+                    )
         return Result({"query_id": query.query_id})
 
 
 def for_order(opening: SourceCredentials, order: ExportPayload) -> SourceCredentials:
-    """The source as this job may use it: Trino under the job's own role, for there is no role by default."""
+    """The source as this job may use it: Trino under the job's own role, for there is no role by
+    default."""
     if opening.type != "trino":
         return opening
     wanted, config = order.wanted, dict(opening.config)

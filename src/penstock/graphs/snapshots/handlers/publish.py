@@ -1,7 +1,8 @@
-"""The publish job: counts the parts of a snapshot once more, from their footers, and writes the manifest last.
+"""The publish job: counts the parts of a snapshot once more, from their footers, and writes the
+manifest last.
 
-Whatever attempt writes it writes the same bytes, for all that is in it comes from ends that are written for ever; so a
-manifest that is there already with these bytes is ours.
+Whatever attempt writes it writes the same bytes, for all that is in it comes from ends that are
+written for ever; so a manifest that is there already with these bytes is ours.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
 
 class Publisher:
-    def __init__(self, planes: Callable[[], SnapshotControlPlane], depot: ObjectStoreProvider) -> None:
+    def __init__(
+        self, planes: Callable[[], SnapshotControlPlane], depot: ObjectStoreProvider
+    ) -> None:
         self._planes = planes
         self._depot = depot
 
@@ -42,10 +45,16 @@ class Publisher:
             views = await plane.jobs(job.payload["jobs"])
         orders = [ExportPayload.read(view.payload) for view in views]
         counted = await each(views, lambda view: _counted(store, view))
-        entities = {order.entity.path: entity for order, entity in zip(orders, counted, strict=True)}
+        entities = {
+            order.entity.path: entity for order, entity in zip(orders, counted, strict=True)
+        }
         created_at = datetime.fromisoformat(job.payload["created_at"])
-        await write_manifest(store, job.payload["prefix"], Manifest(created_at=created_at, entities=entities))
-        ctx.log.info("snapshot_published", snapshot_id=job.payload["snapshot_id"], entities=len(entities))
+        await write_manifest(
+            store, job.payload["prefix"], Manifest(created_at=created_at, entities=entities)
+        )
+        ctx.log.info(
+            "snapshot_published", snapshot_id=job.payload["snapshot_id"], entities=len(entities)
+        )
         return Result(_totals(orders, entities))
 
 
@@ -63,7 +72,8 @@ async def _counted(store: Store, view: JobView) -> Entity:
 
 
 async def _found(store: Store, order: ExportPayload, view: JobView) -> Entity:
-    """The files of an export whose worker only told their rows: all that are in the folder of its query."""
+    """The files of an export whose worker only told their rows: all that are in the folder of its
+    query."""
     query = QueryState.read(view.result.get("query"))
     folder = f"{order.prefix}attempt-{query.attempt}/" if query and query.attempt else order.prefix
     parts = await parts_under(store, folder)
@@ -77,7 +87,9 @@ def _totals(orders: Sequence[ExportPayload], entities: dict[str, Entity]) -> dic
     counts: dict[str, dict[str, int]] = {"node": {}, "edge": {}}
     for order in orders:
         found = counts[order.entity.job_type]
-        found[order.entity.name] = found.get(order.entity.name, 0) + entities[order.entity.path].rows
+        found[order.entity.name] = (
+            found.get(order.entity.name, 0) + entities[order.entity.path].rows
+        )
     return {
         "node_counts": counts["node"],
         "edge_counts": counts["edge"],

@@ -21,14 +21,22 @@ FLOOR = timedelta(hours=48)
 
 class StorageSweeper:
     def __init__(
-        self, planes: Callable[[], SnapshotControlPlane], depot: ObjectStoreProvider, *, floor: timedelta = FLOOR
+        self,
+        planes: Callable[[], SnapshotControlPlane],
+        depot: ObjectStoreProvider,
+        *,
+        floor: timedelta = FLOOR,
     ) -> None:
         self._planes = planes
         self._depot = depot
         self._floor = floor
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:  # noqa: ARG002
-        return Result(asdict(await Sweeper(self._depot.open(), "", floor=self._floor, live=self._live).run_once()))
+        return Result(
+            asdict(
+                await Sweeper(self._depot.open(), "", floor=self._floor, live=self._live).run_once()
+            )
+        )
 
     async def _live(self) -> Collection[str]:
         async with self._planes() as plane:

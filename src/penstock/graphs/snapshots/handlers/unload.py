@@ -1,11 +1,14 @@
-"""Modes unload and ctas: Trino writes the files, and the job is parked between two looks at its query.
+"""Modes unload and ctas: Trino writes the files, and the job is parked between two looks at its
+query.
 
-A look is one step: it begins with what the job's state says and ends with the next state, so whoever dies in the middle
-has lost nothing, and any worker goes on. The query is registered first and its address written down; the next look
-starts it. No pause is longer than a third of the time after which Trino gives up a query that nobody asks after.
+A look is one step: it begins with what the job's state says and ends with the next state, so
+whoever dies in the middle has lost nothing, and any worker goes on. The query is registered first
+and its address written down; the next look starts it. No pause is longer than a third of the time
+after which Trino gives up a query that nobody asks after.
 
-A query that Trino lost, or that failed without its own fault, fails the attempt, which the kernel writes down; the next
-attempt finds the query dead as well, knows that it is not its own, and begins a new one. So attempts bound the queries.
+A query that Trino lost, or that failed without its own fault, fails the attempt, which the kernel
+writes down; the next attempt finds the query dead as well, knows that it is not its own, and begins
+a new one. So attempts bound the queries.
 """
 
 from __future__ import annotations
@@ -75,7 +78,8 @@ class Unloading:
         self._unload = source.unload(trace=query_trace(ctx.fence))
 
     async def look(self, query: QueryState | None) -> Result | Park | None:
-        """The next state, or the end; None when this server cannot, and the export is to be made directly."""
+        """The next state, or the end; None when this server cannot, and the export is to be made
+        directly."""
         if query is None:
             return await self._begin()
         step = await self._unload.poll(query.next_uri, rows=query.rows)
@@ -114,7 +118,9 @@ class Unloading:
             attempt_no=self._job.attempt_no,
             table=table,
         )
-        self._ctx.log.info("query_submitted", query_id=query.query_id, mode=str(self._order.wanted.mode))
+        self._ctx.log.info(
+            "query_submitted", query_id=query.query_id, mode=str(self._order.wanted.mode)
+        )
         return Park(query.state(), 0.0)
 
     def _statement(self, sql: str, table: tuple[str, str, str] | None, location: str) -> str:
@@ -133,7 +139,11 @@ class Unloading:
                 hint="Export it directly or by unload, or give it another name.",
                 column=changed[0],
             )
-        return self._catalog(), str(schema), f"penstock_{self._job.job_id}_{self._ctx.fence.attempt_id.hex}"
+        return (
+            self._catalog(),
+            str(schema),
+            f"penstock_{self._job.job_id}_{self._ctx.fence.attempt_id.hex}",
+        )
 
     def _catalog(self) -> str:
         wanted = self._order.wanted
@@ -167,18 +177,24 @@ class Unloading:
 
     async def _collect(self, query: QueryState, rows: int | None) -> Result | None:
         store = self._depot.open()
-        folder = f"{self._order.prefix}attempt-{query.attempt}/" if query.attempt else self._order.prefix
+        folder = (
+            f"{self._order.prefix}attempt-{query.attempt}/" if query.attempt else self._order.prefix
+        )
         parts = await self._parts(query, store, folder)
         stored = sum(part.rows for part in parts)
         if rows is not None and rows != stored:
-            raise RowsDiffer(f"The files hold {stored} rows, but Trino wrote {rows}.", stored=stored, sent=rows)
+            raise RowsDiffer(
+                f"The files hold {stored} rows, but Trino wrote {rows}.", stored=stored, sent=rows
+            )
         self._order.caps.check(stored, sum(part.size for part in parts))
         if not parts and rows is None:
             return None
         told = await self._empty(store) if not parts else await self._entity(query, store, parts)
         return Result(told | {"query": query.state()}, spawn=self._forgetting(query))
 
-    async def _entity(self, query: QueryState, store: Store, parts: tuple[Part, ...]) -> dict[str, Json]:
+    async def _entity(
+        self, query: QueryState, store: Store, parts: tuple[Part, ...]
+    ) -> dict[str, Json]:
         schema = await read_schema(store, parts[0])
         fit(self._order.entity, [Column(name=c.name) for c in self._order.wanted.columns], schema)
         return result(engine_entity(schema, parts, self._order.wanted.sql), query.attempt)
@@ -210,16 +226,24 @@ class Unloading:
         """A query without rows may leave no file; ours has the schema."""
         sql = await checked(self._order, self._source, self._ctx)
         attempt = str(self._ctx.fence.attempt_id)
-        fitting = fit(self._order.entity, self._order.wanted.columns, await self._source.schema(sql))
+        fitting = fit(
+            self._order.entity, self._order.wanted.columns, await self._source.schema(sql)
+        )
         with ParquetSink(store, self._order.prefix, fitting.schema, attempt=attempt) as sink:
             written = await self._ctx.in_thread(sink.finish)
         return result(written.entity(self._order.wanted.sql), attempt)
 
     def _forgetting(self, query: QueryState) -> Sequence[JobSpec]:
-        """Only once the end is written may the table go: whoever has to collect its files again needs it."""
+        """Only once the end is written may the table go: whoever has to collect its files again
+        needs it."""
         if query.table is None:
             return ()
-        return [JobSpec(kind=FORGET_TABLE, payload={"payload": self._order.payload(), "state": query.state()})]
+        return [
+            JobSpec(
+                kind=FORGET_TABLE,
+                payload={"payload": self._order.payload(), "state": query.state()},
+            )
+        ]
 
     async def _drop(self, query: QueryState) -> None:
         if query.table is not None:

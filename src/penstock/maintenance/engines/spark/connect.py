@@ -1,8 +1,10 @@
-"""Spark behind Spark Connect. We name the session and the operation ourselves, before anything runs.
+"""Spark behind Spark Connect. We name the session and the operation ourselves, before anything
+runs.
 
-An execution is reattachable: it goes on when its stream ends, until nobody asked after it for the server's
-`spark.connect.execute.manager.detachedTimeout`. A look is a stream that is listened to for a moment. Whoever finds an
-operation that another attempt may have started attaches to it, and starts nothing.
+An execution is reattachable: it goes on when its stream ends, until nobody asked after it for the
+server's `spark.connect.execute.manager.detachedTimeout`. A look is a stream that is listened to for
+a moment. Whoever finds an operation that another attempt may have started attaches to it, and
+starts nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +17,14 @@ import grpc
 import grpc.aio
 import pyarrow as pa
 
-from penstock.maintenance.engines.contract import EngineFailed, EngineUnavailable, Failed, Finished, Held, Running
+from penstock.maintenance.engines.contract import (
+    EngineFailed,
+    EngineUnavailable,
+    Failed,
+    Finished,
+    Held,
+    Running,
+)
 from penstock.maintenance.engines.spark.failure import failure
 from penstock.maintenance.engines.spark.hive_wire import gone
 from penstock.maintenance.engines.spark.protobuf import Message, decode, encode
@@ -59,14 +68,18 @@ class ConnectEngine(SparkStatements):
     async def look(self, held: Held, sql: str, *, again: bool) -> Look:
         started = again or "started" in held.handle
         method, request = (
-            ("ReattachExecute", self._attach(held)) if started else ("ExecutePlan", self._execute(held, sql))
+            ("ReattachExecute", self._attach(held))
+            if started
+            else ("ExecutePlan", self._execute(held, sql))
         )
         try:
             rows = await self._listen(method, request)
         except grpc.aio.AioRpcError as e:
             return self._broken(e)
         if rows is None:
-            return Running(held=Held(query_id=held.query_id, handle={**held.handle, "started": "yes"}))
+            return Running(
+                held=Held(query_id=held.query_id, handle={**held.handle, "started": "yes"})
+            )
         return Finished(rows=rows)
 
     async def cancel(self, held: Held) -> None:
@@ -75,10 +88,14 @@ class ConnectEngine(SparkStatements):
         await self.release(held)
 
     async def release(self, held: Held) -> None:
-        await self._tell("ReleaseExecute", self._asked(held, 4) | {3: held.handle["operation"], 5: {}})
+        await self._tell(
+            "ReleaseExecute", self._asked(held, 4) | {3: held.handle["operation"], 5: {}}
+        )
         await self._tell("ReleaseSession", self._asked(held, 3))
 
-    async def _listen(self, method: str, request: dict[int, Sent]) -> list[dict[str, object]] | None:
+    async def _listen(
+        self, method: str, request: dict[int, Sent]
+    ) -> list[dict[str, object]] | None:
         """The rows, when the end was heard within a moment."""
         open_stream = self._channel.unary_stream(
             _SERVICE + method, request_serializer=encode, response_deserializer=decode
@@ -96,7 +113,9 @@ class ConnectEngine(SparkStatements):
         return rows
 
     async def _tell(self, method: str, request: dict[int, Sent]) -> None:
-        call = self._channel.unary_unary(_SERVICE + method, request_serializer=encode, response_deserializer=decode)
+        call = self._channel.unary_unary(
+            _SERVICE + method, request_serializer=encode, response_deserializer=decode
+        )
         try:
             await call(request, metadata=self._metadata, timeout=ANSWER_SECONDS)
         except grpc.aio.AioRpcError as e:
@@ -106,7 +125,9 @@ class ConnectEngine(SparkStatements):
     def _broken(self, error: grpc.aio.AioRpcError) -> Failed:
         said = str(error.details() or "")
         if "INVALID_HANDLE" in said or "INVALID_CURSOR" in said:
-            return Failed(error=EngineUnavailable("The server does not know the statement any more."))
+            return Failed(
+                error=EngineUnavailable("The server does not know the statement any more.")
+            )
         if error.code() in _AWAY:
             raise gone(self._address, EngineFailed(said)) from None
         if "OPERATION_CANCELED" in said:
@@ -120,7 +141,12 @@ class ConnectEngine(SparkStatements):
     def _execute(self, held: Held, sql: str) -> dict[int, Sent]:
         plan: dict[int, Sent] = {2: {5: {1: sql}}}
         reattachable: dict[int, Sent] = {1: {1: 1}}
-        return self._asked(held, 4) | {6: held.handle["operation"], 3: plan, 5: reattachable, 7: ["penstock"]}
+        return self._asked(held, 4) | {
+            6: held.handle["operation"],
+            3: plan,
+            5: reattachable,
+            7: ["penstock"],
+        }
 
     def _attach(self, held: Held) -> dict[int, Sent]:
         return self._asked(held, 4) | {3: held.handle["operation"]}

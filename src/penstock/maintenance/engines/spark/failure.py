@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from penstock.kit.errors import PenstockError
 
 LONGEST = 500
-_CONFLICTS = ("ValidationException", "CommitFailedException", "Cannot commit", "stale table metadata")
+_CONFLICTS = (
+    "ValidationException",
+    "CommitFailedException",
+    "Cannot commit",
+    "stale table metadata",
+)
 _UNKNOWN = ("CommitStateUnknownException",)
 _PASSING = ("SparkContext was shut down", "SparkContext has been shutdown", "stopped SparkContext")
 _WRAPPERS = re.compile(r"^(?:[\w.$]*(?:Exception|Error): |Error running query: |\[[A-Z_.]+\] )+")

@@ -1,18 +1,26 @@
 """Spark behind HiveServer2: its own Thrift server, or Kyuubi.
 
-The session is opened and written down first. A statement runs from the moment it is sent, so whoever finds a session
-that another attempt may have used closes it, and all that runs in it ends; what was committed by then is found in the
-table.
+The session is opened and written down first. A statement runs from the moment it is sent, so
+whoever finds a session that another attempt may have used closes it, and all that runs in it ends;
+what was committed by then is found in the table.
 
-Every look has a connection of its own, and a session must outlive them. A server closes, with a connection, the session
-that was opened last on it; so a second one is opened, and closed, and the first is nobody's. HTTP knows no connections.
+Every look has a connection of its own, and a session must outlive them. A server closes, with a
+connection, the session that was opened last on it; so a second one is opened, and closed, and the
+first is nobody's. HTTP knows no connections.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.maintenance.engines.contract import EngineFailed, EngineUnavailable, Failed, Finished, Held, Running
+from penstock.maintenance.engines.contract import (
+    EngineFailed,
+    EngineUnavailable,
+    Failed,
+    Finished,
+    Held,
+    Running,
+)
 from penstock.maintenance.engines.spark.failure import failure
 from penstock.maintenance.engines.spark.hive_wire import wire
 from penstock.maintenance.engines.spark.statements import SparkStatements
@@ -62,9 +70,15 @@ class HiveEngine(SparkStatements):
                 if not again:
                     return await self._start(server, held, sql)
                 await _close(server, held)
-                return Failed(error=EngineUnavailable("Nobody knows of the statement; its session was closed."))
+                return Failed(
+                    error=EngineUnavailable(
+                        "Nobody knows of the statement; its session was closed."
+                    )
+                )
             except _HandleGone:
-                return Failed(error=EngineUnavailable("The server does not know the statement any more."))
+                return Failed(
+                    error=EngineUnavailable("The server does not know the statement any more.")
+                )
 
     async def cancel(self, held: Held) -> None:
         """The session goes too, and with it a statement that nobody knows of."""
@@ -87,7 +101,11 @@ class HiveEngine(SparkStatements):
         request: dict[int, Sent] = {1: _session(held.handle), 2: sql, 3: Texts({}), 4: True}
         found = _said(await server.call("ExecuteStatement", request)).record(2)
         guid, secret = found.record(1).raw(1).hex(), found.record(1).raw(2).hex()
-        more = {"operation": guid, "operation_secret": secret, "operation_type": str(found.number(2))}
+        more = {
+            "operation": guid,
+            "operation_secret": secret,
+            "operation_type": str(found.number(2)),
+        }
         return Running(held=Held(query_id=guid, handle={**held.handle, **more}), at_once=True)
 
     async def _follow(self, server: Wire, held: Held) -> Look:

@@ -67,7 +67,9 @@ class _Socket:
     async def _frame(self) -> bytes:
         [size] = _LENGTH.unpack(await self._reader.readexactly(4))
         if not 0 <= size <= LARGEST:
-            raise EngineFailed(f"Spark answers with {size} bytes at once, where {LARGEST} is the most.")
+            raise EngineFailed(
+                f"Spark answers with {size} bytes at once, where {LARGEST} is the most."
+            )
         return await self._reader.readexactly(size)
 
 

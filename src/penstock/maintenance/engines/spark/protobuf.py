@@ -1,4 +1,5 @@
-"""Protocol Buffers' wire format, as far as Spark Connect needs it: messages go by the numbers of their fields."""
+"""Protocol Buffers' wire format, as far as Spark Connect needs it: messages go by the numbers of
+their fields."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The actions as Iceberg's procedures in Spark have them.
 
-Whatever comes from outside is a literal or a quoted name. Spark unescapes backslashes, ends a text at a quote, and
-before all that puts the values of variables into the whole statement: a dollar is written by its number.
+Whatever comes from outside is a literal or a quoted name. Spark unescapes backslashes, ends a text
+at a quote, and before all that puts the values of variables into the whole statement: a dollar is
+written by its number.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 ORPHAN_AGE = 3 * DAY_SECONDS
 MIN_INPUT_FILES = 5
 _ZORDER = re.compile(r"z_?order\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
-_SORTED = re.compile(r"(?P<name>\S+)(?:\s+(?P<way>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?", re.IGNORECASE)
+_SORTED = re.compile(
+    r"(?P<name>\S+)(?:\s+(?P<way>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?", re.IGNORECASE
+)
 _CODES = {"\\": "\\\\", "'": "\\'", "$": "\\u0024", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
 _NO_BUDGET = "a procedure commits all or nothing"
 _WHY = {
@@ -50,8 +53,11 @@ _KNOWN: Mapping[Name, frozenset[str]] = {
 }
 
 
-def statement(action: Action, name: TableName, catalog: str, table: Table, run: Run, *, dry_run: bool = False) -> str:
-    """What an action is in Spark; an option that Spark has no word for is refused, never left out in silence."""
+def statement(
+    action: Action, name: TableName, catalog: str, table: Table, run: Run, *, dry_run: bool = False
+) -> str:
+    """What an action is in Spark; an option that Spark has no word for is refused, never left out
+    in silence."""
     for strange in sorted(set(action.options) - _KNOWN[action.name]):
         why = _WHY.get(strange, "it has no word for it")
         hint = "Leave it out, or use another engine."
@@ -136,7 +142,11 @@ def _column(name: str) -> str:
 
 
 def _options(given: Mapping[str, object]) -> str:
-    said = [f"{literal(key)}, {literal(str(value))}" for key, value in given.items() if value is not None]
+    said = [
+        f"{literal(key)}, {literal(str(value))}"
+        for key, value in given.items()
+        if value is not None
+    ]
     return f"map({', '.join(said)})"
 
 

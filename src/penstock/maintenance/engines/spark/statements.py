@@ -29,7 +29,9 @@ class SparkStatements:
     def patience(self) -> float:
         return self._address.patience
 
-    def statement(self, action: Action, name: TableName, table: Table, run: Run, *, dry_run: bool) -> str:
+    def statement(
+        self, action: Action, name: TableName, table: Table, run: Run, *, dry_run: bool
+    ) -> str:
         return statement(action, name, self._address.catalog, table, run, dry_run=dry_run)
 
     def previews(self, action: Action) -> bool:
@@ -37,7 +39,9 @@ class SparkStatements:
 
     def made(self, held: Held, summary: Mapping[str, str]) -> bool:  # noqa: ARG002 - a procedure cannot be told to say who asked
         """Nobody but us maintains the table, so a rewrite that came since we began is ours."""
-        return summary.get("operation") == "replace" and summary.get("engine-name", "spark") == "spark"
+        return (
+            summary.get("operation") == "replace" and summary.get("engine-name", "spark") == "spark"
+        )
 
     async def __aenter__(self) -> Self:
         return self

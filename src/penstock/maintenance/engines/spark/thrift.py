@@ -1,6 +1,8 @@
-"""Thrift's binary protocol, as far as HiveServer2 needs it: structs go by the numbers of their fields.
+"""Thrift's binary protocol, as far as HiveServer2 needs it: structs go by the numbers of their
+fields.
 
-The published clients block, and want a compiler or a library of SASL for the few bytes that these are.
+The published clients block, and want a compiler or a library of SASL for the few bytes that these
+are.
 """
 
 from __future__ import annotations
@@ -14,8 +16,25 @@ from penstock.maintenance.engines.contract import EngineFailed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-BOOL, BYTE, DOUBLE, I16, I32, I64, STRING, STRUCT, MAP, SET, LIST = 2, 3, 4, 6, 8, 10, 11, 12, 13, 14, 15
-_NUMBERS = {BYTE: struct.Struct("!b"), I16: struct.Struct("!h"), I32: struct.Struct("!i"), I64: struct.Struct("!q")}
+BOOL, BYTE, DOUBLE, I16, I32, I64, STRING, STRUCT, MAP, SET, LIST = (
+    2,
+    3,
+    4,
+    6,
+    8,
+    10,
+    11,
+    12,
+    13,
+    14,
+    15,
+)
+_NUMBERS = {
+    BYTE: struct.Struct("!b"),
+    I16: struct.Struct("!h"),
+    I32: struct.Struct("!i"),
+    I64: struct.Struct("!q"),
+}
 _DOUBLE = struct.Struct("!d")
 _VERSION = 0x80010000
 _CALL, _EXCEPTION = 1, 3
@@ -170,6 +189,8 @@ class _Reader:
                 return [self.value(inner, depth + 1) for _ in range(count)]
             case _ if kind == MAP:
                 key, inner, count = *self._take(2), self.number(I32)
-                return {self.value(key, depth + 1): self.value(inner, depth + 1) for _ in range(count)}
+                return {
+                    self.value(key, depth + 1): self.value(inner, depth + 1) for _ in range(count)
+                }
             case _:
                 raise ValueError(f"type {kind} is not known")

@@ -28,7 +28,9 @@ from penstock.reconcile.uploads.tabular import Reading, as_parquet
 def main(folder: Path) -> None:
     request: dict[str, Any] = enter(folder)
     try:
-        answer = convert(request, folder) if request["task"] == "convert" else sample(request, folder)
+        answer = (
+            convert(request, folder) if request["task"] == "convert" else sample(request, folder)
+        )
     except MemoryError:
         raise
     except PenstockError as e:
@@ -66,7 +68,14 @@ def sample(request: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def _failure(error: PenstockError) -> dict[str, Any]:
     details = error.details
-    return {"error": {"code": error.code, "message": error.message, "hint": error.hint, "details": details}}
+    return {
+        "error": {
+            "code": error.code,
+            "message": error.message,
+            "hint": error.hint,
+            "details": details,
+        }
+    }
 
 
 if __name__ == "__main__":

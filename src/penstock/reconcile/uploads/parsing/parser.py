@@ -88,7 +88,9 @@ class Parser:
                 raise self._explain(e) from None
         answer: dict[str, Any] = orjson.loads(data)
         if error := answer.get("error"):
-            raise rebuild(error["code"], error["message"], hint=error["hint"], details=error["details"])
+            raise rebuild(
+                error["code"], error["message"], hint=error["hint"], details=error["details"]
+            )
         return answer
 
     def _explain(self, stopped: ProcessStopped) -> PenstockError:

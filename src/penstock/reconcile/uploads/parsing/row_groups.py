@@ -58,7 +58,9 @@ class RowGroupWriter:
 
     def flush(self) -> None:
         if self._batches:
-            arrays = [pa.RecordBatch.from_arrays(b.columns, schema=self._schema) for b in self._batches]
+            arrays = [
+                pa.RecordBatch.from_arrays(b.columns, schema=self._schema) for b in self._batches
+            ]
             self._writer.write_table(pa.Table.from_batches(arrays, self._schema))
         self._batches = []
         self._waiting_bytes = self._waiting_rows = 0
@@ -89,7 +91,9 @@ def rewrite(given: Path, path: Path, limits: TableLimits) -> None:
                         _check_unpacked(writer.bytes, limits)
                 writer.finish()
             if writer.rows != file.metadata.num_rows:
-                raise _damaged(f"its footer says {file.metadata.num_rows:,} rows, it has {writer.rows:,}")
+                raise _damaged(
+                    f"its footer says {file.metadata.num_rows:,} rows, it has {writer.rows:,}"
+                )
     except MemoryError:
         raise
     except (pa.ArrowException, OSError) as e:
@@ -108,7 +112,9 @@ def _check_trailer(given: Path) -> None:
         raise _damaged("its footer is larger than the file")
     if length > MAX_FOOTER_BYTES:
         message = f"The file's footer is larger than {MAX_FOOTER_BYTES:,} bytes."
-        raise PayloadTooLarge(message, hint="Write it with fewer row groups.", limit=MAX_FOOTER_BYTES)
+        raise PayloadTooLarge(
+            message, hint="Write it with fewer row groups.", limit=MAX_FOOTER_BYTES
+        )
 
 
 def _check_footer(footer: pq.FileMetaData, size: int, limits: TableLimits) -> None:
